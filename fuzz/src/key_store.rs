@@ -1,9 +1,9 @@
 //! The files of a key store, which a disk or somebody else may have spoilt, and keys to import.
 
-use keyway_daemon::keys::{Encoding, Header, Record, SealedFile, decode_pem};
+use keyway_daemon::keys::{Encoding, Header, Index, Record, SealedFile, decode_pem};
 
-/// Reads the bytes as a header, as one under a right checksum, as a sealed key, as what was sealed,
-/// and as PEM. What is accepted is the same after it was written and read again.
+/// Reads the bytes as a header, as one under a right checksum, as a sealed key, as what was sealed, as
+/// an index, and as PEM. What is accepted is the same after it was written and read again.
 pub fn key_store(data: &[u8]) {
     header(data);
     header(&[data, &crc32fast::hash(data).to_le_bytes()].concat());
@@ -11,6 +11,9 @@ pub fn key_store(data: &[u8]) {
         assert!(data.starts_with(b"KWYKEY") && data[10..26] == file.store);
     }
     record(data);
+    if let Ok(index) = Index::decode(7, data) {
+        assert!(index.generation == 7 && index.keys.len() <= data.len());
+    }
     if let Ok((encoding, der)) = decode_pem(data) {
         assert!(encoding != Encoding::Secret && der.len() < data.len());
     }

@@ -19,6 +19,7 @@ mod client;
 mod control;
 mod definitions;
 mod dn;
+mod export;
 mod filter;
 mod key_log;
 mod key_store;
@@ -28,6 +29,7 @@ mod meter_page;
 mod packet;
 mod page;
 mod password;
+mod proxy;
 mod query;
 mod record;
 mod replay;
@@ -45,6 +47,7 @@ pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
+pub use export::export;
 pub use filter::filter;
 pub use key_log::key_log;
 pub use key_store::key_store;
@@ -54,6 +57,7 @@ pub use meter_page::meter_page;
 pub use packet::packet;
 pub use page::page;
 pub use password::password;
+pub use proxy::proxy;
 pub use query::query;
 pub use record::record;
 pub use replay::passwords;
@@ -75,6 +79,7 @@ pub const TARGETS: &[Target] = &[
     ("control", control),
     ("definitions", definitions),
     ("dn", dn),
+    ("export", export),
     ("filter", filter),
     ("key_log", key_log),
     ("key_store", key_store),
@@ -85,6 +90,7 @@ pub const TARGETS: &[Target] = &[
     ("page", page),
     ("password", password),
     ("passwords", passwords),
+    ("proxy", proxy),
     ("query", query),
     ("record", record),
     ("ring", ring),

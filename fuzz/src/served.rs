@@ -2,8 +2,8 @@
 
 use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
-use keyway_daemon::limits::ClientLimits;
-use keyway_daemon::{Admission, Daemon, HandedOver, Options, listen};
+use keyway_daemon::limits::{ClientLimits, SharedLimits};
+use keyway_daemon::{Admission, Daemon, HandedOver, Options, Weights, listen};
 use keyway_ring::control::{Key, PacketKey, PacketKeys, Secret, Step};
 use keyway_ring::descriptor::SessionHandle;
 use std::os::fd::OwnedFd;
@@ -57,6 +57,8 @@ pub fn options() -> Options {
     Options {
         admission,
         limits,
+        shared: SharedLimits::of_this_machine(),
+        weights: Weights::default(),
         keys: None,
         socket: None,
         pumps: 1,

@@ -69,10 +69,13 @@ pub fn identity(
         }
     }
     let ca_file = folder.file(name::CA_CERTIFICATE);
-    let ca = match folder.has(name::CA_CERTIFICATE) {
+    let mut ca = match folder.has(name::CA_CERTIFICATE) {
         true => certificates(&ca_file)?,
         false => Vec::new(),
     };
+    if let Some(again) = authority_again(&keys, folder, &ca, now)? {
+        ca = again;
+    }
     let own = ca.first().and_then(|der| Certificate::read(der).ok()).map(|read| read.public_key);
     let can_issue = keys.has(Which::Authority, own.as_deref());
     match standing(folder, &keys, &ca, names, now)? {
@@ -155,6 +158,46 @@ fn authority(key: &SigningKey, now: Timestamp) -> Result<CertificateParams, Fail
     Ok(params)
 }
 
+/// Makes the authority's certificate again if it is not valid now, because of a wrong clock or its age: name
+/// and key stay, so that whoever trusts an earlier one trusts what it issues. Without its key somebody is told.
+fn authority_again(
+    keys: &OwnKeys<'_>,
+    folder: &Folder,
+    ca: &[CertificateDer<'static>],
+    now: Timestamp,
+) -> Result<Option<Vec<CertificateDer<'static>>>, Failure> {
+    let Some(old) = ca.first().and_then(|der| Certificate::read(der).ok()) else { return Ok(None) };
+    let Some(why) = invalid_now(&old, now) else { return Ok(None) };
+    let file = folder.file(name::CA_CERTIFICATE).display().to_string();
+    let Some(key) = keys.load(Which::Authority, Some(&old.public_key))? else {
+        output::note(format_args!(
+            "{file} {why}, so that clients refuse what it issued; to have it made again {}",
+            keys.place_of_authority()
+        ));
+        return Ok(None);
+    };
+    let again = authority(&key, now)?.self_signed(&key).map_err(cannot_issue)?;
+    if !Certificate::read(again.der()).is_ok_and(|again| again.subject == old.subject) {
+        output::note(format_args!("{file} {why}, and is not Keyway's to make again"));
+        return Ok(None);
+    }
+    folder.write(name::CA_CERTIFICATE, again.pem().as_bytes())?;
+    output::note(format_args!(
+        "{file} {why}, and was made again with the same key: give it to clients that have the old one"
+    ));
+    Ok(Some(vec![again.der().clone()]))
+}
+
+/// Why a certificate is not valid at a time, in words that follow its name.
+pub fn invalid_now(certificate: &Certificate<'_>, now: Timestamp) -> Option<String> {
+    let (from, to) = (certificate.not_before_unix_s, certificate.not_after_unix_s);
+    let shown = Timestamp::from_unix_s;
+    if now.unix_s() < from {
+        return Some(format!("is not valid before {} (it is {now} now)", shown(from)));
+    }
+    (to < now.unix_s()).then(|| format!("has expired at {}", shown(to)))
+}
+
 /// Makes the authority's certificate again, if its key is there and it issued the server's.
 fn restore_authority(key: &SigningKey, folder: &Folder, now: Timestamp) -> Result<(), Failure> {
     let again = authority(key, now)?.self_signed(key).map_err(cannot_issue)?;
@@ -192,7 +235,6 @@ fn standing(
         chain.first().and_then(|der| Certificate::read(der).ok()).ok_or_else(unreadable)?;
     let has_key = keys.has(Which::Server, Some(&certificate.public_key));
     let not_after = Timestamp::from_unix_s(certificate.not_after_unix_s);
-    let expired = not_after < now;
     if !is_issued_by(&certificate, ca) {
         if !has_key {
             let (file, key) = (file.display(), key.display());
@@ -207,8 +249,8 @@ fn standing(
     };
     Ok(if !has_key {
         Standing::Useless("has lost its key".to_owned())
-    } else if expired {
-        Standing::Useless(format!("has expired at {not_after}"))
+    } else if let Some(why) = invalid_now(&certificate, now) {
+        Standing::Useless(why)
     } else if let Some(name) = lacks(&names.asked) {
         Standing::Useless(format!("does not name {name}"))
     } else if not_after < now.after_days(SERVER_DAYS_LEFT_MIN) {
@@ -431,6 +473,39 @@ mod tests {
         let (ca, server) =
             (Certificate::read(&ca[0]).unwrap(), Certificate::read(&renewed.chain[0]).unwrap());
         assert_eq!(ca.subject, server.issuer);
+    }
+
+    /// A clock that is wrong for one start, by years and in either direction.
+    #[test]
+    fn certificates_of_a_wrong_clock_are_made_again() {
+        for wrong in [NOW.after_days(5000), NOW.after_days(-15_000)] {
+            let place = tempfile::tempdir().unwrap();
+            let folder = folder(&place);
+            let good = identity(&folder, &names(), NOW).unwrap();
+            identity(&folder, &names(), wrong).unwrap();
+            let again = identity(&folder, &names(), NOW).unwrap();
+            assert!(key(&good) == key(&again));
+            let ca = certificates(&folder.file(name::CA_CERTIFICATE)).unwrap();
+            for der in [&again.chain[0], &ca[0]] {
+                let read = Certificate::read(der).unwrap();
+                assert_eq!(invalid_now(&read, NOW), None);
+                assert!(read.not_after_unix_s <= NOW.after_days(CA_DAYS).unix_s());
+                assert_eq!(read.issuer, Certificate::read(&good.chain[0]).unwrap().issuer);
+            }
+        }
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_valid_yet_is_not_served_without_the_authoritys_key() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = folder(&place);
+        identity(&folder, &names(), NOW.after_days(700)).unwrap();
+        fs::remove_file(folder.file(name::CA_KEY)).unwrap();
+        let failure = identity(&folder, &names(), NOW).err().unwrap().to_string();
+        assert!(
+            failure.contains("is not valid before 2028") && failure.contains("ca.key"),
+            "{failure}"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::data::Folder;
 use crate::failure::Failure;
 use crate::log::Logs;
-use crate::timestamp::{DAY_S, Timestamp};
+use crate::timestamp::Timestamp;
 use crate::tls::{Ends, Look, Made, Settings, Tls, Watch};
 use keyway_meter::{Gauge, gauge};
 use keyway_server::log::{Severity, Value};
@@ -98,7 +98,15 @@ impl Certificates {
     fn renew(&mut self, sources: Sources<'_>, logs: &Logs, files: &[PathBuf]) {
         let shown: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
         let shown = shown.join(", ");
+        let now = Timestamp::now();
         match self.read(sources) {
+            // Those that are in use are better.
+            Ok(fresh) if self.are_valid(now) && !are_valid(&fresh.made.ends, now) => {
+                let why: Vec<_> = fresh.made.ends.iter().filter_map(|it| it.warning(now)).collect();
+                let why = why.join("; ");
+                let text = format!("{shown} changed, all certificates stay as they were: {why}");
+                say(logs, Severity::Error, &text);
+            }
             Ok(fresh) => {
                 self.put(fresh);
                 let text = format!("{shown} changed: new sessions get what is in it now");
@@ -113,7 +121,9 @@ impl Certificates {
 
     /// Says which are near their ends, once a day. The folder's own is issued anew, if it can be.
     fn warn(&mut self, sources: Sources<'_>, logs: &Logs, now: Timestamp) {
-        if self.warned.is_some_and(|last| now.unix_s() < last.unix_s().saturating_add(DAY_S)) {
+        // A clock that was ahead then must not keep it quiet for as long.
+        let is_recent = |last: Timestamp| (last..last.after_days(1)).contains(&now);
+        if self.warned.is_some_and(is_recent) {
             return;
         }
         let is_due = |ends: &Ends| ends.warning(now).is_some();
@@ -129,10 +139,18 @@ impl Certificates {
         }
     }
 
+    fn are_valid(&self, now: Timestamp) -> bool {
+        are_valid(&self.ends, now)
+    }
+
     fn measure(&self) {
         let first = self.ends.iter().map(|ends| ends.at.unix_s()).min();
         self.first_end.set(first.and_then(|first| u64::try_from(first).ok()).unwrap_or(0));
     }
+}
+
+fn are_valid(ends: &[Ends], now: Timestamp) -> bool {
+    ends.iter().all(|ends| ends.is_valid(now))
 }
 
 fn say(logs: &Logs, severity: Severity, text: &str) {

@@ -7,7 +7,7 @@ use crate::crypto::Crypto;
 use crate::cryptod::{self, Cryptod};
 use crate::decode::Decode;
 use crate::failure::Failure;
-use crate::generate::Generate;
+use crate::generate::{Compression, Generate};
 use crate::index;
 use crate::key::Key;
 use crate::listeners::{self, Listen};
@@ -19,6 +19,7 @@ use crate::quic::Quic;
 use crate::supervised::Inherited;
 use crate::unix_socket;
 use crate::user::Account;
+use crate::value::{self, count_within};
 use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -44,7 +45,7 @@ Start here:
                                the two processes of keyway up, each started alone
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
   keyway data make             entries by the million, of MakeLDIF's templates
-  keyway load --help           load on this directory or another one, and what it does to it
+  keyway load                  load on this directory or another one, and what it does to it
   keyway decode FILE           what LDAP clients and servers said, from a capture of their packets
 
 With --json a failure is one line of JSON too, where the answer would have been:
@@ -81,7 +82,6 @@ pub enum Command {
     Quic(Quic),
     #[command(subcommand)]
     Data(Generate),
-    #[command(subcommand)]
     Load(Box<Load>),
     Decode(Box<Decode>),
     Web(Box<Web>),
@@ -178,7 +178,10 @@ Hardening:
   out). Keys are wiped after use. Where one may lock memory without a limit (root,
   LimitMEMLOCK=infinity), all but the store's pages is locked, and nothing of that gets to swap; what
   it once used it then keeps.
-  Started by root it binds its ports and becomes another user (--user), all of it and for good.
+  Started by root it binds its ports and becomes another user (--user), all of it and for good. With
+  two users, one for the directory and one for cryptod (useradd --system keyway-cryptod), what breaks
+  into the directory can use its keys as long as it is there, and read none: DIR/cryptod is closed to
+  it, and it looks after no key. Who starts it as one user has one for both.
   A systemd unit (with Type=notify) can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR
@@ -197,6 +200,11 @@ pub struct Up {
     /// file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = cryptod::file_source)]
     pub master: Option<cryptod::Source>,
+    /// Whom cryptod is to run as, if root starts it: another user than the directory's, who then cannot read
+    /// what is in DIR/cryptod; the directory's user for both as one [default: whom DIR/cryptod belongs to, if
+    /// not the directory's user, else keyway-cryptod, if there is that user]
+    #[arg(long, value_name = "USER", value_parser = Account::parse)]
+    pub cryptod_user: Option<Account>,
 }
 
 /// Start the directory's server alone: the half of keyway up that speaks LDAP and has the store
@@ -253,8 +261,9 @@ pub struct Serve {
     /// A name or an address that clients use, for the server's certificate (repeatable)
     #[arg(long = "name", value_name = "HOST", value_parser = crate::host::name)]
     pub names: Vec<Name>,
-    /// First start only: fill the directory with this many sample people [default: 1000]
-    #[arg(long, value_name = "N", conflicts_with = "import")]
+    /// First start only: fill the directory with this many sample people, like 5000, 5k or 1M
+    /// [default: 1000]
+    #[arg(long, value_name = "N", conflicts_with = "import", value_parser = people)]
     pub sample: Option<u32>,
     /// First start only: begin without entries, to be filled by an import or by clients
     #[arg(long, conflicts_with_all = ["sample", "import"])]
@@ -350,7 +359,10 @@ Examples:
       report what is refused, and go on
   keyway directory import --resume people.ldif
       go on where an import was stopped or killed
-  zcat people.ldif.gz | keyway directory import - --data /srv/directory
+  keyway directory import everything.ldif.zst --data /srv/directory
+      read a compressed file (gzip or zstd, told by its first bytes); what keyway has exported brings its
+      definitions with it, and nothing of it is imported if it was cut off or changed
+  ldapsearch -LLL ... | keyway directory import - --data /srv/directory
       read standard input
   keyway directory import people.ldif --json
       one JSON line at the end: records imported and refused, how long it took")]
@@ -373,6 +385,14 @@ pub struct Import {
     /// Forget an import that was not finished, and begin with the first record of this file
     #[arg(long)]
     pub restart: bool,
+    /// Import what can be read of an export whose checksum is wrong or missing, because it was cut off, or
+    /// changed on purpose
+    #[arg(long)]
+    pub unverified: bool,
+    /// Store passwords in clear as {SSHA512}, which takes microseconds each and not the tens of milliseconds
+    /// of Argon2id: for test data. They are verified all the same
+    #[arg(long)]
+    pub fast_passwords: bool,
     /// Say how it went as one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -381,7 +401,10 @@ pub struct Import {
 /// Write entries as LDIF (RFC 2849), parents first
 ///
 /// Passwords are exported as they are stored (hashed), and so are the attributes that the server
-/// keeps (entryUUID, createTimestamp): what is imported again is equal entry for entry.
+/// keeps (entryUUID, createTimestamp): what is imported again is equal entry for entry. Before the entries
+/// are the definitions of attributes and classes that a new folder lacks, and behind them are their number
+/// and a checksum, all in comments, which other programs skip: an export can always be imported into a new
+/// folder, and one that was cut off or changed is noticed.
 ///
 /// It works while a server runs, too, and does not disturb it: what is exported is the directory at one
 /// moment, the one at which the export begins. For as long as it takes, the store cannot use again what changes
@@ -395,6 +418,8 @@ Examples:
       everything, to standard output
   keyway directory export everything.ldif
       to a file (0600: it has the passwords' hashes in it), in place when it is whole
+  keyway directory export everything.ldif.zst
+      the same, compressed (.gz as well)
   keyway directory export --base ou=People,dc=example,dc=com people.ldif
       one subtree
   keyway directory export --continue rest.ldif
@@ -412,6 +437,9 @@ pub struct Export {
     /// 1. An entry whose name is lost is called 'cn=lost entry N' in the names of those below it
     #[arg(long = "continue")]
     pub go_on: bool,
+    /// Compress the file, whatever it is called; without this .gz and .zst files are
+    #[arg(long, value_name = "HOW")]
+    pub compress: Option<Compression>,
     /// Say how it went as one line of JSON (on standard error if the LDIF goes to standard output)
     #[arg(long)]
     pub json: bool,
@@ -505,7 +533,7 @@ pub struct AdminPassword {
 /// Show what a running server is doing
 ///
 /// On a terminal it is a page with views: o operations, s store, c crypto, n connections, f filters by
-/// cost, q slow operations, ? help. Otherwise, and with --lines, --json, --csv or --count, it is a line each
+/// cost, l slow operations, ? help; q ends it. Otherwise, and with --lines, --json, --csv or --count, it is a line each
 /// interval. Without a URL it looks at the server of a data folder, whose counters it reads in place: looking
 /// costs the server nothing (connections and slow operations it asks for over LDAPS, as the administrator whose
 /// password is in the folder). With URLs it asks for cn=monitor, which Keyway shows to its administrator and
@@ -519,9 +547,10 @@ pub struct AdminPassword {
 #[command(after_help = "\
 Examples:
   keyway top
-      the server on ./keyway-data, on this terminal; Q ends it
+      the server on ./keyway-data, on this terminal; q ends it
   keyway top ldaps://a.example.com ldaps://b.example.com --bind-dn cn=admin,cn=keyway --password-file pw
-      two servers, a row each; Tab chooses the one that the other views show
+      two servers, a row each; Tab chooses the one that the other views show (several --bind-dn and
+      --password-file: one for each, in their order)
   keyway top --data /srv/directory --lines --interval 10
       a line every ten seconds
   keyway top --cryptod --lines
@@ -538,15 +567,19 @@ pub struct Top {
     /// Show the daemon that keyway cryptod has started (DIR/cryptod) instead of the directory
     #[arg(long)]
     pub cryptod: bool,
-    /// Who asks, where it is asked over LDAP
+    /// Who asks, where it is asked over LDAP; one for all servers, or one for each in their order (repeatable)
     #[arg(long, value_name = "DN", requires = "password_file")]
-    pub bind_dn: Option<String>,
-    /// The file with the password of --bind-dn; a line end at its end does not count
+    pub bind_dn: Vec<String>,
+    /// The file with the password of --bind-dn (0600); a line end at its end does not count (repeatable)
     #[arg(long, value_name = "FILE", requires = "bind_dn")]
-    pub password_file: Option<PathBuf>,
-    /// The certificate authority to trust, PEM [default: those of this system, and ca.pem in --data]
-    #[arg(long, value_name = "FILE")]
+    pub password_file: Vec<PathBuf>,
+    /// The certificate authority to trust, PEM; a server's own certificate, if that has signed itself
+    /// [default: those of this system, and ca.pem in --data]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
+    /// Take any certificate: whoever is on the way can read and change everything
+    #[arg(long)]
+    pub insecure: bool,
     /// Begin TLS on ldap:// with StartTLS
     #[arg(long)]
     pub start_tls: bool,
@@ -559,11 +592,11 @@ pub struct Top {
     /// A table: names in the first line, then values with commas between them
     #[arg(long, conflicts_with = "cryptod")]
     pub csv: bool,
-    /// Seconds from line to line
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    /// How long from line to line: 500ms, 10, 1m30s
+    #[arg(long, value_name = "TIME", default_value = "1", value_parser = seconds)]
     pub interval: f64,
     /// End after this many lines
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count_within::<1, { u64::MAX }>)]
     pub count: Option<u64>,
 }
 
@@ -594,22 +627,30 @@ pub struct Metrics {
     /// Push them to this collector: http://HOST:PORT/PATH or https://; without a path to /v1/metrics
     #[arg(long, value_name = "URL", value_parser = Collector::parse, conflicts_with = "listen")]
     pub otlp: Option<Collector>,
-    /// Seconds from one push to the next
-    #[arg(long, value_name = "SECONDS", default_value = "60", requires = "otlp",
-        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// How long from one push to the next, in whole seconds: 15, 15s, 1m30s
+    #[arg(long, value_name = "TIME", default_value = "60", requires = "otlp", value_parser = push_interval)]
     pub interval: u64,
     /// The certificate authority of a collector at https://, PEM [default: those of this system]
     #[arg(long, value_name = "FILE", requires = "otlp")]
     pub ca: Option<PathBuf>,
 }
 
+fn people(text: &str) -> Result<u32, String> {
+    u32::try_from(value::count(text)?).map_err(|_| format!("there are {} at most", u32::MAX))
+}
+
 const INTERVAL_S_MIN: f64 = 0.01;
 const INTERVAL_S_MAX: f64 = 86_400.0;
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (INTERVAL_S_MIN..=INTERVAL_S_MAX).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("it is not a number from {INTERVAL_S_MIN} to {INTERVAL_S_MAX}")),
+    value::seconds_within(text, INTERVAL_S_MIN, INTERVAL_S_MAX)
+}
+
+fn push_interval(text: &str) -> Result<u64, String> {
+    let seconds = value::seconds_within(text, 1.0, INTERVAL_S_MAX)?;
+    match seconds.fract() == 0.0 {
+        true => Ok(seconds as u64),
+        false => Err("it should be whole seconds".to_owned()),
     }
 }
 
@@ -626,12 +667,11 @@ pub fn parse() -> Result<Option<Command>, Failure> {
                 Ok(None)
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Err(Failure::usage(
-                    "a command is missing; keyway --help, keyway directory --help, keyway \
-                     admin --help, keyway config --help, keyway acl --help, keyway crypto --help, \
-                     keyway key --help, keyway quic --help and keyway data --help list \
-                     them",
-                ))
+                // To standard error: it is not what was asked for.
+                if voice() == Voice::Words {
+                    error.print().map_err(|why| Failure::output(&why))?;
+                }
+                Err(Failure::usage("a command is missing; its help lists what there is"))
             }
             _ => Err(Failure::usage(sentence(&error.to_string()))),
         },

@@ -72,7 +72,7 @@ pub fn daemon(
 pub fn connect(
     engine: &Engine,
     daemon: Option<&Daemon>,
-    tell: impl Fn(bool) + Clone + Send + 'static,
+    tell: impl Fn(bool) + Clone + Send + Sync + 'static,
 ) -> Result<Option<Remote>, Failure> {
     let Some(daemon) = daemon else { return Ok(None) };
     let options = RemoteOptions {

@@ -10,7 +10,7 @@ use crate::output;
 use crate::own_keys;
 use crate::signing::{self, SigningKey};
 use crate::timestamp::Timestamp;
-use crate::user;
+use crate::user::{self, Half};
 use clap::Args;
 use keyway_codec::certificate::Certificate;
 use keyway_codec::dn::{Ava, Dn};
@@ -118,7 +118,7 @@ pub fn run(arguments: &ClientCertificate) -> Result<(), Failure> {
     // The key of the authority is for the user of the folder, not for root.
     let folder = std::path::absolute(&arguments.data.folder)
         .map_err(|why| Failure::system("find the data folder", &arguments.data.folder, &why))?;
-    user::enter(None, &folder)?.keep_nothing()?;
+    user::enter(None, &folder, Half::Ldapd)?.keep_nothing()?;
     let engine = keyway_drivers::engine();
     let ca_file = folder.join(name::CA_CERTIFICATE);
     let ca = certificates(&ca_file)?;

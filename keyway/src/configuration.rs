@@ -4,6 +4,7 @@ pub mod catalogue;
 pub mod edit;
 mod integrity;
 pub mod ldap;
+pub mod loss;
 mod raw;
 mod settings;
 mod tls_section;
@@ -16,6 +17,7 @@ use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use crate::listeners::{self, Listen};
 use crate::log::{self, Form, To, WhenFull};
 use crate::metrics::{self, Collector};
+use crate::output::shell;
 use crate::schema::{self, Given};
 use crate::tls::{self, ServerKey};
 use crate::unix_socket;
@@ -25,17 +27,18 @@ use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
-use keyway_server::access::{Fault, Origin, Rule, Written};
+use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
-use keyway_server::network::{self, Administrator, Local};
+use keyway_server::network::{self, Administrator, Local, Proxies};
 use keyway_server::password::limits::{
     ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
     PASSWORD_BYTES_MAX,
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
-use keyway_server::{IndexKind, IndexSetting, OpenError};
-use raw::{DEFAULT, Raw};
+use keyway_server::{IndexKind, IndexSetting, OpenError, check_context};
+pub use raw::DEFAULT;
+use raw::Raw;
 pub use settings::{From, Setting, Settings, settings};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -71,6 +74,8 @@ pub struct Configuration {
     pub metrics: Option<metrics::Settings>,
     /// Address space for the store.
     pub store_bytes_max: usize,
+    /// What it was read from.
+    pub text: String,
     /// All settings, one by one.
     pub settings: Settings,
     /// Attributes that it names and neither the sets nor the files define, and what to say if the
@@ -95,10 +100,11 @@ enum Error {
 }
 
 impl Configuration {
-    /// The configuration of a data folder, which is given the default one if it has none.
+    /// The configuration of a data folder, which is given the default one if it is new and has none.
     ///
     /// # Errors
-    /// If it cannot be read or written, or says what is not understood: file, line, key, why.
+    /// If it cannot be read or written, or says what is not understood: file, line, key, why. If it is
+    /// gone.
     pub fn load(folder: &Folder) -> Result<Configuration, Failure> {
         Configuration::load_with(folder, &Given::none())
     }
@@ -109,6 +115,7 @@ impl Configuration {
     /// As [`Configuration::load`].
     pub fn load_with(folder: &Folder, given: &Given) -> Result<Configuration, Failure> {
         if !folder.has(name::CONFIGURATION) {
+            may_be_new(folder.path())?;
             folder.write(name::CONFIGURATION, DEFAULT.as_bytes())?;
         }
         let text = folder.read(name::CONFIGURATION)?;
@@ -145,7 +152,13 @@ impl Configuration {
     /// As [`Configuration::load`].
     pub fn ahead(folder: &Path, given: &Given) -> Result<Configuration, Failure> {
         let file = folder.join(name::CONFIGURATION);
-        let text = if file.exists() { data::read(&file)? } else { DEFAULT.to_owned() };
+        let text = match file.exists() {
+            true => data::read(&file)?,
+            false => {
+                may_be_new(folder)?;
+                DEFAULT.to_owned()
+            }
+        };
         Configuration::of_text(folder, &text, given)
     }
 
@@ -211,6 +224,20 @@ impl Configuration {
     }
 }
 
+/// Refuses a folder that has had a configuration: the default one may let others in, or let them do more.
+fn may_be_new(folder: &Path) -> Result<(), Failure> {
+    if !data::has_had_store(folder)? {
+        return Ok(());
+    }
+    let (file, data) = (folder.join(name::CONFIGURATION), shell(&folder.to_string_lossy()));
+    Err(Failure::new(format!(
+        "{} is gone, and with the default one others could have access; put it back, have the last one that \
+         was in force written with `keyway config restore --data {data}`, or take the default one with \
+         `keyway config accept --default --data {data}`",
+        file.display()
+    )))
+}
+
 /// What is wrong, and where in the text.
 struct Wrong {
     span: Range<usize>,
@@ -236,8 +263,7 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
         say(Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() })
     })?;
     let sets = raw.schema.sets.iter().map(set).collect::<Result<_, _>>().map_err(say)?;
-    let files = std::iter::once(ldap::definitions()).chain(found.files).collect();
-    let sources = Sources { sets, files };
+    let sources = Sources { program: vec![ldap::definitions()], sets, files: found.files };
     let composed = Composed::new(&sources, &Changes::default()).map_err(Error::Schema)?;
     let schema = composed.schema().map_err(Error::Schema)?;
     let mut unknown = Vec::new();
@@ -280,19 +306,17 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Configuration, Wrong> {
-    let Raw { listen, listen_tls, listen_unix, unix, naming_contexts, .. } = raw;
-    let Raw { process, cryptod, tls, password, .. } = raw;
+    let Raw { listen, listen_tls, listen_unix, unix, naming_contexts: contexts, .. } = raw;
+    let Raw { process, cryptod, tls, password, proxy, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
     let Raw { metrics, .. } = raw;
-    let address =
-        |text: &Spanned<String>| listeners::parse(text.get_ref()).map_err(|why| wrong(text, why));
     let defaults = keyway_server::Settings::default();
     Ok(Configuration {
         listen: address(&listen)?,
-        listen_tls: address(&listen_tls)?,
+        listen_tls: apart(&listen, &listen_tls)?,
         unix: unix_settings(&listen_unix, &unix)?,
         user: account(&process.user)?,
-        naming_contexts,
+        naming_contexts: naming_contexts(&contexts, schema)?,
         tls: tls_section::settings(&tls)?,
         cryptod: Some(PathBuf::from(cryptod.socket)).filter(|path| !path.as_os_str().is_empty()),
         directory: keyway_server::Settings {
@@ -321,6 +345,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
             allow_plain_password: password.allow_plain,
             trust_loopback: password.trust_loopback,
             administrators: administrators(&tls.administrators, schema)?,
+            proxies: proxies(&proxy)?,
             local: Local {
                 administrators: local_administrators(&unix.administrators)?,
                 by_uid_number: unix.by_uid_number,
@@ -330,9 +355,55 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         log: log_settings(&log)?,
         metrics: metrics_settings(&metrics)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
+        text: text.to_owned(),
         settings: Settings::new(),
         unknown: Vec::new(),
     })
+}
+
+fn address(text: &Spanned<String>) -> Result<Listen, Wrong> {
+    listeners::parse(text.get_ref()).map_err(|why| wrong(text, why))
+}
+
+/// The second address, which is not the first one again.
+fn apart(first: &Spanned<String>, second: &Spanned<String>) -> Result<Listen, Wrong> {
+    match (address(first)?, address(second)?) {
+        (Some(one), Some(other)) if listeners::overlap(one, other) => {
+            Err(wrong(second, "listen has this address already"))
+        }
+        (_, second) => Ok(second),
+    }
+}
+
+fn naming_contexts(dns: &[Spanned<String>], schema: &Schema) -> Result<Vec<String>, Wrong> {
+    let read = |dn: &Spanned<String>| match check_context(schema, dn.get_ref()) {
+        Ok(()) => Ok(dn.get_ref().clone()),
+        Err(why) => Err(wrong(dn, why)),
+    };
+    dns.iter().map(read).collect()
+}
+
+fn proxies(raw: &raw::Proxy) -> Result<Proxies, Wrong> {
+    let network =
+        |text: &Spanned<String>| Network::parse(text.get_ref()).map_err(|why| wrong(text, why));
+    let from = raw.from.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+    let mut proxies = Proxies { plain: false, tls: false, from };
+    for listener in &raw.listeners {
+        match listener.get_ref().as_str() {
+            "listen" => proxies.plain = true,
+            "listen_tls" => proxies.tls = true,
+            other => {
+                let why = format!("\"{other}\" is not one of \"listen\", \"listen_tls\"");
+                return Err(wrong(listener, why));
+            }
+        }
+    }
+    match raw.listeners.first() {
+        Some(listener) if proxies.from.is_empty() => {
+            Err(wrong(listener, "name the proxies' addresses too, in from"))
+        }
+        _ => Ok(proxies),
+    }
 }
 
 fn unix_settings(path: &Spanned<String>, raw: &raw::Unix) -> Result<unix_socket::Settings, Wrong> {
@@ -476,7 +547,8 @@ fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
         unfinished_bytes_max: unfinished_bytes_max(raw)?,
         password_checks_waiting_max: positive(&raw.password_checks_waiting_max)?,
         idle_max: seconds(&raw.idle_max_s)?,
-        idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?,
+        // Nobody may be idle for longer than idle_max_s.
+        idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?.min(seconds(&raw.idle_max_s)?),
         handshake_max: seconds(&raw.handshake_max_s)?,
         drain_max: seconds(&raw.drain_max_s)?,
     })
@@ -513,6 +585,7 @@ fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
     Ok(log::Settings {
         to: choice(&raw.to, &to)?,
         folder: folder.into(),
+        mode: log::mode(raw.mode.get_ref()).map_err(|why| wrong(&raw.mode, why))?,
         form: choice(&raw.format, &[("text", Form::Text), ("json", Form::Json)])?,
         journal: raw.journal_socket.get_ref().into(),
         access: choice(&raw.access, &access)?,
@@ -606,7 +679,7 @@ mod tests {
         assert_eq!(rules, directory.rules);
         assert_eq!(configuration.directory.integrity, directory.integrity);
         assert_eq!(configuration.directory.schema.sets, directory.schema.sets);
-        assert_eq!(configuration.directory.schema.files, [ldap::definitions()]);
+        assert_eq!(configuration.directory.schema.program, [ldap::definitions()]);
         let by_name = |mut indexes: Vec<IndexSetting>| {
             indexes.sort_by(|one, other| one.attribute.cmp(&other.attribute));
             indexes
@@ -639,10 +712,12 @@ mod tests {
         });
         assert_eq!(empty.settings.len(), default.settings.len());
         default.settings.clone_from(&empty.settings);
+        default.text.clone_from(&empty.text);
         assert_eq!(format!("{empty:?}"), format!("{default:?}"));
         let partly = parse("[limits]\nidle_max_s = 5\n").unwrap();
         assert_eq!(partly.network.limits.idle_max, Duration::from_secs(5));
         assert_eq!(partly.network.limits.connections_max, 10_000);
+        assert_eq!(partly.network.limits.idle_before_bind_max, Duration::from_secs(5));
     }
 
     #[test]
@@ -653,6 +728,17 @@ mod tests {
             ("[unix]\nmode = \"777\"", "line 2: mode: \"777\" is not one of"),
             ("[unix]\nmode = \"rw\"", "line 2: mode: \"rw\" is no mode"),
             ("[unix]\nadministrators = [\"no such\"]", "line 2: administrators: there is no user"),
+            ("listen = \"[::]:389\"\nlisten_tls = \"[::]:389\"", "line 2: listen_tls: listen has"),
+            (
+                "naming_contexts = [\"notadn\"]",
+                "line 1: naming_contexts: \"notadn\" is not a valid DN",
+            ),
+            ("naming_contexts = [\"shoe=1\"]", "line 1: naming_contexts: \"shoe=1\" cannot be"),
+            ("naming_contexts = [\"cn=config\"]", "line 1: naming_contexts: \"cn=config\" is the"),
+            ("[proxy]\nlisteners = [\"ldap\"]", "line 2: listeners: \"ldap\" is not one of"),
+            ("[proxy]\nlisteners = [\"listen\"]", "line 2: listeners: name the proxies"),
+            ("[proxy]\nfrom = [\"here\"]", "line 2: from: \"here\" is no address"),
+            ("[log]\nmode = \"0666\"", "line 2: mode: \"0666\" is not one of"),
             ("listen = 389", "line 1: listen: invalid type: integer `389`, expected a string"),
             ("lisden = \"off\"", "line 1: lisden: unknown field `lisden`"),
             ("[limits]\nmore = 1", "line 2: more: unknown field `more`"),

@@ -4,12 +4,15 @@ use crate::failure::{Failure, is_disk_full, plain};
 use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT, SCHEMA_FILE_BYTES_MAX};
 use crate::timestamp::Timestamp;
 use keyway_store::Store;
-use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::fs::{Access, FlockOperation, OFlags, access, flock};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown,
+};
 use std::path::{Path, PathBuf, absolute};
 use std::thread;
 use std::time::Instant;
@@ -18,6 +21,8 @@ use zeroize::Zeroizing;
 /// The form of the data folder that this program makes and reads.
 const FORMAT: u32 = 1;
 const FOLDER_MODE: u32 = 0o700;
+/// The data folder's group may pass through it, where cryptod is another user and has that group.
+const PASSED: u32 = 0o010;
 const SECRET_MODE: u32 = 0o600;
 const PUBLIC_MODE: u32 = 0o644;
 /// More than any file that is read whole may have, in bytes.
@@ -25,12 +30,16 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The name of everything that Keyway keeps in its data folder.
 pub mod name {
-    /// The folder's form and when it was made. What has it is ours.
+    /// The folder itself, where none is named.
+    pub const DEFAULT: &str = "keyway-data";
+    /// The folder's form, when it was made, and which store it has had since. What has it is ours.
     pub const VERSION: &str = "version";
     /// Locked, with the process's id in it, while a process uses the folder.
     pub const LOCK: &str = "lock";
     /// The configuration.
     pub const CONFIGURATION: &str = "keyway.toml";
+    /// The text of a configuration that somebody wants although it looks cut.
+    pub const ACCEPTED: &str = "keyway.toml.accepted";
     /// What was imported, exported and checked.
     pub const HISTORY: &str = "history.jsonl";
     /// What a server that runs says of itself.
@@ -120,9 +129,54 @@ pub fn look(path: &Path) -> Result<State, Failure> {
     Ok(State::Absent)
 }
 
-/// Checks the version file and returns when the folder was made; `None` if there is no such file,
-/// or nothing in it but the zeros that a cut of power can leave.
-fn read_version(folder: &Path) -> Result<Option<String>, Failure> {
+/// What the version file says beside the form.
+struct Version {
+    /// When the folder was made.
+    made: String,
+    /// The identity of the store that it has had since.
+    store: Option<StoreId>,
+}
+
+/// The random identity of a store.
+pub type StoreId = [u8; 16];
+
+/// How an identity is written.
+pub fn shown(store: StoreId) -> String {
+    format!("{:032x}", u128::from_be_bytes(store))
+}
+
+impl Version {
+    fn text(&self) -> String {
+        let mut text = format!("keyway-data {FORMAT}\n");
+        if self.made != UNKNOWN_TIME || self.store.is_some() {
+            text += &format!("made {}\n", self.made);
+        }
+        if let Some(store) = self.store {
+            text += &format!("store {}\n", shown(store));
+        }
+        text
+    }
+}
+
+/// The identity of the store that a data folder has had, as its version file says.
+///
+/// # Errors
+/// As [`look`].
+pub fn store_of(folder: &Path) -> Result<Option<StoreId>, Failure> {
+    Ok(read_version(folder)?.and_then(|version| version.store))
+}
+
+/// Whether a data folder has had a store, which may be gone.
+///
+/// # Errors
+/// As [`look`].
+pub fn has_had_store(folder: &Path) -> Result<bool, Failure> {
+    Ok(store_of(folder)?.is_some() || Store::is_at(&folder.join(name::STORE)))
+}
+
+/// Checks the version file and reads it; `None` if there is no such file, or nothing in it but the zeros that
+/// a cut of power can leave.
+fn read_version(folder: &Path) -> Result<Option<Version>, Failure> {
     let path = folder.join(name::VERSION);
     if !path.exists() {
         return Ok(None);
@@ -149,8 +203,19 @@ fn read_version(folder: &Path) -> Result<Option<String>, Failure> {
              that into a new folder"
         )));
     }
-    let made = lines.next().and_then(|line| line.strip_prefix("made "));
-    Ok(Some(made.unwrap_or(UNKNOWN_TIME).trim().to_owned()))
+    let mut version = Version { made: UNKNOWN_TIME.to_owned(), store: None };
+    for line in lines {
+        if let Some(made) = line.strip_prefix("made ") {
+            version.made = made.trim().to_owned();
+        } else if let Some(store) = line.strip_prefix("store ") {
+            let store = u128::from_str_radix(store.trim(), 16).map_err(|_| {
+                let path = path.display();
+                Failure::new(format!("{path}: \"{line}\" names no store; take the line out"))
+            })?;
+            version.store = Some(store.to_be_bytes());
+        }
+    }
+    Ok(Some(version))
 }
 
 /// A data folder that this process has to itself.
@@ -182,17 +247,31 @@ impl Folder {
         check(&path)?;
         let mut folder = Folder { path, made: now.to_string(), lock };
         match read_version(&folder.path)? {
-            Some(made) => folder.made = made,
-            None if fresh => {
-                let version = format!("keyway-data {FORMAT}\nmade {}\n", folder.made);
-                folder.write(name::VERSION, version.as_bytes())?;
-            }
+            Some(version) => folder.made = version.made,
             None => {
-                folder.made = UNKNOWN_TIME.to_owned();
-                folder.write(name::VERSION, format!("keyway-data {FORMAT}\n").as_bytes())?;
+                if !fresh {
+                    folder.made = UNKNOWN_TIME.to_owned();
+                }
+                folder.write_version(None)?;
             }
         }
         Ok(folder)
+    }
+
+    fn write_version(&self, store: Option<StoreId>) -> Result<(), Failure> {
+        let version = Version { made: self.made.clone(), store };
+        self.write(name::VERSION, version.text().as_bytes())
+    }
+
+    /// Notes which store is in the folder, so that no other one is taken for it, nor made if it is gone.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn note_store(&self, store: StoreId) -> Result<(), Failure> {
+        match store_of(&self.path)? {
+            Some(noted) if noted == store => Ok(()),
+            _ => self.write_version(Some(store)),
+        }
     }
 
     /// The data folder whose lock another process holds, and has left to this one as well.
@@ -202,7 +281,7 @@ impl Folder {
     pub fn inherited(path: &Path, lock: File) -> Result<Folder, Failure> {
         let path =
             absolute(path).map_err(|why| Failure::system("find the data folder", path, &why))?;
-        let made = read_version(&path)?.unwrap_or_else(|| UNKNOWN_TIME.to_owned());
+        let made = read_version(&path)?.map_or_else(|| UNKNOWN_TIME.to_owned(), |it| it.made);
         Ok(Folder { path, made, lock })
     }
 
@@ -276,8 +355,13 @@ impl Folder {
             Err(why) if why.kind() == ErrorKind::AlreadyExists => return Ok(()),
             made => made,
         };
-        made.and_then(|()| File::open(&self.path)?.sync_all())
-            .map_err(|why| Failure::system("make", &path, &why))
+        made.and_then(|()| {
+            if let Some((user, group)) = other_owner(&self.path)? {
+                lchown(&path, Some(user), Some(group))?;
+            }
+            File::open(&self.path)?.sync_all()
+        })
+        .map_err(|why| Failure::system("make", &path, &why))
     }
 
     /// Removes a file, for good; says whether it was there.
@@ -320,7 +404,9 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let system = |why| Failure::system("read", path, &why);
     let file = File::open(path).map_err(system)?;
     let metadata = file.metadata().map_err(system)?;
-    private(path, metadata.mode(), "600")?;
+    if metadata.is_file() {
+        private(path, metadata.mode(), "600")?;
+    }
     // With room for all of it no copy is left behind where it outgrew its place.
     let capacity = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
     let mut text = Zeroizing::new(String::with_capacity(capacity));
@@ -337,6 +423,14 @@ pub fn write_secret(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failu
     put(folder, name, bytes, SECRET_MODE)
 }
 
+/// [`Folder::write`] for such a data folder.
+///
+/// # Errors
+/// As there.
+pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    put(folder, name, bytes, PUBLIC_MODE)
+}
+
 fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     let (path, draft) = (folder.join(name), folder.join(format!("{name}.new")));
     let written = (|| {
@@ -344,10 +438,8 @@ fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
         file.write_all(bytes)?;
-        // Root may be at work in the folder of somebody else, who is to read it.
-        let owner = fs::metadata(folder)?;
-        if file.metadata()?.uid() != owner.uid() {
-            std::os::unix::fs::fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        if let Some((user, group)) = other_owner(folder)? {
+            fchown(&file, Some(user), Some(group))?;
         }
         // Whatever the umask is.
         file.set_permissions(fs::Permissions::from_mode(mode))?;
@@ -362,6 +454,14 @@ fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure
     })
 }
 
+/// Whose the folder is, if root is at work in somebody else's: what is made in it is to be his, who could
+/// not use it otherwise.
+fn other_owner(folder: &Path) -> std::io::Result<Option<(u32, u32)>> {
+    let owner = fs::metadata(folder)?;
+    let is_others = geteuid().is_root() && owner.uid() != 0;
+    Ok(is_others.then(|| (owner.uid(), owner.gid())))
+}
+
 /// Makes the folder and those above it, or takes over an empty one. A cut of power takes none of
 /// them away after that.
 fn create(path: &Path) -> Result<(), Failure> {
@@ -372,7 +472,8 @@ fn create(path: &Path) -> Result<(), Failure> {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
         }
         Err(why) if why.kind() == ErrorKind::AlreadyExists => {
-            fs::set_permissions(path, fs::Permissions::from_mode(FOLDER_MODE))
+            let mode = fs::metadata(path).map_or(0, |it| it.mode() & PASSED) | FOLDER_MODE;
+            fs::set_permissions(path, fs::Permissions::from_mode(mode))
         }
         other => other,
     };
@@ -384,14 +485,7 @@ fn create(path: &Path) -> Result<(), Failure> {
 fn lock(folder: &Path) -> Result<File, Failure> {
     let path = folder.join(name::LOCK);
     let refused = |why| Failure::system("write to the data folder", folder, &why);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(SECRET_MODE)
-        .open(&path)
-        .map_err(refused)?;
+    let mut file = open_lock(folder, &path).map_err(refused)?;
     let begun = Instant::now();
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -412,6 +506,23 @@ fn lock(folder: &Path) -> Result<File, Failure> {
     match file.write_all(id.as_bytes()).and_then(|()| file.set_len(id.len() as u64)) {
         Err(why) if !is_disk_full(&why) => Err(refused(why)),
         _ => Ok(file),
+    }
+}
+
+/// Opens the lock's file, made if there is none. No link is followed: root would write to what a folder's
+/// owner has it lead to.
+fn open_lock(folder: &Path, path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(SECRET_MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            if let Some((user, group)) = other_owner(folder)? {
+                fchown(&file, Some(user), Some(group))?;
+            }
+            Ok(file)
+        }
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => options.open(path),
+        Err(why) => Err(why),
     }
 }
 
@@ -482,7 +593,19 @@ fn check(folder: &Path) -> Result<(), Failure> {
 pub fn is_private(folder: &Path) -> Result<(), Failure> {
     let metadata = fs::metadata(folder)
         .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
-    private(folder, metadata.mode(), "700")
+    match metadata.mode() & 0o077 & !PASSED {
+        0 => Ok(()),
+        _ => private(folder, metadata.mode(), "700"),
+    }
+}
+
+/// Refuses a file with passwords in it that others than its owner may read.
+///
+/// # Errors
+/// If they may, or the system does not say.
+pub fn is_secret(path: &Path, file: &File) -> Result<(), Failure> {
+    let metadata = file.metadata().map_err(|why| Failure::system("read", path, &why))?;
+    if metadata.is_file() { private(path, metadata.mode(), "600") } else { Ok(()) }
 }
 
 fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failure> {
@@ -557,7 +680,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
             OpenOptions::new().write(true).create_new(true).mode(SECRET_MODE).open(&draft)?;
         file.write_all(text.as_bytes())?;
         if (file.metadata()?.uid(), file.metadata()?.gid()) != (old.uid(), old.gid()) {
-            std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
         }
         file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
         file.sync_all()?;
@@ -641,6 +764,22 @@ mod tests {
         fs::remove_dir_all(path.join(name::STORE)).unwrap();
         fs::write(path.join("letter"), "dear").unwrap();
         look(&path).unwrap_err();
+    }
+
+    #[test]
+    fn a_folder_knows_the_store_that_it_has_had() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path(), NOW).unwrap();
+        assert!(!has_had_store(place.path()).unwrap());
+        folder.note_store([7; 16]).unwrap();
+        drop(folder);
+        assert_eq!(store_of(place.path()).unwrap(), Some([7; 16]));
+        assert!(has_had_store(place.path()).unwrap());
+        assert_eq!(Folder::open(place.path(), NOW).unwrap().made(), NOW.to_string());
+        let version = place.path().join(name::VERSION);
+        assert!(fs::read_to_string(&version).unwrap().starts_with("keyway-data 1\nmade 2027"));
+        fs::write(&version, "keyway-data 1\nstore x\n").unwrap();
+        assert!(look(place.path()).unwrap_err().to_string().contains("take the line out"));
     }
 
     #[test]

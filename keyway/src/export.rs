@@ -3,17 +3,19 @@
 use crate::cli::Export;
 use crate::data::{Folder, name};
 use crate::failure::{Failure, describe};
+use crate::generate::compress;
 use crate::history::Done;
 use crate::instance::{self, Instance, what_to_do};
 use crate::offline::{self, Offline};
 use crate::output::{self, grouped};
 use crate::progress::Progress;
 use crate::target::Target;
+use keyway_data::Compress;
 use keyway_server::ExportError;
 use keyway_store::Salvage;
 use serde_json::json;
 use std::cell::Cell;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::time::Instant;
 
 /// Bytes that are gathered before the system is called.
@@ -74,8 +76,8 @@ fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let target = Target::open(&arguments.file)?;
     let progress = Progress::entries("exporting", instance.entry_count()?);
     let bytes = Cell::new(0);
-    let mut out =
-        BufWriter::with_capacity(BUFFER_BYTES, Counted { out: target.writer()?, bytes: &bytes });
+    let counted = Counted { out: target.writer()?, bytes: &bytes };
+    let mut out = Packed::new(counted, compress(arguments.compress, &arguments.file));
     let exported = instance
         .directory
         .export(arguments.base.as_deref(), &mut out, &mut |entries| progress.at(entries, entries));
@@ -106,10 +108,11 @@ fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let target = Target::open(&arguments.file)?;
     let progress = Progress::entries("exporting", store.expected().unwrap_or_default());
     let bytes = Cell::new(0);
-    let mut out =
-        BufWriter::with_capacity(BUFFER_BYTES, Counted { out: target.writer()?, bytes: &bytes });
+    let counted = Counted { out: target.writer()?, bytes: &bytes };
+    let mut out = Packed::new(counted, compress(arguments.compress, &arguments.file));
     let base = arguments.base.as_deref();
-    let salvaged = keyway_server::salvage(&store, base, &mut out, &mut |entries| {
+    let engine = keyway_drivers::engine();
+    let salvaged = keyway_server::salvage(&store, &engine, base, &mut out, &mut |entries| {
         progress.at(entries, entries)
     });
     let salvaged = salvaged.map_err(|why| failed(&target, why, base))?;
@@ -167,6 +170,41 @@ fn failed(target: &Target, why: ExportError, base: Option<&str>) -> Failure {
                 None => format!("cannot export: {}", describe(&why)),
             })
         }
+    }
+}
+
+/// Gathers what is written, and compresses it if that is wanted.
+struct Packed<W> {
+    out: W,
+    how: Option<Compress>,
+    gathered: Vec<u8>,
+}
+
+impl<W: Write> Packed<W> {
+    fn new(out: W, how: Option<Compress>) -> Packed<W> {
+        Packed { out, how, gathered: Vec::with_capacity(BUFFER_BYTES) }
+    }
+}
+
+impl<W: Write> Write for Packed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.how {
+            None => self.out.write_all(&self.gathered)?,
+            Some(how) => {
+                let packed = how.part(&self.gathered).map_err(io::Error::other)?;
+                self.out.write_all(&packed)?;
+            }
+        }
+        self.gathered.clear();
+        self.out.flush()
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 pub struct Failure {
     line: String,
     status: u8,
+    is_refused: bool,
 }
 
 /// Why this process does not get at files of others, if it has seen to that itself.
@@ -29,17 +30,27 @@ const STATUS_USAGE: u8 = 2;
 impl Failure {
     /// Something could not be done. The line says what, where, and what to do.
     pub fn new(line: impl fmt::Display) -> Failure {
-        Failure { line: one_line(&line.to_string()), status: STATUS_FAILED }
+        Failure { line: one_line(&line.to_string()), status: STATUS_FAILED, is_refused: false }
+    }
+
+    /// A server does not take a name and its password. To ask again would be to guess.
+    pub fn refused(line: impl fmt::Display) -> Failure {
+        Failure { is_refused: true, ..Failure::new(line) }
+    }
+
+    /// Whether it is that.
+    pub fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     /// What another process of this program has said of its end.
     pub fn with_status(line: &str, status: u8) -> Failure {
-        Failure { line: one_line(line), status }
+        Failure { status, ..Failure::new(line) }
     }
 
     /// The program was called wrongly.
     pub fn usage(line: impl fmt::Display) -> Failure {
-        Failure { line: one_line(&line.to_string()), status: STATUS_USAGE }
+        Failure { status: STATUS_USAGE, ..Failure::new(line) }
     }
 
     /// The system refused: `what` (a verb and its object) with this file.

@@ -3,12 +3,11 @@
 
 use crate::failure::{Failure, plain};
 use crate::output::grouped;
-use crate::source::Source;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use keyway_server::password::{Given, Passwords, classify};
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 use tokio::runtime;
 use zeroize::Zeroizing;
@@ -28,21 +27,14 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Looks for clear passwords in what is to be imported, behind the records that are done;
-    /// `None` if there are none, or nobody can know before it is read.
+    /// For so many passwords; `None` if there are none.
     ///
     /// # Errors
-    /// If the file cannot be read.
-    pub fn of(
-        source: &Source,
-        done: u64,
-        passwords: &Passwords,
-    ) -> Result<Option<Forecast>, Failure> {
-        let Some(file) = source.again() else { return Ok(None) };
-        let bad = |why: std::io::Error| Failure::new(format!("{}: {}", source.shown, plain(&why)));
-        match count(BufReader::with_capacity(1 << 16, file), done).map_err(bad)? {
+    /// If they cannot be hashed.
+    pub fn of(count: u64, passwords: &Passwords) -> Result<Option<Forecast>, Failure> {
+        match count {
             0 => Ok(None),
-            count => Ok(Some(Forecast { passwords: count, ..Forecast::measure(passwords)? })),
+            _ => Ok(Some(Forecast { passwords: count, ..Forecast::measure(passwords)? })),
         }
     }
 
@@ -121,7 +113,11 @@ fn rough(duration: Duration) -> String {
 
 /// Counts clear passwords in LDIF, behind the first `done` records. A long value goes on in the
 /// next line, but its first one tells what it is.
-fn count(mut input: impl BufRead, done: u64) -> std::io::Result<u64> {
+///
+/// # Errors
+/// The input's.
+pub fn clear_passwords(input: impl Read, done: u64) -> std::io::Result<u64> {
+    let mut input = BufReader::with_capacity(1 << 16, input);
     let (mut records, mut clear) = (0, 0);
     let mut line = Zeroizing::new(Vec::new());
     loop {
@@ -172,7 +168,7 @@ mod tests {
             dn: o=z\nuserPassword: {SSHA}rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV\n\
             userPassword: {SHA}\n  x\nuserPassword: {CRYPT}!\nuserPassword:: e1NTSEF9IQ==\n\
             userPassword:: Zm91cg==\nuserPasswordish: no\ndescription: userPassword: no\n";
-        let counted = |done| count(ldif.as_bytes(), done).unwrap();
+        let counted = |done| clear_passwords(ldif.as_bytes(), done).unwrap();
         assert_eq!([counted(0), counted(1), counted(2), counted(3)], [4, 3, 1, 0]);
     }
 

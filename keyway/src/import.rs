@@ -12,6 +12,8 @@ use crate::populate::{self, Manner, Populated};
 use crate::schema::{self, Given};
 use crate::source::Source;
 use crate::timestamp::Timestamp;
+use crate::user::{self, Half};
+use keyway_server::Verdict;
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
@@ -25,17 +27,30 @@ const ADVICE: &str = "correct it and go on with --resume, or leave out what is w
 /// # Errors
 /// If the file or the folder cannot be used, or a record is refused and it was not to go on.
 pub fn run(arguments: &Import) -> Result<bool, Failure> {
-    from(Source::open(&arguments.file)?, arguments)
+    let source = Source::open(&arguments.file)?;
+    from(source, &prepare(arguments)?, arguments)
 }
 
-/// The same with LDIF that comes from somewhere else.
+/// Reads the files of definitions, and becomes the user whose folder it is if root has started this: what
+/// is made in the folder is to be his. To be called before a thread is started, and after what only root
+/// may read was opened.
+///
+/// # Errors
+/// If a file cannot be read, or that user cannot be become.
+pub fn prepare(arguments: &Import) -> Result<Given, Failure> {
+    let given = Given::read(&arguments.schema, &arguments.data.folder)?;
+    user::enter(None, &arguments.data.folder, Half::Ldapd)?.keep_nothing()?;
+    Ok(given)
+}
+
+/// The same as [`run`] with LDIF that comes from somewhere else, and what [`prepare`] has read.
 ///
 /// # Errors
 /// As [`run`].
-pub fn from(source: Source, arguments: &Import) -> Result<bool, Failure> {
+pub fn from(source: Source, given: &Given, arguments: &Import) -> Result<bool, Failure> {
     let began = Instant::now();
     let mut done = Done::new("import", Some(Path::new(&source.path)));
-    let imported = import(source, arguments, &mut done);
+    let imported = import(source, given, arguments, &mut done);
     done.seconds = began.elapsed().as_secs_f64();
     let done = match &imported {
         Ok(true) => done.with("whole", None),
@@ -46,10 +61,14 @@ pub fn from(source: Source, arguments: &Import) -> Result<bool, Failure> {
     imported
 }
 
-fn import(source: Source, arguments: &Import, noted: &mut Done) -> Result<bool, Failure> {
-    let given = Given::read(&arguments.schema, &arguments.data.folder)?;
+fn import(
+    source: Source,
+    given: &Given,
+    arguments: &Import,
+    noted: &mut Done,
+) -> Result<bool, Failure> {
     let folder = Folder::open(&arguments.data.folder, Timestamp::now())?;
-    let configuration = Configuration::load_with(&folder, &given)?;
+    let configuration = Configuration::load_with(&folder, given)?;
     let engine = keyway_drivers::engine();
     // Passwords in clear are stored under the pepper.
     let cryptod = match configuration.directory.password_pepper {
@@ -67,18 +86,28 @@ fn import(source: Source, arguments: &Import, noted: &mut Done) -> Result<bool, 
         &instance,
         &folder,
         source,
-        Manner { go_on: arguments.go_on, done, advice: ADVICE },
+        Manner {
+            go_on: arguments.go_on,
+            done,
+            advice: ADVICE,
+            unverified: arguments.unverified,
+            fast_passwords: Some(arguments.fast_passwords),
+        },
     )?;
     instance.close()?;
-    let Populated { report, bytes, seconds, forecast_s } = populated;
-    (noted.entries, noted.bytes) = (Some(report.records), Some(bytes));
+    let Populated { report, bytes, seconds, forecast_s, verdict, definitions } = &populated;
+    (noted.entries, noted.bytes) = (Some(report.records), Some(*bytes));
     if arguments.json {
         output::json(&json!({
             "event": "imported",
             "records": report.records,
             "refused": report.errors,
-            "values_left_out": populate::left_out(&report),
-            "notes": populate::notes(&report),
+            "verified": matches!(verdict, Verdict::Whole(_)),
+            "damage": match verdict { Verdict::Damaged(why) => Some(why), _ => None },
+            "definitions_added": definitions.added,
+            "definitions_left_out": definitions.left,
+            "values_left_out": populate::left_out(report),
+            "notes": populate::notes(report),
             "member_of_agreeing": report.member_of.agreeing,
             "member_of_disagreeing": report.member_of.disagreeing,
             "member_of_unchecked": report.member_of.unchecked,
@@ -94,14 +123,18 @@ fn import(source: Source, arguments: &Import, noted: &mut Done) -> Result<bool, 
             0 => String::new(),
             errors => format!(", refused {}", grouped(errors)),
         };
+        let whole = match verdict {
+            Verdict::Whole(_) => "; its checksum is right",
+            Verdict::Unframed | Verdict::Damaged(_) => "",
+        };
         output::text(format_args!(
-            "imported {} from {shown}{refused} ({seconds:.1} s)",
+            "imported {} from {shown}{refused} ({seconds:.1} s){whole}",
             match report.records {
                 1 => "1 record".to_owned(),
                 records => format!("{} records", grouped(records)),
             }
         ))?;
-        populate::say_notes(&report)?;
+        populate::say_notes(&populated)?;
     }
     Ok(report.errors == 0)
 }

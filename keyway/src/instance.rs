@@ -1,7 +1,8 @@
 //! A data folder with its directory open: what every command but `top` works on.
 
+use crate::applied;
 use crate::configuration::Configuration;
-use crate::data::{Folder, name};
+use crate::data::{self, Folder, StoreId, name};
 use crate::failure::{Failure, describe};
 use crate::output;
 use keyway_codec::message::ResultCode;
@@ -85,9 +86,15 @@ impl Instance {
         let options = Options {
             map_bytes_max: configuration.store_bytes_max,
             locked_memory,
+            expected: data::store_of(folder.path())?,
             ..Options::default()
         };
         let store = Store::open(&path, options).map_err(|why| cannot_open(folder, &why))?;
+        // A full disk is no reason not to serve.
+        if let Err(why) = folder.note_store(store.incarnation()) {
+            output::note(format_args!("warning: the folder does not remember its store: {why}"));
+        }
+        applied::check(folder.path(), &store, &configuration.text)?;
         let opened = open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(_) | OpenError::UnknownAttribute(_) => {
@@ -180,9 +187,31 @@ pub fn cannot_open(folder: &Folder, why: &keyway_store::OpenError) -> Failure {
     let path = folder.file(name::STORE);
     let advice = match why {
         keyway_store::OpenError::Damaged { .. } => format!("; {}", what_to_do(folder)),
+        keyway_store::OpenError::Missing => format!("; {}", where_is_it(folder, None)),
+        keyway_store::OpenError::Another { found } => {
+            format!("; {}", where_is_it(folder, Some(*found)))
+        }
         _ => String::new(),
     };
     Failure::new(format!("{}: {why}{advice}", path.display()))
+}
+
+/// What can be done about a store that is gone, or in whose place another one is.
+pub fn where_is_it(folder: &Folder, found: Option<StoreId>) -> String {
+    let own = data::store_of(folder.path()).ok().flatten().map(data::shown).unwrap_or_default();
+    let version = folder.file(name::VERSION);
+    let otherwise = match found {
+        None => "to begin with an empty directory name a new folder with --data DIR".to_owned(),
+        Some(found) => format!(
+            "if this one ({}) is to be served from here, take the line \"store {own}\" out of {}",
+            data::shown(found),
+            version.display()
+        ),
+    };
+    format!(
+        "restore the one that {} was made for ({own}) from a backup, and start again; {otherwise}",
+        folder.path().display()
+    )
 }
 
 /// What can be done about a damaged store.

@@ -1,14 +1,13 @@
 //! A connection to an LDAP server, anybody's.
 
 use crate::failure::{Failure, plain};
-use crate::trust;
 use keyway_data::Client;
+use keyway_load::{Trust, tls_words};
 use rustls::{ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A server's address, taken apart.
@@ -30,6 +29,8 @@ pub struct Manner {
     pub ca: Option<PathBuf>,
     /// The authority of a data folder, which may not be there.
     pub own_ca: PathBuf,
+    /// Take any certificate.
+    pub insecure: bool,
     /// Begin TLS on ldap:// with StartTLS.
     pub start_tls: bool,
     /// How long a connection may take, and how long an answer.
@@ -111,37 +112,35 @@ impl Url {
         let stream = match manner.start_tls && !tls {
             true => Client::new(stream, 1)
                 .start_tls()
-                .map_err(|why| Failure::new(format!("{host}: {why}")))?,
+                .map_err(|why| Failure::new(format!("{host} port {port}: {why}")))?,
             false => stream,
         };
         if !tls && !manner.start_tls {
             return Ok(Box::new(stream));
         }
-        secured(manner.ca.as_deref(), &manner.own_ca, host, stream)
+        secured(manner, host, stream)
     }
 }
 
 fn secured(
-    ca: Option<&Path>,
-    own_ca: &Path,
+    manner: &Manner,
     host: &str,
     mut stream: TcpStream,
 ) -> Result<Box<dyn Connection>, Failure> {
-    let roots = trust::authorities(ca, Some(own_ca))?;
-    let provider = keyway_tls::provider(&keyway_drivers::engine());
-    let config = keyway_tls::client_config(&provider, roots)
-        .map_err(|why| Failure::new(format!("cannot use TLS: {why}")))?;
+    let trust = Trust {
+        ca: manner.ca.clone(),
+        own_ca: Some(manner.own_ca.clone()),
+        insecure: manner.insecure,
+        ..Trust::default()
+    };
+    let config = trust.config(&keyway_tls::provider(&keyway_drivers::engine()))?;
     let server = ServerName::try_from(host.to_owned())
         .map_err(|_| Failure::usage(format!("{host} is no name of a server")))?;
-    let mut connection = ClientConnection::new(Arc::new(config), server)
+    let mut connection = ClientConnection::new(config, server)
         .map_err(|why| Failure::new(format!("cannot use TLS: {why}")))?;
     while connection.is_handshaking() {
         connection.complete_io(&mut stream).map_err(|why| {
-            Failure::new(format!(
-                "no TLS with {host}: {}; name its certificate authority with --ca FILE (Keyway's \
-                 own is ca.pem in its data folder)",
-                plain(&why)
-            ))
+            Failure::new(format!("no TLS with {host}: {}", tls_words(&why, host)))
         })?;
     }
     Ok(Box::new(StreamOwned::new(connection, stream)))

@@ -9,7 +9,7 @@ use crate::client;
 use crate::config_tree;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, State, name};
-use crate::failure::{self, Failure, is_disk_full, plain};
+use crate::failure::{self, Failure, describe, is_disk_full, plain};
 use crate::harden;
 use crate::history;
 use crate::instance::Instance;
@@ -30,7 +30,7 @@ use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::{Timestamp, time_since_boot};
 use crate::tls::Tls;
 use crate::unix_socket;
-use crate::user::{self, Account};
+use crate::user::{self, Account, Half};
 use crate::watched;
 use keyway_drivers::{Verifier, software};
 use keyway_engine::Engine;
@@ -38,7 +38,7 @@ use keyway_server::MadeEntry;
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::{Listener, Mode, Server};
 use serde_json::json;
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
@@ -94,7 +94,10 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources)?;
+    let is_new = !data::has_had_store(folder.path())?;
     let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory)?;
+    let kept = instance.directory.kept_lines().map_err(|why| Failure::new(describe(&why)))?;
+    logs.write_missing(&kept);
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
     if !serve.schema.is_empty() {
@@ -107,7 +110,8 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let passwords = instance.directory.passwords().clone();
     admin::ensure(&folder, &instance, &passwords, &runtime)?;
     let password = || admin::stored_password(&folder, name::SAMPLE_PASSWORD, &passwords, &runtime);
-    let first_start = !again && populate(serve, source, &folder, &instance, &password)?;
+    let filled = !again && populate(serve, source, &folder, &instance, &password)?;
+    let first_start = filled || is_new;
     add_naming_contexts(&folder, &configuration, &instance)?;
     let password = match again {
         // Nobody is told.
@@ -126,7 +130,6 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         engine: &engine,
         verifier: &verifier,
         logs: &logs,
-        listen: &listen,
         certificates,
         configuration,
         supervision,
@@ -166,6 +169,8 @@ struct Supervision {
     channel: UnixStream,
     /// Whether an earlier process was ready: nothing has to be said or made.
     again: bool,
+    /// Whether the supervisor binds other addresses while it runs.
+    moves: bool,
 }
 
 impl Start {
@@ -176,17 +181,18 @@ impl Start {
     ) -> Result<Start, Failure> {
         // A file that is not there and a port that is taken are found before anything is made.
         let source = arguments.import.as_deref().map(Source::open).transpose()?;
-        let (folder, configuration, sockets) = prepare(arguments, handed_over, given)?;
+        let (folder, configuration, sockets, _) =
+            prepare(arguments, handed_over, given, Half::Ldapd)?;
         Ok(Start { supervision: None, source, folder, configuration, sockets })
     }
 
     fn supervised(arguments: &Serve, by: Supervised, given: &Given) -> Result<Start, Failure> {
-        let Supervised { up, channel, lock, ldap, ldaps, import, again, .. } = by;
+        let Supervised { up, channel, lock, ldap, ldaps, import, again, moves, .. } = by;
         let source = arguments.import.as_deref().map(|path| Source::new(path, import));
         let folder = Folder::inherited(&arguments.data.folder, lock)?;
         let configuration = Configuration::load_with(&folder, given)?.with_flags(arguments);
         let sockets = Sockets { plain: ldap, tls: ldaps };
-        let supervision = Some(Supervision { up, channel, again });
+        let supervision = Some(Supervision { up, channel, again, moves });
         Ok(Start { supervision, source: source.transpose()?, folder, configuration, sockets })
     }
 }
@@ -249,7 +255,9 @@ fn populate(
         let password = String::from_utf8_lossy(&password).into_owned();
         populate::sample(instance, &Sample::new(people, password), done)
     };
-    let manner = |done| Manner { go_on: false, done, advice: "correct it and start again" };
+    let advice = "correct it and start again";
+    let manner =
+        |done| Manner { go_on: false, done, advice, unverified: false, fast_passwords: None };
     let unfinished = instance.unfinished()?.filter(|unfinished| unfinished.records > 0);
     match (source, unfinished) {
         // What came through a pipe may come through it another way the next time.
@@ -293,11 +301,12 @@ fn populate(
 
 /// Says what was done otherwise than the input says; a program that reads JSON waits for one object.
 fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
-    if arguments.json { Ok(()) } else { populate::say_notes(&populated.report) }
+    if arguments.json { Ok(()) } else { populate::say_notes(populated) }
 }
 
 /// Becomes the user that it is to run as, finds the folder and the configuration, and takes the ports,
-/// unless there are sockets already. To be called before it starts a thread.
+/// unless there are sockets already. Says too whom cryptod is to be, if that is another. To be called before it
+/// starts a thread.
 ///
 /// # Errors
 /// If there is no such user, or he cannot read what is named. If the folder or a port cannot be had, or the configuration is wrong.
@@ -305,14 +314,15 @@ pub fn prepare(
     arguments: &Serve,
     handed_over: Option<Sockets>,
     given: &Given,
-) -> Result<(Folder, Configuration, Sockets), Failure> {
-    let entered = user::enter(arguments.user.as_ref(), &arguments.data.folder)?;
+    half: Half<'_>,
+) -> Result<(Folder, Configuration, Sockets, Option<Account>), Failure> {
+    let entered = user::enter(arguments.user.as_ref(), &arguments.data.folder, half)?;
     let (folder, configuration, sockets) = open(arguments, handed_over, given)?;
     user::check(configuration.user.as_ref(), arguments.user.as_ref())?;
     let files = configuration.tls.named().map(|file| folder.file_at(file));
     entered.can_read(arguments.schema.iter().cloned().chain(files))?;
     entered.keep_nothing()?;
-    Ok((folder, configuration, sockets))
+    Ok((folder, configuration, sockets, entered.cryptod().cloned()))
 }
 
 fn open(
@@ -322,7 +332,11 @@ fn open(
 ) -> Result<(Folder, Configuration, Sockets), Failure> {
     let open_sockets = |configuration: &Configuration| match handed_over {
         Some(sockets) => Ok(sockets),
-        None => Sockets::open(configuration.listen, configuration.listen_tls),
+        None => Sockets::open(
+            configuration.listen,
+            configuration.listen_tls,
+            configuration.unix.path.is_some(),
+        ),
     };
     let path = &arguments.data.folder;
     let open = |folder: &Folder| {
@@ -380,8 +394,6 @@ struct Serving<'a> {
     engine: &'a Engine,
     verifier: &'a Verifier,
     logs: &'a Logs,
-    /// Where it listens.
-    listen: &'a [SocketAddr],
     certificates: Certificates,
     configuration: Configuration,
     supervision: Option<Supervision>,
@@ -393,9 +405,10 @@ impl Serving<'_> {
         let channel = self.supervision.as_ref().map(|it| it.channel.try_clone()).transpose();
         let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
         let mut signals = Signals::catch_beside(hangup, channel)?;
-        let ldaps = sockets.tls.as_ref().and_then(|socket| socket.local_addr().ok());
+        let address = |socket: &Option<TcpListener>| socket.as_ref()?.local_addr().ok();
+        let addresses = [address(&sockets.plain), address(&sockets.tls)];
         let server = self.start(sockets)?;
-        let Serving { arguments, folder, instance, engine, verifier, logs, listen, .. } = self;
+        let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
         let Serving { certificates, configuration, supervision, .. } = self;
         banner.log(logs);
         if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
@@ -411,8 +424,8 @@ impl Serving<'_> {
             engine,
             verifier,
             logs,
-            listen,
-            ldaps,
+            addresses,
+            supervisor: supervision.as_ref().filter(|it| it.moves).map(|it| &it.channel),
             server: &server,
             certificates,
             pusher: Pusher::default(),
@@ -422,6 +435,7 @@ impl Serving<'_> {
             holder: supervision.as_ref().map_or_else(std::process::id, |it| it.up),
             reads: 0,
         };
+        reload.remember();
         reload.publish(None);
         reload.push_metrics();
         instance.directory.build_indexes();
@@ -434,13 +448,14 @@ impl Serving<'_> {
                 notify::ready(false);
             }
         }
-        if supervision.is_none_or(|it| !it.again) {
+        if supervision.as_ref().is_none_or(|it| !it.again) {
             banner.say(arguments.json)?;
         }
         let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
         let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
         look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = watched::StoreSize::new();
+        let mut refusals = watched::Refusals::default();
         let cryptod = watched::Cryptod::of(folder.path());
         let backups = history::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
@@ -452,12 +467,16 @@ impl Serving<'_> {
             [of("Cryptod", &|| shown.0.entries()), of("Backups", &|| shown.1.entries())].concat()
         });
         let mut looking = tokio::spawn(async {});
+        let mut settling = tokio::spawn(async {});
         let failed = loop {
             tokio::select! {
                 asked = signals.next() => match asked {
                     Asked::End => break None,
                     // It reads files; connections go on with the other threads.
-                    Asked::Reload => block_in_place(|| reload.run()),
+                    Asked::Reload => {
+                        let moved = signals.moved();
+                        block_in_place(|| reload.run(moved));
+                    }
                 },
                 Some((modification, reply)) = changes.recv() => {
                     reply(block_in_place(|| reload.change(&modification)));
@@ -470,8 +489,14 @@ impl Serving<'_> {
                 _ = look_around.tick() => {
                     watched::show_engine(engine);
                     size.show(&instance.store);
+                    refusals.look(&instance.store, logs);
                     backups.look();
-                    let cryptod = cryptod.clone();
+                    let (cryptod, directory) = (cryptod.clone(), instance.directory.clone());
+                    // It waits for the disk. Lines stay kept where it fails, and a full disk says so itself.
+                    settling = match settling.is_finished() {
+                        true => spawn_blocking(move || drop(directory.settle_audit())),
+                        false => settling,
+                    };
                     // It waits for the daemon.
                     looking = match looking.is_finished() {
                         true => spawn_blocking(move || cryptod.look()),
@@ -484,6 +509,9 @@ impl Serving<'_> {
         tokio::spawn(signals.end_at_next());
         notify::stopping();
         server.shutdown().await;
+        let _ = settling.await;
+        // What cannot be settled now is at the next start.
+        let _ = block_in_place(|| instance.directory.settle_audit());
         match failed {
             None => {
                 logs.say(Severity::Info, "stop", &[]);
@@ -491,10 +519,17 @@ impl Serving<'_> {
             }
             Some(why) => {
                 logs.say(Severity::Error, "stop", &[("text", Value::Text(&why))]);
-                Err(Failure::new(format!(
-                    "the store takes no more changes ({why}); what was acknowledged is safe, \
-                     start again"
-                )))
+                let text = format!(
+                    "the store takes no more changes ({why}); what was acknowledged had reached the disk by \
+                     then; start again when that is mended"
+                );
+                // With what a full disk has let through, it can be read at once.
+                Err(match instance.store.refused() {
+                    Some(keyway_store::Error::DiskFull) => {
+                        Failure::with_status(&text, supervised::STORE_STOPPED)
+                    }
+                    _ => Failure::new(text),
+                })
             }
         }
     }

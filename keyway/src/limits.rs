@@ -12,12 +12,20 @@ pub const LOG_BATCH_BYTES_MAX: usize = 128 << 10;
 pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
 /// How long a line of the access log may wait for others to be written with.
 pub const LOG_GATHER_MAX: Duration = Duration::from_millis(50);
+/// How much at the end of the audit log is looked at for lines that a cut of power may have taken, in bytes: more
+/// than those of the changes that the store keeps lines of.
+pub const LOG_LOOK_BACK_BYTES: u64 = 64 << 20;
 /// How often the access log says how many lines were left out of it.
 pub const LOG_LEFT_OUT_SAY_EVERY: Duration = Duration::from_secs(60);
 /// Most operations that one line of the access log may stand for.
 pub const LOG_ONE_IN_MAX: u32 = 1_000_000;
 /// How long an end or a reload waits for lines to be written.
 pub const LOG_FLUSH_MAX: Duration = Duration::from_secs(5);
+/// Room that is kept for the error log when the disk is full, in bytes: some hundred lines.
+pub const LOG_RESERVE_BYTES: u64 = 64 << 10;
+/// Room that is kept for a start of cryptod on a full disk, in bytes: a file system may want a whole group of
+/// inodes to make its socket.
+pub const START_RESERVE_BYTES: u64 = 1 << 20;
 /// Smallest size at which a log's file is put aside, in bytes.
 pub const LOG_FILE_BYTES_MIN: u64 = 4 << 10;
 /// Most files that are kept of each log.
@@ -111,8 +119,18 @@ pub const LOCK_LOOK_EVERY: Duration = Duration::from_millis(2);
 pub const RESTART_PAUSE: Duration = Duration::from_millis(100);
 /// How often in a row a process is started again.
 pub const RESTARTS_MAX: u32 = 6;
-/// For how long a process has to run so that its end is not in a row with those before.
+/// For how long a process has to serve so that its end is not in a row with those before.
 pub const RESTART_FORGET: Duration = Duration::from_secs(10);
+/// The pause before ldapd opens a store again that takes no more changes: a full disk may do that again and again,
+/// and what is in the store is to be read meanwhile.
+pub const STORE_AGAIN_PAUSE: Duration = Duration::from_secs(2);
+/// How often a process that serves says that it is alive.
+pub const ALIVE_EVERY: Duration = Duration::from_secs(1);
+/// How often its supervisor looks whether it has.
+pub const ALIVE_LOOK_EVERY: Duration = Duration::from_secs(4);
+/// After how many looks at which it has said nothing it counts as hung, and is killed. A machine that was
+/// asleep makes one of them at most.
+pub const SILENT_LOOKS_MAX: u32 = 3;
 /// How often is looked whether a cryptod that somebody else started is still there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -137,6 +155,9 @@ pub const HISTORY_MONITORED_MAX: usize = 50;
 pub const EXPORT_OLD: Duration = Duration::from_secs(7 * 86_400);
 /// See [`EXPORT_OLD`].
 pub const CHECK_OLD: Duration = Duration::from_secs(30 * 86_400);
+
+/// How long a command that reads beside a server waits for one that is starting.
+pub const START_WAIT: Duration = Duration::from_secs(10);
 
 /// How long `keyway config set` waits for what a server says, and how often it looks.
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
@@ -167,3 +188,6 @@ pub const SCHEMA_FILE_BYTES_MAX: u64 = 16 << 20;
 pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;
 /// Things that are wrong with the entries of a template, which are said each.
 pub const FAULTS_SAID_MAX: usize = 1_000;
+
+/// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
+pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;

@@ -40,17 +40,15 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Listens on these addresses, where there is one.
+    /// Listens on these addresses, where there is one; whether there is a Unix socket as well.
     ///
     /// # Errors
-    /// As [`listen`], and if there is none.
-    pub fn open(plain: Listen, tls: Listen) -> Result<Sockets, Failure> {
+    /// As [`listen`], and if there is nothing at all.
+    pub fn open(plain: Listen, tls: Listen, has_unix: bool) -> Result<Sockets, Failure> {
         let open = |address: Listen, flag| address.map(|address| listen(address, flag)).transpose();
         let (plain, tls) = (open(plain, "--listen")?, open(tls, "--listen-tls")?);
-        if plain.is_none() && tls.is_none() {
-            return Err(Failure::new(
-                "there is nothing to listen on: listen and listen_tls are both off",
-            ));
+        if plain.is_none() && tls.is_none() && !has_unix {
+            return Err(nothing_to_listen_on());
         }
         Ok(Sockets { plain, tls })
     }
@@ -96,6 +94,22 @@ impl Sockets {
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         self.plain.iter().chain(&self.tls).map(address).collect()
     }
+}
+
+/// Whether two listeners would be in each other's way.
+pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    // One of IPv6 that is everywhere takes the addresses of IPv4 too.
+    let covers = |one: IpAddr, other: IpAddr| {
+        one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
+    };
+    one.port() == other.port()
+        && one.port() != 0
+        && (covers(one.ip(), other.ip()) || covers(other.ip(), one.ip()))
+}
+
+/// A server that nobody could reach.
+pub fn nothing_to_listen_on() -> Failure {
+    Failure::new("there is nothing to listen on: listen, listen_tls and listen_unix are all off")
 }
 
 /// Why a socket could not be bound to an address that `flag` names.

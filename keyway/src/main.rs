@@ -8,6 +8,7 @@
 
 mod acl;
 mod admin;
+mod applied;
 mod authority;
 mod banner;
 mod certificates;
@@ -69,6 +70,7 @@ mod trust;
 mod unix_socket;
 mod up;
 mod user;
+mod value;
 mod watched;
 mod web;
 
@@ -117,7 +119,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Acl(command) => acl::run(&command).map(|()| true),
         Command::Crypto(command) => crypto::run(&command),
         Command::Data(command) => generate::run(&command),
-        Command::Key(command) => key::run(&command).map(|()| true),
+        Command::Key(command) => key::run(&command),
         Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),

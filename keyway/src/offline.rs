@@ -2,15 +2,18 @@
 //! server, for those that only read.
 
 use crate::configuration::Configuration;
-use crate::data::{Folder, name};
+use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::instance::{self, Instance};
+use crate::limits::{RELOAD_LOOK_EVERY, START_WAIT};
 use crate::running::Running;
 use crate::schema::Given;
 use crate::timestamp::Timestamp;
 use keyway_engine::Engine;
-use keyway_store::Damage;
+use keyway_store::{Damage, OpenError};
 use std::path::Path;
+use std::thread;
+use std::time::Instant;
 
 /// Damaged places that are kept to be told; the rest are counted.
 const DAMAGE_KEPT_MAX: usize = 100;
@@ -44,6 +47,9 @@ pub fn folder(path: &Path) -> Result<Folder, Failure> {
     if folder.has(name::STORE) {
         return Ok(folder);
     }
+    if data::store_of(folder.path())?.is_some() {
+        return Err(instance::cannot_open(&folder, &OpenError::Missing));
+    }
     Err(Failure::new(format!(
         "{} holds no directory yet; fill one with keyway up or keyway directory import",
         folder.path().display()
@@ -66,11 +72,30 @@ pub fn open_in(folder: Folder) -> Result<Offline, Failure> {
 /// # Errors
 /// Whatever keeps it from being opened.
 pub fn beside_server(path: &Path) -> Result<Option<Instance>, Failure> {
-    if Running::look(path).is_none() {
+    if !is_served(path)? {
         return Ok(None);
     }
     let configuration = Configuration::ahead(path, &Given::none())?;
     Instance::open_to_read(path, &configuration, &keyway_drivers::engine()).map(Some)
+}
+
+/// Whether a server serves from a folder. One that has taken the folder and is not ready is waited for.
+fn is_served(path: &Path) -> Result<bool, Failure> {
+    let begun = Instant::now();
+    loop {
+        if Running::look(path).is_some() {
+            return Ok(true);
+        }
+        let Some(user) = data::user(path) else { return Ok(false) };
+        if begun.elapsed() > START_WAIT {
+            let path = path.display();
+            return Err(Failure::new(format!(
+                "{path} is in use by {user}, which does not serve from it: it is still starting, or at other \
+                 work; try again when it has ended that"
+            )));
+        }
+        thread::sleep(RELOAD_LOOK_EVERY);
+    }
 }
 
 /// Damaged pages of a data file.

@@ -5,17 +5,23 @@
 use crate::authority::{certificates, malformed};
 use crate::control::{Control, nonsense};
 use crate::data::{self, Folder, name};
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
 use crate::output;
 use crate::signing::{self, SigningKey};
 use keyway_codec::certificate::Certificate;
+use keyway_daemon::keys::{Caller, KeyStore, Material, Purpose, Spec, Who};
+use keyway_daemon::witness::Witness;
 use keyway_engine::{Algorithm, Engine};
+use keyway_ring::Socket;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use rcgen::PublicKeyData;
 use rustix::process::getuid;
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use zeroize::Zeroizing;
 
 /// Which of them.
@@ -52,6 +58,13 @@ impl Which {
         }
     }
 
+    /// The first of its names that none has.
+    fn free_name(self, is_taken: impl Fn(&str) -> bool) -> String {
+        let numbered = (2_u32..).map(|number| format!("{}-{number}", self.name()));
+        let mut names = std::iter::once(self.name().to_owned()).chain(numbered);
+        names.find(|name| !is_taken(name)).unwrap_or_default()
+    }
+
     /// Whether one of that name is among them.
     fn has_name(self, name: &str) -> bool {
         let number =
@@ -75,7 +88,11 @@ pub enum PrivateKey {
 
 /// Whether cryptod holds keys of this folder's certificates, as far as files say.
 pub fn are_held(data: &Path) -> bool {
-    let Ok(files) = std::fs::read_dir(crate::cryptod::keys_at(data)) else { return false };
+    let files = match std::fs::read_dir(crate::cryptod::keys_at(data)) {
+        Ok(files) => files,
+        // cryptod is another user, and holds them.
+        Err(why) => return why.kind() == ErrorKind::PermissionDenied,
+    };
     files.flatten().any(|file| {
         let file = file.file_name();
         let name = file.to_str().and_then(|file| file.strip_suffix(".key"));
@@ -267,6 +284,87 @@ impl<'a> OwnKeys<'a> {
     }
 }
 
+/// A private key that a cryptod of another user is to hold, from a file that was open.
+pub struct Brought {
+    which: Which,
+    pem: Zeroizing<String>,
+    public_key: Vec<u8>,
+    algorithms: Vec<Algorithm>,
+}
+
+/// Reads a key file of a data folder that is open. One that is not its certificate's is left where it is, for
+/// ldapd to say so.
+///
+/// # Errors
+/// If it is none.
+pub fn brought(
+    engine: &Engine,
+    data: &Path,
+    which: Which,
+    mut file: File,
+) -> Result<Option<Brought>, Failure> {
+    let path = data.join(which.file());
+    let cannot = |why| Failure::system("read", &path, &why);
+    let bytes = file.metadata().map_err(cannot)?.len().min(PEM_BYTES_MAX);
+    let mut pem = Zeroizing::new(String::with_capacity(bytes as usize + 1));
+    (&mut file).take(PEM_BYTES_MAX).read_to_string(&mut pem).map_err(cannot)?;
+    let der = PrivateKeyDer::from_pem_slice(pem.as_bytes());
+    let der = Zeroizing::new(der.map_err(|why| malformed(&path, why))?);
+    let key = SigningKey::load(engine, &der).map_err(|why| malformed(&path, why))?;
+    let (public_key, algorithms) = (key.der_bytes().to_vec(), key.algorithms().to_vec());
+    let certificate = data.join(which.certificate());
+    let fits = !certificate.exists() || public_key_in(&certificate)? == public_key;
+    Ok(fits.then_some(Brought { which, pem, public_key, algorithms }))
+}
+
+/// Has cryptod's own store hold what a directory of another user needs, which looks after no keys: those that
+/// it brings, else one of each, for it to sign with.
+///
+/// # Errors
+/// If one cannot be made or kept.
+pub fn provide(store: &KeyStore, directory: u32, brought: &[Brought]) -> Result<(), Failure> {
+    let by = Socket::pair().and_then(|(one, _)| Caller::of(&one, &Witness::default()));
+    let by = by.map_err(|why| Failure::new(format!("cannot make keys: {}", plain(&why))))?;
+    let (now, whos) = (SystemTime::now(), [Who { uid: Some(directory), ..Who::EVERYBODY }]);
+    let cannot = |why| Failure::new(format!("cannot hold the directory's keys: {why}"));
+    for which in [Which::Authority, Which::Server] {
+        let add = |algorithms: &[Algorithm], material| {
+            let keys = store.list();
+            let name = which.free_name(|name| keys.iter().any(|key| key.name == name));
+            let spec = Spec { algorithms, purposes: Purpose::Sign.into() };
+            store.add_for(&name, spec, material, &whos, &by, now).map(drop).map_err(cannot)
+        };
+        let newest = |key: &keyway_daemon::keys::KeyInfo| {
+            key.versions.last().map(|version| version.public_key.clone())
+        };
+        for key in brought.iter().filter(|it| it.which.file() == which.file()) {
+            let is_it = |held: &_| newest(held).as_ref() == Some(&key.public_key);
+            if !store.list().iter().any(|held| which.has_name(&held.name) && is_it(held)) {
+                add(&key.algorithms, Material::Pem(key.pem.as_bytes()))?;
+            }
+        }
+        let mut active = store.list();
+        active.retain(|key| which.has_name(&key.name) && key.revoked_s.is_none());
+        let all = active.len();
+        active.retain(|key| key.disabled.is_none());
+        // Another authority is of no use to those who trust the one whose key is only disabled.
+        if active.is_empty() && (all == 0 || which.file() == Which::Server.file()) {
+            add(&[Algorithm::EcdsaP256Sha256], Material::NEW)?;
+        }
+        for key in active {
+            // It was made for one that had the folder before, and for no other.
+            let own = key.grants.iter().any(|grant| grant.who.uid == Some(directory));
+            if !own && key.grants.iter().all(|grant| grant.who.uid.is_some()) {
+                store.allow(&key.name, &whos[0], key.purposes, &by, now).map_err(cannot)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// More than a file of one private key has, in bytes.
+const PEM_BYTES_MAX: u64 = 64 << 10;
+
 /// Reads a private key from a file, PEM.
 ///
 /// # Errors
@@ -319,6 +417,8 @@ fn this_user() -> String {
 
 /// The state of a key that can be used.
 const ACTIVE: &str = "active";
+/// What the state of a key begins with that nobody may use.
+const DISABLED: &str = "disabled";
 
 impl Held {
     fn open(socket: &Path) -> Result<Held, Failure> {
@@ -341,6 +441,13 @@ impl Held {
 
     fn look_at(&self, key: KeyInfo) -> Result<HeldKey, Failure> {
         let KeyInfo { name, policy, state, .. } = key;
+        if state.starts_with(DISABLED) {
+            output::note(format_args!(
+                "warning: cryptod does not use its key {name} (keyway key list shows why)"
+            ));
+            let (algorithms, public_key) = (Vec::new(), Vec::new());
+            return Ok(HeldKey { name, algorithms, public_key, is_active: false });
+        }
         if state == ACTIVE && is_anothers(&policy) {
             let ask = KeyAsk::Allow { name: name.clone(), callers: vec![this_user()] };
             if !matches!(self.daemon.ask(&Ask::Keys(ask))?, Answer::Done) {
@@ -371,10 +478,7 @@ impl Held {
     }
 
     fn free_name(&self, which: Which) -> String {
-        let numbered = (2_u32..).map(|number| format!("{}-{number}", which.name()));
-        let mut names = std::iter::once(which.name().to_owned()).chain(numbered);
-        let is_free = |name: &String| self.keys.iter().all(|key| key.name != *name);
-        names.find(is_free).unwrap_or_default()
+        which.free_name(|name| self.keys.iter().any(|key| key.name == name))
     }
 }
 

@@ -2,20 +2,29 @@
 
 use crate::data::{self, Folder};
 use crate::failure::{Failure, describe, plain};
-use crate::forecast::Forecast;
+use crate::forecast::{self, Forecast};
 use crate::instance::Instance;
 use crate::output::{self, grouped};
-use crate::progress::Progress;
+use crate::progress::Progress as Bar;
 use crate::sample::Sample;
 use crate::source::Source;
+use keyway_data::Decompress;
 use keyway_server::password::Passwords;
+use keyway_server::schema::Changes;
 use keyway_server::{
-    Disagreement, ImportError, ImportOptions, ImportReport, MemberOfReport, Note, Noted,
-    ScratchMaker, Unfinished,
+    Directory, Disagreement, ImportError, ImportOptions, ImportReport, MemberOfReport, Note, Noted,
+    Progress, ScratchMaker, TakenDefinitions, Unfinished, Verdict,
 };
 use serde_json::{Value, json};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
+
+/// What is said to whom hashing takes too long.
+const ALTERNATIVE: &str = "; for test data, --fast-passwords stores {SSHA512} instead, in no time";
+
+/// Definitions that are named one by one where some are added or left out.
+const DEFINITIONS_SAID_MAX: usize = 10;
 
 /// What an unfinished sample is called in the store.
 const SAMPLE: &str = "sample:";
@@ -32,7 +41,7 @@ pub fn sample(instance: &Instance, sample: &Sample, done: u64) -> Result<(), Fai
         skip_records: done,
         ..ImportOptions::default()
     };
-    let bar = Progress::entries("making the sample", sample.entry_count());
+    let bar = Bar::entries("making the sample", sample.entry_count());
     let imported = instance.directory.import(&mut sample.ldif(), &options, &mut |so_far| {
         bar.at(done + so_far.records, so_far.records);
     });
@@ -57,11 +66,20 @@ pub fn notes(report: &ImportReport) -> Value {
     report.notes.0.iter().map(note).collect()
 }
 
-/// The same for people, a line each.
+/// The same for people, a line each, and what definitions came with it.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn say_notes(report: &ImportReport) -> Result<(), Failure> {
+pub fn say_notes(populated: &Populated) -> Result<(), Failure> {
+    let Populated { report, definitions: TakenDefinitions { added, .. }, .. } = populated;
+    if !added.is_empty() {
+        let first = added.iter().take(DEFINITIONS_SAID_MAX).cloned().collect::<Vec<_>>().join("; ");
+        let more = if added.len() > DEFINITIONS_SAID_MAX { "; ..." } else { "" };
+        let count = grouped(added.len() as u64);
+        output::text(format_args!(
+            "  {count} definitions that came with it, added: {first}{more}"
+        ))?;
+    }
     for (note, Noted { count, first }) in &report.notes.0 {
         let more = if *count > first.len() as u64 { ", ..." } else { "" };
         let (count, first) = (grouped(*count), first.join("; "));
@@ -79,6 +97,10 @@ pub struct Manner {
     pub done: u64,
     /// What to do about a record that is refused.
     pub advice: &'static str,
+    /// Take what can be read of an export that was cut off or changed.
+    pub unverified: bool,
+    /// Whether passwords in clear are to be stored with a hash that is fast, where that can be asked for.
+    pub fast_passwords: Option<bool>,
 }
 
 /// What came of it.
@@ -92,6 +114,74 @@ pub struct Populated {
     /// How long it was said beforehand that hashing clear passwords would take, if there were any
     /// and somebody could know.
     pub forecast_s: Option<f64>,
+    /// Whether it is whole.
+    pub verdict: Verdict,
+    /// What became of the definitions that came with it.
+    pub definitions: TakenDefinitions,
+}
+
+/// What a look through LDIF finds before any of it is put in.
+struct Ahead {
+    /// Clear passwords behind the records that are done.
+    clear_passwords: u64,
+    /// The definitions that come with it.
+    definitions: String,
+}
+
+impl Ahead {
+    /// Looks; `None` if it can be read only once.
+    fn look(
+        directory: &Directory,
+        source: &Source,
+        manner: Manner,
+    ) -> Result<Option<Ahead>, Failure> {
+        let Some(file) = source.again() else { return Ok(None) };
+        let look = || {
+            let plain = Decompress::open(file)?;
+            let mut verifying = directory.verifying(plain, !manner.unverified);
+            let clear_passwords = forecast::clear_passwords(&mut verifying, manner.done)?;
+            Ok(Ahead { clear_passwords, definitions: verifying.definitions()?.to_owned() })
+        };
+        let bad = |why: io::Error| {
+            let advice = match why.kind() {
+                ErrorKind::InvalidData => {
+                    "; nothing of it was imported: get a whole copy of it, or, if it was changed on purpose, \
+                     import it with keyway directory import --unverified"
+                }
+                _ => "",
+            };
+            Failure::new(format!("{}: {}{advice}", source.shown, plain(&why)))
+        };
+        look().map(Some).map_err(bad)
+    }
+}
+
+/// Takes the definitions that came with entries.
+fn define(
+    directory: &Directory,
+    shown: &str,
+    definitions: &str,
+    unverified: bool,
+) -> Result<TakenDefinitions, Failure> {
+    let readable = |line: &&str| Changes::from_text(line).is_ok();
+    let taken = match unverified {
+        false => directory.take_definitions(definitions),
+        true => {
+            let lines = definitions.lines().filter(readable);
+            directory.take_definitions(&lines.collect::<Vec<_>>().join("\n"))
+        }
+    };
+    let bad = |why: &keyway_server::Failure| {
+        format!("{shown}: the definitions in its head cannot be taken: {}", describe(why))
+    };
+    match taken {
+        Ok(taken) => Ok(taken),
+        Err(why) if unverified => {
+            output::note(format_args!("warning: {}", bad(&why)));
+            Ok(TakenDefinitions::default())
+        }
+        Err(why) => Err(Failure::new(bad(&why))),
+    }
 }
 
 /// Puts LDIF in. Records that are refused are said on standard error, if it goes on after them.
@@ -104,41 +194,94 @@ pub fn ldif(
     mut source: Source,
     manner: Manner,
 ) -> Result<Populated, Failure> {
+    let directory = &*instance.directory;
+    let is_fast = manner.fast_passwords == Some(true);
+    let alternative = if manner.fast_passwords.is_some() { ALTERNATIVE } else { "" };
     let scratch = folder.path().to_owned();
     let options = ImportOptions {
         source: source.path.clone(),
         keep_going: manner.go_on,
         skip_records: manner.done,
+        fast_passwords: is_fast,
         scratch: Some(ScratchMaker(Arc::new(move || Ok(Box::new(data::scratch(&scratch)?))))),
     };
-    let passwords = instance.directory.passwords();
-    let forecast = Forecast::of(&source, manner.done, passwords)?;
+    let passwords = directory.passwords();
+    let ahead = Ahead::look(directory, &source, manner)?;
+    let forecast = match &ahead {
+        _ if is_fast => None,
+        Some(ahead) => Forecast::of(ahead.clear_passwords, passwords)?,
+        None => None,
+    };
     if let Some(forecast) = forecast.filter(Forecast::is_worth_saying) {
-        output::note(format_args!("{}: {forecast}", source.shown));
+        output::note(format_args!("{}: {forecast}{alternative}", source.shown));
     }
-    let mut rate = StreamRate::of(&source);
-    let bar = Progress::bytes("importing", source.bytes);
-    let imported = instance.directory.import(&mut source, &options, &mut |so_far| {
-        bar.at(so_far.bytes, so_far.records);
-        if let Some(said) = rate.said(so_far.passwords_hashed, passwords) {
+    let mut rate = StreamRate {
+        shown: source.shown.clone(),
+        unsaid: ahead.is_none() && !is_fast,
+        alternative,
+        entries: source.entries.map(|entries| entries.saturating_sub(manner.done)),
+        measured: None,
+    };
+    let (shown, is_foreign) = (source.shown.clone(), source.is_foreign());
+    let (all_bytes, read_bytes) = (source.bytes, source.read_bytes());
+    let refused = |why: ImportError| refusal(&shown, ahead.is_some(), why, manner.advice);
+    let unreadable = |why: io::Error| refused(ImportError::Input(why));
+    let plain = Decompress::open(&mut source).map_err(unreadable)?;
+    let mut input = directory.verifying(plain, !manner.unverified);
+    let definitions = match &ahead {
+        Some(ahead) => ahead.definitions.as_str(),
+        None => input.definitions().map_err(unreadable)?,
+    };
+    let definitions = define(directory, &shown, definitions, manner.unverified)?;
+    let bar = Bar::bytes("importing", all_bytes);
+    let imported = directory.import(&mut input, &options, &mut |so_far| {
+        bar.at(read_bytes.get(), so_far.records);
+        if let Some(said) = rate.said(so_far, passwords) {
             bar.aside(|| output::note(said));
         }
     });
     let seconds = bar.seconds();
     drop(bar);
-    let report = imported.map_err(|why| refusal(&source, why, manner.advice))?;
+    let report = imported.map_err(refused)?;
+    let verdict = input.verdict();
+    if is_foreign && manner.done + report.read == 0 && verdict != Verdict::Whole(0) {
+        return Err(Failure::new(format!(
+            "{shown}: there is no record in it; is it the right file?"
+        )));
+    }
     instance.mark_populated()?;
     for error in &report.first_errors {
-        output::note(format_args!("{}: {error}", source.shown));
+        output::note(format_args!("{shown}: {error}"));
     }
     let unsaid = report.errors.saturating_sub(report.first_errors.len() as u64);
     if unsaid > 0 {
-        output::note(format_args!("{}: {} more were refused", source.shown, grouped(unsaid)));
+        output::note(format_args!("{shown}: {} more were refused", grouped(unsaid)));
     }
-    say_unverified(&source.shown, &report);
-    say_groups(&source.shown, &report.member_of);
+    if is_foreign {
+        say_verdict(&shown, &verdict);
+    }
+    for left in definitions.left.iter().take(DEFINITIONS_SAID_MAX) {
+        output::note(format_args!("{shown}: its definition of {left} is left out"));
+    }
+    say_unverified(&shown, &report);
+    say_groups(&shown, &report.member_of);
     let forecast_s = forecast.map(|forecast| forecast.duration().as_secs_f64());
-    Ok(Populated { report, bytes: source.read_bytes, seconds, forecast_s })
+    let bytes = read_bytes.get();
+    Ok(Populated { report, bytes, seconds, forecast_s, verdict, definitions })
+}
+
+/// Says what is not known of what was imported, or known to be wrong with it.
+fn say_verdict(shown: &str, verdict: &Verdict) {
+    match verdict {
+        Verdict::Whole(_) => {}
+        Verdict::Unframed => output::note(format_args!(
+            "{shown}: whether it is whole is not known: it has no checksum at its end, as an export of keyway \
+             has"
+        )),
+        Verdict::Damaged(why) => {
+            output::note(format_args!("warning: {shown}: {why}; what could be read of it is in"));
+        }
+    }
 }
 
 /// Says once how fast clear passwords of a stream are hashed, of which nobody knows how many there
@@ -146,24 +289,31 @@ pub fn ldif(
 struct StreamRate {
     shown: String,
     unsaid: bool,
+    alternative: &'static str,
+    /// How many entries come, if that is known.
+    entries: Option<u64>,
     measured: Option<Forecast>,
 }
 
 impl StreamRate {
-    fn of(source: &Source) -> StreamRate {
-        StreamRate { shown: source.shown.clone(), unsaid: source.bytes.is_none(), measured: None }
-    }
-
-    /// What is to be said now that so many have been hashed.
-    fn said(&mut self, hashed: u64, passwords: &Passwords) -> Option<String> {
+    /// What is to be said now that it has got so far.
+    fn said(&mut self, so_far: Progress, passwords: &Passwords) -> Option<String> {
+        let hashed = so_far.passwords_hashed;
         if !self.unsaid || hashed == 0 {
             return None;
         }
         // If it cannot be measured, the import itself will say why.
         self.measured = self.measured.or_else(|| Forecast::measure(passwords).ok());
-        let so_far = Forecast { passwords: hashed, ..self.measured? };
-        self.unsaid = !so_far.is_worth_saying();
-        (!self.unsaid).then(|| format!("{}: {}", self.shown, so_far.of_a_stream()))
+        // Those that come are made as those that came were.
+        let each = hashed as f64 / so_far.records.max(1) as f64;
+        let all = self.entries.map(|entries| (each * entries as f64) as u64);
+        let forecast = Forecast { passwords: all.unwrap_or(hashed).max(hashed), ..self.measured? };
+        self.unsaid = !forecast.is_worth_saying();
+        let said = match all {
+            Some(_) => forecast.to_string(),
+            None => forecast.of_a_stream(),
+        };
+        (!self.unsaid).then(|| format!("{}: {said}{}", self.shown, self.alternative))
     }
 }
 
@@ -203,9 +353,12 @@ fn say_unverified(shown: &str, report: &ImportReport) {
     ));
 }
 
-fn refusal(source: &Source, why: ImportError, advice: &str) -> Failure {
-    let shown = &source.shown;
+fn refusal(shown: &str, is_file: bool, why: ImportError, advice: &str) -> Failure {
     Failure::new(match why {
+        ImportError::Input(why) if why.kind() == ErrorKind::InvalidData && !is_file => format!(
+            "{shown}: {}; what was read before that was noticed is in: begin again with a new data folder",
+            plain(&why)
+        ),
         ImportError::Input(why) => format!("{shown}: {}", plain(&why)),
         ImportError::Record { error, records } => format!(
             "{shown}: {error}; records before it that are in: {}; {advice}",

@@ -1,5 +1,6 @@
 //! SIGHUP: what can change while a server runs is read again, all of it or nothing.
 
+use crate::applied;
 use crate::certificates::{Certificates, Sources};
 use crate::cli::Serve;
 use crate::config::changes;
@@ -10,20 +11,23 @@ use crate::failure::Failure;
 use crate::index;
 use crate::instance::Instance;
 use crate::limits::fit_open_files;
+use crate::listeners;
 use crate::log::Logs;
 use crate::metrics::{self, Push, Pusher};
 use crate::output;
 use crate::running::Running;
 use crate::schema::Given;
+use crate::supervised::{self, MOVED, Moved};
 use crate::timestamp::Timestamp;
 use keyway_drivers::Verifier;
 use keyway_engine::Engine;
 use keyway_server::Modification;
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::Server;
+use keyway_server::network::{Listener, Mode, Server, Way};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::time::SystemTime;
 
 /// A running server, and where what it runs with comes from.
@@ -35,10 +39,10 @@ pub struct Reload<'a> {
     pub verifier: &'a Verifier,
     pub logs: &'a Logs,
     pub server: &'a Server,
-    /// Where it listens.
-    pub listen: &'a [SocketAddr],
-    /// Where it listens for LDAPS, if it does.
-    pub ldaps: Option<SocketAddr>,
+    /// Where it listens for LDAP and for LDAPS.
+    pub addresses: [Option<SocketAddr>; 2],
+    /// Who binds other addresses and wants to know when they are in use, if anybody does.
+    pub supervisor: Option<&'a UnixStream>,
     pub certificates: Certificates,
     pub pusher: Pusher,
     /// What is in force.
@@ -55,9 +59,13 @@ pub struct Reload<'a> {
 
 impl Reload<'_> {
     /// Reads it all again, and says what came of it. Connections that are open stay as they are.
-    pub fn run(&mut self) {
-        let read = Configuration::load(self.folder);
-        match read.and_then(|new| self.take(new.with_flags(self.arguments))) {
+    pub fn run(&mut self, moved: Moved) {
+        let read = Configuration::load(self.folder).map(|it| it.with_flags(self.arguments));
+        let taken = read.and_then(|new| {
+            let moved = self.moved(&new, moved)?;
+            self.take(new, moved)
+        });
+        match taken {
             Ok(()) => self.say(),
             Err(why) => self.refuse(&why),
         }
@@ -73,9 +81,40 @@ impl Reload<'_> {
         }
     }
 
+    /// The listeners that are to be elsewhere; none, if that has to wait for the next start.
+    fn moved(&self, new: &Configuration, moved: Moved) -> Result<Moved, Failure> {
+        if self.supervisor.is_none() {
+            return Ok(Moved::default());
+        }
+        let old = &self.configuration;
+        for (key, old, new, moved) in [
+            ("listen", old.listen, new.listen, &moved.plain),
+            ("listen_tls", old.listen_tls, new.listen_tls, &moved.tls),
+        ] {
+            if old != new && moved.is_none() {
+                let address = new.map_or("off".to_owned(), |it| it.to_string());
+                return Err(Failure::new(format!(
+                    "{key}: keyway up does not listen on {address}; error.log says why"
+                )));
+            }
+        }
+        if new.listen.is_none() && new.listen_tls.is_none() && new.unix.path.is_none() {
+            return Err(listeners::nothing_to_listen_on());
+        }
+        Ok(moved)
+    }
+
     /// Takes what can change while it runs; notes what of it has to wait for the next start.
-    fn take(&mut self, new: Configuration) -> Result<(), Failure> {
-        let sources = Sources { folder: self.folder, settings: &new.tls, listen: self.listen };
+    fn take(&mut self, new: Configuration, moved: Moved) -> Result<(), Failure> {
+        let mut addresses = self.addresses;
+        for (address, moved) in addresses.iter_mut().zip([&moved.plain, &moved.tls]) {
+            if let Some(socket) = moved {
+                *address = socket.as_ref().map(listeners::address).transpose()?;
+            }
+        }
+        let listen: Vec<SocketAddr> = addresses.into_iter().flatten().collect();
+        applied::refuse_loss(self.folder.path(), &self.configuration.text, &new.text)?;
+        let sources = Sources { folder: self.folder, settings: &new.tls, listen: &listen };
         let fresh = self.certificates.read(sources)?;
         self.logs.reopen(&new.log)?;
         let taken = self.instance.directory.reconfigure(&new.directory);
@@ -85,8 +124,32 @@ impl Reload<'_> {
         fit_open_files(&mut network.limits);
         self.server.reconfigure(network);
         self.certificates.put(fresh);
-        self.keep(new, takes_integrity);
+        let has_moved = self.listen(moved)?;
+        self.addresses = addresses;
+        self.keep(new, takes_integrity, has_moved);
         Ok(())
+    }
+
+    /// Listens elsewhere. Says which listeners do.
+    fn listen(&self, moved: Moved) -> Result<Vec<&'static str>, Failure> {
+        let tls = || self.certificates.current.clone();
+        let mut keys = Vec::new();
+        for (key, way, moved, mode) in [
+            ("listen", Way::Plain, moved.plain, Mode::StartTls(tls())),
+            ("listen_tls", Way::Tls, moved.tls, Mode::Tls(tls())),
+        ] {
+            let Some(socket) = moved else { continue };
+            let listener = socket.map(|socket| Listener { socket: socket.into(), mode });
+            self.server
+                .listen(way, listener)
+                .map_err(|why| Failure::new(format!("{key}: {why}")))?;
+            keys.push(key);
+        }
+        if let Some(supervisor) = self.supervisor.filter(|_| !keys.is_empty()) {
+            // It lets go of the old ones now, or at the next time.
+            let _ = supervised::say(supervisor, MOVED, None);
+        }
+        Ok(keys)
     }
 
     /// Changes settings in the file as a client wants, and takes them; or neither.
@@ -105,7 +168,8 @@ impl Reload<'_> {
         let read = Configuration::of_text(self.folder.path(), &new, &Given::none());
         let configuration = read.map_err(words)?.with_flags(self.arguments);
         data::replace(&file, &new).map_err(words)?;
-        if let Err(why) = self.take(configuration) {
+        // Another address is bound when the file is read the next time.
+        if let Err(why) = self.take(configuration, Moved::default()) {
             let undone = data::replace(&file, &old);
             self.refuse(&why);
             return Err(match undone {
@@ -118,19 +182,36 @@ impl Reload<'_> {
     }
 
     /// What waits is compared with what is in force, also the next time.
-    fn keep(&mut self, new: Configuration, takes_integrity: bool) {
+    fn keep(&mut self, new: Configuration, takes_integrity: bool, moved: Vec<&'static str>) {
         let old = &mut self.configuration;
         let read = new.settings.clone();
-        self.waiting = merge(&mut old.settings, new.settings, takes_integrity);
+        self.waiting = merge(&mut old.settings, new.settings, takes_integrity, &moved);
         self.tree.show(read, self.waiting.clone());
         let integrity = match takes_integrity {
             true => new.directory.integrity,
             false => std::mem::take(&mut old.directory.integrity),
         };
         old.directory = keyway_server::Settings { integrity, ..new.directory };
+        if moved.contains(&"listen") {
+            old.listen = new.listen;
+        }
+        if moved.contains(&"listen_tls") {
+            old.listen_tls = new.listen_tls;
+        }
         (old.remember, old.log, old.metrics) = (new.remember, new.log, new.metrics);
         (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
+        old.text = new.text;
+        self.remember();
         self.push_metrics();
+    }
+
+    /// Has the store remember the configuration that is in force.
+    pub fn remember(&self) {
+        let noted = applied::note(self.folder, &self.instance.store, &self.configuration.text);
+        if let Err(why) = noted {
+            let text = format!("the configuration in force is not remembered: {why}");
+            self.logs.say(Severity::Warning, "reload", &[("text", Value::Text(&text))]);
+        }
     }
 
     /// Pushes metrics as it is configured.
@@ -155,7 +236,8 @@ impl Reload<'_> {
     /// Takes certificates that have changed, and says which end soon.
     pub fn look_at_certificates(&mut self) {
         let settings = &self.configuration.tls;
-        let sources = Sources { folder: self.folder, settings, listen: self.listen };
+        let listen: Vec<SocketAddr> = self.addresses.into_iter().flatten().collect();
+        let sources = Sources { folder: self.folder, settings, listen: &listen };
         self.certificates.look(sources, self.logs, Timestamp::now());
     }
 
@@ -183,7 +265,8 @@ impl Reload<'_> {
         let running = Running {
             holder: self.holder,
             process: std::process::id(),
-            ldaps: self.ldaps,
+            ldap: self.addresses[0],
+            ldaps: self.addresses[1],
             reads: self.reads,
             settings: self.configuration.settings.clone(),
             waiting: self.waiting.clone(),
@@ -211,10 +294,15 @@ impl Reload<'_> {
 }
 
 /// Takes new settings but those that wait, and says which these are.
-fn merge(old: &mut Settings, new: Settings, takes_integrity: bool) -> Vec<String> {
+fn merge(
+    old: &mut Settings,
+    new: Settings,
+    takes_integrity: bool,
+    moved: &[&'static str],
+) -> Vec<String> {
     let waits = |key: &str| {
         let is_integrity = key.starts_with("groups.") || key.starts_with("integrity.");
-        catalogue::waits(key) || (is_integrity && !takes_integrity)
+        (catalogue::waits(key) && !moved.contains(&key)) || (is_integrity && !takes_integrity)
     };
     let keys: BTreeSet<String> = old.keys().chain(new.keys()).cloned().collect();
     let mut waiting = Vec::new();

@@ -15,6 +15,9 @@ pub struct Running {
     pub holder: u32,
     /// The process that serves.
     pub process: u32,
+    /// Where it listens for LDAP.
+    #[serde(default)]
+    pub ldap: Option<SocketAddr>,
     /// Where it listens for LDAPS.
     #[serde(default)]
     pub ldaps: Option<SocketAddr>,

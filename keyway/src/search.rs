@@ -1,5 +1,6 @@
 //! Searches on an LDAP server, anybody's.
 
+use crate::data::read_secret;
 use crate::failure::{Failure, plain};
 use crate::ldap::{Connection, Manner, Url};
 use keyway_codec::Filter;
@@ -7,9 +8,11 @@ use keyway_codec::ber;
 use keyway_codec::message::{
     Authentication, BindRequest, Deref, LdapResult, Message, Op, ResultCode, Scope, SearchRequest,
 };
+use keyway_load::is_of_tls;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
+use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 /// Bytes of one answer, and of all answers to one question.
@@ -19,6 +22,36 @@ const READ_BYTES: usize = 64 << 10;
 
 /// Who asks: a name and its password.
 pub type Login = Option<(String, Zeroizing<Vec<u8>>)>;
+
+/// Who asks each of so many servers: one login for all of them, or one for each, in their order.
+///
+/// # Errors
+/// If there are too few or too many, or a password cannot be read.
+pub fn logins(dns: &[String], files: &[PathBuf], servers: usize) -> Result<Vec<Login>, Failure> {
+    if dns.len() != files.len() {
+        return Err(Failure::usage("each --bind-dn has a --password-file"));
+    }
+    if dns.len() > 1 && dns.len() != servers {
+        return Err(Failure::usage(format!(
+            "give one --bind-dn and --password-file for all servers, or one for each URL, in their \
+             order: there are {} for {servers}",
+            dns.len()
+        )));
+    }
+    let login =
+        |(dn, file): (&String, &PathBuf)| Ok(Some((dn.clone(), first_line(&read_secret(file)?))));
+    let each: Vec<Login> = dns.iter().zip(files).map(login).collect::<Result<_, Failure>>()?;
+    Ok(match each.len() {
+        0 => vec![None; servers],
+        1 => each.iter().cycle().take(servers).cloned().collect(),
+        _ => each,
+    })
+}
+
+/// A password without the line's end.
+pub fn first_line(password: &str) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(password.trim_end_matches(['\n', '\r']).as_bytes().to_vec())
+}
 
 /// A connection to a server that is asked.
 pub struct Session {
@@ -62,8 +95,13 @@ impl Session {
                     Op::BindResponse(response) => Some(success(&response.result)),
                     _ => None,
                 })?
-                .map_err(|why| {
-                    Failure::new(format!("the server does not let us in: {}", why.words))
+                .map_err(|why| match why.code {
+                    ResultCode::InvalidCredentials => Failure::refused(format!(
+                        "the server does not let us in: {}; the name (--bind-dn) or the password is \
+                         wrong, and it is not tried again",
+                        why.words
+                    )),
+                    _ => Failure::new(format!("the server does not let us in: {}", why.words)),
                 })?;
         }
         Ok(session)
@@ -118,6 +156,11 @@ impl Session {
     fn receive<T>(&mut self, take: &mut dyn FnMut(&Op<'_>) -> Option<T>) -> Result<T, Failure> {
         let mut all_bytes = 0;
         loop {
+            if is_of_tls(&self.read) {
+                return Err(Failure::new(
+                    "the server speaks TLS on this port; write ldaps:// instead of ldap://",
+                ));
+            }
             let nonsense = |why: &dyn std::fmt::Display| {
                 Failure::new(format!("the server's answer makes no sense: {why}"))
             };
@@ -141,6 +184,12 @@ impl Session {
             }
             let mut piece = vec![0; READ_BYTES];
             match self.stream.read(&mut piece) {
+                Ok(0) if self.id == 1 && self.read.is_empty() => {
+                    return Err(Failure::new(
+                        "the server has closed the connection before it had answered anything; if its \
+                         port speaks TLS, write ldaps:// instead of ldap://",
+                    ));
+                }
                 Ok(0) => return Err(broken(&ErrorKind::UnexpectedEof.into())),
                 Ok(length) => self.read.extend_from_slice(piece.get(..length).unwrap_or_default()),
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}

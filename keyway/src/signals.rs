@@ -5,11 +5,10 @@
 //! others in order.
 
 use crate::failure::{Failure, plain};
-use crate::supervised::RELOAD;
+use crate::supervised::{self, Moved, RELOAD};
 use nix::sys::signal::SigSet;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
-use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit status after a second signal: 128 and SIGINT's number, as shells have it.
@@ -22,6 +21,8 @@ pub struct Signals {
     hangup: Signal,
     /// What the supervisor says, if there is one.
     channel: Option<tokio::net::UnixStream>,
+    /// Listeners that are elsewhere now, and were not asked for yet.
+    moved: Moved,
     /// An end was asked for, and not heeded yet.
     put_back: bool,
 }
@@ -128,6 +129,7 @@ impl Signals {
             terminate: catch(SignalKind::terminate())?,
             hangup,
             channel: channel.transpose().map_err(refused)?,
+            moved: Moved::default(),
             put_back: false,
         })
     }
@@ -137,7 +139,7 @@ impl Signals {
         if std::mem::take(&mut self.put_back) {
             return Asked::End;
         }
-        let Signals { interrupt, terminate, hangup, channel, .. } = self;
+        let Signals { interrupt, terminate, hangup, channel, moved, .. } = self;
         let Some(channel) = channel else {
             return tokio::select! {
                 _ = interrupt.recv() => Asked::End,
@@ -145,18 +147,22 @@ impl Signals {
                 _ = hangup.recv() => Asked::Reload,
             };
         };
-        let mut said = [0];
         loop {
             tokio::select! {
                 _ = hangup.recv() => return Asked::Reload,
-                read = channel.read(&mut said) => match read {
-                    Ok(1) if said == [RELOAD] => return Asked::Reload,
-                    Ok(1) => {}
+                heard = supervised::hear(channel) => match heard {
+                    Ok(Some((RELOAD, _))) => return Asked::Reload,
+                    Ok(Some((said, socket))) => drop(moved.hear(said, socket)),
                     Err(why) if why.kind() == ErrorKind::Interrupted => {}
                     _ => return Asked::End,
                 },
             }
         }
+    }
+
+    /// Listeners that the supervisor has elsewhere now.
+    pub fn moved(&mut self) -> Moved {
+        std::mem::take(&mut self.moved)
     }
 
     /// The end that was asked for is asked for again.

@@ -151,15 +151,38 @@ impl rcgen::SigningKey for SigningKey {
     }
 }
 
+/// A public key of an algorithm that certificates have, as PEM; `None` if it is another's.
+pub fn public_pem(algorithm: Algorithm, key: &[u8]) -> Option<Zeroizing<String>> {
+    struct Half<'a>(&'a [u8], &'static SignatureAlgorithm);
+    impl PublicKeyData for Half<'_> {
+        fn der_bytes(&self) -> &[u8] {
+            self.0
+        }
+
+        fn algorithm(&self) -> &'static SignatureAlgorithm {
+            self.1
+        }
+    }
+    let is_rsa = RSA.contains(&algorithm)
+        || matches!(algorithm, Algorithm::RsaOaepSha1 | Algorithm::RsaOaepSha256);
+    let algorithm = if is_rsa { Algorithm::RsaPkcs1Sha256 } else { algorithm };
+    let (_, kind) = KINDS.iter().find(|(known, _)| *known == algorithm)?;
+    Some(armoured("PUBLIC KEY", &Half(key, kind).subject_public_key_info()))
+}
+
 /// A private key as PEM (RFC 7468).
 pub fn pem(key: &PrivateKeyDer<'_>) -> Zeroizing<String> {
-    const LINE_CHARACTERS: usize = 64;
     let label = match key {
         PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
         PrivateKeyDer::Sec1(_) => "EC PRIVATE KEY",
         _ => "PRIVATE KEY",
     };
-    let text = Zeroizing::new(BASE64_STANDARD.encode(key.secret_der()));
+    armoured(label, key.secret_der())
+}
+
+fn armoured(label: &str, der: &[u8]) -> Zeroizing<String> {
+    const LINE_CHARACTERS: usize = 64;
+    let text = Zeroizing::new(BASE64_STANDARD.encode(der));
     // With room for all of it no copy is left behind where it outgrew its place.
     let mut pem = Zeroizing::new(String::with_capacity(2 * text.len() + 128));
     pem.push_str(&format!("-----BEGIN {label}-----\n"));

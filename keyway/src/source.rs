@@ -1,10 +1,12 @@
 //! Where LDIF comes from.
 
 use crate::failure::{Failure, plain};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, absolute};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A file or standard input, open.
@@ -16,10 +18,13 @@ pub struct Source {
     pub shown: String,
     /// What it is called from anywhere; an import that is not finished is known by it.
     pub path: String,
+    is_foreign: bool,
+    /// How many entries are in it, if that is known beforehand.
+    pub entries: Option<u64>,
     /// Its length, if anybody knows.
     pub bytes: Option<u64>,
     /// How much of it has been read.
-    pub read_bytes: u64,
+    read_bytes: Rc<Cell<u64>>,
 }
 
 impl Source {
@@ -31,9 +36,19 @@ impl Source {
         Source::new(path, open(path)?)
     }
 
-    /// One that is made while it is read: `shown` in messages, and `path` once it is not finished.
-    pub fn made(reader: impl Read + 'static, shown: String, path: String) -> Source {
-        Source { reader: Box::new(reader), file: None, shown, path, bytes: None, read_bytes: 0 }
+    /// One of so many entries that is made while it is read: `shown` in messages, and `path` once it is not
+    /// finished.
+    pub fn made(reader: impl Read + 'static, shown: String, path: String, entries: u64) -> Source {
+        Source {
+            reader: Box::new(reader),
+            file: None,
+            shown,
+            path,
+            is_foreign: false,
+            entries: Some(entries),
+            bytes: None,
+            read_bytes: Rc::default(),
+        }
     }
 
     /// One that was [opened](open()).
@@ -49,8 +64,10 @@ impl Source {
                 file: None,
                 shown: name,
                 path: "-".to_owned(),
+                is_foreign: true,
+                entries: None,
                 bytes: None,
-                read_bytes: 0,
+                read_bytes: Rc::default(),
             });
         };
         let bad = |why: io::Error| bad(path, &why);
@@ -62,8 +79,10 @@ impl Source {
             file: metadata.is_file().then_some(file),
             shown: path.display().to_string(),
             path: full.display().to_string(),
+            is_foreign: true,
+            entries: None,
             bytes: metadata.is_file().then_some(metadata.len()),
-            read_bytes: 0,
+            read_bytes: Rc::default(),
         })
     }
 }
@@ -73,6 +92,16 @@ impl Source {
     /// opened again: this process may have lost the right to that.
     pub fn again(&self) -> Option<impl Read + use<>> {
         Some(Again { file: self.file.clone()?, at: 0 })
+    }
+
+    /// Whether somebody outside made it, so that it may have been cut off or changed on the way.
+    pub fn is_foreign(&self) -> bool {
+        self.is_foreign
+    }
+
+    /// How much of it has been read, in bytes: what is counted while it is.
+    pub fn read_bytes(&self) -> Rc<Cell<u64>> {
+        self.read_bytes.clone()
     }
 }
 
@@ -112,7 +141,7 @@ fn bad(path: &Path, why: &io::Error) -> Failure {
 impl Read for Source {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(out)?;
-        self.read_bytes += read as u64;
+        self.read_bytes.set(self.read_bytes.get() + read as u64);
         Ok(read)
     }
 }

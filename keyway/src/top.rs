@@ -15,13 +15,15 @@ mod tally;
 mod views;
 
 use crate::cli::Top;
-use crate::data::{name, read_secret};
+use crate::data::name;
 use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
 pub use crate::search::Login;
+use crate::search::logins;
+use crate::trust;
 pub use remote::Remote;
 pub use sight::Sight;
-pub use source::{Source, first_line};
+pub use source::Source;
 use std::time::Duration;
 
 const OPENED: &str = "ldap.connection.opened";
@@ -48,28 +50,29 @@ pub fn run(arguments: &Top) -> Result<(), Failure> {
 
 /// The servers that are asked for, by their names.
 fn sources(arguments: &Top) -> Result<Vec<(String, Source)>, Failure> {
-    let password = arguments.password_file.as_deref().map(read_secret).transpose()?;
-    let password = password.map(|password| source::first_line(&password));
-    let login = arguments.bind_dn.clone().zip(password);
+    let servers = arguments.urls.len().max(1);
+    let logins = logins(&arguments.bind_dn, &arguments.password_file, servers)?;
+    trust::warn(arguments.insecure);
     let manner = Manner {
         ca: arguments.ca.clone(),
         own_ca: arguments.data.folder.join(name::CA_CERTIFICATE),
+        insecure: arguments.insecure,
         start_tls: arguments.start_tls,
         connect_wait: CONNECT_WAIT,
         answer_wait: ANSWER_WAIT,
     };
     if arguments.urls.is_empty() {
         let folder = &arguments.data.folder;
-        let source = Source::folder(folder, manner, login);
+        let source = Source::folder(folder, manner, logins.into_iter().next().flatten());
         return Ok(vec![(folder.display().to_string(), source)]);
     }
-    let source = |text: &String| {
+    let source = |(text, login): (&String, Login)| {
         let url = Url::parse("keyway top", text)?;
         if login.is_some() {
             url.may_carry_password(arguments.start_tls)?;
         }
         let name = format!("{}:{}", url.host, url.port);
-        Ok((name, Source::server(url, manner.clone(), login.clone())))
+        Ok((name, Source::server(url, manner.clone(), login)))
     };
-    arguments.urls.iter().map(source).collect()
+    arguments.urls.iter().zip(logins).map(source).collect()
 }

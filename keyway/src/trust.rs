@@ -1,14 +1,32 @@
 //! Which certificate authorities a client of ours believes.
 
+use crate::data::name;
 use crate::failure::Failure;
+use crate::output;
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where Debian, Fedora and their kin keep the authorities that the system trusts.
 const SYSTEM_AUTHORITIES: [&str; 2] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// What is said where any certificate is taken.
+const INSECURE: &str = "--insecure: any certificate is taken, so whoever is on the way can read and change \
+                        everything, passwords too";
+
+/// Says so, if that is so.
+pub fn warn(is_insecure: bool) {
+    if is_insecure {
+        output::note(INSECURE);
+    }
+}
+
+/// The authority of the usual data folder, which may not be there.
+pub fn usual_authority() -> PathBuf {
+    Path::new(name::DEFAULT).join(name::CA_CERTIFICATE)
+}
 
 /// The authorities of a file, or without one the system's and those of a file of ours that may be
 /// there.

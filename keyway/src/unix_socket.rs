@@ -80,17 +80,32 @@ pub fn listen(folder: &Folder, settings: &Settings) -> Result<Option<UnixListene
     let refused = |why: &str| {
         Failure::new(format!("cannot listen on {} (listen_unix): {why}", path.display()))
     };
-    if path.as_os_str().len() + NEW.len() > PATH_BYTES_MAX {
-        let why = format!("a socket's path has {PATH_BYTES_MAX} bytes at most; name a shorter one");
-        return Err(refused(&why));
-    }
+    check(&path).map_err(|why| refused(&why))?;
     if UnixStream::connect(&path).is_ok() {
         return Err(refused("another program listens there"));
     }
-    if fs::symlink_metadata(&path).is_ok_and(|file| !file.file_type().is_socket()) {
-        return Err(refused("there is a file of that name, and it is no socket"));
-    }
     make(&path, settings.mode).map(Some).map_err(|why| refused(&plain(&why)))
+}
+
+/// Whether there could be a socket at a path.
+///
+/// # Errors
+/// Why not, in words.
+pub fn check(path: &Path) -> Result<(), String> {
+    if path.as_os_str().len() + NEW.len() > PATH_BYTES_MAX {
+        return Err(format!(
+            "a socket's path has {PATH_BYTES_MAX} bytes at most; name a shorter one"
+        ));
+    }
+    if fs::symlink_metadata(path).is_ok_and(|file| !file.file_type().is_socket()) {
+        return Err("there is a file of that name, and it is no socket".into());
+    }
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            Err(format!("there is no folder {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What the name ends in until its mode is right.

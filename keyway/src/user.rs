@@ -4,15 +4,23 @@
 //!
 //! Whose the data folder is decides. A folder of root's is given to the user that was named, when he is
 //! first. What is in a folder that is somebody's already makes nobody root: he may have written it.
+//!
+//! cryptod may be another user than the directory: then what is cryptod's in the folder is that user's, and
+//! the directory's user gets to the socket and to nothing else there. The supervisor, to which no client
+//! speaks, keeps the rights to start a process as that user and to end it.
 
+use crate::cryptod::socket_at;
 use crate::data::{self, State, name};
 use crate::failure::Failure;
 use crate::harden;
 use crate::output;
+use keyway_ring::Socket;
 use nix::unistd::{
-    Gid, Group, Uid, User, getresgid, getresuid, initgroups, setgroups, setresgid, setresuid,
+    Gid, Group, Uid, User, getgroups, getresgid, getresuid, initgroups, setgroups, setresgid,
+    setresuid,
 };
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, access};
+use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_keep_capabilities,
@@ -21,10 +29,20 @@ use std::ffi::CString;
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
+use std::process::Command;
 
 const FOLDER_MODE: u32 = 0o700;
+/// Of a folder that the group may pass through.
+const PASSED_MODE: u32 = 0o710;
+/// Whom cryptod is to be where nobody says it, if there is that user.
+const CRYPTOD_USER: &str = "keyway-cryptod";
+/// To start a process as another user, and to end it.
+const OVER_ANOTHER: CapabilitySet =
+    CapabilitySet::SETUID.union(CapabilitySet::SETGID).union(CapabilitySet::KILL);
 /// Of folders above it that are made on the way.
 const ABOVE_MODE: u32 = 0o755;
 
@@ -84,6 +102,11 @@ impl Account {
         self.uid.is_root()
     }
 
+    /// Has a command run as him, with the group of this process and no other, to pass through its folder.
+    pub fn start_as(&self, command: &mut Command) {
+        command.uid(self.uid.as_raw()).gid(getegid().as_raw());
+    }
+
     /// Whether this process is his.
     fn is_this(&self) -> bool {
         self.uid.as_raw() == geteuid().as_raw()
@@ -110,6 +133,17 @@ impl fmt::Display for Account {
 pub struct Entered {
     /// Who it has become.
     account: Option<Account>,
+    /// Whom cryptod is to be, if that is another.
+    cryptod: Option<Account>,
+}
+
+/// Which process becomes a user.
+#[derive(Clone, Copy, Debug)]
+pub enum Half<'a> {
+    /// The supervisor, whose cryptod is to be this user, if somebody has said it.
+    Up(Option<&'a Account>),
+    Ldapd,
+    Cryptod,
 }
 
 /// Becomes the user that a server on this data folder is to be, if root has started it; to be called
@@ -117,18 +151,37 @@ pub struct Entered {
 ///
 /// # Errors
 /// If the folder is another's or cannot be given away, or the system refuses.
-pub fn enter(flag: Option<&Account>, folder: &Path) -> Result<Entered, Failure> {
+pub fn enter(flag: Option<&Account>, folder: &Path, half: Half<'_>) -> Result<Entered, Failure> {
     if !geteuid().is_root() {
-        return match flag.filter(|account| !account.is_this()) {
-            None => Ok(Entered { account: None }),
-            Some(account) => Err(not_root(&format!("--user {account}"), account)),
+        let cryptod = match half {
+            Half::Up(cryptod) => cryptod.map(|account| ("--cryptod-user", account)),
+            _ => None,
+        };
+        let named = flag.map(|account| ("--user", account)).into_iter().chain(cryptod);
+        return match named.into_iter().find(|(_, account)| !account.is_this()) {
+            None => Ok(Entered { account: None, cryptod: None }),
+            Some((flag, account)) => Err(not_root(&format!("{flag} {account}"), account)),
         };
     }
     let Some(account) = wanted(flag, folder)?.filter(|account| !account.is_root()) else {
-        return Ok(Entered { account: None });
+        return match half {
+            Half::Up(Some(account)) if !account.is_root() => Err(Failure::new(format!(
+                "--cryptod-user {account}: the directory would stay root, and could read all that is \
+                 cryptod's; name its user too (--user USER)"
+            ))),
+            _ => Ok(Entered { account: None, cryptod: None }),
+        };
+    };
+    let (account, cryptod) = match half {
+        Half::Ldapd => (account, None),
+        Half::Cryptod => (owner_of_cryptod(flag, folder, &account).unwrap_or(account), None),
+        Half::Up(flag) => {
+            let cryptod = beside(flag, folder, &account)?;
+            (account, cryptod)
+        }
     };
     harden::lift_lock_limit();
-    change_to(&account).map_err(|why| {
+    change_to(&account, folder, cryptod.is_some()).map_err(|why| {
         Failure::new(format!(
             "root cannot become {account}: {why}; it needs CAP_SETUID and CAP_SETGID, which a container \
              may lack: start it as {account}, or with --user root"
@@ -141,7 +194,7 @@ pub fn enter(flag: Option<&Account>, folder: &Path) -> Result<Entered, Failure> 
              closed to him; name another with --data DIR"
         )));
     }
-    Ok(Entered { account: Some(account) })
+    Ok(Entered { account: Some(account), cryptod })
 }
 
 /// That the configuration names nobody else. `flag` wins.
@@ -269,31 +322,150 @@ fn give_all(path: &Path, to: &Account) -> io::Result<()> {
     lchown(path, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
 }
 
-/// Groups, group and user, for good; the right to bind low ports stays, if root had it.
-fn change_to(account: &Account) -> io::Result<()> {
+/// Whose cryptod's folder is, if it is no root's, nor that of the directory's user, and nobody else was
+/// named.
+fn owner_of_cryptod(flag: Option<&Account>, folder: &Path, directory: &Account) -> Option<Account> {
+    let owner = fs::symlink_metadata(folder.join(name::CRYPTOD)).ok()?;
+    let owner = Account::of(owner.uid(), owner.gid());
+    (flag.is_none() && !owner.is_root() && owner.uid != directory.uid).then_some(owner)
+}
+
+/// Whom a cryptod is to be that is started beside the directory of a user, if that is another. What is
+/// cryptod's in the folder is that user's from then on.
+fn beside(
+    flag: Option<&Account>,
+    folder: &Path,
+    directory: &Account,
+) -> Result<Option<Account>, Failure> {
+    if flag.is_some_and(Account::is_root) {
+        return Err(Failure::new("--cryptod-user: cryptod needs no root; name another user"));
+    }
+    let place = folder.join(name::CRYPTOD);
+    let owner = owner_of_cryptod(None, folder, directory);
+    let named = || User::from_name(CRYPTOD_USER).ok().flatten().map(Account::from);
+    let account = flag.cloned().or_else(|| owner.clone()).or_else(named);
+    let account = account.filter(|it| it.uid != directory.uid);
+    if account.is_none() && owner.is_none() {
+        return Ok(None);
+    }
+    // Whoever serves it, or is still dying, keeps what is his.
+    if data::user(folder).is_some() || Socket::connect(&socket_at(folder)).is_ok() {
+        return Ok(account.filter(|it| owner.is_some_and(|owner| owner.uid == it.uid)));
+    }
+    let to = account.as_ref().unwrap_or(directory);
+    give_cryptod(folder, directory, owner.as_ref(), to).map_err(|why| {
+        Failure::system("give what is cryptod's to its user", &place, &why.into())
+    })?;
+    Ok(account)
+}
+
+/// Gives what is cryptod's in a folder from the one to the other. It is looked at by descriptors, and what is
+/// neither's stays: the folder is the directory's, which may have put links there.
+fn give_cryptod(
+    folder: &Path,
+    directory: &Account,
+    owner: Option<&Account>,
+    to: &Account,
+) -> rustix::io::Result<()> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let above = rustix::fs::open(folder, flags, Mode::empty())?;
+    match rustix::fs::mkdirat(&above, name::CRYPTOD, Mode::RWXU) {
+        Err(why) if why != Errno::EXIST => return Err(why),
+        _ => {}
+    }
+    let from = owner.unwrap_or(directory);
+    let place = rustix::fs::openat(&above, name::CRYPTOD, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    give_below(&place, from, to)?;
+    let group = Some(rustix::fs::Gid::from_raw(directory.gid.as_raw()));
+    let user = Some(rustix::fs::Uid::from_raw(to.uid.as_raw()));
+    rustix::fs::fchown(&place, user, group)?;
+    let mode = if to.uid == directory.uid { FOLDER_MODE } else { PASSED_MODE };
+    rustix::fs::fchmod(&place, Mode::from_raw_mode(mode))?;
+    rustix::fs::fchown(&above, None, group)?;
+    rustix::fs::fchmod(&above, Mode::from_raw_mode(mode))
+}
+
+fn give_below(folder: &OwnedFd, from: &Account, to: &Account) -> rustix::io::Result<()> {
+    let (user, group) = (to.uid.as_raw(), to.gid.as_raw());
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let file_name = entry.file_name();
+        if matches!(file_name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(folder, file_name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if stat.st_uid != from.uid.as_raw() || kind != FileType::Directory && stat.st_nlink > 1 {
+            continue;
+        }
+        let (user, group) = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
+        rustix::fs::chownat(&file, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
+        if kind == FileType::Directory {
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            give_below(&rustix::fs::openat(folder, file_name, flags, Mode::empty())?, from, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// The user and the group of a data folder's directory, for a cryptod that is another.
+pub fn directory_of(folder: &Path) -> Option<(u32, u32)> {
+    let owner = fs::metadata(folder).ok()?;
+    let own = geteuid();
+    let is_another = !own.is_root() && owner.uid() != 0 && owner.uid() != own.as_raw();
+    is_another.then(|| (owner.uid(), owner.gid()))
+}
+
+/// Groups, group and user, for good; the right to bind low ports stays, if root had it, and what it takes to
+/// start a process as another if that is wanted. Who is not the directory's user gets its folder's group, to
+/// pass through that.
+fn change_to(account: &Account, folder: &Path, starts_another: bool) -> io::Result<()> {
     let Account { name, uid, gid } = account;
+    let directory = fs::metadata(folder)?;
     set_keep_capabilities(true)?;
     match name.as_ref().and_then(|name| CString::new(name.as_str()).ok()) {
         Some(name) => initgroups(&name, *gid)?,
         None => setgroups(&[*gid])?,
     }
+    if directory.uid() != uid.as_raw() && directory.uid() != 0 {
+        setgroups(&[getgroups()?, vec![Gid::from_raw(directory.gid())]].concat())?;
+    }
     setresgid(*gid, *gid, *gid)?;
     setresuid(*uid, *uid, *uid)?;
     set_keep_capabilities(false)?;
-    let left = capabilities(None)?.permitted & CapabilitySet::NET_BIND_SERVICE;
+    let had = capabilities(None)?.permitted;
+    let mut left = had & CapabilitySet::NET_BIND_SERVICE;
+    if starts_another {
+        left |= had & OVER_ANOTHER;
+    }
     let inheritable = CapabilitySet::empty();
     Ok(set_capabilities(None, CapabilitySets { effective: left, permitted: left, inheritable })?)
 }
 
 impl Entered {
-    /// Gives up the last right, when all ports are bound, and looks whether there is a way back.
+    /// Whom cryptod is to be, if that is another.
+    pub fn cryptod(&self) -> Option<&Account> {
+        self.cryptod.as_ref()
+    }
+
+    /// Gives up the last right, when all ports are bound, and looks whether there is a way back. A supervisor
+    /// of two users keeps what that takes.
     ///
     /// # Errors
     /// If there is.
     pub fn keep_nothing(&self) -> Result<(), Failure> {
         let Some(account) = &self.account else { return Ok(()) };
-        let none = CapabilitySet::empty();
-        let all = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        let kept_rights = match &self.cryptod {
+            None => CapabilitySet::empty(),
+            Some(_) => OVER_ANOTHER,
+        };
+        let all = CapabilitySets {
+            effective: kept_rights,
+            permitted: kept_rights,
+            inheritable: CapabilitySet::empty(),
+        };
         let kept = |why: &dyn fmt::Display| {
             Failure::new(format!("cannot give up the rights of root as {account}: {why}"))
         };
@@ -304,9 +476,9 @@ impl Entered {
         let is_his = [users.real, users.effective, users.saved] == [*uid; 3]
             && [groups.real, groups.effective, groups.saved] == [*gid; 3];
         let root = Uid::from_raw(0);
-        let is_back = setresuid(root, root, root).is_ok();
-        let has_any = capabilities(None).map_err(|why| kept(&why))?.permitted != none;
-        if is_back || has_any || !is_his {
+        let is_back = self.cryptod.is_none() && setresuid(root, root, root).is_ok();
+        let has_more = capabilities(None).map_err(|why| kept(&why))?.permitted != kept_rights;
+        if is_back || has_more || !is_his {
             return Err(kept(&"the system has left some"));
         }
         Ok(())

@@ -3,10 +3,12 @@
 
 use crate::control::Control;
 use crate::cryptod;
+use crate::log::Logs;
 use keyway_engine::Engine;
 use keyway_meter::{Gauge, Reader, gauge};
 use keyway_ring::control::{Answer, Ask, ClientStatus};
 use keyway_server::MadeEntry;
+use keyway_server::log::{Severity, Value};
 use keyway_server::network::monitor_branch;
 use keyway_store::Store;
 use std::path::PathBuf;
@@ -41,6 +43,33 @@ impl StoreSize {
         let keyway_store::Size { entries, bytes, used, bytes_max, readers, reader_lag } = size;
         let values = [entries, bytes, used, bytes_max, readers, reader_lag];
         self.0.iter().zip(values).for_each(|(gauge, value)| gauge.set(value));
+    }
+}
+
+/// Whether a store refuses changes, as far as the error log says.
+#[derive(Default)]
+pub struct Refusals {
+    said: Option<String>,
+}
+
+impl Refusals {
+    /// Says that it has begun to, why, and that it no longer does.
+    pub fn look(&mut self, store: &Store, logs: &Logs) {
+        let refused = store.refused().map(|why| why.to_string());
+        if refused == self.said {
+            return;
+        }
+        match &refused {
+            Some(why) => {
+                let text = format!("changes are refused: {why}");
+                logs.say(Severity::Error, "store", &[("text", Value::Text(&text))]);
+            }
+            None => {
+                let text = "changes are made again";
+                logs.say(Severity::Info, "store", &[("text", Value::Text(text))]);
+            }
+        }
+        self.said = refused;
     }
 }
 

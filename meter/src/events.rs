@@ -150,6 +150,13 @@ pub const EVENTS: &[Event] = &[
     event("cryptod.refused", "requests", "of clients that made no sense or broke a limit"),
     event("cryptod.busy", "requests", "of clients that had as much under way as they may"),
     event("cryptod.throttled", "turns", "that ended because a client had had its share"),
+    event("cryptod.slow", "requests", "of clients handed to the slow class, large ones too"),
+    event(
+        "cryptod.slow.too_costly",
+        "requests",
+        "refused, since they would take longer than they may",
+    ),
+    event("cryptod.slow.dropped", "requests", "of the slow class that nobody waited for any more"),
     event("cryptod.batches", "batches", "of clients' requests handed to the engine"),
     event("cryptod.batch", "requests a batch", "that went to the engine together, of a sample"),
     event("cryptod.doorbells", "doorbells", "that clients rang to wake a pump"),
@@ -158,6 +165,11 @@ pub const EVENTS: &[Event] = &[
     event("cryptod.clients.connected", "clients", "let in"),
     event("cryptod.clients.gone", "clients", "that went"),
     event("cryptod.clients.turned_away", "connections", "not let in"),
+    event(
+        "cryptod.clients.evicted",
+        "connections",
+        "that had not said who they are and gave way to others",
+    ),
     event("client.{client}.operations", "operations", "requests run for one client"),
     event("client.{client}.bytes", "bytes", "that one client's requests worked on"),
     event(

@@ -131,7 +131,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Waits for the answer of a search, and returns how many entries came.
-    fn entries(&mut self) -> Result<usize, String> {
+    pub fn entries(&mut self) -> Result<usize, String> {
         let mut entries = 0;
         self.receive(|op| match op {
             Op::SearchResultDone(result) => Some(result.code),

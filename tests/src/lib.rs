@@ -211,6 +211,23 @@ impl Server {
         command
     }
 
+    /// How many binds its log says were refused, once it says that of one: its lines are written a moment later.
+    ///
+    /// # Panics
+    /// If it does not before long.
+    pub fn refused_binds(&self, data: &Path) -> usize {
+        let begun = std::time::Instant::now();
+        loop {
+            let mut command = Command::new(keyway());
+            let command = command.args(["log", "--where", "result=49", "--data"]).arg(data);
+            match finish(command, "").out.lines().count() {
+                0 => assert!(begun.elapsed().as_secs() < 20, "no bind was refused"),
+                count => return count,
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+
     /// The same of `keyway ldapd` alone, with its keys in files.
     ///
     /// # Panics
@@ -288,6 +305,16 @@ pub struct Finished {
     pub out: String,
     /// Its standard error.
     pub err: String,
+}
+
+/// A file that only its owner may read, as passwords have to be in.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn secret(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).expect("written");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).expect("closed");
 }
 
 /// Runs it to its end with `input` on standard input.

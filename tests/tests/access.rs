@@ -190,17 +190,17 @@ fn the_rules_explain_themselves_while_the_server_runs() {
         acl(&server, &["explain", who, &dn(whose), "--right", "reset"]).expect(0).out
     };
     let allowed = explain("desk", "bob");
-    assert!(allowed.contains("reset    yes"), "{allowed}");
+    assert!(allowed.contains("reset     yes"), "{allowed}");
     assert!(allowed.contains(&format!("keyway.toml, line {desk}: ")), "{allowed}");
     assert!(allowed.contains("no_member_of = ["), "{allowed}");
     let refused = explain("desk", "root");
-    assert!(refused.contains("reset    no"), "{refused}");
+    assert!(refused.contains("reset     no"), "{refused}");
     assert!(refused.contains("the entry is a member of cn=admins"), "{refused}");
     let refused = explain("bob", "ann");
     assert!(refused.contains("the client is not in group cn=helpdesk"), "{refused}");
     let json = acl(&server, &["explain", "anonymous", "", "--json"]).expect(0).out;
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["rights"].as_array().unwrap().len(), 8);
+    assert_eq!(json["rights"].as_array().unwrap().len(), 9);
     assert_eq!(json["rights"][0]["allowed"], false);
 
     let who = acl(&server, &["who-can", "reset", "userPassword"]).expect(0).out;

@@ -91,7 +91,7 @@ fn rules_are_changed_with_ldapmodify_and_count_at_once() {
 
     let explained =
         acl(&server, &["explain", "cat", &dn("bob"), "--attribute", "title", "--right", "write"]);
-    assert!(explained.contains(&format!("write    yes  entry \"{PEOPLE}\": ")), "{explained}");
+    assert!(explained.contains(&format!("write     yes  entry \"{PEOPLE}\": ")), "{explained}");
     assert!(explained.contains(&cat), "{explained}");
     let who = acl(&server, &["who-can", "write", "title"]);
     assert!(who.contains(&format!("being {} on", dn("cat"))) || who.contains(&dn("cat")), "{who}");
@@ -109,7 +109,7 @@ fn rules_are_changed_with_ldapmodify_and_count_at_once() {
     run(&["directory", "import", exported, "--data", other]).expect(0);
     let explain = ["acl", "explain", "cat", &dn("bob"), "--attribute", "title", "--right", "write"];
     let explained = run(&[&explain[..], &["--data", other]].concat()).expect(0).out;
-    assert!(explained.contains(&format!("write    yes  entry \"{PEOPLE}\": ")), "{explained}");
+    assert!(explained.contains(&format!("write     yes  entry \"{PEOPLE}\": ")), "{explained}");
 }
 
 #[test]

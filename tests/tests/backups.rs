@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// More than fits into a pipe and the export's own buffer, so that an export waits for who reads it.
 const PEOPLE: u32 = 3_000;
+/// What an export begins with.
+const HEAD: &str = "# keyway: export 1\n";
 const WAIT: Duration = Duration::from_secs(60);
 
 fn directory(data: &Path, arguments: &[&str]) -> Command {
@@ -32,13 +34,13 @@ impl Export {
         let mut output = BufReader::new(child.stdout.take().expect("its output"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a line");
-        assert_eq!(line, "version: 1\n");
+        assert_eq!(line, HEAD);
         Export { child, output }
     }
 
     /// All that it says.
     fn read(mut self) -> String {
-        let mut text = "version: 1\n".to_owned();
+        let mut text = HEAD.to_owned();
         self.output.read_to_string(&mut text).expect("text");
         assert!(self.child.wait().expect("its end").success());
         text

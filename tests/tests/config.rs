@@ -1,9 +1,11 @@
 //! `keyway config` on a server that runs, and on one that does not.
 
-use keyway_tests::{Finished, Server, available, finish, keyway, sample};
+use keyway_tests::client::Client;
+use keyway_tests::{Finished, Server, available, finish, keyway, port, sample};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -165,4 +167,64 @@ fn what_makes_no_sense_is_said() {
     assert!(done.err.contains("no server runs"), "{}", done.err);
     let done = config(folder.path(), &["get", "nonsense"]).expect(1);
     assert!(done.err.contains("there is no setting nonsense"), "{}", done.err);
+}
+
+/// A connection to an address, once somebody listens there, or nobody any more.
+fn until_listening(address: &str, listens: bool) {
+    for _ in 0..1_500 {
+        if TcpStream::connect(address).is_ok() == listens {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("{address}: {listens}");
+}
+
+#[test]
+fn listeners_move_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let [old, old_tls, new, new_tls] = [port(), port(), port(), port()];
+    fs::create_dir(&data).unwrap();
+    let settings = format!("listen = \"{old}\"\nlisten_tls = \"{old_tls}\"\n");
+    fs::write(data.join("keyway.toml"), settings).unwrap();
+    let mut command = Command::new(keyway());
+    let server =
+        Server::spawn(command.args(["up", "--json", "--sample", "1", "--data"]).arg(&data));
+    let mut open = Client::connect(old.parse().unwrap()).unwrap();
+    let listen = format!("listen={new}");
+    let said = config(&data, &["set", &listen, &format!("listen_tls={new_tls}")]).expect(0).out;
+    assert_eq!(said.matches("the server has taken it").count(), 2, "{said}");
+    assert_eq!(get(&data, "listen")["value"], Value::from(new.clone()));
+    for (address, listens) in [(&new, true), (&new_tls, true), (&old, false), (&old_tls, false)] {
+        until_listening(address, listens);
+    }
+    // Who is connected stays so.
+    open.read("").unwrap();
+    let ldaps = format!("ldaps://{new_tls}");
+    if available(&["ldapsearch"]) {
+        let mut tool = server.tool("ldapsearch", &ldaps);
+        finish(tool.args(["-b", "", "-s", "base"]), "").expect(0);
+    }
+    // One that is taken changes nothing.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    let before = text(&data);
+    let refused = config(&data, &["set", "listen", &taken.to_string()]).expect(1).err;
+    assert!(refused.contains("error.log says why"), "{refused}");
+    assert_eq!(text(&data), before);
+    let log = fs::read_to_string(data.join("log/error.log")).unwrap();
+    assert!(log.contains(&format!("{taken} is in use")), "{log}");
+    until_listening(&new, true);
+    // The next process has it, too.
+    let pid = rustix::process::Pid::from_raw(server.server_pid() as i32).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    let again = || Client::connect(new.parse().unwrap())?.read("");
+    while again().is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    config(&data, &["set", "listen", "off"]).expect(0);
+    until_listening(&new, false);
+    until_listening(&new_tls, true);
+    assert!(server.stop().success());
 }

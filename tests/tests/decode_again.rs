@@ -2,7 +2,7 @@
 //! agree with those of who asked.
 
 use keyway_tests::proxy::{Proxy, captured};
-use keyway_tests::{Finished, Server, available, finish, keyway};
+use keyway_tests::{Finished, Server, available, finish, keyway, secret};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -115,13 +115,21 @@ fn requests_are_sent_again_and_compared() {
     assert_eq!(sum["same"], 7, "{sum}");
     let list = folder.path().join("list.tsv");
     let admins = format!("{}\t{}\n", admin.to_uppercase(), server.password());
-    fs::write(&list, format!("{admins}uid=user.1, {PEOPLE}\tpassword\n")).unwrap();
+    secret(&list, &format!("{admins}uid=user.1, {PEOPLE}\tpassword\n"));
     let listed = ["--passwords", list.to_str().unwrap()];
     let (sum, _) = lines(&with(&[&listed[..], &["-f", "(!(op=whoami))"]].concat()).expect(0));
     assert_eq!(sum["left_out"]["binds whose names are not in the list"], 2, "{sum}");
     fs::write(&list, "no tab\n").unwrap();
     let wrong = with(&listed).expect(1);
     assert!(wrong.out.contains("line 1: it should be a name, a tab"), "{}", wrong.out);
+    // A name and a password that are not taken end it, after one connection.
+    let stale = folder.path().join("stale-password");
+    secret(&stale, "no longer\n");
+    let refused = with(&["--bind-dn", admin, "--password-file", stale.to_str().unwrap()]).expect(1);
+    assert!(refused.out.contains("does not take the account"), "{}", refused.out);
+    fs::set_permissions(&stale, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let open = with(&["--bind-dn", admin, "--password-file", stale.to_str().unwrap()]).expect(1);
+    assert!(open.out.contains("chmod 600"), "{}", open.out);
     // Something has changed: it is said what.
     let gone = format!("uid=user.4,{PEOPLE}");
     tool(&server, "ldapdelete", server.ldap(), &[&gone], "").expect(0);
@@ -184,7 +192,7 @@ fn a_scenario_that_was_captured_runs() {
     // The password of who asks is asked for, where it is missing.
     let missing = run(&text).expect(1);
     assert!(missing.out.contains("bind.password"), "{}", missing.out);
-    fs::write(into.join("bind.password"), server.password()).unwrap();
+    secret(&into.join("bind.password"), &server.password());
     let short = format!("{text}\n[[phase]]\nfor = \"500ms\"\nrate = 200\n");
     let finished = run(&short);
     let result: Value = serde_json::from_str(&finished.out)
@@ -227,6 +235,7 @@ fn figures_agree_with_those_of_who_asked() {
     let mut load = Command::new(keyway());
     load.args(["load", "search", &proxy.url, "--json", "--users", "0-19", "--clients", "4"]);
     load.args(["--rate", "30", "--duration", "2s", "--bind-dn", server.administrator()]);
+    load.args(["--base", "dc=example,dc=com"]);
     load.args(["--password-file", server.text("administrator_password_file")]);
     let done = finish(&mut load, "").expect(0);
     let asked: Value = serde_json::from_str(&done.out).expect("JSON");
@@ -235,9 +244,15 @@ fn figures_agree_with_those_of_who_asked() {
     let searches =
         report["operations"].as_array().unwrap().iter().find(|it| it["name"] == "search");
     let searches = searches.unwrap_or_else(|| panic!("{report}"));
-    assert_eq!(searches["count"], asked["done"], "{report}");
-    assert_eq!(searches["entries"], asked["connections"]["entries"], "{report}");
-    assert_eq!(report["binds"][0]["count"], 4, "{report}");
+    // One is tried before the start, over a connection of its own.
+    let one_more = |count: &Value| count.as_u64().map(|count| count + 1);
+    assert_eq!(searches["count"].as_u64(), one_more(&asked["done"]), "{report}");
+    assert_eq!(
+        searches["entries"].as_u64(),
+        one_more(&asked["connections"]["entries"]),
+        "{report}"
+    );
+    assert_eq!(report["binds"][0]["count"], 5, "{report}");
     // The report's buckets are 1/16 wide.
     let service = &asked["jobs"][0]["steps"][0]["service"];
     let (ours, theirs) =

@@ -157,6 +157,59 @@ fn peak_memory(server: &Server) -> u64 {
     line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
 }
 
+/// Clients that ask for a large group and do not read it, and its members.
+const SLOW_READERS: usize = 60;
+const MEMBERS: usize = 18_000;
+
+#[test]
+fn slow_readers_of_a_large_group_hold_a_part_of_it_at_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ldif, data) = (folder.path().join("group.ldif"), folder.path().join("data"));
+    let member = |number: usize| format!("uid=somebody{number:08},ou=people,dc=example,dc=com");
+    let mut text = "dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n\n\
+                    dn: cn=all,dc=example,dc=com\nobjectClass: groupOfNames\n"
+        .to_owned();
+    (0..MEMBERS).for_each(|number| text.push_str(&format!("member: {}\n", member(number))));
+    fs::write(&ldif, text).unwrap();
+    let import = ["--import", ldif.to_str().unwrap()];
+    let mut server = Server::start(&data, &import);
+    let (address, password) = (address(&server), server.password());
+    let reader = || {
+        let mut client = Client::connect(address).unwrap();
+        client.bind(server.administrator(), &password).unwrap();
+        client
+    };
+    // What reading it takes at all is no part of this.
+    let (mut late, mut one) = (reader(), reader());
+    assert_eq!(one.read("cn=all,dc=example,dc=com"), Ok(1));
+    let entry_bytes = one.answer_bytes;
+    assert!(entry_bytes > MEMBERS * 49, "{entry_bytes} bytes");
+    let before = peak_memory(&server);
+    let slow: Vec<Client> = (0..SLOW_READERS)
+        .map(|_| {
+            let mut client = reader();
+            client.send_search("cn=all,dc=example,dc=com", "objectClass", "groupOfNames").unwrap();
+            client
+        })
+        .collect();
+    // They have a part of it when others that ask later have all of it.
+    late.send_search("cn=all,dc=example,dc=com", "objectClass", "groupOfNames").unwrap();
+    one.add_value("cn=all,dc=example,dc=com", "member", &member(MEMBERS)).unwrap();
+    assert_eq!(one.read("cn=all,dc=example,dc=com"), Ok(1));
+    assert_eq!(one.answer_bytes, entry_bytes + 2 + member(MEMBERS).len());
+    assert_eq!(late.entries(), Ok(1));
+    let grown = peak_memory(&server) - before;
+    println!("{grown} bytes more for {SLOW_READERS} slow readers of {entry_bytes} bytes");
+    // All of it for each would be 54 MB at the least.
+    assert!(grown < (SLOW_READERS as u64) * (384 << 10) + (16 << 20), "{grown} bytes");
+    // Whoever goes on reading has the group whole, as it was when he began: before the change or after.
+    for mut client in slow.into_iter().step_by(20) {
+        assert_eq!(client.entries(), Ok(1));
+        assert!([entry_bytes, one.answer_bytes].contains(&client.answer_bytes));
+    }
+    assert!(server.is_up());
+}
+
 #[test]
 fn requests_that_never_end_take_a_bounded_part_of_memory() {
     let (_folder, mut server) = sample(1);

@@ -2,7 +2,7 @@
 
 use keyway_tests::authority::Authority;
 use keyway_tests::dirsrv::{self, Dirsrv};
-use keyway_tests::{Finished, Server, available, finish, keyway, nightly};
+use keyway_tests::{Finished, Server, available, finish, keyway, nightly, sample, secret};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -123,8 +123,14 @@ fn the_exit_status_is_that_of_the_rules() {
     };
     assert_eq!(ruled("p99 > 1h or errors > 0", 0)["good"], true);
     assert_eq!(ruled("rate > 1", 1)["thresholds"][0]["kept"], false);
-    // Users that are not there: an empty answer is no success.
-    let empty = result(&format!("{search} --users 900-999"), 1);
+    // Users that are not there: an empty answer is no success. It is known before the start; who runs a file
+    // may know better, and has it counted.
+    let none = load(&format!("{search} --users 900-999")).expect(1);
+    assert!(none.err.contains("empty answer") && none.err.contains("--users"), "{}", none.err);
+    let shown = load(&format!("{search} --users 900-999 --show-scenario")).expect(0).out;
+    let file = folder.path().join("nobody.toml");
+    fs::write(&file, shown).unwrap();
+    let empty = result(&format!("run {}", file.display()), 1);
     assert_eq!(counts(&empty), [30, 0, 30]);
     assert_eq!(empty["jobs"][0]["failed"][0]["what"], "empty answer");
 
@@ -162,12 +168,19 @@ fn what_makes_no_sense_is_refused() {
     refused("search ldap://127.0.0.1:1", 1, "Connection refused");
     refused(&format!("search {} --duration 1s", server.ldaps()), 1, "--ca FILE");
     refused(&format!("search {url} --output /nowhere/a.json"), 1, "/nowhere/a.json");
-    refused(&format!("search {url} --duration 100ms --quiet --output /dev/full"), 1, "is not kept");
+    let fine = format!("{} --users 0-49", known(&server));
+    refused(
+        &format!("search {fine} --duration 100ms --quiet --output /dev/full"),
+        1,
+        "is not kept",
+    );
+    refused(&format!("search {url} --duration 1s"), 1, "--bind-dn");
+    refused(&format!("search {fine} --operations 5 --duration 1s"), 2, "--operations");
     refused("init serch", 2, "there are search");
     refused(&format!("find search {url} --from 9 --to 3"), 2, "--from is above --to");
     refused(&format!("find search {url} --until p99>"), 2, "--until");
     let short = "--from 50 --to 50 --hold 100ms --until errors>99999 --quiet --output /dev/full";
-    refused(&format!("find search {url} {short}"), 1, "is not kept");
+    refused(&format!("find search {fine} {short}"), 1, "is not kept");
     refused(&format!("search {url} --template x"), 2, "add-delete and mixed");
     let admin = known(&server);
     refused(&format!("add-delete {admin} --template nowhere"), 2, "no file nowhere");
@@ -183,6 +196,155 @@ fn what_makes_no_sense_is_refused() {
     load(&format!("wait {url}")).expect(0);
     fs::write(format!("{folder}/wrong.toml"), "[target]\nulrs = []\n").unwrap();
     refused(&format!("run {folder}/wrong.toml"), 2, "wrong.toml, line 2: ");
+}
+
+/// What one guesses first works: no flag is needed beside the server that runs here.
+#[test]
+fn the_first_command_that_one_guesses_works() {
+    let (folder, server) = sample(30);
+    let here = |words: &str| {
+        let mut command = Command::new(keyway());
+        let command = command.current_dir(folder.path()).arg("load");
+        // keyway-data is where nobody says where.
+        let link = folder.path().join("keyway-data");
+        if !link.exists() {
+            std::os::unix::fs::symlink(folder.path().join("data"), &link).unwrap();
+        }
+        finish(command.args(words.split_whitespace()), "")
+    };
+    for name in ["", "search", "bind", "auth", "modify", "add-delete", "mixed"] {
+        let words = match name {
+            // As it is, for its ten seconds, only in the night.
+            "" if nightly() => String::new(),
+            "" => continue,
+            name => format!("{name} --operations 40 --json --clients 2"),
+        };
+        let finished = here(&words).expect(0);
+        if name.is_empty() {
+            assert!(finished.err.contains("30 users below dc=example,dc=com"), "{}", finished.err);
+            continue;
+        }
+        let result: Value = serde_json::from_str(&finished.out).unwrap();
+        assert_eq!(counts(&result), [40, 40, 0], "{name}: {}", result["jobs"]);
+    }
+    // By its address too, without TLS; how long it took in all is said.
+    let timed = here(&format!("search {} --operations 1k", server.ldap())).expect(0);
+    assert!(timed.out.contains("total       1,000 operations in "), "{}", timed.out);
+    // Another one, as nobody: what to say is said.
+    let elsewhere = load(&format!("search {} --duration 5s", server.ldap())).expect(1);
+    for flag in ["--users", "--filter", "--bind-dn"] {
+        assert!(elsewhere.err.contains(flag), "{}", elsewhere.err);
+    }
+    let nowhere = load("search").expect(1);
+    assert!(nowhere.err.contains("keyway up") && nowhere.err.contains("--data"), "{}", nowhere.err);
+}
+
+/// One bind, and then no more: others would lock the account.
+#[test]
+fn a_wrong_password_is_tried_once() {
+    let (folder, server) = sample(3);
+    let wrong = folder.path().join("wrong");
+    secret(&wrong, "not it\n");
+    let (ca, dn) = (server.text("ca_certificate"), server.administrator());
+    let account = format!("--bind-dn {dn} --password-file {} --ca {ca}", wrong.display());
+    let refused = load(&format!("search {} {account} --duration 3s", server.ldaps())).expect(1);
+    assert!(refused.err.contains("not tried again"), "{}", refused.err);
+    assert_eq!(server.refused_binds(&folder.path().join("data")), 1);
+    fs::set_permissions(&wrong, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+    let open = load(&format!("search {} {account}", server.ldaps())).expect(1);
+    assert!(open.err.contains("chmod 600"), "{}", open.err);
+}
+
+/// Certificates that are not right, and ports that speak otherwise, by their names.
+#[test]
+fn what_is_wrong_with_tls_is_said_in_words() {
+    if !available(&["openssl"]) {
+        return;
+    }
+    let (folder, server) = sample(3);
+    let said = |url: &str, more: &str| {
+        let finished = load(&format!("search {url} --duration 1s {more}")).expect(1);
+        assert_eq!(finished.err.lines().count(), 1, "{}", finished.err);
+        finished.err
+    };
+    let ca = server.text("ca_certificate");
+    let plain = said(&server.ldap().replace("ldap:", "ldaps:"), &format!("--ca {ca}"));
+    assert!(plain.contains("ldap://"), "{plain}");
+    let port = server.ldaps().replace("ldaps:", "ldap:");
+    assert!(said(&port, "").contains("ldaps://"), "{}", said(&port, ""));
+    assert!(said(server.ldaps(), "").contains("issuer that is not known"));
+
+    // One that has signed itself, as `openssl req -x509` makes it: an authority's by its own words.
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let made = |name: &str, days: &str| {
+        let (key, pem) = (file(&format!("{name}.key")), file(&format!("{name}.pem")));
+        let arguments = [
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-subj",
+            "/CN=self",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-days",
+            days,
+            "-keyout",
+            &key,
+            "-out",
+            &pem,
+        ];
+        finish(Command::new("openssl").args(arguments), "").expect(0);
+        (key, pem)
+    };
+    let (key, pem) = made("self", "9");
+    let own = |key: &str, pem: &str| {
+        let port = keyway_tests::port();
+        let arguments = ["s_server", "-quiet", "-accept", &port, "-cert", pem, "-key", key];
+        let mut command = Command::new("openssl");
+        let command = command.args(arguments).stdin(Stdio::null());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(&port).is_err() {
+            assert!(Instant::now() < until, "openssl does not listen");
+            thread::yield_now();
+        }
+        (Killed(child), port.rsplit_once(':').unwrap().1.to_owned())
+    };
+    let (_openssl, port) = own(&key, &pem);
+    let at = |host: &str| format!("ldaps://{host}:{port}");
+    // Believed: what it does not speak is LDAP.
+    let believed = load(&format!("wait {} --ca {pem} --at-most 0s", at("localhost"))).expect(1).err;
+    assert!(believed.contains("does not answer") || believed.contains("closed"), "{believed}");
+    let name = said(&at("127.0.0.1"), &format!("--ca {pem}"));
+    assert!(name.contains("for localhost; you connected to 127.0.0.1"), "{name}");
+    let stranger = said(&at("localhost"), &format!("--ca {ca}"));
+    assert!(
+        stranger.contains("none that is known") || stranger.contains("not known"),
+        "{stranger}"
+    );
+    // The same words where other commands connect.
+    for command in [
+        format!("top {} --ca {ca} --count 1", at("localhost")),
+        format!("data check example --to {} --ca {ca}", at("localhost")),
+    ] {
+        let words = command.split_whitespace();
+        let why = finish(Command::new(keyway()).args(words), "").expect(1).err;
+        assert!(why.contains("known here"), "{command}: {why}");
+    }
+}
+
+/// Killed when dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Binds by SASL, and extended operations; monitors beside them.
@@ -277,7 +439,7 @@ fn slapd(folder: &Path) -> (Slapd, String) {
 /// The administrator of a peer, whose password is "secret".
 fn administrator(folder: &Path, dn: &str) -> String {
     let password = folder.join("pw");
-    fs::write(&password, "secret\n").unwrap();
+    secret(&password, "secret\n");
     format!("--bind-dn {dn} --password-file {}", password.display())
 }
 

@@ -327,7 +327,12 @@ fn a_measurement_measures() {
     refused(&mut with("x25519mlkem768"), 1, "no key exchange in common");
     finish(&mut with("x25519"), "").expect(0);
     let shown = finish(quic("perf").args(["--test", "requests", "--seconds", "0.1"]), "").expect(0);
-    assert!(shown.out.contains("UDP-SEND") && shown.out.contains("requests"), "{}", shown.out);
+    for part in ["UDP-SEND", "requests", "PACKETS/S", "NS/PACKET", "OVERHEAD"] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    let mean = report["tests"][0]["packets"]["mean_bytes"].as_f64();
+    assert!(mean.is_some_and(|bytes| (100.0..1_500.0).contains(&bytes)), "{}", report["tests"][0]);
+    assert!(report["tests"][0]["nanoseconds"]["packet"].as_f64() > Some(0.0));
 }
 
 /// Where a foreign program is not to be had: says so, or fails where nothing may be skipped.

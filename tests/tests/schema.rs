@@ -127,7 +127,136 @@ fn an_error_in_a_file_says_where_and_changes_nothing() {
         assert!(refused.err.contains(words), "{words}: {}", refused.err);
     }
     fs::write(data.join("schema/good.schema"), OPENLDAP).unwrap();
-    import(&data, "", &[]).expect(0);
+    finish(Command::new(keyway()).args(["directory", "check", "--data"]).arg(&data), "").expect(0);
+}
+
+/// All values of objectClasses or attributeTypes, as LDIF lines.
+fn published(server: &Server, attribute: &str) -> Vec<String> {
+    let found = search(server, &["-s", "base", "-b", "cn=schema", attribute]).expect(0).out;
+    found.lines().filter(|line| line.starts_with(attribute)).map(str::to_owned).collect()
+}
+
+/// `replace` takes away what clients have added, and nothing that the server needs.
+#[test]
+fn the_servers_own_definitions_stay_whatever_clients_replace() {
+    if !available(&["ldapmodify", "ldapsearch"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    import(&data, "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n", &[]).expect(0);
+    let mut server = start(&data);
+    let before = [published(&server, "objectClasses"), published(&server, "attributeTypes")];
+    assert!(before[0].iter().any(|line| line.contains("'keywayConfig'")));
+    let replace = "dn: cn=schema\nchangetype: modify\nreplace: objectClasses\n\
+        objectClasses: ( 1.3.6.1.4.1.99999.2 NAME 'shoeOwner' AUXILIARY MAY cn )\n-\n";
+    modify(&server, replace).expect(0);
+    let replaced = published(&server, "objectClasses");
+    assert_eq!(replaced.len(), before[0].len() + 1, "one more, and none less");
+    // A client that has read all of it writes all of it back.
+    let mut all = "dn: cn=schema\nchangetype: modify\nreplace: objectClasses\n".to_owned();
+    before[0].iter().for_each(|line| all += &format!("{line}\n"));
+    all += "-\nreplace: attributeTypes\n";
+    before[1].iter().for_each(|line| all += &format!("{line}\n"));
+    modify(&server, &(all + "-\n")).expect(0);
+    assert_eq!([published(&server, "objectClasses"), published(&server, "attributeTypes")], before);
+    let own = before[0].iter().find(|line| line.contains("'keywayConfig'")).unwrap();
+    let delete = format!("dn: cn=schema\nchangetype: modify\ndelete: objectClasses\n{own}\n");
+    let refused = modify(&server, &delete);
+    assert_eq!(refused.code, 53, "{}", refused.err);
+    assert!(refused.err.contains("the server needs keywayConfig"), "{}", refused.err);
+    // Its settings are there, now and after another start.
+    for _ in 0..2 {
+        let found =
+            search(&server, &["-s", "base", "-b", "cn=config", "(objectClass=keywayConfig)"]);
+        assert!(found.expect(0).out.contains("dn: cn=config"));
+        server.kill();
+        server = start(&data);
+    }
+}
+
+#[test]
+fn definitions_that_lead_nowhere_are_refused() {
+    if !available(&["ldapmodify", "ldapsearch"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    import(&data, "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n", &[]).expect(0);
+    let server = start(&data);
+    let add = |rest: &str| {
+        let change = format!(
+            "dn: cn=schema\nchangetype: modify\nadd: attributeTypes\n\
+             attributeTypes: ( 1.3.6.1.4.1.99999.1 NAME 'shoeSize' {rest} )\n"
+        );
+        modify(&server, &change)
+    };
+    let string = "SYNTAX 1.3.6.1.4.1.1466.115.121.1.15";
+    for (rest, what) in [
+        ("SYNTAX 9.9.9".to_owned(), "shoeSize: syntax 9.9.9 is not known here"),
+        (format!("EQUALITY noMatch {string}"), "matching rule noMatch is not known here"),
+        (format!("ORDERING 9.9.9 {string}"), "matching rule 9.9.9 is not known here"),
+        (format!("SUBSTR noMatch {string}"), "matching rule noMatch is not known here"),
+        ("SUP noAttribute".to_owned(), "supertype noAttribute is not known"),
+    ] {
+        let refused = add(&rest);
+        assert_eq!(refused.code, 21, "invalidAttributeSyntax: {}", refused.err);
+        assert!(refused.err.contains(what), "{what}: {}", refused.err);
+    }
+    assert_eq!(shoes(&server), "");
+    add(&format!("EQUALITY caseIgnoreMatch {string}")).expect(0);
+    assert_eq!(shoes(&server).lines().count(), 1);
+}
+
+/// What was defined over LDAP goes with an export into a new folder.
+#[test]
+fn an_export_brings_what_was_defined_over_ldap() {
+    if !available(&["ldapmodify", "ldapadd", "ldapsearch"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (data, new) = (folder.path().join("data"), folder.path().join("new"));
+    let file = folder.path().join("all.ldif");
+    import(&data, "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n", &[]).expect(0);
+    let server = start(&data);
+    modify(&server, CHANGE).expect(0);
+    let ada = "dn: uid=ada,dc=shoes\nobjectClass: account\nobjectClass: shoeOwner\nuid: ada\n\
+        shoeSize: 42\n";
+    add(&server, ada).expect(0);
+    let export = |data: &Path, to: &Path| {
+        let mut command = Command::new(keyway());
+        finish(command.args(["directory", "export", "--data"]).arg(data).arg(to), "").expect(0);
+        fs::read_to_string(to).unwrap()
+    };
+    let text = export(&data, &file);
+    let mut command = Command::new(keyway());
+    let into = finish(command.args(["directory", "import", "--data"]).arg(&new).arg(&file), "");
+    let said = into.expect(0).out;
+    assert!(said.contains("2 definitions that came with it, added: shoeSize; shoeOwner"), "{said}");
+    assert_eq!(export(&new, &folder.path().join("again.ldif")), text);
+    let server = start(&new);
+    assert_eq!(shoes(&server).lines().count(), 2);
+    let found = search(&server, &["-b", "dc=shoes", "(uid=ada)", "shoeSize"]);
+    assert!(found.expect(0).out.contains("shoeSize: 42"));
+    // For other programs all of it is comments.
+    if available(&["/usr/sbin/slapadd"]) {
+        let config = folder.path().join("slapd.conf");
+        let own = folder.path().join("shoes.schema");
+        fs::write(&own, OPENLDAP).unwrap();
+        let base = folder.path().join("db");
+        fs::create_dir(&base).unwrap();
+        let lines = format!(
+            "include /etc/ldap/schema/core.schema\ninclude /etc/ldap/schema/cosine.schema\n\
+             include {}\nmodulepath /usr/lib/ldap\nmoduleload back_mdb\ndatabase mdb\n\
+             suffix dc=shoes\ndirectory {}\n",
+            own.display(),
+            base.display()
+        );
+        fs::write(&config, lines).unwrap();
+        let mut slapadd = Command::new("/usr/sbin/slapadd");
+        let added = finish(slapadd.arg("-f").arg(&config).arg("-l").arg(&file), "");
+        assert_eq!(added.code, 0, "{}", added.err);
+    }
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn every_view_by_its_key_small_and_large() {
             ("c", &["Drivers (by op/s)", "Clients of cryptod", "software", "keyway directory"]),
             ("n", &["Connections: 1 (by op/s)", "127.0.0.1:", "cn=admin,cn=keyway"]),
             ("f", &["Filters by cost", "sub (|(uid=?)(cn=*?*))", "sub (sn=?)", "100%"]),
-            ("q", &["Slow operations", "search", "modify", "(|(uid=?)(cn=*?*))"]),
+            ("l", &["Slow operations", "search", "modify", "(|(uid=?)(cn=*?*))"]),
             ("?", &["sort by the column", "Ctrl-C"]),
             ("?", &["Slow operations"]),
             ("o", &["operation", "since start"]),
@@ -133,12 +133,12 @@ fn every_view_by_its_key_small_and_large() {
                 pane.shows(text);
             }
         }
-        pane.press("Q");
+        pane.press("q");
         pane.shows("ENDED 0");
     }
     // Values of filters are nowhere.
     let pane = Pane::open(200, 50, &["--data", folder_of(&server), "--interval", "0.2"]);
-    pane.press("q");
+    pane.press("l");
     let lines = pane.shows("(sn=?)");
     assert!(!lines.iter().any(|line| line.contains("Weber") || line.contains("nobody")));
 }
@@ -328,7 +328,21 @@ fn json_and_csv_over_ldap_for_the_administrator_only() {
     let login = ["--bind-dn", &person, "--password-file", sample_password];
     assert!(with(&[], &login).expect(1).err.contains("cn=monitor"));
     let wrong = ["--bind-dn", "cn=admin,cn=keyway", "--password-file", sample_password];
-    assert!(with(&[], &wrong).expect(1).err.contains("does not let us in"));
+    assert!(with(&[], &wrong).expect(1).err.contains("not tried again"));
+    // Each of several servers may have a login of its own; the one that is refused is asked once.
+    let (_other_folder, other) = sample(5);
+    let both = [url, other.ldaps(), "--insecure", "--interval", "0.1", "--count", "4"];
+    let each = [&both[..], &as_administrator, &wrong].concat();
+    let shown = top(&each).expect(0);
+    assert!(
+        shown.err.contains("not tried again") && shown.err.contains("--insecure"),
+        "{}",
+        shown.err
+    );
+    assert!(shown.out.contains("127.0.0.1"), "{}", shown.out);
+    assert_eq!(other.refused_binds(Path::new(folder_of(&other))), 1);
+    let three = [&both[..], &as_administrator, &wrong, &wrong].concat();
+    assert!(top(&three).expect(2).err.contains("one for each URL"));
     // The same numbers beside the server.
     let data = folder_of(&server);
     let here = top(&["--data", data, "--json", "--count", "1", "--interval", "0.1"]).expect(0).out;

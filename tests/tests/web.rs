@@ -236,6 +236,10 @@ fn a_server_may_come_and_go_while_the_page_is_open() {
     browser.wait(
         "document.getElementById('state').innerText.startsWith('not seen: no server runs on')",
     );
+    // What was last is marked, and the newest point of a line is a gap.
+    browser.wait("document.querySelector('[role=alert]')?.innerText.startsWith('Not seen since')");
+    browser.wait("document.querySelectorAll('.stale .tiles').length === 1");
+    browser.wait("document.querySelector('figcaption .key b').innerText === '–'");
     let mut again = Command::new(keyway());
     again.args(["up", "--json", "--listen", &plain, "--listen-tls", &tls, "--data"]).arg(&data);
     let server = Server::spawn(&mut again);
@@ -259,6 +263,42 @@ fn a_server_may_come_and_go_while_the_page_is_open() {
     // The page's own server may go as well.
     assert_eq!(page.stop(), Some(0));
     browser.wait("document.getElementById('state').innerText.includes('does not answer')");
+}
+
+/// The Load tab as it is when it is opened, on the server that keyway up has made; in windows of any width.
+#[test]
+fn load_needs_no_words_and_pages_fit() {
+    if !available(&NEEDS) {
+        return;
+    }
+    let (folder, _server) = sample(30);
+    let mut page = Page::start(&folder.path().join("data"), &[]);
+    let browser = Browser::start();
+    browser.open(&page.url());
+    browser.script("location.hash = 'load'");
+    browser.wait("document.querySelectorAll('input[name=target]').length === 1");
+    browser.script("document.querySelector('[name=seconds]').value = '2'");
+    browser.script("document.querySelector('form.order button').click()");
+    browser.wait("document.querySelector('.row .quiet')?.innerText === 'ended'");
+    let errors = "[...document.querySelectorAll('.panel .row .key')].map((it) => it.innerText)
+        .find((text) => text.startsWith('errors'))";
+    assert_eq!(browser.wait(errors), "errors 0");
+    // Percentiles differ in more than their colours.
+    for kind in ["solid", "dashed", "dotted"] {
+        browser.wait(&format!("document.querySelectorAll('figcaption i.{kind}').length > 0"));
+    }
+    for width in [1280, 640, 400] {
+        browser.size(width, 800);
+        for tab in ["now", "slow", "filters", "connections", "store", "crypto", "backups", "load"] {
+            browser.script(&format!("location.hash = '{tab}'"));
+            browser.wait(&format!("document.title.toLowerCase() === 'keyway: {tab}'"));
+            browser.wait("document.documentElement.scrollWidth <= innerWidth");
+        }
+    }
+    browser.script("location.hash = 'now'");
+    browser.wait(&format!("{}.endsWith('%')", tile("host CPU")));
+    assert_eq!(browser.errors(), [""; 0]);
+    assert_eq!(page.stop(), Some(0));
 }
 
 #[test]

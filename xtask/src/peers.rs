@@ -21,6 +21,7 @@ pub const TEST: &[Peer] = &[
     peer("python3-ldap", &["/usr/bin/python3", "-c", "import ldap"]),
     peer("python3-ldap3", &["/usr/bin/python3", "-c", "import ldap3"]),
     peer("openssl", &["openssl", "version"]),
+    peer("haproxy", &["test", "-x", "/usr/sbin/haproxy"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
     peer("strace", &["strace", "-V"]),
     peer("xfsprogs", &["mkfs.xfs", "-V"]),

@@ -7,7 +7,7 @@ use keyway_ring::descriptor::{
     Completion, Descriptor, Opcode, RegionHandle, Segment, SessionHandle,
 };
 use keyway_ring::{ClientEnd, Doorbell, RingMemory, SharedMemory, Socket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,9 +57,12 @@ impl Client {
     }
 
     pub fn region(&self, bytes: usize) -> Result<Region, String> {
-        let memory = SharedMemory::create(bytes).map_err(text)?;
-        match self.ask(&Ask::Region, &[memory.as_fd()])? {
-            (Answer::Region { region }, _) => Ok(Region { memory, handle: region }),
+        let (answer, fds) = self.ask(&Ask::Region { bytes: bytes as u64 }, &[])?;
+        match (answer, fds.into_iter().next()) {
+            (Answer::Region { region }, Some(memory)) => {
+                let memory = SharedMemory::adopt(memory, usize::MAX).map_err(text)?;
+                Ok(Region { memory, handle: region })
+            }
             _ => Err(UNEXPECTED.into()),
         }
     }

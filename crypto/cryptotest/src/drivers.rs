@@ -2,8 +2,12 @@
 
 use crate::error::Error;
 use keyway_drivers::Pool;
+use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Driver, Engine, limits};
 use keyway_test_drivers::{Card, Plan};
+use std::io::ErrorKind::NotConnected;
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -35,6 +39,31 @@ pub enum Spec {
         /// Of the failures' order.
         seed: u64,
     },
+    /// A daemon that listens at this socket.
+    Remote {
+        /// Where.
+        socket: PathBuf,
+    },
+}
+
+/// Drivers, and the connections that some of them need as long as they are used.
+pub struct Drivers {
+    all: Vec<Arc<dyn Driver>>,
+    _remotes: Vec<(Engine, Remote)>,
+}
+
+impl Deref for Drivers {
+    type Target = Vec<Arc<dyn Driver>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl DerefMut for Drivers {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.all
+    }
 }
 
 /// A card's name and what it is.
@@ -53,7 +82,8 @@ pub const CARDS: [Make; 6] = [
 impl FromStr for Spec {
     type Err = String;
 
-    /// Reads `pool[:THREADS[@CORE,...]]`, `sim:CARD[=COUNT]`, `queued2003` or `fault:SEED`.
+    /// Reads `pool[:THREADS[@CORE,...]]`, `sim:CARD[=COUNT]`, `queued2003`, `fault:SEED` or
+    /// `remote:SOCKET`.
     fn from_str(text: &str) -> Result<Spec, String> {
         let (name, rest) = match text.split_once(':') {
             Some((name, rest)) => (name, Some(rest)),
@@ -63,6 +93,7 @@ impl FromStr for Spec {
         ("queued2003", None) => Some(Spec::Queued2003),
         ("pool", rest) => pool(rest),
         ("sim", Some(rest)) => cards(rest),
+        ("remote", Some(path)) if !path.is_empty() => Some(Spec::Remote { socket: path.into() }),
         ("fault", Some(seed)) => seed.parse().ok().map(|seed| Spec::Fault { seed }),
         _ => None,
     }
@@ -70,7 +101,8 @@ impl FromStr for Spec {
         let makes: Vec<_> = CARDS.iter().map(|(make, _)| *make).collect();
         format!(
             "it is none of: pool, pool:THREADS, pool:THREADS@CORE,CORE (1 to {POOL_THREADS_MAX} \
-             threads); sim:CARD, sim:CARD=COUNT (1 to {} of {}); queued2003; fault:SEED (a number)",
+             threads); sim:CARD, sim:CARD=COUNT (1 to {} of {}); queued2003; fault:SEED (a number); \
+             remote:SOCKET (of a keyway cryptod)",
             limits::DRIVERS_MAX,
             makes.join(", ")
         )
@@ -104,11 +136,11 @@ fn cards(rest: &str) -> Option<Spec> {
 /// The drivers that an engine has by itself, `null`, and these; in order of registration.
 ///
 /// # Errors
-/// [`Error::Driver`], if the system gives no threads.
-pub fn drivers(with: &[Spec]) -> Result<Vec<Arc<dyn Driver>>, Error> {
+/// [`Error::Driver`], if the system gives no threads; [`Error::Remote`], if a daemon does not let us in.
+pub fn drivers(with: &[Spec]) -> Result<Drivers, Error> {
     use keyway_drivers::{pool, software};
     use keyway_test_drivers::{fault, null, queued2003, simulated};
-    let mut drivers = keyway_drivers::drivers();
+    let (mut drivers, mut remotes) = (keyway_drivers::drivers(), Vec::new());
     // To measure what is around the cryptography is a purpose of this crate.
     drivers.push(null());
     for spec in with {
@@ -133,6 +165,19 @@ pub fn drivers(with: &[Spec]) -> Result<Vec<Arc<dyn Driver>>, Error> {
                 let made = queued2003(software());
                 drivers.push(made.map_err(|why| Error::Driver { name: "queued2003", why })?);
             }
+            Spec::Remote { socket } => {
+                // Its engine is only there to be registered with: the driver serves others too.
+                let engine = Engine::builder().build();
+                let name = match remotes.len() {
+                    0 => "remote".to_owned(),
+                    number => format!("remote-{}", number + 1),
+                };
+                let options = RemoteOptions { name, ..RemoteOptions::new(socket, "keyway crypto") };
+                let cannot = |why| Error::Remote { socket: socket.clone(), why };
+                let remote = Remote::connect(&engine, options).map_err(cannot)?;
+                drivers.push(remote.driver().ok_or_else(|| cannot(NotConnected.into()))?);
+                remotes.push((engine, remote));
+            }
             Spec::Fault { seed } => {
                 let plan = Plan {
                     seed: *seed,
@@ -148,7 +193,7 @@ pub fn drivers(with: &[Spec]) -> Result<Vec<Arc<dyn Driver>>, Error> {
             }
         }
     }
-    Ok(drivers)
+    Ok(Drivers { all: drivers, _remotes: remotes })
 }
 
 /// An engine with these drivers, which does legacy algorithms or does not.
@@ -194,6 +239,8 @@ mod tests {
         assert_eq!(parse("sim:hifn-7751"), Ok(Spec::Cards { make: "hifn-7751", count: 1 }));
         assert_eq!(parse("queued2003"), Ok(Spec::Queued2003));
         assert_eq!(parse("fault:9"), Ok(Spec::Fault { seed: 9 }));
+        assert_eq!(parse("remote:/a:b"), Ok(Spec::Remote { socket: "/a:b".into() }));
+        assert!(parse("remote:").is_err() && parse("remote").is_err());
         let bad = [
             "",
             "pools",

@@ -3,6 +3,7 @@
 use keyway_engine::Algorithm;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 /// Why something could not be begun. What to do about it depends on how the caller was asked.
 #[derive(Debug)]
@@ -12,6 +13,13 @@ pub enum Error {
     Driver {
         /// Its name.
         name: &'static str,
+        /// Why.
+        why: io::Error,
+    },
+    /// A daemon does not let us in, or is not there.
+    Remote {
+        /// Where.
+        socket: PathBuf,
         /// Why.
         why: io::Error,
     },
@@ -57,6 +65,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Driver { name, why } => write!(f, "cannot make the driver {name}: {why}"),
+            Error::Remote { socket, why } => write!(
+                f,
+                "cannot use the cryptod at {}: {why}; keyway cryptod starts one",
+                socket.display()
+            ),
             Error::Register { driver, why } => write!(f, "driver {driver}: {why}"),
             Error::NoSuchDriver { name, there } => {
                 write!(f, "there is no driver {name}; there are {}", there.join(", "))

@@ -25,7 +25,7 @@ mod work;
 
 pub use bench::{Bench, Cell, Event, Outcome, Table};
 pub use conformance::conformance;
-pub use drivers::{CARDS, Spec, drivers, engine, known};
+pub use drivers::{CARDS, Drivers, Spec, drivers, engine, known};
 pub use error::{Error, LeftOut};
 pub use interrupt::Interrupt;
 pub use list::{Crossover, chains, crossovers, features};

@@ -44,7 +44,8 @@ fn a_bench_has_a_cell_for_each_driver_and_says_what_it_leaves_out() {
     let engine = engine(&drivers, false).unwrap();
     let named = ["software".to_owned()];
     let interrupt = Interrupt::default();
-    let bench = Bench { engine: &engine, drivers, named: &named, rsa: None, interrupt };
+    let bench =
+        Bench { engine: &engine, drivers: drivers.to_vec(), named: &named, rsa: None, interrupt };
     let works = ["aes-128-gcm", "3des-cbc", "rsa-pss-sha-256"].map(|name| name.parse().unwrap());
     let (mut cells, mut tables) = (0, 0);
     let outcome =

@@ -1,6 +1,6 @@
 //! A client that signs with a key that it never sees.
 
-use keyway_daemon::{Admission, Daemon, Options, keys::*, limits::ClientLimits, listen};
+use keyway_daemon::{Admission, Daemon, Options, Weights, keys::*, limits::*, listen};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Algorithm, Demand, Key, Operation, Parameters, Request, Task};
 use std::{error::Error, sync::Arc, time::Duration, time::SystemTime};
@@ -13,13 +13,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let master = MasterKey::create_file(&place.path().join("master"), &engine)?;
     let (folder, master) = (place.path().join("keys"), Master::Key(&master));
     let keys = KeyStore::create(&folder, master, &engine, |what| eprintln!("{what}"))?;
-    let by = Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: None };
+    let by = Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: Err(Unseen::Gone) };
     let spec = Spec { algorithms: &[ECDSA], purposes: Purpose::Sign.into() };
     keys.add("web", spec, Material::NEW, &by, SystemTime::now())?;
     keys.allow("web", &Who::EVERYBODY, spec.purposes, &by, SystemTime::now())?;
     let (admission, limits) = (Admission::default(), ClientLimits::default());
     let (keys, spin) = (Some(Arc::new(keys)), Duration::from_micros(50));
-    let options = Options { admission, limits, keys, socket: None, pumps: 1, spin };
+    let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());
+    let socket = None;
+    let options = Options { admission, limits, shared, weights, keys, socket, pumps: 1, spin };
     let path = place.path().join("socket");
     let _daemon = Daemon::start(&engine, listen(&path)?, options, Box::new(|_| {}))?;
 

@@ -1,36 +1,29 @@
 //! Who may be a client, and who may look after the keys.
 
 use crate::keys::Caller;
-use rustix::net::sockopt::socket_peercred;
+use crate::witness::Witness;
+use keyway_ring::Peer;
+use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::sync::Arc;
 
 impl Caller {
-    /// The process at the other end of a connection, as it was when it connected. A process can
-    /// change which program it runs, so that is worth only what the user it runs as is.
+    /// The process at the other end of a connection, as it was when it connected.
     ///
     /// # Errors
     /// The system's.
-    pub fn of(socket: impl AsFd) -> io::Result<Self> {
-        let credentials = socket_peercred(socket)?;
-        let pid = credentials.pid.as_raw_nonzero().get() as u32;
-        let of_process = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let groups = of_process.lines().find_map(|line| line.strip_prefix("Groups:"));
-        let groups = groups.unwrap_or_default().split_ascii_whitespace();
-        Ok(Caller {
-            uid: credentials.uid.as_raw(),
-            gid: credentials.gid.as_raw(),
-            groups: groups.filter_map(|group| group.parse().ok()).collect(),
-            pid,
-            executable: fs::read_link(format!("/proc/{pid}/exe")).ok(),
-        })
+    pub fn of(socket: impl AsFd, witness: &Witness) -> io::Result<Self> {
+        let peer = Peer::of(socket)?;
+        let executable = witness.program(&peer);
+        let Peer { pid, uid, gid, groups, .. } = peer;
+        Ok(Caller { uid, gid, groups, pid, executable })
     }
 }
 
 /// Who is let in. Whoever runs as the daemon's own user or as root always is, and looks after the
 /// keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Admission {
     /// Users, by number.
     pub users: Vec<u32>,
@@ -41,6 +34,8 @@ pub struct Admission {
     pub programs: Vec<PathBuf>,
     /// Whether every user is let in.
     pub everybody: bool,
+    /// Sees which programs clients run.
+    pub witness: Arc<Witness>,
 }
 
 impl Admission {
@@ -52,7 +47,7 @@ impl Admission {
         let by_user = self.everybody || self.users.contains(&caller.uid);
         let is_listed = by_user || self.groups.iter().any(|group| caller.is_in(*group));
         let runs = |program: &Path| self.programs.iter().any(|listed| listed == program);
-        is_listed && (self.programs.is_empty() || caller.executable.as_deref().is_some_and(runs))
+        is_listed && (self.programs.is_empty() || caller.executable.as_deref().is_ok_and(runs))
     }
 
     /// Whether it may look after the daemon and its keys.
@@ -66,7 +61,7 @@ mod tests {
     use super::*;
 
     fn caller(uid: u32, groups: &[u32], executable: &str) -> Caller {
-        let executable = Some(executable.into());
+        let executable = Ok(executable.into());
         Caller { uid, gid: uid, groups: groups.to_vec(), pid: 1, executable }
     }
 
@@ -91,9 +86,9 @@ mod tests {
     #[test]
     fn a_caller_is_the_process_that_connected() {
         let (one, _other) = keyway_ring::Socket::pair().unwrap();
-        let caller = Caller::of(&one).unwrap();
+        let caller = Caller::of(&one, &Witness::default()).unwrap();
         assert_eq!(caller.pid, std::process::id());
         assert_eq!(caller.uid, rustix::process::getuid().as_raw());
-        assert_eq!(caller.executable, std::env::current_exe().ok());
+        assert_eq!(caller.executable, Ok(std::env::current_exe().unwrap()));
     }
 }

@@ -3,7 +3,7 @@
 use crate::options::{HandedOver, Options};
 use crate::server::Server;
 use keyway_engine::Engine;
-use keyway_ring::Doorbell;
+use keyway_ring::Alarm;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 /// A daemon that serves. Dropping it ends its threads and, unless another one has taken over, tells
 /// its clients.
 pub struct Daemon {
-    ended: Arc<(AtomicBool, Doorbell)>,
+    ended: Arc<(AtomicBool, Alarm)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -30,7 +30,7 @@ impl Daemon {
         options: Options,
         handed_over: HandedOver,
     ) -> io::Result<Daemon> {
-        let ended = Arc::new((AtomicBool::new(false), Doorbell::new()?));
+        let ended = Arc::new((AtomicBool::new(false), Alarm::new()?));
         let server = Server::new(engine, listener, options, &ended, handed_over)?;
         Self::run(server, ended)
     }
@@ -50,12 +50,12 @@ impl Daemon {
         options: impl FnOnce() -> io::Result<Options>,
         handed_over: HandedOver,
     ) -> io::Result<Daemon> {
-        let ended = Arc::new((AtomicBool::new(false), Doorbell::new()?));
+        let ended = Arc::new((AtomicBool::new(false), Alarm::new()?));
         let server = Server::take_over(engine, path, options, &ended, handed_over)?;
         Self::run(server, ended)
     }
 
-    fn run(mut server: Server, ended: Arc<(AtomicBool, Doorbell)>) -> io::Result<Daemon> {
+    fn run(mut server: Server, ended: Arc<(AtomicBool, Alarm)>) -> io::Result<Daemon> {
         let thread = thread::Builder::new().name("control".to_owned());
         let thread = Some(thread.spawn(move || server.run())?);
         Ok(Daemon { ended, thread })

@@ -6,7 +6,8 @@
 //! asks for signatures gets as much of the processor as one that asks for hashes, and not as many
 //! requests. Who asks for nothing saves nothing up.
 
-use keyway_engine::{Algorithm, Kind};
+use crate::limits::ClientLimits;
+use keyway_engine::{Algorithm, Cost, Effort, Kind, Operation};
 
 /// About how many nanoseconds of one processor a request takes. Only the proportions matter.
 pub fn cost(algorithm: Algorithm, bytes: usize) -> u32 {
@@ -20,7 +21,7 @@ pub fn cost(algorithm: Algorithm, bytes: usize) -> u32 {
         Kind::Cipher if algorithm == Algorithm::TripleDesCbc => (200, 240),
         Kind::Cipher => (100, 6),
         Kind::Hash | Kind::Mac => (200, 8),
-        Kind::Compression => (5_000, 40),
+        Kind::Compression => (5_000, 80),
         Kind::Hkdf => (1_000, 8),
         Kind::Random => (400, 8),
         Kind::Exchange | Kind::Kem => (40_000, 0),
@@ -30,6 +31,102 @@ pub fn cost(algorithm: Algorithm, bytes: usize) -> u32 {
         Kind::Encryption | Kind::Password => (1_000, 0),
     };
     (bytes / 8).saturating_mul(eighths).saturating_add(fixed)
+}
+
+/// The algorithm of a chain that costs most for each byte.
+pub fn costliest(steps: &[Algorithm]) -> Option<Algorithm> {
+    steps.iter().copied().max_by_key(|step| cost(*step, 64 << 10))
+}
+
+/// What a slow request is expected to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowCost {
+    /// Nanoseconds of one processor.
+    pub nanoseconds: u64,
+    /// Bytes of memory that it is worked on in.
+    pub memory_bytes: u64,
+}
+
+impl SlowCost {
+    /// Whether a client may ask for that.
+    pub fn is_within(self, limits: &ClientLimits) -> bool {
+        u128::from(self.nanoseconds) <= limits.slow_cost_max.as_nanos()
+            && self.memory_bytes <= limits.slow_memory_bytes
+    }
+}
+
+/// What a request of the slow class is expected to take, under a key whose signatures have at most so many
+/// bytes. It is meant to be right within a factor of two on a processor of 2020; what it took is charged
+/// afterwards.
+pub fn slow_cost(
+    algorithm: Algorithm,
+    operation: &Operation,
+    signature_bytes_max: usize,
+) -> SlowCost {
+    match operation {
+        Operation::Derive { cost, password, out, .. } => {
+            password_cost(algorithm, *cost, password.len(), out.len())
+        }
+        Operation::VerifyPassword { effort: Effort::Full, cost, password, expected, .. } => {
+            password_cost(algorithm, *cost, password.len(), expected.len())
+        }
+        Operation::Sign { message, .. } => {
+            let key = if is_rsa(algorithm) { rsa_cost(signature_bytes_max) } else { 1_000_000 };
+            SlowCost::of(key.saturating_add(cost(algorithm, message.len()).into()))
+        }
+        Operation::PrivateDecrypt { ciphertext, .. } => SlowCost::of(rsa_cost(ciphertext.len())),
+        // Diffie-Hellman over a finite field, of 4,096 bits at most.
+        Operation::Agree { .. } => SlowCost::of(10_000_000),
+        _ => SlowCost::of(cost(algorithm, operation.bytes()).into()),
+    }
+}
+
+impl SlowCost {
+    fn of(nanoseconds: u64) -> Self {
+        SlowCost { nanoseconds, memory_bytes: 0 }
+    }
+}
+
+fn is_rsa(algorithm: Algorithm) -> bool {
+    algorithm.name().starts_with("rsa")
+}
+
+/// A private key of so many bytes: 0.6 ms with 2,048 bits, and with the third power of that.
+fn rsa_cost(bytes: usize) -> u64 {
+    // None has more than 16,384 bits.
+    let quarters = (bytes.min(2_048) as u64).div_ceil(64);
+    10_000 * quarters.pow(3)
+}
+
+fn password_cost(algorithm: Algorithm, cost: Cost, password: usize, out: usize) -> SlowCost {
+    let blocks = |bytes: usize, of: usize| bytes.div_ceil(of).max(1) as u64;
+    let nanoseconds = match cost {
+        Cost::Pbkdf2 { iterations } => {
+            let (block, each) = match algorithm {
+                Algorithm::Pbkdf2Sha512 => (64, 500),
+                Algorithm::Pbkdf2Sha256 => (32, 200),
+                _ => (20, 200),
+            };
+            u64::from(iterations) * each * blocks(out, block)
+        }
+        Cost::Argon2 { memory_kib, passes, .. } => {
+            return SlowCost {
+                nanoseconds: u64::from(memory_kib) * u64::from(passes) * 1_000,
+                memory_bytes: u64::from(memory_kib) << 10,
+            };
+        }
+        Cost::Scrypt { log_n, r, p } => {
+            let blocks = (1_u64 << log_n.min(40)).saturating_mul(r.into());
+            return SlowCost {
+                nanoseconds: blocks.saturating_mul(p.into()).saturating_mul(400),
+                memory_bytes: blocks.saturating_mul(128),
+            };
+        }
+        Cost::Bcrypt { log_rounds } => 60_000 << log_rounds.min(40),
+        Cost::Md5Crypt => 1_000 * 500 * blocks(password, 64),
+        Cost::ShaCrypt { rounds } => u64::from(rounds) * 500 * blocks(password, 64),
+    };
+    SlowCost::of(nanoseconds)
 }
 
 /// What one client has left.
@@ -84,6 +181,31 @@ mod tests {
             let share = spent as f64 / f64::from(weight);
             assert!((share / 80_000_000.0 - 1.0).abs() < 0.02, "{share}");
         }
+    }
+
+    #[test]
+    fn slow_requests_are_bounded_by_what_they_would_take() {
+        let limits = ClientLimits::default();
+        let is_taken = |algorithm: Algorithm, cost: Cost, out: usize| {
+            let operation = Operation::derive(cost, vec![0; 8].into(), vec![0; 16], out);
+            slow_cost(algorithm, &operation, 0).is_within(&limits)
+        };
+        let bcrypt = |log_rounds| is_taken(Algorithm::Bcrypt, Cost::Bcrypt { log_rounds }, 23);
+        assert!(bcrypt(14) && bcrypt(16) && !bcrypt(17) && !bcrypt(20));
+        let argon2 = |memory_kib, passes| {
+            is_taken(Algorithm::Argon2id, Cost::Argon2 { memory_kib, passes, lanes: 1 }, 32)
+        };
+        assert!(argon2(64 << 10, 3) && argon2(256 << 10, 1));
+        assert!(!argon2(512 << 10, 1) && !argon2(256 << 10, 64));
+        let pbkdf2 =
+            |iterations, out| is_taken(Algorithm::Pbkdf2Sha256, Cost::Pbkdf2 { iterations }, out);
+        // A second block costs as much as the first.
+        assert!(pbkdf2(10_000_000, 32) && pbkdf2(1_000_000, 64) && !pbkdf2(10_000_000, 1024));
+        let scrypt = |log_n, r, p| is_taken(Algorithm::Scrypt, Cost::Scrypt { log_n, r, p }, 32);
+        assert!(scrypt(17, 8, 1) && !scrypt(20, 8, 1) && !scrypt(14, 8, 200));
+        let sign = Operation::Sign { message: Vec::new(), out: Vec::new() };
+        let rsa = |bytes| slow_cost(Algorithm::RsaPssSha256, &sign, bytes).nanoseconds;
+        assert!(rsa(256) < 1_000_000 && (30_000_000..60_000_000).contains(&rsa(1_024)));
     }
 
     #[test]

@@ -2,15 +2,16 @@
 //! clients' connections, rings and memory, and their sessions.
 //!
 //! The new daemon connects to the old one's socket like a client and asks to [take
-//! over](keyway_ring::control::Ask::TakeOver). The old one's pumps finish what they have taken and
-//! take no more. Then it sends a [`Part`] at a time, each with its files, and goes on if the new
+//! over](keyway_ring::control::Ask::TakeOver), twice: one that is stopped after the first time holds up
+//! nobody. Changes of keys that are under way come first; until then it is told to ask again. The old
+//! one's pumps finish what they have taken, but for slow requests, and take no more. Then it sends a [`Part`] at a time, each with its files, and goes on if the new
 //! one does not say in the end that it has them all. Clients notice nothing but a pause: what they
 //! submit meanwhile waits in their rings, which stay where they are.
 //!
 //! Keys go over the socket too. So it only goes to a process of the daemon's own user, or root's.
 
 use keyway_ring::control::{self, Answer, Step};
-use keyway_ring::descriptor::{RegionHandle, SessionHandle};
+use keyway_ring::descriptor::{DESCRIPTOR_WORDS, RegionHandle, SessionHandle};
 use keyway_ring::{Received, Socket};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -42,7 +43,7 @@ pub enum Part {
         gid: u32,
         /// The others.
         groups: Vec<u32>,
-        /// Its program.
+        /// Its program, if that was seen.
         executable: Option<String>,
         /// Number of its next queue pair.
         next_queue: u32,
@@ -76,6 +77,10 @@ pub enum Part {
     End,
     /// The new daemon has it all, and serves.
     Taken,
+    /// A slow request of the queue pair before that was taken and not answered: the new daemon does it again.
+    UnderWay([u64; DESCRIPTOR_WORDS]),
+    /// The new daemon is at work: it says so every [`ALIVE_EVERY`](crate::limits::ALIVE_EVERY).
+    Alive,
 }
 
 /// Sends a part.

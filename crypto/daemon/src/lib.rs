@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod closing;
 mod daemon;
 pub mod fair;
 mod handover;
@@ -33,8 +34,12 @@ mod places;
 mod pump;
 mod refusal;
 mod server;
+mod slow;
+mod weights;
+pub mod witness;
 
 pub use admission::Admission;
 pub use daemon::Daemon;
 pub use listen::listen;
 pub use options::{HandedOver, Options};
+pub use weights::Weights;

@@ -2,26 +2,71 @@
 
 use std::time::Duration;
 
-/// Most clients at a time.
-pub const CLIENTS_MAX: usize = 1024;
-/// Most connections that have not said who they are. Others are not accepted meanwhile.
+/// Most connections that have not said who they are. For another one, one that came earlier gives way.
 pub const STRANGERS_MAX: usize = 64;
+/// Connections that are let in before those who are there have their turn.
+pub const ACCEPTED_AT_ONCE: usize = 32;
+/// Connections that only root and those who look after the keys may have.
+pub const ADMINISTRATORS_CONNECTIONS: usize = 16;
+/// Open files that only they may have.
+pub const ADMINISTRATORS_FILES: usize = 64;
+/// Files of the daemon that a queue pair takes: its memory, and the doorbell twice.
+pub const FILES_OF_QUEUE: usize = 3;
+/// Files that the daemon has open beside its clients': keys, log, counters, buffers of large requests, connections
+/// that are being closed, and room to spare.
+pub const FILES_BESIDE_CLIENTS: usize = 80 + CLOSING_MAX;
 /// How long a connection may take to say who it is.
 pub const HELLO: Duration = Duration::from_secs(5);
-/// How long a pump may take to finish what it has taken, and another daemon to say that it has a
-/// part of what is handed over.
+/// Most threads that close what clients have a hand in.
+pub const CLOSERS_MAX: usize = 64;
+/// Most of these that one user's files keep waiting.
+pub const CLOSERS_USER_MAX: usize = 4;
+/// How long one of them waits for more to close before it ends.
+pub const CLOSER_IDLE: Duration = Duration::from_secs(10);
+/// Most connections that wait to be closed; past that nobody is let in.
+pub const CLOSING_MAX: usize = 256;
+/// How long a pump may take to finish what it has taken, but for slow requests, and another daemon to take
+/// all that is handed over.
 pub const FREEZE: Duration = Duration::from_secs(10);
+/// How long the helper that looks at clients' processes may take for one; it takes microseconds.
+pub const WITNESS: Duration = Duration::from_secs(1);
+/// How long another daemon may give no sign of life while clients wait for it.
+pub const SUCCESSOR_SILENCE: Duration = Duration::from_secs(2);
+/// How often it gives one.
+pub const ALIVE_EVERY: Duration = Duration::from_millis(100);
+/// How long it asks for what cannot be handed over yet, and how often: keys are being changed.
+pub const TAKE_OVER_WAIT: Duration = Duration::from_secs(60);
+/// See [`TAKE_OVER_WAIT`].
+pub const TAKE_OVER_AGAIN: Duration = Duration::from_millis(50);
 /// Requests of the fast class that a pump hands to the engine at a time.
 pub const BATCH_MAX: usize = 64;
-/// Most requests that a pump has taken and not answered: those of the slow class, mostly.
+/// Most requests that a pump has handed to the engine and not answered.
 pub const PUMP_DEPTH: usize = 8192;
-/// How many times the time of others a client gets; all get the same.
-pub const CLIENT_WEIGHT: u32 = 1;
+/// What a pump does in one turn for all clients together, in nanoseconds by
+/// [`cost`](crate::fair::cost); one request may exceed it.
+pub const TURN_NS_MAX: u32 = 1_000_000;
+/// What one request may cost a pump, in nanoseconds. What costs more is done by the slow class.
+pub const REQUEST_NS_MAX: u32 = 200_000;
+/// How many bytes of one request a pump copies in and out. What has more is done by the slow class.
+pub const REQUEST_COPIED_BYTES_MAX: usize = 256 << 10;
+/// From so many bytes on a buffer of the slow class is mapped for its request and unmapped after it.
+pub const ROOM_BYTES_MIN: usize = 64 << 10;
+/// A slow request that is expected to take no more than this, in nanoseconds, is short: private keys,
+/// and what is large but quick.
+pub const SLOW_SHORT_NS_MAX: u64 = 20_000_000;
+/// Slow requests that wait, of all clients together.
+pub const SLOW_WAITING_MAX: usize = 16_384;
+/// Slow requests that wait, of all clients of one user.
+pub const SLOW_WAITING_OF_USER_MAX: usize = 2_048;
+/// Most times the time of others that a client may be given.
+pub const WEIGHT_MAX: u32 = 100;
 /// What a client of weight 1 may have done for each turn that others wait, in nanoseconds by
 /// [`cost`](crate::fair::cost).
 pub const QUANTUM_NS: u32 = 8_000;
-/// Bytes that a task's buffers may keep when it is done; longer ones are freed.
+/// Bytes that a task may have, with its buffers, when it is done; larger ones are freed.
 pub const SPARE_BYTES_MAX: usize = 64 << 10;
+/// Bytes of all tasks, with their buffers, that a client's sessions keep for its next requests.
+pub const SPARE_BYTES_OF_CLIENT_MAX: usize = 1 << 20;
 /// Tasks that a session keeps for its next requests.
 pub const SPARE_TASKS_MAX: usize = 64;
 /// Longest name that a client gives itself, in bytes.
@@ -48,6 +93,10 @@ pub struct ClientLimits {
     pub bytes_in_flight: usize,
     /// Slow requests that were taken and not answered.
     pub slow_in_flight: usize,
+    /// How long a slow request may take by what is [expected](crate::fair::slow_cost) of it.
+    pub slow_cost_max: Duration,
+    /// How much memory a slow request may ask for to be worked on (Argon2, scrypt), in bytes.
+    pub slow_memory_bytes: u64,
     /// Doorbells a second. Who rings more often waits for the next second.
     pub doorbells: u32,
 }
@@ -63,8 +112,70 @@ impl Default for ClientLimits {
             request_bytes: 64 << 20,
             bytes_in_flight: 256 << 20,
             slow_in_flight: 64,
+            slow_cost_max: Duration::from_secs(5),
+            slow_memory_bytes: 256 << 20,
             doorbells: 100_000,
         }
+    }
+}
+
+/// Files that one client may take: all its queue pairs and regions, and its connection.
+const FILES_OF_CLIENT: usize = 64 * FILES_OF_QUEUE + 128 + 1;
+
+/// What all clients may have together, and all clients of one user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedLimits {
+    /// Connections.
+    pub clients: usize,
+    /// Connections of one user. Root may have all.
+    pub clients_of_user: usize,
+    /// Files that the daemon has open for clients.
+    pub files: usize,
+    /// The same for one user.
+    pub files_of_user: usize,
+    /// Bytes of all regions. The daemon may have all of them locked.
+    pub region_bytes: usize,
+    /// The same for one user.
+    pub region_bytes_of_user: usize,
+    /// Sessions. Each takes some kilobytes.
+    pub sessions: usize,
+    /// The same for one user.
+    pub sessions_of_user: usize,
+}
+
+impl SharedLimits {
+    /// Limits for a machine with so much memory, in bytes, on which this process may have so many files open:
+    /// half of the memory, and all files.
+    pub fn of_machine(memory_bytes: usize, open_files: usize) -> Self {
+        let files = open_files.saturating_sub(FILES_BESIDE_CLIENTS);
+        let clients = 1_024.min(files / 2).max(ADMINISTRATORS_CONNECTIONS + 1);
+        Self::shared_out(clients, files, memory_bytes / 2, 65_536)
+    }
+
+    /// So much for all, and for one user a quarter of everything, as long as that is enough for one client.
+    pub fn shared_out(clients: usize, files: usize, region_bytes: usize, sessions: usize) -> Self {
+        let client = ClientLimits::default();
+        SharedLimits {
+            clients,
+            clients_of_user: (clients / 4).max(1),
+            files,
+            files_of_user: (files / 4).max(FILES_OF_CLIENT.min(files / 2)),
+            region_bytes,
+            region_bytes_of_user: (region_bytes / 4).max(client.region_bytes.min(region_bytes / 2)),
+            sessions,
+            sessions_of_user: (sessions / 4).max(1),
+        }
+    }
+
+    /// Limits for this machine and this process, as they are now.
+    pub fn of_this_machine() -> Self {
+        let system = rustix::system::sysinfo();
+        let unit = (system.mem_unit as usize).max(1);
+        let memory = usize::try_from(system.totalram).unwrap_or(usize::MAX).saturating_mul(unit);
+        // Without a limit there is no number.
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(1 << 20);
+        Self::of_machine(memory, files)
     }
 }
 
@@ -113,6 +224,17 @@ pub const USAGE_SAVE_S: u64 = 60;
 /// Past this length of the audit log, in bytes, refusals are not written any more, so that nobody
 /// fills the disk by asking: 64 MiB, about 300,000 lines. What managers do is always written.
 pub const AUDIT_REFUSALS_BYTES_MAX: u64 = 64 << 20;
+/// Refusals of one user that the audit log tells of one by one; then of one in [`AUDIT_REFUSALS_S`].
+pub const AUDIT_REFUSALS: u32 = 32;
+/// After how many seconds it tells of another refusal of a user of whom there were many, and how often at most it
+/// says how many it has not told of: a third of a megabyte a day.
+pub const AUDIT_REFUSALS_S: u64 = 60;
+/// Refusals of all users together that it tells of one by one; then of one in [`AUDIT_REFUSALS_ALL_S`].
+pub const AUDIT_REFUSALS_ALL: u32 = 512;
+/// After how many seconds it tells of another, if there were many of all users: four megabytes a day.
+pub const AUDIT_REFUSALS_ALL_S: u64 = 6;
+/// Users whose refusals are counted apart.
+pub const AUDIT_USERS_MAX: usize = 1_024;
 /// Longest sealed blob of a TPM, in bytes.
 pub const TPM_BLOB_BYTES_MAX: usize = 4_096;
 

@@ -1,6 +1,6 @@
 //! The socket that clients connect to.
 
-use keyway_ring::{Socket, with_address};
+use keyway_ring::{Socket, refuse_files, with_address};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -26,6 +26,8 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    // Where the system cannot, the daemon takes none all the same.
+    let _ = refuse_files(&socket);
     with_address(path, |address| bind(&socket, address))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     rustix::net::listen(&socket, 128)?;

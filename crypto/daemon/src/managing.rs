@@ -2,6 +2,7 @@
 
 use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Who};
 use crate::refusal::Refusal;
+use crate::witness::Sight;
 use keyway_engine::{Algorithm, Kind};
 use keyway_ring::control::{Answer, KeyAsk, KeyInfo, KeyPolicy};
 use keyway_ring::descriptor::Status;
@@ -10,19 +11,27 @@ use std::time::SystemTime;
 /// Keys that one message tells of: as many as surely go into it.
 const LISTED_MAX: usize = 16;
 
-/// Does it, for an administrator.
-pub fn answer(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Answer {
-    done(keys, by, ask, now).unwrap_or_else(Answer::from)
+/// Does it, for an administrator, of a daemon that sees so many clients' programs.
+pub fn answer(keys: &KeyStore, sight: Sight, by: &Caller, ask: KeyAsk, now: SystemTime) -> Answer {
+    done(keys, sight, by, ask, now).unwrap_or_else(Answer::from)
 }
 
-fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<Answer, Refusal> {
+fn done(
+    keys: &KeyStore,
+    sight: Sight,
+    by: &Caller,
+    ask: KeyAsk,
+    now: SystemTime,
+) -> Result<Answer, Refusal> {
     match ask {
         KeyAsk::Generate { name, policy } => {
             let policy = Policy::read(&policy)?;
+            can_be_for(sight, &policy.whos)?;
             keys.add_for(&name, policy.spec(), Material::NEW, &policy.whos, by, now)?;
         }
         KeyAsk::Import { name, policy, material } => {
             let policy = Policy::read(&policy)?;
+            can_be_for(sight, &policy.whos)?;
             let forms = forms(&policy.algorithms, &material.0);
             let add = |form: &Material<'_>| {
                 keys.add_for(&name, policy.spec(), *form, &policy.whos, by, now)
@@ -38,29 +47,18 @@ fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<An
             added?;
         }
         KeyAsk::List { after } => {
-            let mut listed: Vec<_> =
-                keys.list().into_iter().filter(|key| key.name > after).collect();
-            listed.sort_by(|one, other| one.name.cmp(&other.name));
-            let more = listed.len() > LISTED_MAX;
-            listed.truncate(LISTED_MAX);
-            return Ok(Answer::Keys { keys: listed.iter().map(shown).collect(), more });
+            return Ok(listed(keys.list(), &after));
         }
-        KeyAsk::Public { name } => {
-            let key = keys.show(&name)?;
-            let newest = key.versions.last().filter(|version| !version.public_key.is_empty());
-            let (Some(version), Some(algorithm)) = (newest, key.algorithms.first()) else {
-                let why = format!("{name} is a secret and has no public half");
-                return Err(Refusal { status: Status::InvalidRequest, why });
-            };
-            let (algorithm, key) = (algorithm.name().to_owned(), version.public_key.clone());
-            return Ok(Answer::Public { algorithm, key });
-        }
+        KeyAsk::Public { name } => return public(&keys.show(&name)?),
         KeyAsk::Rotate { name } => drop(keys.rotate(&name, Material::NEW, by, now)?),
         KeyAsk::Revoke { name } => keys.revoke(&name, by, now)?,
         KeyAsk::Delete { name } => keys.delete(&name, by, now)?,
+        KeyAsk::Accept { name } => keys.accept(&name, by, now)?,
         KeyAsk::Allow { name, callers } => {
             let purposes = keys.show(&name)?.purposes;
-            for who in whos(&callers)? {
+            let whos = whos(&callers)?;
+            can_be_for(sight, &whos)?;
+            for who in whos {
                 keys.allow(&name, &who, purposes, by, now)?;
             }
         }
@@ -75,6 +73,45 @@ fn done(keys: &KeyStore, by: &Caller, ask: KeyAsk, now: SystemTime) -> Result<An
         }
     }
     Ok(Answer::Done)
+}
+
+/// Tells a client that is no administrator of the keys that it may use; of others it hears nothing, not
+/// even whether they are there.
+pub fn look(keys: &KeyStore, by: &Caller, ask: KeyAsk) -> Answer {
+    let may_use = |key: &crate::keys::KeyInfo| {
+        key.algorithms.iter().any(|algorithm| !keys.granted(&key.name, by, *algorithm).is_empty())
+    };
+    let mut its = keys.list();
+    its.retain(may_use);
+    for key in &mut its {
+        key.grants.retain(|grant| grant.who.is(by));
+    }
+    match ask {
+        KeyAsk::List { after } => listed(its, &after),
+        KeyAsk::Public { name } => match its.iter().find(|key| key.name == name) {
+            Some(key) => public(key).unwrap_or_else(Answer::from),
+            None => Answer::refused(Status::Unsupported, "there is no such key for this client"),
+        },
+        _ => Answer::refused(Status::Unsupported, "only administrators change keys"),
+    }
+}
+
+fn listed(mut keys: Vec<crate::keys::KeyInfo>, after: &str) -> Answer {
+    keys.retain(|key| *key.name > *after);
+    keys.sort_by(|one, other| one.name.cmp(&other.name));
+    let more = keys.len() > LISTED_MAX;
+    keys.truncate(LISTED_MAX);
+    Answer::Keys { keys: keys.iter().map(shown).collect(), more }
+}
+
+fn public(key: &crate::keys::KeyInfo) -> Result<Answer, Refusal> {
+    let newest = key.versions.last().filter(|version| !version.public_key.is_empty());
+    let (Some(version), Some(algorithm)) = (newest, key.algorithms.first()) else {
+        let why = format!("{} is a secret and has no public half", key.name);
+        return Err(Refusal { status: Status::InvalidRequest, why });
+    };
+    let (algorithm, key) = (algorithm.name().to_owned(), version.public_key.clone());
+    Ok(Answer::Public { algorithm, key })
 }
 
 /// What a key is to be for, read.
@@ -106,6 +143,12 @@ impl Policy {
     fn spec(&self) -> Spec<'_> {
         Spec { algorithms: &self.algorithms, purposes: self.purposes }
     }
+}
+
+/// Refuses a grant that could be for no client, since the daemon does not see their programs.
+fn can_be_for(sight: Sight, whos: &[Who]) -> Result<(), Refusal> {
+    let mut programs = whos.iter().filter(|who| who.executable.is_some());
+    programs.try_for_each(|who| sight.reaches(who.uid)).map_err(wrong)
 }
 
 fn wrong(why: String) -> Refusal {
@@ -171,7 +214,11 @@ fn shown(key: &crate::keys::KeyInfo) -> KeyInfo {
             callers: key.grants.iter().map(caller).collect(),
         },
         version: key.versions.last().map_or(0, |version| version.number),
-        state: if key.revoked_s.is_some() { "revoked" } else { "active" }.to_owned(),
+        state: match (&key.disabled, key.revoked_s) {
+            (Some(why), _) => format!("disabled: {why}"),
+            (None, Some(_)) => "revoked".to_owned(),
+            (None, None) => "active".to_owned(),
+        },
         created: key.created_s,
         uses: key.versions.iter().map(|version| version.uses).sum(),
     }

@@ -2,7 +2,8 @@
 
 use crate::admission::Admission;
 use crate::keys::KeyStore;
-use crate::limits::ClientLimits;
+use crate::limits::{ClientLimits, SharedLimits};
+use crate::weights::Weights;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,10 @@ pub struct Options {
     pub admission: Admission,
     /// What each client may have.
     pub limits: ClientLimits,
+    /// What all clients may have together, and all of one user.
+    pub shared: SharedLimits,
+    /// How many times the time of others clients get.
+    pub weights: Weights,
     /// The keys that clients may name.
     pub keys: Option<Arc<KeyStore>>,
     /// Where its socket is, if it is the daemon's to remove when it ends; not if somebody else made

@@ -26,7 +26,7 @@ impl From<keys::Error> for Refusal {
         let status = match &error {
             Engine(error) => wire::status(error),
             Unwrap => Status::Authentication,
-            Refused | Revoked(_) | Unfit(_) => Status::Unsupported,
+            Refused | Revoked(_) | Unusable(_) | Disabled { .. } | Unfit(_) => Status::Unsupported,
             Limit { .. } => Status::Busy,
             System { .. } | Damaged { .. } => Status::Driver,
             _ => Status::InvalidRequest,

@@ -163,8 +163,8 @@ fn what_peers_get_wrong_allocates_nothing() {
 /// On the client's side: it encodes into its slots.
 #[test]
 fn requests_through_a_ring_allocate_nothing() {
-    use keyway_daemon::limits::ClientLimits;
-    use keyway_daemon::{Admission, Daemon, Options, listen};
+    use keyway_daemon::limits::{ClientLimits, SharedLimits};
+    use keyway_daemon::{Admission, Daemon, Options, Weights, listen};
     use keyway_drivers::remote::{Remote, RemoteOptions};
     use std::time::Duration;
 
@@ -172,7 +172,9 @@ fn requests_through_a_ring_allocate_nothing() {
     let path = place.path().join("socket");
     let (admission, limits) = (Admission::default(), ClientLimits::default());
     let spin = Duration::from_micros(20);
-    let options = Options { admission, limits, keys: None, socket: None, pumps: 1, spin };
+    let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());
+    let (keys, socket) = (None, None);
+    let options = Options { admission, limits, shared, weights, keys, socket, pumps: 1, spin };
     let served = Engine::builder().driver(keyway_drivers::software()).build();
     let _daemon =
         Daemon::start(&served, listen(&path).unwrap(), options, Box::new(|_| {})).unwrap();

@@ -177,7 +177,7 @@ pub use executor::{Pending, Refused};
 pub use iovec::Iovec;
 pub use operation::Operation;
 pub use parameters::{
-    Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage, is_key_name,
+    Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage, is_key_name, key_reference,
 };
 pub use queue::Queue;
 pub use request::{

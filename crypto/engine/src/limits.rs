@@ -54,6 +54,9 @@ pub const ROUTES: usize = 64;
 pub const SPIN: Duration = Duration::from_micros(20);
 /// How long a queue that is dropped waits for what drivers have begun.
 pub const CLOSE: Duration = Duration::from_secs(5);
+/// How long an engine that is dropped waits for slow requests that were begun. After that they end by themselves,
+/// each with its completion, while the process lives.
+pub const SLOW_CLOSE: Duration = Duration::from_millis(500);
 /// Most requests that the executor thread has in flight: awaited, and not of the slow class.
 pub const EXECUTOR_IN_FLIGHT_MAX: usize = 4_096;
 /// How deep the stack is overwritten on which a key was opened or used, in bytes: half as much

@@ -129,10 +129,12 @@ impl<'a> Parameters<'a> {
                 return Err(Error::InvalidKey("it is not as long as the algorithm's keys are"));
             }
         }
-        let misnamed = |step: &Step<'_>| matches!(step.key, Key::Named(name) if !is_key_name(name));
+        let misnamed =
+            |step: &Step<'_>| matches!(step.key, Key::Named(name) if key_reference(name).is_none());
         if self.steps().iter().any(misnamed) {
             return Err(Error::InvalidKey(
-                "a key's name has lower-case letters, digits, dashes, dots and underscores, 64 at most",
+                "a key's name begins with a lower-case letter, a digit or an underscore, and has these, dashes \
+                 and dots, 64 at most; `@` and a number behind it name a version",
             ));
         }
         if self.client.is_some_and(|client| !is_name(client)) {
@@ -168,12 +170,25 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
 }
 
-/// Whether a driver may hold a key under this name ([`Key::Named`]).
+/// Whether a driver may hold a key under this name ([`Key::Named`]). None begins with a dash, which would be an
+/// option in a shell, or a dot, which hides files and leads to other folders.
 pub fn is_key_name(name: &str) -> bool {
     let fits = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_')
     };
-    (1..=limits::KEY_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
+    (1..=limits::KEY_NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(fits)
+        && !name.starts_with(['-', '.'])
+}
+
+/// The name of a key, and the number of its version if that is given: `NAME` or `NAME@NUMBER`. `None` if it is
+/// neither.
+pub fn key_reference(text: &str) -> Option<(&str, Option<u32>)> {
+    let (name, version) = match text.split_once('@') {
+        Some((name, number)) => (name, Some(number.parse().ok().filter(|it| *it > 0)?)),
+        None => (text, None),
+    };
+    is_key_name(name).then_some((name, version))
 }
 
 /// Which drivers may do the work.
@@ -202,11 +217,15 @@ pub enum Nonces {
     /// repeats none. Two sessions under one key meet only if their starts, of 96 bits each, happen
     /// to lie that close together. All clones share one counter.
     /// [`Session::seal_next`](crate::Session::seal_next) says which nonce it was.
+    ///
+    /// A child that is forked has a copy of the count, and would repeat what its parent goes on with: there
+    /// the session refuses to seal, and the child opens another.
     Salted,
     /// The session. A nonce is the twelve bytes of `iv`, the last eight of them xored with a
     /// counter that starts at `from` (as in RFC 8446 § 5.3). It repeats none, and all clones share
     /// one counter. Another session under the same key and IV has a counter of its own: it must
-    /// begin where this one ended ([`Session::sealed`](crate::Session::sealed)).
+    /// begin where this one ended ([`Session::sealed`](crate::Session::sealed)). In a forked child it refuses
+    /// to seal, as with [`Nonces::Salted`].
     Counter {
         /// Comes with the key.
         iv: [u8; NONCE_BYTES],

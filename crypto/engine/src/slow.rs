@@ -1,10 +1,11 @@
 //! The slow class: a bounded pool for work that takes milliseconds by design.
 //!
 //! Submitting never waits. A full queue answers *busy*, and what was accepted is completed exactly
-//! once: with its result, or with [`Error::Closed`] when the pool shuts down first.
+//! once: with its result, or with [`Error::Closed`] when the pool shuts down first. What was begun by then is waited
+//! for no longer than [`SLOW_CLOSE`](limits::SLOW_CLOSE).
 
 use crate::wipe::{self, Depth};
-use crate::{Error, Task};
+use crate::{Error, Task, limits};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub(crate) struct SlowPool {
 struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
+    /// A worker has ended.
+    ended: Condvar,
     depth: usize,
 }
 
@@ -29,6 +32,8 @@ struct Shared {
 struct Queue {
     waiting: VecDeque<Job>,
     closed: bool,
+    /// Workers that have ended.
+    ended: usize,
 }
 
 /// A task, and what is done with it afterwards.
@@ -43,7 +48,12 @@ pub(crate) type Deliver = Box<dyn FnOnce(Box<Task>) + Send>;
 impl SlowPool {
     /// `threads` workers and room for `depth` requests that wait for one of them.
     pub fn new(threads: usize, depth: usize) -> Self {
-        let shared = Arc::new(Shared { queue: Mutex::default(), arrived: Condvar::new(), depth });
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            arrived: Condvar::new(),
+            ended: Condvar::new(),
+            depth,
+        });
         let spawn = |index| {
             let shared = shared.clone();
             // A pool with fewer threads still works; with none, `submit` says busy.
@@ -98,6 +108,8 @@ impl Shared {
             // A panic of the consumer's must not end the worker.
             let _ = catch_unwind(AssertUnwindSafe(|| deliver(task)));
         }
+        self.lock().ended += 1;
+        self.ended.notify_all();
     }
 
     fn next(&self) -> Option<Job> {
@@ -127,10 +139,18 @@ impl Drop for SlowPool {
             // After a panic of one consumer, the others still get their answers.
             let _ = catch_unwind(AssertUnwindSafe(|| deliver(task)));
         }
+        // The last handle may be dropped by a completion, on a worker's own thread.
         let this = thread::current().id();
+        let others = self.workers.iter().filter(|worker| worker.thread().id() != this).count();
+        let queue = self.shared.lock();
+        // A derivation may take many seconds more, and nobody waits for it but its completion.
+        let waited = self
+            .shared
+            .ended
+            .wait_timeout_while(queue, limits::SLOW_CLOSE, |queue| queue.ended < others);
+        let all_ended = waited.is_ok_and(|(_, waited)| !waited.timed_out());
         for worker in self.workers.drain(..) {
-            // The last handle may be dropped by a completion, on a worker's own thread.
-            if worker.thread().id() != this {
+            if all_ended && worker.thread().id() != this {
                 let _ = worker.join();
             }
         }

@@ -5,6 +5,7 @@
 //! takes packet numbers upwards only. All threads count at once, without a lock.
 
 use crate::{Error, NONCE_BYTES, Nonces, Request, Usage};
+use keyway_fork::Generation;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The limits on one key, and how much of them is used up.
@@ -19,7 +20,15 @@ pub(crate) struct KeyUsage {
     /// The lowest packet number that was not protected yet. It is [`UPDATED`] once another session
     /// has taken this one's place.
     next_number: AtomicU64,
+    /// The process whose nonces and packet numbers these are. One that is forked from it would go on
+    /// with the same ones.
+    process: Generation,
 }
+
+const INHERITED: Error = Error::invalid_request(
+    "the session counts its nonces, and was opened before this process was forked from the one that \
+     goes on with them: open another one here",
+);
 
 /// Not the number of a packet: those are below [`PACKET_NUMBERS`](crate::limits::PACKET_NUMBERS).
 const UPDATED: u64 = u64::MAX;
@@ -42,6 +51,7 @@ impl KeyUsage {
             sealed: AtomicU64::new(from),
             forged: AtomicU64::new(0),
             next_number: AtomicU64::new(0),
+            process: Generation::current(),
         }
     }
 
@@ -110,6 +120,9 @@ impl KeyUsage {
         let Some(mut nonce) = self.iv else {
             return Err(Error::invalid_request("this session is told its nonces"));
         };
+        if !self.process.is_current() {
+            return Err(INHERITED);
+        }
         let number = take(&self.sealed, self.limits.seals_max)?;
         for (byte, count) in nonce[NONCE_BYTES - 8..].iter_mut().zip(number.to_be_bytes()) {
             *byte ^= count;
@@ -127,6 +140,9 @@ impl KeyUsage {
     pub fn take_numbers(&self, first: u64, last: u64) -> Result<(), Error> {
         if !self.is_numbered() {
             return Ok(());
+        }
+        if !self.process.is_current() {
+            return Err(INHERITED);
         }
         let next = |least: u64| (first >= least).then_some(last.saturating_add(1));
         match self.next_number.fetch_update(Ordering::Release, Ordering::Relaxed, next) {

@@ -13,10 +13,12 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ResolvesServerCert;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{
-    CipherSuite, ClientConfig, DigitallySignedStruct, NamedGroup, RootCertStore, ServerConfig,
-    SignatureScheme,
+    CipherSuite, ClientConfig, DigitallySignedStruct, InconsistentKeys, NamedGroup, RootCertStore,
+    ServerConfig, SignatureScheme,
 };
 use std::fmt::Display;
 use std::io;
@@ -111,12 +113,31 @@ impl Host {
         socket: UdpSocket,
     ) -> Result<Endpoint, Error> {
         let bad = |why: rustls::Error| Error::Serve(why.to_string());
+        let key = self.provider.key_provider.load_private_key(key).map_err(bad)?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            // One whose public half cannot be had may fit.
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(why) => return Err(bad(why)),
+        }
+        self.server_with(Arc::new(SingleCertAndKey::from(certified)), protocols, socket)
+    }
+
+    /// The same with certificates whose keys are elsewhere.
+    ///
+    /// # Errors
+    /// If the cryptography cannot do TLS 1.3, or the system refuses.
+    pub fn server_with(
+        &self,
+        certificates: Arc<dyn ResolvesServerCert>,
+        protocols: &[&[u8]],
+        socket: UdpSocket,
+    ) -> Result<Endpoint, Error> {
         let mut tls = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])
-            .map_err(bad)?
+            .map_err(|why| Error::Serve(why.to_string()))?
             .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(bad)?;
+            .with_cert_resolver(certificates);
         tls.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let tls = QuicServerConfig::with_initial(Arc::new(tls), self.initial)
             .map_err(|why| Error::Serve(why.to_string()))?;

@@ -457,6 +457,36 @@ impl Used {
         [send, receive, packets, headers, other.max(0.0)]
     }
 
+    /// Packets that were sealed and opened: at both ends, if both are in this process.
+    pub fn packets(&self) -> u64 {
+        self.stage(Stage::Seal).calls + self.stage(Stage::Open).calls
+    }
+
+    /// What is in a packet on average, in bytes; `None` if there was none.
+    pub fn packet_bytes(&self) -> Option<f64> {
+        let bytes = self.stage(Stage::Seal).bytes + self.stage(Stage::Open).bytes;
+        (self.packets() > 0).then(|| bytes as f64 / self.packets() as f64)
+    }
+
+    /// What cryptography takes of a packet on average, payload and header, in nanoseconds of processor
+    /// time; `None` if there was none.
+    pub fn packet_nanoseconds(&self) -> Option<f64> {
+        let packets = self.packets();
+        (packets > 0).then(|| self.cryptography_seconds() * 1e9 / packets as f64)
+    }
+
+    /// By how much cryptography makes the rest cost more, as a part of it: processor time of packets and
+    /// headers in that of all else.
+    pub fn overhead(&self) -> f64 {
+        let cryptography = self.cryptography_seconds();
+        cryptography / (self.cpu_seconds - cryptography).max(1e-9)
+    }
+
+    fn cryptography_seconds(&self) -> f64 {
+        let stages = [Stage::Seal, Stage::Open, Stage::Mask];
+        stages.iter().map(|stage| self.stage(*stage).seconds).sum()
+    }
+
     /// What one call, or one packet, of a stage took, in nanoseconds; `None` if there was none.
     pub fn nanoseconds(&self, stage: Stage) -> Option<f64> {
         let took = self.stage(stage);

@@ -54,6 +54,8 @@ pub struct Stages {
 struct Meter {
     timed: AtomicU64,
     nanoseconds: AtomicU64,
+    /// Of the packets that were timed.
+    bytes: AtomicU64,
 }
 
 /// What a stage took.
@@ -63,6 +65,8 @@ pub struct Took {
     pub calls: u64,
     /// Processor time, in seconds.
     pub seconds: f64,
+    /// Bytes of the packets' payloads, tags of received ones included.
+    pub bytes: u64,
 }
 
 thread_local! {
@@ -88,14 +92,15 @@ impl Stages {
         let timed = meter.timed.load(Ordering::Relaxed);
         let mut seconds = meter.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
         let mut calls = timed;
+        let bytes = meter.bytes.load(Ordering::Relaxed) * u64::from(EVERY);
         if !matches!(stage, Stage::Send | Stage::Receive) {
             calls *= u64::from(EVERY);
             seconds *= f64::from(EVERY);
         }
-        Took { calls, seconds }
+        Took { calls, seconds, bytes }
     }
 
-    fn packet<R>(&self, stage: Stage, work: impl FnOnce() -> R) -> R {
+    fn packet<R>(&self, stage: Stage, bytes: usize, work: impl FnOnce() -> R) -> R {
         let due = SINCE.with(|since| {
             let since = &since[stage as usize];
             since.set((since.get() + 1) % EVERY);
@@ -112,6 +117,7 @@ impl Stages {
             let nanoseconds = (took.as_nanos() as u64).saturating_sub(self.clock);
             meter.timed.fetch_add(1, Ordering::Relaxed);
             meter.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+            meter.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }
         result
     }
@@ -130,7 +136,8 @@ impl Stages {
 impl Took {
     /// Since then.
     pub fn since(self, then: Took) -> Took {
-        Took { calls: self.calls - then.calls, seconds: self.seconds - then.seconds }
+        let (calls, bytes) = (self.calls - then.calls, self.bytes - then.bytes);
+        Took { calls, seconds: self.seconds - then.seconds, bytes }
     }
 }
 
@@ -196,8 +203,9 @@ impl PacketKey for Timed<dyn PacketKey> {
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Tag, Error> {
+        let bytes = payload.len();
         let work = || self.inner.encrypt_in_place(packet_number, header, payload);
-        self.stages.packet(Stage::Seal, work)
+        self.stages.packet(Stage::Seal, bytes, work)
     }
 
     fn decrypt_in_place<'a>(
@@ -206,7 +214,7 @@ impl PacketKey for Timed<dyn PacketKey> {
         header: &[u8],
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
-        self.stages.packet(Stage::Open, move || {
+        self.stages.packet(Stage::Open, payload.len(), move || {
             self.inner.decrypt_in_place(packet_number, header, payload)
         })
     }
@@ -232,7 +240,7 @@ impl HeaderProtectionKey for Timed<dyn HeaderProtectionKey> {
         packet_number: &mut [u8],
     ) -> Result<(), Error> {
         let work = || self.inner.encrypt_in_place(sample, first, packet_number);
-        self.stages.packet(Stage::Mask, work)
+        self.stages.packet(Stage::Mask, 0, work)
     }
 
     fn decrypt_in_place(
@@ -242,7 +250,7 @@ impl HeaderProtectionKey for Timed<dyn HeaderProtectionKey> {
         packet_number: &mut [u8],
     ) -> Result<(), Error> {
         let work = || self.inner.decrypt_in_place(sample, first, packet_number);
-        self.stages.packet(Stage::Mask, work)
+        self.stages.packet(Stage::Mask, 0, work)
     }
 
     fn sample_len(&self) -> usize {

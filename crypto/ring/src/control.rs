@@ -11,7 +11,7 @@ use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The version of these messages and of the rings' bytes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes that are wiped when they are dropped, and not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -79,7 +79,7 @@ pub enum Key {
     Pkcs1(Secret),
     /// One as SEC 1.
     Sec1(Secret),
-    /// One that the daemon holds.
+    /// One that the daemon holds: its name, and if not its newest version is meant, `@` and the version's number.
     Named(String),
 }
 
@@ -112,8 +112,12 @@ pub enum Ask {
         /// Which.
         queue: u32,
     },
-    /// Takes the memory that comes with the message as a region.
-    Region,
+    /// Memory that the daemon makes for a region. A client sends no files: what they are, and how
+    /// long it takes to close one, would be its choice.
+    Region {
+        /// At least so many bytes.
+        bytes: u64,
+    },
     /// A region is no longer needed. Has no answer.
     Forget {
         /// Which.
@@ -152,6 +156,11 @@ pub enum Ask {
     /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What
     /// follows is between the two.
     TakeOver,
+    /// What this client may do with a key that the daemon holds.
+    Usable {
+        /// Which.
+        name: String,
+    },
 }
 
 /// What an administrator asks for about keys.
@@ -212,6 +221,11 @@ pub enum KeyAsk {
         /// Who, as in [`KeyPolicy::callers`].
         callers: Vec<String>,
     },
+    /// A disabled key is to be used with the file that is there.
+    Accept {
+        /// Which.
+        name: String,
+    },
 }
 
 /// What a key is for, and for whom.
@@ -234,7 +248,7 @@ pub struct KeyInfo {
     pub policy: KeyPolicy,
     /// Its newest version, from 1.
     pub version: u32,
-    /// `active` or `revoked`.
+    /// `active`, `revoked`, or `disabled: ` and why.
     pub state: String,
     /// When it was made, in seconds since 1970.
     pub created: u64,
@@ -261,7 +275,7 @@ pub enum Answer {
         /// Entries of each ring.
         entries: u32,
     },
-    /// To [`Ask::Region`].
+    /// To [`Ask::Region`], with the memory.
     Region {
         /// Its handle.
         region: RegionHandle,
@@ -305,6 +319,15 @@ pub enum Answer {
         /// Why, in words.
         why: String,
     },
+    /// To [`Ask::Usable`].
+    Usable {
+        /// Names of its algorithms.
+        algorithms: Vec<String>,
+        /// What the client may use it for: `sign`, `decrypt`, ...
+        purposes: Vec<String>,
+        /// Its newest version.
+        version: u32,
+    },
 }
 
 /// How the daemon is.
@@ -347,7 +370,7 @@ pub struct ClientStatus {
     pub bytes: u64,
     /// Requests that were refused.
     pub refused: u64,
-    /// Times that it rang.
+    /// Times that it rang and was looked after.
     pub doorbells: u64,
     /// Times that it was woken.
     pub wakeups: u64,

@@ -6,7 +6,7 @@
 //!
 //! The client rings the daemon by an event counter, since the daemon waits for many clients at
 //! once. The daemon wakes a client by a futex in their shared memory, where only that client can
-//! wait.
+//! wait. Neither is a call on something of the client's that could wait.
 
 use rustix::event::EventfdFlags;
 use rustix::thread::futex;
@@ -54,7 +54,12 @@ impl Armed<'_> {
     }
 }
 
-/// An event counter, which can be waited for with others.
+/// What a client rings the daemon by: an event counter that both have.
+///
+/// Its count and its flags are the client's as much as the daemon's: whether a read or a write waits is a
+/// flag of the file and not of a descriptor, and a write waits once the other side has filled the count. A
+/// read besides wakes whatever the client has made wait for it. So only clients write to one and nobody
+/// reads it: the daemon waits for it with others, edge-triggered, where each ring counts anew.
 #[derive(Debug)]
 pub struct Doorbell(OwnedFd);
 
@@ -64,8 +69,7 @@ impl Doorbell {
     /// # Errors
     /// The system's.
     pub fn new() -> io::Result<Self> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(Doorbell(rustix::event::eventfd(0, flags)?))
+        Ok(Doorbell(counter()?))
     }
 
     /// One that came over a socket.
@@ -73,13 +77,37 @@ impl Doorbell {
         Doorbell(fd)
     }
 
-    /// Rings.
+    /// Rings; only a client does.
     pub fn ring(&self) {
-        // It fails when it has rung so often that it is full, and then it need not.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        add_one(&self.0);
+    }
+}
+
+impl AsFd for Doorbell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// An event counter by which threads of one process wake each other. No other process has it.
+#[derive(Debug)]
+pub struct Alarm(OwnedFd);
+
+impl Alarm {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new() -> io::Result<Self> {
+        Ok(Alarm(counter()?))
     }
 
-    /// How often it was rung since this was asked last. Never waits.
+    /// Goes off.
+    pub fn ring(&self) {
+        add_one(&self.0);
+    }
+
+    /// How often it went off since this was asked last. Never waits.
     pub fn take(&self) -> u64 {
         let mut count = [0; 8];
         match rustix::io::read(&self.0, &mut count) {
@@ -89,10 +117,20 @@ impl Doorbell {
     }
 }
 
-impl AsFd for Doorbell {
+impl AsFd for Alarm {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+fn counter() -> io::Result<OwnedFd> {
+    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+    Ok(rustix::event::eventfd(0, flags)?)
+}
+
+fn add_one(counter: &OwnedFd) {
+    // It fails when it has rung so often that it is full, and then it need not.
+    let _ = rustix::io::write(counter, &1_u64.to_ne_bytes());
 }
 
 /// Times that a wake-up is measured.
@@ -135,12 +173,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_doorbell_counts() {
-        let bell = Doorbell::new().unwrap();
-        assert_eq!(bell.take(), 0);
-        bell.ring();
-        bell.ring();
-        assert_eq!((bell.take(), bell.take()), (2, 0));
+    fn an_alarm_counts() {
+        let alarm = Alarm::new().unwrap();
+        assert_eq!(alarm.take(), 0);
+        alarm.ring();
+        alarm.ring();
+        assert_eq!((alarm.take(), alarm.take()), (2, 0));
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub mod descriptor;
 mod doorbell;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+mod files;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod inherit;
 pub mod limits;
 #[cfg(not(loom))]
@@ -34,19 +37,26 @@ pub mod limits;
 mod memory;
 #[cfg(not(loom))]
 mod pair;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod peer;
 mod queue;
 #[cfg(not(loom))]
 mod socket;
 mod sync;
 
 #[cfg(not(loom))]
-pub use doorbell::{Armed, Doorbell, wake_cost};
+pub use doorbell::{Alarm, Armed, Doorbell, wake_cost};
+#[cfg(not(loom))]
+pub use files::refuse_files;
 #[cfg(not(loom))]
 pub use inherit::inherited;
 #[cfg(not(loom))]
 pub use memory::{OutOfBounds, Piece, Pieces, SharedMemory};
 #[cfg(not(loom))]
 pub use pair::{ClientEnd, DaemonEnd, RingMemory};
+#[cfg(not(loom))]
+pub use peer::Peer;
 pub use queue::{Consumer, Producer, Words};
 #[cfg(not(loom))]
 pub use socket::{Received, Socket, with_address};

@@ -18,6 +18,8 @@ pub const CONNECT: Duration = Duration::from_secs(10);
 pub const MESSAGE_BYTES_MAX: usize = 32 << 10;
 /// Most file descriptors that come with a message.
 pub const MESSAGE_FDS_MAX: usize = 8;
+/// Most messages that are dropped of a peer that is not listened to.
+pub const MESSAGES_DISCARDED_MAX: usize = 1024;
 /// Longest key in a message, in bytes.
 pub const KEY_BYTES_MAX: usize = 16 << 10;
 /// Most steps of a session.

@@ -7,8 +7,9 @@
 use crate::descriptor::Segment;
 use crate::limits::REGION_BYTES_MAX;
 use crate::queue::Words;
+use keyway_fork::Generation;
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -16,12 +17,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io, slice};
 
-/// A sealed memory file, mapped. It keeps its length: neither side can cut it, so no access to it
-/// can fail. Used by all threads at once; unmapped when it is dropped.
+/// A sealed memory file of ordinary pages, mapped. It keeps its length: neither side can cut it. Either
+/// side can punch holes in it, and the system fills these with zeros when they are touched, for which it
+/// needs no more than any page that is touched for the first time. Used by all threads at once; unmapped
+/// when it is dropped.
+///
+/// A child that is forked from its process does not have the mapping: for it, nothing lies there.
 pub struct SharedMemory {
     start: NonNull<u8>,
     bytes: usize,
     file: OwnedFd,
+    /// The process that has mapped it.
+    process: Generation,
 }
 
 // SAFETY: the mapping is valid from any thread until it is dropped, and all access to it is either
@@ -48,14 +55,16 @@ impl fmt::Debug for SharedMemory {
     }
 }
 
-/// A huge page, in bytes.
-const HUGE_PAGE: usize = 2 << 20;
+/// What files of ordinary pages in memory lie in (`TMPFS_MAGIC`).
+const ORDINARY_PAGES: u64 = 0x0102_1994;
 /// The length of such a file changes no more, and no further seal can be put on it.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 impl SharedMemory {
-    /// Makes new memory of at least so many bytes, all zero, and seals it. It takes huge pages if
-    /// it is large enough for one and the system has some to spare.
+    /// Makes new memory of at least so many bytes, all zero, and seals it.
+    ///
+    /// It has ordinary pages: a hole in a file of huge ones can be filled again only if the system has
+    /// one to spare, and who touches it else gets a signal.
     ///
     /// # Errors
     /// The system's; `InvalidInput` for no bytes or more than [`REGION_BYTES_MAX`].
@@ -66,34 +75,32 @@ impl SharedMemory {
                 "shared memory has between 1 byte and 2 GiB",
             ));
         }
-        if bytes >= HUGE_PAGE
-            && let Ok(memory) = Self::create_with(bytes.next_multiple_of(HUGE_PAGE), true)
-        {
-            return Ok(memory);
-        }
-        Self::create_with(bytes.next_multiple_of(rustix::param::page_size()), false)
-    }
-
-    fn create_with(bytes: usize, huge: bool) -> io::Result<Self> {
+        let bytes = bytes.next_multiple_of(rustix::param::page_size());
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let flags = if huge { flags | MemfdFlags::HUGETLB } else { flags };
         let file = rustix::fs::memfd_create("keyway", flags)?;
         rustix::fs::ftruncate(&file, bytes as u64)?;
         rustix::fs::fcntl_add_seals(&file, SEALS)?;
         Self::map(file, bytes)
     }
 
-    /// Takes memory that a peer has made, if its length can change no more.
+    /// Takes memory that another process has made, if its length can change no more.
+    ///
+    /// To close a file that is none can take as long as a hostile process likes: a daemon takes memory
+    /// of another daemon only, and makes that of its clients itself.
     ///
     /// # Errors
-    /// `InvalidInput` if it is not a memory file, is not sealed against being cut or grown, or has
-    /// not between 1 and `bytes_max` bytes; else the system's.
+    /// `InvalidInput` if it is not a memory file of ordinary pages, is not sealed against being cut or
+    /// grown, or has not between 1 and `bytes_max` bytes; else the system's.
     pub fn adopt(file: OwnedFd, bytes_max: usize) -> io::Result<Self> {
         let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         let seals = rustix::fs::fcntl_get_seals(&file);
         let seals = seals.map_err(|_| refused("it is not a memory file"))?;
         if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
             return Err(refused("it is not sealed against being cut and grown"));
+        }
+        // Only memory files have such seals, so nobody else's file system is asked here and below.
+        if rustix::fs::fstatfs(&file)?.f_type as u64 != ORDINARY_PAGES {
+            return Err(refused("it has huge pages, and holes in it could not be filled again"));
         }
         // After the seals were seen: from now on its length stays.
         let bytes = rustix::fs::fstat(&file)?.st_size;
@@ -111,8 +118,19 @@ impl SharedMemory {
         let start = unsafe {
             rustix::mm::mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, &file, 0)?
         };
+        // Neither a core file nor a forked child has any of it: a child would write to its parent's rings,
+        // and read what its parent has sealed there.
+        for advice in [Advice::LinuxDontDump, Advice::LinuxDontFork] {
+            // SAFETY: the advice is on the whole of this mapping, and changes no content of it.
+            let taken = unsafe { rustix::mm::madvise(start, bytes, advice) };
+            if let Err(why) = taken {
+                // SAFETY: the mapping was made above and nobody knows of it.
+                let _ = unsafe { rustix::mm::munmap(start, bytes) };
+                return Err(why.into());
+            }
+        }
         let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(SharedMemory { start, bytes, file })
+        Ok(SharedMemory { start, bytes, file, process: Generation::current() })
     }
 
     /// How long it is, in bytes.
@@ -120,12 +138,11 @@ impl SharedMemory {
         self.bytes
     }
 
-    /// Asks the system not to write it into core dumps, nor to hand it to a forked child.
-    pub fn keep_private(&self) {
-        let start = self.start.as_ptr().cast::<c_void>();
-        // SAFETY: the advice is on the whole of this mapping, and changes no content of it.
-        let _ =
-            unsafe { rustix::mm::madvise(start, self.bytes, rustix::mm::Advice::LinuxDontDump) };
+    /// Whether this process has mapped it, and not one that it was forked from. A forked child has none of
+    /// the memory: for it, nothing lies there.
+    #[inline]
+    pub fn is_here(&self) -> bool {
+        self.process.is_current()
     }
 
     /// Copies bytes from there.
@@ -135,11 +152,28 @@ impl SharedMemory {
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
         self.check(offset, into.len())?;
-        // SAFETY: `check` has seen that the offset is within the mapping.
+        // SAFETY: `check` has seen that the offset is within the mapping, and that this process has it.
         let from = unsafe { self.start.as_ptr().add(offset) };
         // SAFETY: so many bytes are readable there, `into` is as long and nobody else's, and the
         // two cannot overlap.
         unsafe { copy(from, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    /// The same for many bytes: the system copies them out of the file. What its owner has never touched it
+    /// reads as zeros, where a mapping would make pages of it, and keep them.
+    ///
+    /// # Errors
+    /// As [`SharedMemory::read`].
+    pub fn read_many(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
+        self.check(offset, into.len())?;
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::pread(&self.file, &mut *rest, (offset + done) as u64) {
+                Ok(0) | Err(_) => return self.read(offset + done, rest),
+                Ok(read) => done += read,
+            }
+        }
         Ok(())
     }
 
@@ -150,17 +184,18 @@ impl SharedMemory {
     #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), OutOfBounds> {
         self.check(offset, from.len())?;
-        // SAFETY: `check` has seen that the offset is within the mapping.
+        // SAFETY: `check` has seen that the offset is within the mapping, and that this process has it.
         let into = unsafe { self.start.as_ptr().add(offset) };
         // SAFETY: so many bytes are writable there, `from` is as long, and the two cannot overlap.
         unsafe { copy(from.as_ptr(), into, from.len()) };
         Ok(())
     }
 
+    /// Whether so many bytes lie there, in this process.
     #[inline]
     fn check(&self, offset: usize, bytes: usize) -> Result<(), OutOfBounds> {
         match offset.checked_add(bytes) {
-            Some(end) if end <= self.bytes => Ok(()),
+            Some(end) if end <= self.bytes && self.is_here() => Ok(()),
             _ => Err(OutOfBounds),
         }
     }
@@ -171,7 +206,7 @@ impl SharedMemory {
         if !offset.is_multiple_of(align_of::<AtomicU32>()) {
             return None;
         }
-        // SAFETY: `check` has seen that the offset is within the mapping.
+        // SAFETY: `check` has seen that the offset is within the mapping, and that this process has it.
         let flag = unsafe { self.start.as_ptr().add(offset) };
         // SAFETY: it is mapped as long as `self` is, aligned, and an atomic may change at any
         // moment.
@@ -188,17 +223,24 @@ impl AsFd for SharedMemory {
 impl Words for Arc<SharedMemory> {
     #[inline]
     fn words(&self) -> &[AtomicU64] {
+        if !self.is_here() {
+            return &[];
+        }
         let words = self.bytes / size_of::<AtomicU64>();
-        // SAFETY: a mapping begins at a page, so it is aligned; it lives as long as `self`, and
-        // atomics may change at any moment.
+        // SAFETY: a mapping begins at a page, so it is aligned; it lives as long as `self` in the process that
+        // made it, which is this one, and atomics may change at any moment.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), words) }
     }
 }
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
+        // In a forked child something else may be there by now.
+        if !self.is_here() {
+            return;
+        }
         let start = self.start.as_ptr().cast::<c_void>();
-        // SAFETY: the mapping is this value's own, and no reference into it outlives it.
+        // SAFETY: the mapping is this value's own and this process's, and no reference into it outlives it.
         let _ = unsafe { rustix::mm::munmap(start, self.bytes) };
     }
 }
@@ -221,18 +263,23 @@ pub struct Piece {
     bytes: usize,
 }
 
+const NOT_HERE: &str = "a buffer that is shared with the daemon does not go with a process that is forked: \
+                        the child takes others from its own connection";
+
 impl Pieces {
-    /// New memory in so many pieces of so many bytes each, rounded up to whole lines of the cache.
-    ///
-    /// # Errors
-    /// As [`SharedMemory::create`].
-    pub fn create(pieces: u32, piece_bytes: usize) -> io::Result<Arc<Self>> {
-        let piece_bytes = piece_bytes.max(1).next_multiple_of(64);
-        let bytes = piece_bytes.saturating_mul(pieces as usize);
-        let memory = SharedMemory::create(bytes)?;
+    /// Cuts memory into pieces of so many bytes each, rounded up to whole lines of the cache: as many
+    /// as it has room for.
+    pub fn new(memory: SharedMemory, piece_bytes: usize) -> Arc<Self> {
+        let piece_bytes = Self::whole_lines(piece_bytes);
+        let pieces = u32::try_from(memory.bytes() / piece_bytes).unwrap_or(u32::MAX);
         // The first pieces are taken first, and the one that went back last is taken next.
         let free = Mutex::new((0..pieces).rev().collect());
-        Ok(Arc::new(Pieces { memory, piece_bytes, free }))
+        Arc::new(Pieces { memory, piece_bytes, free })
+    }
+
+    /// How long a piece is that has room for so many bytes.
+    pub fn whole_lines(bytes: usize) -> usize {
+        bytes.max(1).next_multiple_of(64)
     }
 
     /// What they lie in.
@@ -271,8 +318,13 @@ impl Piece {
     }
 
     /// Its bytes.
+    ///
+    /// # Panics
+    /// In a child that was forked from the process that took it: nothing of it is there, and anything
+    /// else would be a wrong result.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: a piece lies within the mapping, which its `Arc` keeps.
+        assert!(self.pieces.memory.is_here(), "{NOT_HERE}");
+        // SAFETY: a piece lies within the mapping, which its `Arc` keeps and this process has.
         let start = unsafe { self.pieces.memory.start.as_ptr().add(self.offset()) };
         // SAFETY: an index is in the free list or in one piece, and pieces do not overlap. Nobody
         // else in this process reaches these bytes, and the daemon is trusted not to write to them
@@ -281,7 +333,11 @@ impl Piece {
     }
 
     /// Its bytes, to be changed.
+    ///
+    /// # Panics
+    /// As [`Piece::bytes`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
+        assert!(self.pieces.memory.is_here(), "{NOT_HERE}");
         // SAFETY: as above.
         let start = unsafe { self.pieces.memory.start.as_ptr().add(self.offset()) };
         // SAFETY: as above, and this piece is borrowed by nobody else.
@@ -291,6 +347,10 @@ impl Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
+        // A forked child takes none of them, and a thread that it does not have may hold the lock.
+        if !self.pieces.memory.is_here() {
+            return;
+        }
         let mut free = self.pieces.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.push(self.index);
     }
@@ -390,6 +450,9 @@ mod tests {
                 memory.read(offset, &mut out).unwrap();
                 assert_eq!(out[..length], bytes[..length], "{length} bytes at {offset}");
                 assert_eq!(out[length..], before, "behind {length} bytes at {offset}");
+                let mut out = vec![0; length + 4];
+                memory.read_many(offset, &mut out).unwrap();
+                assert_eq!(out[..length], bytes[..length], "{length} bytes at {offset}");
             }
         }
     }
@@ -401,6 +464,7 @@ mod tests {
         assert_eq!(memory.write(end - 1, &[1, 2]), Err(OutOfBounds));
         assert_eq!(memory.read(usize::MAX, &mut [0; 2]), Err(OutOfBounds));
         assert_eq!(memory.read(end, &mut []), Ok(()));
+        assert_eq!(memory.read_many(end - 1, &mut [0; 2]), Err(OutOfBounds));
         assert!(memory.flag(end - 4).is_some() && memory.flag(end - 3).is_none());
         assert!(memory.flag(2).is_none());
     }
@@ -432,10 +496,12 @@ mod tests {
 
     #[test]
     fn a_piece_is_one_owners_until_it_goes_back() {
-        let pieces = Pieces::create(2, 100).unwrap();
+        let pieces = Pieces::new(SharedMemory::create(1).unwrap(), 100);
         assert_eq!(pieces.piece_bytes(), 128);
         let mut one = pieces.take(128).unwrap();
         let mut other = pieces.take(5).unwrap();
+        let others: Vec<_> = std::iter::from_fn(|| pieces.take(1)).collect();
+        assert_eq!(others.len(), pieces.memory().bytes() / 128 - 2);
         assert!(pieces.take(1).is_none() && pieces.take(129).is_none());
         one.bytes_mut().fill(1);
         other.bytes_mut().fill(2);

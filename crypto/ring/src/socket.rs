@@ -1,10 +1,10 @@
 //! Messages with file descriptors over a Unix socket that keeps their bounds (`SOCK_SEQPACKET`).
 
-use crate::limits::{CONNECT, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use crate::limits::{CONNECT, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX, MESSAGES_DISCARDED_MAX};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, RecvMsg, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use std::fs::File;
@@ -129,6 +129,52 @@ impl Socket {
         self.receive_with(RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)
     }
 
+    /// Receives one message of a peer that may send anything, without waiting. `None` at the end.
+    ///
+    /// It takes no files. A message that brings some is left where it is, since the system would close
+    /// them here and now, which can take as long as the peer likes: it is for whoever may wait to
+    /// [discard](Socket::discard_all) it, or to drop the socket.
+    ///
+    /// # Errors
+    /// The system's; `WouldBlock` if there is none, `InvalidData` for a message that brings files or is
+    /// longer than it may be.
+    pub fn try_receive_plain(&self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+        let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+        let next = self.receive_into(&mut [], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        // There was no room for the files: so there are some.
+        if next.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(refused("the message brings files"));
+        }
+        // Nobody else takes messages here, so it is still the next one.
+        let mut bytes = Zeroizing::new(vec![0; MESSAGE_BYTES_MAX]);
+        let received = self.receive_into(&mut bytes, RecvFlags::DONTWAIT)?;
+        if received.flags.contains(ReturnFlags::TRUNC) {
+            return Err(refused("the message is too long"));
+        }
+        bytes.truncate(received.bytes);
+        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    /// Takes all messages that are there, and drops them with their files, which can take as long as the
+    /// peer likes. Those of a peer that goes on sending are bounded.
+    pub fn discard_all(&self) {
+        for _ in 0..MESSAGES_DISCARDED_MAX {
+            // What is at the end, and what is an empty message, look alike.
+            if self.receive_into(&mut [], RecvFlags::DONTWAIT).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn receive_into(&self, bytes: &mut [u8], flags: RecvFlags) -> io::Result<RecvMsg> {
+        let mut none = RecvAncillaryBuffer::default();
+        let received = rustix::io::retry_on_intr(|| {
+            let mut parts = [IoSliceMut::new(bytes)];
+            rustix::net::recvmsg(&self.0, &mut parts, &mut none, flags)
+        });
+        Ok(received?)
+    }
+
     fn receive_with(&self, flags: RecvFlags) -> io::Result<Option<Received>> {
         let mut bytes = Zeroizing::new(vec![0; MESSAGE_BYTES_MAX]);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
@@ -179,5 +225,25 @@ mod tests {
         drop(one);
         drop(second);
         assert!(other.receive().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_message_with_files_is_left_where_it_is() {
+        let (one, other) = Socket::pair().unwrap();
+        let kind = || other.try_receive_plain().map_err(|why| why.kind());
+        assert_eq!(kind().unwrap_err(), io::ErrorKind::WouldBlock);
+        one.send(b"plain", &[]).unwrap();
+        one.send(b"with", &[one.as_fd(); MESSAGE_FDS_MAX]).unwrap();
+        assert_eq!(**kind().unwrap().unwrap(), *b"plain");
+        for _ in 0..2 {
+            assert_eq!(kind().unwrap_err(), io::ErrorKind::InvalidData);
+        }
+        other.discard_all();
+        assert_eq!(kind().unwrap_err(), io::ErrorKind::WouldBlock);
+        one.send(b"", &[other.as_fd()]).unwrap();
+        assert_eq!(kind().unwrap_err(), io::ErrorKind::InvalidData);
+        other.discard_all();
+        drop(one);
+        assert!(kind().unwrap().is_none());
     }
 }

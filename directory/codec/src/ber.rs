@@ -101,6 +101,12 @@ pub fn announced(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>
     Ok(Some(total))
 }
 
+/// What has come in of the contents of a message, whatever its length.
+pub fn begun(bytes: &[u8]) -> Option<&[u8]> {
+    let header = Header::read(bytes).ok()??;
+    bytes.get(header.size..).filter(|_| bytes.first() == Some(&SEQUENCE))
+}
+
 /// Reads one element after another from borrowed bytes.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
@@ -295,6 +301,14 @@ impl<'b> Writer<'b> {
         }
     }
 
+    /// Identifier and length of an element whose contents, of so many bytes, follow.
+    pub fn header(&mut self, tag: u8, contents_bytes: usize) {
+        let length = Length::of(contents_bytes);
+        let (first, more) = length.octets();
+        self.out.extend_from_slice(&[tag, first]);
+        self.out.extend_from_slice(more);
+    }
+
     /// A primitive element with these contents.
     #[inline]
     pub fn octets(&mut self, tag: u8, contents: &[u8]) {
@@ -342,6 +356,11 @@ impl<'b> Writer<'b> {
     pub(crate) fn rewind(&mut self, position: usize) {
         self.out.truncate(position);
     }
+}
+
+/// How long an element with so many bytes of contents is, in bytes.
+pub fn element_bytes(contents_bytes: usize) -> usize {
+    2 + Length::of(contents_bytes).octets().1.len() + contents_bytes
 }
 
 /// The length octets of an element, in their shortest form.

@@ -59,6 +59,8 @@ pub struct Certificate<'a> {
     pub subject: &'a [u8],
     /// The public key, as the bits of its subjectPublicKey.
     pub public_key: Vec<u8>,
+    /// When it begins to be valid, in seconds since 1970 (UTC).
+    pub not_before_unix_s: i64,
     /// When it stops being valid, in seconds since 1970 (UTC).
     pub not_after_unix_s: i64,
     /// What it is for.
@@ -82,6 +84,7 @@ impl<'a> Certificate<'a> {
             issuer: read.tbs_certificate.issuer.as_raw(),
             subject: read.tbs_certificate.subject.as_raw(),
             public_key: read.tbs_certificate.subject_pki.subject_public_key.data.to_vec(),
+            not_before_unix_s: validity.not_before.timestamp(),
             not_after_unix_s: validity.not_after.timestamp(),
             names,
         })

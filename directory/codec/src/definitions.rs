@@ -57,6 +57,8 @@ pub struct DefinitionError {
     pub file: String,
     /// The line; 0 if it is about the whole file.
     pub line: u64,
+    /// The character of the line, counted from 1; 0 if it is about the whole line, or lines are folded.
+    pub column: u64,
     /// The beginning of the definition, if it is about one.
     pub definition: String,
     /// What is wrong with it.
@@ -68,6 +70,9 @@ impl fmt::Display for DefinitionError {
         f.write_str(&self.file)?;
         if self.line > 0 {
             write!(f, ", line {}", self.line)?;
+        }
+        if self.column > 0 {
+            write!(f, ", column {}", self.column)?;
         }
         if !self.definition.is_empty() {
             write!(f, ", definition {}", self.definition)?;
@@ -129,7 +134,8 @@ fn line_after(before: &[u8]) -> u64 {
 }
 
 fn error(file: &File<'_>, line: u64, shown: &str, why: impl Into<String>) -> DefinitionError {
-    DefinitionError { file: file.name.into(), line, definition: shown.into(), why: why.into() }
+    let (file, definition, why) = (file.name.into(), shown.into(), why.into());
+    DefinitionError { file, line, column: 0, definition, why }
 }
 
 impl Definitions {
@@ -173,8 +179,19 @@ impl Definitions {
 }
 
 fn wrong(file: &File<'_>, statement: &Statement, at: usize, why: &str) -> DefinitionError {
-    let before = statement.text.as_bytes().get(..at).unwrap_or_default();
-    error(file, statement.line + line_after(before) - 1, &statement.shown(), why)
+    let before = statement.text.get(..at).unwrap_or_default();
+    let shown = statement.shown();
+    let Some(first_column) = statement.column else {
+        let at = before.chars().count() + 1;
+        let why = format!("{why} (character {at} of the definition)");
+        return error(file, statement.line, &shown, why);
+    };
+    let line = statement.line + line_after(before.as_bytes()) - 1;
+    let column = match before.rsplit_once('\n') {
+        Some((_, before)) => 1 + before.chars().count() as u64,
+        None => first_column + before.chars().count() as u64,
+    };
+    DefinitionError { column, ..error(file, line, &shown, why) }
 }
 
 /// 389 Directory Server compares values without an equality rule by their syntax; in its files most

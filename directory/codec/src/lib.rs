@@ -19,6 +19,7 @@ pub mod ldif;
 pub mod limits;
 pub mod message;
 pub mod password_policy;
+pub mod proxy;
 pub mod sasl;
 pub mod standard;
 pub mod syntax;

@@ -45,3 +45,6 @@ pub const OBJECT_IDENTIFIER_DEPTH_MAX: usize = 16;
 ///
 /// It bounds what a reader holds, and lets a group of several million members pass.
 pub const LDIF_RECORD_BYTES_MAX: usize = 1 << 28;
+
+/// How many bytes a header of the PROXY protocol may have, with all that a proxy adds to it.
+pub const PROXY_HEADER_BYTES_MAX: usize = 1 << 12;

@@ -17,7 +17,9 @@ use crate::limits::CONTROLS_MAX;
 
 pub(crate) use attribute::decode_strings;
 pub use attribute::{Attribute, is_password};
-pub use entry::EntryWriter;
+pub use entry::{
+    EntryWriter, attribute_bytes, begin_attribute, begin_entry, begin_value, value_bytes,
+};
 pub use request::{
     AddRequest, Authentication, BindRequest, Change, ChangeOperation, CompareRequest, Deref,
     ExtendedRequest, ModifyDnRequest, ModifyRequest, Scope, SearchRequest,
@@ -136,6 +138,16 @@ impl<'a> Message<'a> {
         let mut body = Reader::new(bytes).nested(SEQUENCE).ok()?;
         body.natural(ber::INTEGER).ok()?;
         body.peek_tag()
+    }
+
+    /// Message id and identifier octet of the operation, as soon as these have come in, of a message of
+    /// which the rest may not be there.
+    #[must_use]
+    pub fn peek_begin(bytes: &[u8]) -> Option<(u32, u8)> {
+        let begun = ber::begun(bytes)?;
+        let mut body = Reader::new(begun);
+        let id = body.natural(ber::INTEGER).ok()?;
+        Some((id, body.peek_tag()?))
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Candidate<'t, 'n> {
     core: &'n Core,
     id: EntryId,
     body: Body<'t>,
+    /// What its attributes are to be seen as, if not as they are stored.
+    shown: Option<&'t Attributes>,
     /// The tree it is in; made up entries have no place in it.
     tree: Option<(View<'t>, &'n RefCell<Names>)>,
     dn: OnceCell<String>,
@@ -46,11 +48,18 @@ impl<'t, 'n> Candidate<'t, 'n> {
             core,
             id,
             body: Body::Stored(entry),
+            shown: None,
             tree: Some((view, names)),
             dn: OnceCell::new(),
             groups: OnceCell::new(),
             memo: Memo::default(),
         }
+    }
+
+    /// The same, but that its attributes are these beside large ones.
+    #[must_use]
+    pub(crate) fn showing(self, attributes: &'t Attributes) -> Self {
+        Candidate { shown: Some(attributes), ..self }
     }
 
     /// An entry that is in no tree and has nothing that is worked out.
@@ -59,6 +68,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
             core,
             id: EntryId::ROOT,
             body: Body::Made(attributes),
+            shown: None,
             tree: None,
             dn: OnceCell::from(dn.to_owned()),
             groups: OnceCell::new(),
@@ -96,9 +106,11 @@ impl<'t, 'n> Candidate<'t, 'n> {
 
     /// Its stored attributes, in the order in which they were written.
     pub fn attributes(&self) -> BodyAttributes<'t> {
-        match self.body {
-            Body::Stored(entry) => BodyAttributes::Stored(entry.attributes()),
-            Body::Made(attributes) => BodyAttributes::Made(attributes.iter()),
+        match (self.shown, self.body) {
+            (None, Body::Stored(entry)) => BodyAttributes::Stored(entry.attributes()),
+            (Some(attributes), _) | (None, Body::Made(attributes)) => {
+                BodyAttributes::Made(attributes.iter())
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::filter::{ItemScope, Matcher};
 use crate::locate::{Seeking, locate};
 use crate::made::Wanted;
 use crate::names::{self, Name, Place};
+use crate::policy::as_seen;
 use crate::schema::{base, has_options};
 use crate::settings::Announced;
 use crate::{access, write};
@@ -65,8 +66,12 @@ impl Directory {
                 let id = locate(&core.schema, &contexts, view, &name, how)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
                 core.with_names(|names| {
+                    let seen = as_seen(core, view, read.version(), id, &entry)?;
                     let candidate = Candidate::stored(core, id, entry, view, names);
-                    compare.with(context.place(), &candidate)
+                    match &seen {
+                        None => compare.with(context.place(), &candidate),
+                        Some(seen) => compare.with(context.place(), &candidate.showing(seen)),
+                    }
                 })
             }
         }

@@ -5,9 +5,9 @@ use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
 use crate::index::{Builder, IndexKind, IndexSetting, Indexes, Kinds, Retired, State, turn};
 use crate::integrity::Integrity;
-use crate::limits::NAMING_CONTEXTS_MAX;
+use crate::limits::{AUDIT_KEPT_MAX, NAMING_CONTEXTS_MAX};
 use crate::locate::Standing;
-use crate::log::Log;
+use crate::log::{Kept, Log, kept};
 use crate::made::MadeTrees;
 use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
 use crate::operational;
@@ -15,7 +15,7 @@ use crate::password::Passwords;
 use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
 use crate::schema::{Changes, Composed, Schema, SchemaError, Sources};
-use crate::search::{Cookies, Unindexed};
+use crate::search::{Cookies, Snapshots, Unindexed};
 use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
@@ -92,6 +92,8 @@ pub(crate) struct Shared {
     pub building: Mutex<bool>,
     pub engine: Engine,
     pub cookies: Cookies,
+    /// What entries that are sent in pieces are read from.
+    pub snapshots: Snapshots,
     /// Searches that no index helped.
     pub unindexed: Unindexed,
     /// What searches take, in nanoseconds.
@@ -263,6 +265,7 @@ impl Directory {
                 settings.password_min_length,
             ),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
+            snapshots: Snapshots::default(),
             unindexed: Unindexed::default(),
             search_time: counter("search.time"),
             search_entries_max: settings.search_entries_max.into(),
@@ -443,15 +446,7 @@ impl Directory {
     /// `invalidDNSyntax`, `unwillingToPerform`, or the store's.
     pub fn add_naming_context(&self, dn: &str) -> Result<()> {
         let core = &*self.core();
-        let name = Name::parse(&core.schema, dn)?;
-        if name.is_root() || name.parts.iter().any(|part| part.component.is_none()) {
-            let text = format!("\"{dn}\" cannot be the top of a naming context");
-            return Err(Failure::new(ResultCode::UnwillingToPerform, text));
-        }
-        if matches!(names::place(&core.contexts(), &name), Place::Made(_) | Place::Subschema) {
-            let text = format!("\"{dn}\" is the server's own");
-            return Err(Failure::new(ResultCode::UnwillingToPerform, text));
-        }
+        let name = names::of_context(&core.schema, dn)?;
         // Held over the commit, so that of two contexts added at once none is forgotten. Those who
         // only read do not wait.
         let _turn = core.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
@@ -472,6 +467,37 @@ impl Directory {
             .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
         *core.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts.into();
         Ok(())
+    }
+
+    /// Lines of the audit log that are not known to be on the disk: those of the changes before a cut of power.
+    /// Whoever takes them over writes those that the log does not have.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn kept_lines(&self) -> Result<Vec<Kept>> {
+        let (kept, next) = kept::all(self.store.read()?.view())?;
+        self.shared.log.said(next);
+        Ok(kept)
+    }
+
+    /// Brings lines of the audit log to the disk, and forgets those that are kept for as long as they are not
+    /// there. Where that fails again and again, the oldest beyond [`AUDIT_KEPT_MAX`] go all the same. It waits
+    /// for the disk.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn settle_audit(&self) -> Result<()> {
+        let until = self.shared.log.said_until();
+        let first = kept::first(self.store.read()?.view())?;
+        let until = match until > first {
+            false => return Ok(()),
+            true if self.shared.log.sync() => until,
+            true => until.saturating_sub(AUDIT_KEPT_MAX),
+        };
+        match until > first {
+            true => self.store.write_now(move |write| kept::forget(write, until)),
+            false => Ok(()),
+        }
     }
 
     /// What a bind as this DN is checked against; `None` if there is no such entry.

@@ -111,7 +111,7 @@ impl From<keyway_store::Error> for Failure {
             HasChildren => ResultCode::NotAllowedOnNonLeaf,
             WouldLoop => ResultCode::UnwillingToPerform,
             TooDeep | TooLarge { .. } => ResultCode::AdminLimitExceeded,
-            DiskFull | MapFull { .. } | Failed { .. } => ResultCode::Unavailable,
+            DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } => ResultCode::Unavailable,
             BadMetaName | Damaged { .. } | JobPanicked | System { .. } => ResultCode::Other,
         };
         Failure::new(code, error.to_string())

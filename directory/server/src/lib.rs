@@ -52,13 +52,15 @@ pub use access::Subject;
 pub use admission::{Attempt, Standing};
 pub use bulk::{
     ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Note, Noted,
-    Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, Unfinished, salvage,
+    Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, TakenDefinitions, Unfinished,
+    Verdict, Verifying, salvage,
 };
 pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
 pub use failure::Failure;
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use made::{MadeEntry, MadeTree, Maker, Modification, ModifiedAttribute, Reply, Wanted};
+pub use names::check_context;
 pub use plan::{Explained, Lack, Part, Use};
 pub use search::{Search, Step};
 pub use settings::{Announced, Settings};

@@ -1,5 +1,7 @@
 //! What bounds the work and the memory that one request can claim of the directory.
 
+use std::time::Duration;
+
 /// Naming contexts that one server holds.
 pub const NAMING_CONTEXTS_MAX: usize = 1_000;
 
@@ -18,6 +20,18 @@ pub const LARGE_VALUES_MIN: usize = if cfg!(test) { 12 } else { 512 };
 
 /// The same for all bytes of its values.
 pub const LARGE_BYTES_MIN: usize = 64 << 10;
+
+/// Size from which on an entry is sent in pieces, as they are read by its client, in bytes; in this crate's
+/// tests small.
+pub const ENTRY_PIECES_MIN: usize = if cfg!(test) { 600 } else { 64 << 10 };
+/// Size from which on a value of such an entry is not kept until it is sent, in bytes.
+pub const PIECE_VALUE_BYTES_MIN: usize = if cfg!(test) { 64 } else { 1 << 10 };
+/// How long such an entry may take to be sent, and how many bytes more it may have for each second more.
+pub const ENTRY_SEND_MAX: Duration = Duration::from_secs(30);
+/// See [`ENTRY_SEND_MAX`].
+pub const ENTRY_SEND_BYTES_S_MIN: u64 = 64 << 10;
+/// States of the store that are kept for entries which are being sent.
+pub const SNAPSHOTS_MAX: usize = 64;
 
 /// Values below which they go back into the record, if they have not more than
 /// [`LARGE_BYTES_KEPT_MIN`]: fewer, so that an attribute does not go to and fro.
@@ -158,6 +172,15 @@ pub const DISAGREEMENTS_KEPT_MAX: usize = 100;
 /// Schemes of passwords that an import tells one by one.
 pub const IMPORT_SCHEMES_MAX: usize = 32;
 
+/// Attributes without a definition that one import defines, because extensibleObject entries have them.
+pub const IMPORT_DEFINED_MAX: usize = 1_000;
+
+/// Bytes of the definitions in the head of an export.
+pub const EXPORT_HEAD_BYTES_MAX: usize = SCHEMA_CHANGES_BYTES_MAX;
+
+/// Bytes of a line in the head of an export, or at its end.
+pub const EXPORT_LINE_BYTES_MAX: usize = 1 << 20;
+
 /// Bytes of LDIF in one commit of an import.
 pub const IMPORT_GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -172,3 +195,6 @@ pub const IMPORT_SPOOL_MEMORY_BYTES_MAX: usize = 16 << 20;
 
 /// Errors that an import reports one by one; the rest are counted.
 pub const IMPORT_ERRORS_KEPT_MAX: usize = 1_000;
+
+/// Lines of the audit log that are kept in the store where the log cannot be written.
+pub const AUDIT_KEPT_MAX: u64 = 100_000;

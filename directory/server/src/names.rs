@@ -196,6 +196,31 @@ pub fn place<'c>(contexts: &'c [Arc<NamingContext>], name: &Name) -> Place<'c> {
     }
 }
 
+/// The name of a naming context that there may be.
+///
+/// # Errors
+/// If it is no DN, names no entry, or is the server's own.
+pub fn of_context(schema: &Schema, dn: &str) -> Result<Name> {
+    let name = Name::parse(schema, dn)?;
+    let refused =
+        |why: &str| Err(Failure::new(ResultCode::UnwillingToPerform, format!("\"{dn}\" {why}")));
+    if name.is_root() || name.parts.iter().any(|part| part.component.is_none()) {
+        return refused("cannot be the top of a naming context");
+    }
+    match place(&[], &name) {
+        Place::Made(_) | Place::Subschema => refused("is the server's own"),
+        _ => Ok(name),
+    }
+}
+
+/// Says what is wrong with the DN of a naming context.
+///
+/// # Errors
+/// That, in words.
+pub fn check_context(schema: &Schema, dn: &str) -> Result<(), String> {
+    of_context(schema, dn).map(drop).map_err(|why| why.diagnostic)
+}
+
 /// Walks from a context's top as far towards the entry of a name that has `below` RDNs under it as
 /// there are entries. Returns the last one, and how many RDNs are left; `None` without a top.
 ///

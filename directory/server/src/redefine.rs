@@ -18,7 +18,7 @@ use std::sync::{Arc, PoisonError};
 
 /// Rows of the store's meta table: all definitions; those that came over LDAP; how often the schema
 /// has changed, and when it last did.
-const META_SCHEMA: &str = "schema";
+pub(crate) const META_SCHEMA: &str = "schema";
 const META_CHANGES: &str = "schema-changes";
 const META_GENERATION: &str = "schema-generation";
 

@@ -146,8 +146,10 @@ impl<'s> Committer<'s> {
         }
         let changes = write.changes();
         let began = Instant::now();
-        let committed = write.commit();
+        // One look a group: cheap beside its sync.
+        let committed = write.commit().and_then(|()| self.shared.is_in_place());
         self.sync.record(began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX));
+        self.shared.note_commit(&committed);
         match &committed {
             Ok(()) => {
                 self.commits.increment();

@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, IFlags, fallocate, fstatfs, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::OpenError;
 use crate::error::is_disk_full;
@@ -140,10 +141,38 @@ fn copies_on_write(file: &File) -> io::Result<bool> {
     Ok(fstatfs(file)?.f_type as i64 == BTRFS && !ioctl_getflags(file)?.contains(IFlags::NOCOW))
 }
 
-/// Opens a file to be written, and creates it for its owner alone if there is none.
-fn create(path: &Path) -> io::Result<File> {
+/// Opens a file to be read and written. One that is not there is created, for its owner alone, who is that
+/// of the folder.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    options.write(true).create(true).truncate(false).mode(0o600).open(path)
+    options.read(true).write(true).mode(0o600);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => {
+            if let Some((user, group)) = other_owner(path)? {
+                fchown(&file, Some(user), Some(group))?;
+            }
+            Ok(file)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a folder that was just made to whom the one belongs that it is in.
+pub(crate) fn keep_owner(folder: &Path) -> io::Result<()> {
+    match other_owner(folder)? {
+        Some((user, group)) => lchown(folder, Some(user), Some(group)),
+        None => Ok(()),
+    }
+}
+
+/// Whose the folder is that something is in, if root is at work in what is somebody else's: he could not
+/// use what root keeps for itself there.
+fn other_owner(path: &Path) -> io::Result<Option<(u32, u32)>> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let owner = fs::metadata(folder)?;
+    let is_others = geteuid().is_root() && owner.uid() != 0;
+    Ok(is_others.then(|| (owner.uid(), owner.gid())))
 }
 
 /// Removes a file; one that is not there is removed already.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::limits::{DEPTH_LEVELS_MAX, READERS_MAX};
@@ -53,6 +54,12 @@ pub enum Error {
     Failed {
         /// What happened first.
         why: String,
+    },
+    /// The caller: somebody has moved, removed or replaced the data file of an open store. What was committed
+    /// is in the file that is open, and not in the folder.
+    Displaced {
+        /// Where it was.
+        path: PathBuf,
     },
     /// The system refused something.
     System {
@@ -106,6 +113,12 @@ impl fmt::Display for Error {
             ),
             Error::Damaged { what } => write!(f, "the store is damaged: {what}"),
             Error::JobPanicked => f.write_str("the change failed by a fault of the program"),
+            Error::Displaced { path } => write!(
+                f,
+                "{} was moved, removed or replaced while it was open: put back the file that has \
+                 what was acknowledged before that",
+                path.display()
+            ),
             Error::Failed { why } => {
                 write!(f, "the store takes no changes until it is opened again: {why}")
             }
@@ -152,6 +165,13 @@ pub enum OpenError {
     },
     /// The caller: a bulk load (`Options::sync` off) was interrupted; what it left is not whole.
     Unfinished,
+    /// The caller: the store that has to be there is not.
+    Missing,
+    /// The caller: there is a store, and not the one that has to be there.
+    Another {
+        /// Which it is.
+        found: [u8; 16],
+    },
     /// The system refused something else.
     System {
         /// What was attempted.
@@ -201,6 +221,8 @@ impl fmt::Display for OpenError {
             OpenError::Unfinished => f.write_str(
                 "an import into this store was interrupted; remove its folder and import again",
             ),
+            OpenError::Missing => f.write_str("the store is gone"),
+            OpenError::Another { .. } => f.write_str("it is another store than this folder's"),
             OpenError::System { what, error } => write!(f, "{what}: {error}"),
         }
     }

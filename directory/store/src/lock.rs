@@ -1,8 +1,7 @@
 //! The file that keeps a second process out.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -22,14 +21,7 @@ impl Lock {
     /// Takes the lock in `path` and writes this process into it.
     pub(crate) fn take(path: &Path) -> Result<Lock, OpenError> {
         let attempt = "taking the store's lock";
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .map_err(|e| OpenError::system(attempt, e))?;
+        let mut file = disk::create(path).map_err(|e| OpenError::system(attempt, e))?;
         if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
             if error == rustix::io::Errno::WOULDBLOCK {
                 return Err(OpenError::Locked { pid: holder(&mut file) });

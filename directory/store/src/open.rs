@@ -12,7 +12,7 @@ use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark, NAMES};
 use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
 use crate::lmdb::{self, Access, Environment, Tables};
 use crate::lock::Lock;
-use crate::shared::Shared;
+use crate::shared::{Opened, Shared};
 use crate::write::{META_FORMAT, META_INCARNATION};
 use crate::{OpenError, header};
 
@@ -37,6 +37,9 @@ pub struct Options {
     /// Whether this process locks all memory that it will use (`mlockall`): the map is left out
     /// then.
     pub locked_memory: bool,
+    /// The store that has to be there, by its [`Store::incarnation`](crate::Store::incarnation). None is made
+    /// in its place then, and another one is refused.
+    pub expected: Option<[u8; 16]>,
 }
 
 impl Default for Options {
@@ -46,11 +49,16 @@ impl Default for Options {
             sync: true,
             queue_jobs_max: QUEUE_JOBS_MAX,
             locked_memory: false,
+            expected: None,
         }
     }
 }
 
 pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
+    if options.expected.is_some() {
+        // Before anything is made that would look like a store.
+        expect_data(dir)?;
+    }
     make_folder(dir)?;
     survey(dir)?;
     let lock = Lock::take(&dir.join(LOCK))?;
@@ -59,6 +67,8 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
         // The folder's own name; whoever made it may have died before it was on the disk.
         disk::sync_folder(dir.parent().unwrap_or(Path::new(".")))?;
         disk::mark(dir, Mark::Creating)?;
+        // LMDB takes an empty file for a new one.
+        disk::create(&dir.join(DATA)).map_err(|e| OpenError::system("creating the store", e))?;
     } else {
         header::check(&dir.join(DATA))?;
     }
@@ -82,7 +92,12 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     // Slots of readers that were killed would keep free pages from being used.
     env.clear_stale_readers().map_err(|e| refused("opening the store", e))?;
     let incarnation = incarnation(&env, &tables)?;
-    let shared = Shared::new(env, tables, map_bytes, incarnation, !options.sync, Some(lock));
+    if options.expected.is_some_and(|expected| expected != incarnation) {
+        return Err(OpenError::Another { found: incarnation });
+    }
+    let opened = Opened { env, tables, map_bytes, incarnation, loading: !options.sync };
+    let shared = Shared::new(dir, opened, Some(lock))
+        .map_err(|e| OpenError::system("looking at the data file", e))?;
     if !options.sync {
         disk::mark(dir, Mark::Loading)?;
     }
@@ -97,22 +112,36 @@ pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, Open
     if disk::marked(dir)?.is_some() {
         return Err(OpenError::Unfinished);
     }
+    // If nobody has it open LMDB would make the file, for whoever reads. If this fails, so will that.
+    let lock = dir.join(LMDB_LOCK);
+    if !lock.exists() {
+        let _ = disk::create(&lock);
+    }
     let (env, map_bytes) = map_environment(dir, options, Access::Reading)?;
     check_format(&env)?;
     let tables = lmdb::find_tables(&env).map_err(|e| refused("opening the tables", e))?;
     let tables = tables.ok_or_else(|| OpenError::Damaged { what: "a table is missing".into() })?;
     let incarnation = incarnation(&env, &tables)?;
-    Ok(Shared::new(env, tables, map_bytes, incarnation, false, None))
+    let opened = Opened { env, tables, map_bytes, incarnation, loading: false };
+    Shared::new(dir, opened, None).map_err(|e| OpenError::system("looking at the data file", e))
+}
+
+/// Refuses a folder without a data file, or with one whose creation was never finished.
+fn expect_data(dir: &Path) -> Result<(), OpenError> {
+    let is_there = dir.join(DATA).try_exists();
+    match is_there.map_err(|e| OpenError::system("opening the store", e))? {
+        true if disk::marked(dir)? != Some(Mark::Creating) => Ok(()),
+        _ => Err(OpenError::Missing),
+    }
 }
 
 /// Creates the folder if it is missing, for its owner alone; its parent has to exist.
 fn make_folder(dir: &Path) -> Result<(), OpenError> {
-    match DirBuilder::new().mode(0o700).create(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(OpenError::system("creating the store's folder", error))
-        }
-        _ => Ok(()),
-    }
+    let made = match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| disk::keep_owner(dir)),
+    };
+    made.map_err(|error| OpenError::system("creating the store's folder", error))
 }
 
 /// Refuses a folder that is not ours before anything is written to it.

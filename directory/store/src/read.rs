@@ -101,6 +101,16 @@ impl<'t> View<'t> {
         self.shared.values()?.all(self.txn, id, large)
     }
 
+    /// The same from the value behind this key on, of which there are `large.count`.
+    pub fn large_values_after(
+        self,
+        id: EntryId,
+        large: &Large<'_>,
+        after: ValueKey,
+    ) -> Result<LargeValues<'t>, Error> {
+        self.shared.values()?.after(self.txn, id, large, after)
+    }
+
     /// All entries with identifiers greater than `after`, ascending.
     pub fn entries(self, after: EntryId) -> Result<Entries<'t>, Error> {
         let low = after.to_bytes();

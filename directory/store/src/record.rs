@@ -88,6 +88,11 @@ impl<'t> EntryRef<'t> {
         self.rdn
     }
 
+    /// About how many bytes its attributes take, large ones not counted.
+    pub fn attributes_bytes(&self) -> usize {
+        self.attributes.rest.len()
+    }
+
     /// Names and values of all attributes but the large ones, in the order they were written.
     pub fn attributes(&self) -> Attributes<'t> {
         self.attributes

@@ -9,10 +9,11 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::disk::{DATA, LOCK};
-use crate::lmdb::VALUE;
+use crate::lmdb::{META, VALUE};
 use crate::lock::Lock;
 use crate::pages::{Damage, Depth, Found, Pages, Place, Row};
 use crate::values::{self, Row as ValueRow, ValueChunk};
+use crate::write::meta_row;
 use crate::{EntryId, EntryRef, Error, Large, OpenError, ValueKey, header, limits};
 
 /// The readable part of a store that nobody has open.
@@ -23,6 +24,8 @@ pub struct Salvage {
     entries: HashMap<EntryId, Saved>,
     /// Where the values of large attributes are.
     values: BTreeMap<ValueRow, Place>,
+    /// Rows of the table of all else, as far as that is sound.
+    meta: HashMap<Box<[u8]>, Place>,
     named: HashMap<EntryId, Named>,
     spoilt: HashMap<EntryId, String>,
     damage: Vec<Damage>,
@@ -89,6 +92,7 @@ impl Salvage {
             pages: Pages::new(file, &meta, bytes),
             entries: HashMap::new(),
             values: BTreeMap::new(),
+            meta: HashMap::new(),
             named: HashMap::new(),
             spoilt: HashMap::new(),
             damage,
@@ -111,6 +115,9 @@ impl Salvage {
             self.pages.walk(&name, &root, Depth::All, &mut |found| match found {
                 Found::Row(row) if name == "entry" => rows.extend(candidate(&row)),
                 Found::Row(row) if name == VALUE => values.extend(values_of(&row)),
+                Found::Row(row) if name == META => {
+                    self.meta.insert(row.key.into(), row.place);
+                }
                 Found::Row(row) if name == "tree" => {
                     let parent = row.key.get(..8).and_then(EntryId::from_bytes);
                     let component = row.key.get(8..).unwrap_or_default().to_vec();
@@ -195,6 +202,11 @@ impl Salvage {
             }
         }
         Ok(values.into_values().collect())
+    }
+
+    /// The row of this name that [`crate::View::meta_get`] would return, if it can be read.
+    pub fn meta(&self, name: &str) -> Option<Vec<u8>> {
+        self.pages.value(*self.meta.get(meta_row(name).as_slice())?).ok()
     }
 
     /// What is wrong with the file's pages.

@@ -1,10 +1,12 @@
 //! What all handles of an open store share.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf, absolute};
 use std::sync::{Mutex, PoisonError};
 
-use crate::disk;
+use crate::disk::{self, DATA};
 use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
@@ -18,9 +20,13 @@ pub(crate) struct Shared {
     pub map_bytes: usize,
     pub incarnation: [u8; 16],
     dir: PathBuf,
+    /// The data file as the caller named it, and which file that was when it was opened: device and number.
+    data: (PathBuf, (u64, u64)),
     /// Commits do not sync; the folder carries the mark of a bulk load.
     loading: bool,
     failed: Mutex<Option<String>>,
+    /// Why the last commit was refused, if it was.
+    refused: Mutex<Option<Error>>,
     /// LMDB's lock file, once its table of readers was looked at. It stays open for as long as the
     /// environment is: whoever closes a file loses all of the process's POSIX locks on it, LMDB's too.
     pub reader_table: Mutex<Option<File>>,
@@ -28,27 +34,53 @@ pub(crate) struct Shared {
     _lock: Option<Lock>,
 }
 
+/// What opening came to.
+pub(crate) struct Opened {
+    pub env: Environment,
+    pub tables: Tables,
+    pub map_bytes: usize,
+    pub incarnation: [u8; 16],
+    pub loading: bool,
+}
+
 impl Shared {
-    pub(crate) fn new(
-        env: Environment,
-        tables: Tables,
-        map_bytes: usize,
-        incarnation: [u8; 16],
-        loading: bool,
-        lock: Option<Lock>,
-    ) -> Shared {
+    /// # Errors
+    /// If the data file is not there any more.
+    pub(crate) fn new(dir: &Path, opened: Opened, lock: Option<Lock>) -> io::Result<Shared> {
+        let Opened { env, tables, map_bytes, incarnation, loading } = opened;
+        let path = absolute(dir)?.join(DATA);
+        let data = (path.clone(), file_at(&path)?);
         let dir = env.path().to_owned();
-        let (failed, reader_table) = (Mutex::new(None), Mutex::new(None));
-        Shared {
+        let (failed, refused, reader_table) =
+            (Mutex::new(None), Mutex::new(None), Mutex::new(None));
+        Ok(Shared {
             env,
             tables,
             map_bytes,
             incarnation,
             dir,
+            data,
             loading,
             failed,
+            refused,
             reader_table,
             _lock: lock,
+        })
+    }
+
+    /// Whether the data file that is open is still the one in the folder. What is committed to another one is
+    /// lost for the next who opens the store.
+    ///
+    /// # Errors
+    /// [`Error::Displaced`], if it is not; the system's, if it does not say.
+    pub(crate) fn is_in_place(&self) -> Result<(), Error> {
+        let (path, opened) = &self.data;
+        match file_at(path) {
+            Ok(found) if found == *opened => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::system("looking at the data file", error))
+            }
+            _ => Err(Error::Displaced { path: path.clone() }),
         }
     }
 
@@ -118,6 +150,15 @@ impl Shared {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Notes what has become of a commit.
+    pub(crate) fn note_commit(&self, committed: &Result<(), Error>) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = committed.clone().err();
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Stops the store; the first reason stays.
     pub(crate) fn fail(&self, why: &Error) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,4 +170,10 @@ impl Shared {
     pub(crate) fn is_given_up(&self) -> bool {
         self.env.write_txn().map(heed::RwTxn::abort).is_err()
     }
+}
+
+/// Which file is at a path: device and number.
+fn file_at(path: &Path) -> io::Result<(u64, u64)> {
+    let file = fs::metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }

@@ -141,6 +141,11 @@ impl Store {
         size::of(&self.inner.shared)
     }
 
+    /// Why the last commit was refused, if it was: a full disk, mostly, and there may be room by the next.
+    pub fn refused(&self) -> Option<Error> {
+        self.inner.shared.refusal()
+    }
+
     /// Why the store takes no more changes, if it does not: it has to be opened again.
     pub fn failed(&self) -> Option<String> {
         self.inner.shared.failure()

@@ -217,6 +217,31 @@ impl ValueTable {
         Ok(LargeValues { rows, chunk, id, left, map_bytes })
     }
 
+    /// Those of an attribute behind a key, of which there are `large.count`.
+    pub fn after<'t>(
+        self,
+        txn: &'t Txn<'_>,
+        id: EntryId,
+        large: &Large<'_>,
+        after: ValueKey,
+    ) -> Result<LargeValues<'t>, Error> {
+        let wanted = Row { id, slot: large.slot, from: after };
+        let Some((row, mut chunk)) = self.chunk_of(txn, wanted)? else {
+            return self.all(txn, id, large);
+        };
+        while let Some((key, _)) = chunk.clone().next()
+            && key <= after
+        {
+            chunk.next();
+        }
+        let (low, greatest) = (row.to_bytes(), ValueKey([0xFF; ValueKey::BYTES]));
+        let high = Row { from: greatest, ..row }.to_bytes();
+        let bounds = (Bound::Excluded(low.as_slice()), Bound::Included(high.as_slice()));
+        let rows = self.table.range(txn, &bounds).map_err(|e| self.error(e))?;
+        let (left, map_bytes) = (large.count, self.map_bytes);
+        Ok(LargeValues { rows: Some(rows), chunk, id, left, map_bytes })
+    }
+
     /// The rows of an attribute, or of all of an entry.
     fn rows<'t>(
         self,

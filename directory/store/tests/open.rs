@@ -249,3 +249,61 @@ fn more_address_space_than_there_is_is_halved() {
     let store = Store::open(dir.path(), Options { map_bytes_max: 1 << 50, ..options() }).unwrap();
     store.write_now(|w| w.meta_put("a", b"b")).unwrap();
 }
+
+#[test]
+fn a_store_that_has_to_be_there_is_not_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, other) = (dir.path().join("store"), dir.path().join("other"));
+    filled(&path);
+    filled(&other);
+    let incarnation = |path: &Path| open(path).unwrap().incarnation();
+    let (own, foreign) = (incarnation(&path), incarnation(&other));
+    let expecting = |path: &Path| {
+        Store::open(path, Options { expected: Some(own), ..options() }).map(|store| store.close())
+    };
+    expecting(&path).unwrap().unwrap();
+    let found = expecting(&other).map(|_| ()).unwrap_err();
+    assert!(matches!(found, OpenError::Another { found } if found == foreign), "{found:?}");
+    fs::remove_file(path.join("data.mdb")).unwrap();
+    let before = names(&path);
+    for gone in [path.as_path(), &dir.path().join("nowhere")] {
+        let found = expecting(gone).map(|_| ()).unwrap_err();
+        assert!(matches!(found, OpenError::Missing), "{found:?}");
+    }
+    assert_eq!(names(&path), before);
+    assert!(!dir.path().join("nowhere").exists());
+}
+
+/// What is written to a file that nobody will find is not acknowledged.
+#[test]
+fn a_store_that_is_moved_removed_or_replaced_acknowledges_nothing_more() {
+    type Harm = fn(&Path, &Path);
+    let harms: [(&str, Harm); 4] = [
+        ("its folder is moved", |dir, aside| fs::rename(dir, aside).unwrap()),
+        ("its folder is removed", |dir, _| fs::remove_dir_all(dir).unwrap()),
+        ("its file is removed", |dir, _| fs::remove_file(dir.join("data.mdb")).unwrap()),
+        ("its file is replaced by a copy", |dir, aside| {
+            fs::copy(dir.join("data.mdb"), aside).unwrap();
+            fs::rename(aside, dir.join("data.mdb")).unwrap();
+        }),
+    ];
+    for (what, harm) in harms {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("store");
+        let store = open(&path).unwrap();
+        let add = |name: &'static str| {
+            store.write_now(move |w| {
+                w.insert(EntryId::ROOT, name.as_bytes(), &Entry::default(), &[])
+            })
+        };
+        add("cn=before").unwrap();
+        harm(&path, &dir.path().join("aside"));
+        let refused = add("cn=after").unwrap_err();
+        assert!(
+            matches!(&refused, Error::Displaced { path: at } if at.starts_with(&path)),
+            "{what}"
+        );
+        assert!(store.failed().is_some_and(|why| why.contains("data.mdb")), "{what}");
+        assert!(matches!(add("cn=again"), Err(Error::Failed { .. })), "{what}");
+    }
+}

@@ -70,12 +70,12 @@ impl Answer {
         match self.granting() {
             Some(one) => {
                 let place = place(&look.file, &one.rule, one.entry.as_deref());
-                output::text(format_args!("  {name:<8} yes  {place}: {}", one.rule))?;
+                output::text(format_args!("  {name:<9} yes  {place}: {}", one.rule))?;
                 let lines = if in_full { written(&look.text, &one.rule) } else { Vec::new() };
                 lines.iter().try_for_each(|line| output::text(format_args!("      {line}")))
             }
             None => {
-                output::text(format_args!("  {name:<8} no   no rule allows it"))?;
+                output::text(format_args!("  {name:<9} no   no rule allows it"))?;
                 let nearest = if in_full { self.nearest() } else { Vec::new() };
                 nearest.iter().try_for_each(|one| {
                     let place = place(&look.file, &one.rule, one.entry.as_deref());

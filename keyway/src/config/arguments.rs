@@ -14,6 +14,8 @@ pub enum Config {
     Set(Set),
     Diff(Diff),
     Check(Check),
+    Accept(Accept),
+    Restore(Restore),
 }
 
 /// Show settings, with their units and where they come from
@@ -42,11 +44,12 @@ pub struct Get {
     pub json: bool,
 }
 
-/// Change a setting in keyway.toml, and have the running server take it
+/// Change settings in keyway.toml, and have the running server take them
 ///
 /// The file keeps its comments, its layout and its mode, and is replaced whole or not at all. The whole
 /// configuration is checked first. A server that runs on the folder is told to read it again (SIGHUP); if
-/// it refuses, the file is put back as it was. What waits for the next start is said.
+/// it refuses, the file is put back as it was. What waits for the next start, and where a flag of the server
+/// wins, is said.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,6 +57,8 @@ Examples:
       a number; texts need no quotes, lists take several values
   keyway config set tls.versions 1.3
       a list of one
+  keyway config set tls.certificate=/etc/ssl/ldap.pem tls.key=/etc/ssl/ldap.key
+      several at once, which are checked and taken together
   keyway config set indexes.carLicense equality presence
       an index more
   keyway config set tls.client_ca []
@@ -63,15 +68,11 @@ Examples:
   keyway config set limits.idle_max_s --default
       what it is where nobody says anything; an index that has no default is taken out")]
 pub struct Set {
-    /// The setting
+    /// The setting, or KEY=VALUE for each of several
     #[arg(value_name = "KEY")]
     pub key: String,
     /// Its value; each of them, if it is a list
-    #[arg(
-        value_name = "VALUE",
-        required_unless_present = "default",
-        allow_negative_numbers = true
-    )]
+    #[arg(value_name = "VALUE", allow_negative_numbers = true)]
     pub values: Vec<String>,
     /// Give it its default value
     #[arg(long, conflicts_with = "values")]
@@ -120,6 +121,45 @@ pub struct Check {
     #[command(flatten)]
     pub data: Data,
     /// Say it as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Take the configuration as it is, although it looks cut
+///
+/// A server remembers the configuration that was in force last, and refuses a file that looks like what is left
+/// of it: gone, empty, cut, or without its access rules. With the default values in the place of those that
+/// are missing others could have access. This says that the file is meant to be as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway config accept
+      DIR/keyway.toml is as it should be: the running server takes it, or the next start
+  keyway config accept --default
+      DIR/keyway.toml is gone: begin again with the default one and its access rules")]
+pub struct Accept {
+    /// Write the default configuration in the place of one that is gone
+    #[arg(long)]
+    pub default: bool,
+    #[command(flatten)]
+    pub data: Data,
+    /// Say what was done as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Write the configuration that was in force last
+///
+/// The store remembers its text. What is in keyway.toml now is replaced; a running server takes it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway config restore --data /srv/directory
+      after keyway.toml was lost or damaged")]
+pub struct Restore {
+    #[command(flatten)]
+    pub data: Data,
+    /// Say what was done as one line of JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -1,6 +1,8 @@
 //! `keyway config check`.
 
 use super::arguments::Check;
+use super::start;
+use crate::applied;
 use crate::authority;
 use crate::configuration::Configuration;
 use crate::data::{self, name};
@@ -8,7 +10,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::schema::Given;
 use crate::timestamp::Timestamp;
-use crate::tls::{Ends, ServerKey};
+use crate::tls::Ends;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,12 @@ pub fn run(arguments: &Check) -> Result<(), Failure> {
         let note = "unless the store knows it from a change over LDAP";
         output::note(format_args!("{}: {why}, {note}", file.display()));
     }
+    // A store that cannot be read has its own command that says so.
+    if let Ok(Some(applied)) = applied::of_folder(folder) {
+        applied::refuse_loss(folder, &applied, &text)?;
+    }
+    start::check(folder, &configuration)?;
+    start::check_tls(folder, &configuration)?;
     let warnings = certificates(folder, &configuration)?;
     if arguments.json {
         return output::json(&json!({
@@ -37,22 +45,14 @@ pub fn run(arguments: &Check) -> Result<(), Failure> {
     output::text(format_args!("{} is right", file.display()))
 }
 
-/// Reads the certificates and keys that it names, and says which end soon.
+/// Says which of the certificates that it names begin late or end soon.
 fn certificates(folder: &Path, configuration: &Configuration) -> Result<Vec<String>, Failure> {
     let settings = &configuration.tls;
-    let mut files: Vec<PathBuf> = Vec::new();
-    for pair in settings.files.iter().chain(&settings.additional) {
-        files.push(folder.join(&pair.certificate));
-        if let ServerKey::File(key) = &pair.key {
-            crate::own_keys::read(&folder.join(key))?;
-        }
-    }
+    let pairs = settings.files.iter().chain(&settings.additional);
+    let mut files: Vec<PathBuf> = pairs.map(|pair| folder.join(&pair.certificate)).collect();
     let own = folder.join(name::SERVER_CERTIFICATE);
     if settings.files.is_none() && own.exists() {
         files.push(own);
-    }
-    for file in settings.client_ca.iter().map(|file| folder.join(file)) {
-        authority::certificates(&file)?;
     }
     let ends = |file: &PathBuf| Ends::of(file, &authority::certificates(file)?);
     let ends: Vec<Ends> = files.iter().map(ends).collect::<Result<_, _>>()?;

@@ -1,11 +1,14 @@
 //! `keyway config`: settings, shown, changed and compared.
 
+mod accept;
 mod arguments;
 pub mod changes;
 mod check;
 mod diff;
 mod get;
 mod set;
+mod start;
+mod told;
 mod value;
 
 use crate::configuration::{Settings, settings};
@@ -25,6 +28,8 @@ pub fn run(command: &Config) -> Result<(), Failure> {
         Config::Set(arguments) => set::run(arguments),
         Config::Diff(arguments) => diff::run(arguments),
         Config::Check(arguments) => check::run(arguments),
+        Config::Accept(arguments) => accept::accept(arguments),
+        Config::Restore(arguments) => accept::restore(arguments),
     }
 }
 

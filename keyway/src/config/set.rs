@@ -1,80 +1,125 @@
 //! `keyway config set`.
 
 use super::arguments::Set;
-use super::value;
-use crate::configuration::{Configuration, Settings, catalogue, edit, settings};
+use super::{start, told, value};
+use crate::applied;
+use crate::configuration::{Configuration, From, Settings, catalogue, edit, settings};
 use crate::data::{self, name};
-use crate::failure::{Failure, plain};
-use crate::limits::{RELOAD_LOOK_EVERY, RELOAD_WAIT};
+use crate::failure::Failure;
 use crate::output;
 use crate::running::Running;
 use crate::schema::Given;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Instant;
 use toml::Value;
 
-/// What the running server made of it.
-enum Taken {
+/// What becomes of a setting that was written.
+#[derive(Clone, Copy)]
+enum Taken<'r> {
     /// No server runs.
     Nobody,
     /// It has taken it.
     Now,
     /// It waits for the next start.
     Later,
+    /// This flag of the running server wins.
+    Flag(&'r str),
 }
 
-/// Changes a setting.
+/// A setting, and what it is to be; `None` takes it out.
+struct Change {
+    key: String,
+    value: Option<Value>,
+}
+
+/// Changes settings.
 ///
 /// # Errors
-/// Why it is not changed.
+/// Why they are not changed.
 pub fn run(arguments: &Set) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
     let file = folder.join(name::CONFIGURATION);
-    let key = &arguments.key;
+    let changes = changes(arguments)?;
     let lock = data::lock_edits(folder)?;
     let old = data::read(&file)?;
-    let wrong = |why: String| Failure::new(format!("{}: {key}: {why}", file.display()));
-    let new = match wanted(arguments)? {
-        Wanted::Value(value) => edit::set(&old, key, Some(&value)),
-        Wanted::Nothing => edit::set(&old, key, None),
-    };
-    let new = new.map_err(wrong)?;
+    let mut new = old.clone();
+    for Change { key, value } in &changes {
+        let wrong = |why: String| Failure::new(format!("{}: {key}: {why}", file.display()));
+        new = edit::set(&new, key, value.as_ref()).map_err(wrong)?;
+    }
     // What is wrong with it is said as of the file that there would be.
-    Configuration::of_text(folder, &new, &Given::none())?;
-    let (before, after) = (settings(&old).unwrap_or_default(), settings(&new).unwrap_or_default());
+    let configuration = Configuration::of_text(folder, &new, &Given::none())?;
+    if new != old {
+        start::check(folder, &configuration)?;
+        // One that runs tries them itself, and may read what this user may not.
+        if Running::look(folder).is_none() {
+            start::check_tls(folder, &configuration)?;
+        }
+    }
+    applied::refuse_loss(folder, &old, &new)?;
+    let said = Said {
+        before: settings(&old).unwrap_or_default(),
+        after: settings(&new).unwrap_or_default(),
+        json: arguments.json,
+    };
     if new == old {
-        return say(arguments, &before, &after, "as it was");
+        return said.say(&changes, |_| "as it was".to_owned());
     }
     data::replace(&file, &new)?;
     drop(lock);
     let edited = Edited { folder, file: file.clone(), old, new };
-    let state = match edited.have_taken(key)? {
-        Taken::Nobody => "written; no server runs there that could take it",
-        Taken::Now => "written, and the server has taken it",
-        Taken::Later => "written; the server takes it at its next start",
-    };
-    say(arguments, &before, &after, state)
+    let running = edited.have_taken()?;
+    said.say(&changes, |key| match taken(running.as_ref(), key) {
+        Taken::Nobody => "written; no server runs there that could take it".to_owned(),
+        Taken::Now => "written, and the server has taken it".to_owned(),
+        Taken::Later => "written; the server takes it at its next start".to_owned(),
+        Taken::Flag(flag) => {
+            format!("written; the running server was started with {flag}, which wins")
+        }
+    })
 }
 
-enum Wanted {
-    Value(Value),
-    /// It is to be taken out.
-    Nothing,
-}
-
-fn wanted(arguments: &Set) -> Result<Wanted, Failure> {
-    let key = &arguments.key;
-    let kind = catalogue::kind(key).ok_or_else(|| Failure::new(edit::unknown(key)))?;
-    if arguments.default {
-        let mut defaults = settings("").unwrap_or_default();
-        let default = defaults.remove(key).map(|setting| setting.value);
-        return Ok(default.map_or(Wanted::Nothing, Wanted::Value));
+/// What is to be changed: one setting, or each of several.
+fn changes(arguments: &Set) -> Result<Vec<Change>, Failure> {
+    let Set { key, values, default, .. } = arguments;
+    if !key.contains('=') {
+        return Ok(vec![one(key, values, *default)?]);
     }
-    let value = value::read(kind, &arguments.values);
-    value.map(Wanted::Value).map_err(|why| Failure::new(format!("{key}: {why}")))
+    if *default {
+        return Err(Failure::usage("--default is for one setting, without a value"));
+    }
+    let read = |text: &String| match text.split_once('=') {
+        Some((key, value)) => one(key, &[value.to_owned()], false),
+        None => {
+            Err(Failure::usage(format!("\"{text}\" is not KEY=VALUE, as the arguments before it")))
+        }
+    };
+    std::iter::once(key).chain(values).map(read).collect()
+}
+
+fn one(key: &str, values: &[String], default: bool) -> Result<Change, Failure> {
+    let kind = catalogue::kind(key).ok_or_else(|| Failure::new(edit::unknown(key)))?;
+    let value = match (default, values) {
+        (true, _) => settings("").unwrap_or_default().remove(key).map(|setting| setting.value),
+        (false, []) => {
+            return Err(Failure::usage(format!("{key}: give it a value, or --default")));
+        }
+        (false, values) => {
+            let value = value::read(kind, values);
+            Some(value.map_err(|why| Failure::new(format!("{key}: {why}")))?)
+        }
+    };
+    Ok(Change { key: key.to_owned(), value })
+}
+
+/// What the running server has made of a setting.
+fn taken<'r>(running: Option<&'r Running>, key: &str) -> Taken<'r> {
+    let Some(running) = running else { return Taken::Nobody };
+    match running.settings.get(key).map(|setting| &setting.from) {
+        Some(From::Flag(flag)) => Taken::Flag(flag),
+        _ if running.waiting.iter().any(|waiting| waiting == key) => Taken::Later,
+        _ => Taken::Now,
+    }
 }
 
 /// A file that was changed.
@@ -87,50 +132,12 @@ struct Edited<'a> {
 
 impl Edited<'_> {
     /// Has the running server read it, and waits for what it says. What it refuses is undone.
-    fn have_taken(&self, key: &str) -> Result<Taken, Failure> {
-        let Some(before) = Running::look(self.folder) else {
-            return match data::user(self.folder) {
-                None => Ok(Taken::Nobody),
-                Some(user) => Err(Failure::new(format!(
-                    "{} is written; {user} uses the folder and does not say what it has read",
-                    self.file.display()
-                ))),
-            };
-        };
-        let pid = i32::try_from(before.holder).ok().and_then(Pid::from_raw);
-        let told = pid.map(|pid| kill_process(pid, Signal::HUP));
-        if let Some(Err(why)) = told {
-            let why = plain(&why.into());
-            return Err(Failure::new(format!(
-                "{} is written, but process {} cannot be told: {why}; send it SIGHUP",
-                self.file.display(),
-                before.holder
-            )));
+    fn have_taken(&self) -> Result<Option<Running>, Failure> {
+        let running = told::have_read(self.folder, &self.file)?;
+        match running.as_ref().and_then(|running| running.refused.as_ref()) {
+            Some(why) => Err(self.undo(why)),
+            None => Ok(running),
         }
-        let now = self.wait(&before)?;
-        match now.refused {
-            None if now.waiting.iter().any(|waiting| waiting == key) => Ok(Taken::Later),
-            None => Ok(Taken::Now),
-            Some(why) => Err(self.undo(&why)),
-        }
-    }
-
-    fn wait(&self, before: &Running) -> Result<Running, Failure> {
-        let begun = Instant::now();
-        while begun.elapsed() < RELOAD_WAIT {
-            match Running::look(self.folder) {
-                Some(now) if (now.process, now.reads) != (before.process, before.reads) => {
-                    return Ok(now);
-                }
-                _ => thread::sleep(RELOAD_LOOK_EVERY),
-            }
-        }
-        Err(Failure::new(format!(
-            "{} is written, but the server has not said within {} s whether it takes it; its \
-             error.log may",
-            self.file.display(),
-            RELOAD_WAIT.as_secs()
-        )))
     }
 
     fn undo(&self, why: &str) -> Failure {
@@ -150,15 +157,34 @@ impl Edited<'_> {
     }
 }
 
-fn say(arguments: &Set, before: &Settings, after: &Settings, state: &str) -> Result<(), Failure> {
-    let key = &arguments.key;
-    let value = |settings: &Settings| settings.get(key).map(|setting| setting.value.clone());
-    let (old, new) = (value(before), value(after));
-    if arguments.json {
-        return output::json(&json!({
-            "event": "set", "key": key, "old": old, "new": new, "state": state,
-        }));
+/// What is said of changes.
+struct Said {
+    before: Settings,
+    after: Settings,
+    json: bool,
+}
+
+impl Said {
+    fn say(&self, changes: &[Change], state: impl Fn(&str) -> String) -> Result<(), Failure> {
+        let value = |settings: &Settings, key: &str| settings.get(key).map(|it| it.value.clone());
+        let mut all = Vec::new();
+        for Change { key, .. } in changes {
+            let (old, new, state) = (value(&self.before, key), value(&self.after, key), state(key));
+            if self.json {
+                all.push(json!({ "key": key, "old": old, "new": new, "state": state }));
+                continue;
+            }
+            let shown = |value: Option<Value>| value.map_or("not set".into(), |it| it.to_string());
+            let (new, old) = (shown(new), shown(old));
+            output::text(format_args!("{key} = {new} (before: {old}): {state}"))?;
+        }
+        match &mut all[..] {
+            [] => Ok(()),
+            [one] => {
+                one["event"] = "set".into();
+                output::json(one)
+            }
+            _ => output::json(&json!({ "event": "set", "settings": all })),
+        }
     }
-    let shown = |value: Option<Value>| value.map_or("not set".into(), |it| it.to_string());
-    output::text(format_args!("{key} = {} (before: {}): {state}", shown(new), shown(old)))
 }

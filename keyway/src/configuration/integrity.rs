@@ -1,6 +1,7 @@
 //! `[groups]` and `[integrity]`: entries that speak of each other.
 
 use super::{Wrong, choice, plain, raw, wrong};
+use keyway_codec::Filter;
 use keyway_codec::dn::Dn;
 use keyway_server::{Allocate, IntegritySetting, MemberOf, Unique};
 use toml::Spanned;
@@ -36,8 +37,13 @@ fn unique(raw: &raw::Unique) -> Result<Unique, Wrong> {
         Ok(_) => Ok(text.get_ref().clone()),
         Err(why) => Err(wrong(text, format!("\"{}\" is not a DN: {why}", text.get_ref()))),
     };
+    let filter = |text: &Spanned<String>| match Filter::parse(text.get_ref()) {
+        Ok(_) => Ok(text.get_ref().clone()),
+        Err(why) => Err(wrong(text, why.to_string())),
+    };
     Ok(Unique {
         attributes: plain(&raw.attributes),
+        filter: raw.filter.as_ref().map(filter).transpose()?,
         below: raw.below.as_ref().map(below).transpose()?.filter(|dn| !dn.is_empty()),
     })
 }

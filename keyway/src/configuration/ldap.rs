@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_definitions_make_a_schema_and_each_entry_is_of_it() {
-        let sources = Sources { sets: Vec::new(), files: vec![definitions()] };
+        let sources = Sources { program: vec![definitions()], ..Sources::default() };
         let schema = Composed::new(&sources, &Changes::default()).unwrap().schema().unwrap();
         let class = schema.class(CLASS).unwrap();
         assert!(class.oid().starts_with("2.25."));

@@ -17,8 +17,9 @@ pub struct Raw {
     pub listen_tls: Spanned<String>,
     pub listen_unix: Spanned<String>,
     pub unix: Unix,
+    pub proxy: Proxy,
     pub process: Process,
-    pub naming_contexts: Vec<String>,
+    pub naming_contexts: Vec<Spanned<String>>,
     pub cryptod: Cryptod,
     pub tls: Tls,
     pub password: Password,
@@ -49,6 +50,14 @@ pub struct Unix {
     pub mode: Spanned<String>,
     pub administrators: Vec<Spanned<String>>,
     pub by_uid_number: bool,
+}
+
+/// `[proxy]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proxy {
+    pub listeners: Vec<Spanned<String>>,
+    pub from: Vec<Spanned<String>>,
 }
 
 /// `[process]`
@@ -140,6 +149,7 @@ pub struct Log {
     pub to: Spanned<String>,
     pub folder: Spanned<String>,
     pub format: Spanned<String>,
+    pub mode: Spanned<String>,
     pub journal_socket: Spanned<String>,
     pub access: Spanned<String>,
     pub access_one_in: Spanned<u32>,
@@ -183,6 +193,7 @@ pub struct Integrity {
 pub struct Unique {
     pub attributes: Vec<Spanned<String>>,
     pub below: Option<Spanned<String>>,
+    pub filter: Option<Spanned<String>>,
 }
 
 /// `[[integrity.allocate]]`

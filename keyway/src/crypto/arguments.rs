@@ -1,5 +1,6 @@
 //! What `keyway crypto` can be asked, and the specifications of drivers.
 
+use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_cryptotest::{Spec, Work};
 use keyway_engine::{Algorithm, limits};
@@ -23,8 +24,8 @@ pub struct Drivers {
         long = "with",
         value_name = "SPEC",
         value_parser = str::parse::<Spec>,
-        help = "Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003 \
-                or fault:SEED"
+        help = "Register a further driver: pool[:THREADS[@CORE,...]], sim:CARD[=COUNT], queued2003, \
+                fault:SEED, or remote:SOCKET, a keyway cryptod"
     )]
     #[allow(missing_docs)]
     pub with: Vec<Spec>,
@@ -86,6 +87,9 @@ Examples:
   keyway crypto test --algorithm 3des-cbc --legacy --with sim:hifn-7951 --driver hifn-7951-0 \\
       --in-flight 64
       how often a small ring is found full (BUSY)
+  keyway crypto test --with remote:keyway-data/cryptod/socket --driver remote --algorithm aes-128-cbc \\
+      --in-flight 32
+      as the paper measured /dev/crypto: by way of another process, a keyway cryptod
   keyway crypto test --profile --algorithm sha-256 --in-flight 8
       min, mean, percentiles and max of each stage of an operation
   keyway crypto test --algorithm rsa-pss-sha-256 --key rsa.pem
@@ -103,7 +107,7 @@ pub struct Test {
           conflicts_with = "seconds")]
     pub count: Option<u64>,
     /// Seconds for each algorithm and size, checks included [default: 1]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub seconds: Option<f64>,
     /// Threads that do so at the same time
     #[arg(long, value_name = "N", default_value = "1",
@@ -179,7 +183,7 @@ pub struct Bench {
     #[arg(long)]
     pub direct: bool,
     /// Seconds for each cell
-    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "0.2", value_parser = seconds)]
     pub seconds: f64,
     /// Draw nanoseconds over bytes into this file
     #[arg(long, value_name = "FILE")]
@@ -214,12 +218,7 @@ fn algorithm(text: &str) -> Result<Algorithm, String> {
 
 /// Bytes, with k for 1,024 and m for 1,048,576.
 fn size(text: &str) -> Result<usize, String> {
-    let (digits, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
-        _ => (text, 1),
-    };
-    let bytes = digits.parse().ok().and_then(|n: usize| n.checked_mul(unit));
+    let bytes = value::bytes(text).ok().and_then(|bytes| usize::try_from(bytes).ok());
     bytes
         .filter(|bytes| (1..=SIZE_BYTES_MAX).contains(bytes))
         .ok_or_else(|| "it is not a number of bytes from 1 to 16m, like 64, 4k or 1m".to_owned())
@@ -227,15 +226,13 @@ fn size(text: &str) -> Result<usize, String> {
 
 fn in_flight(text: &str) -> Result<usize, String> {
     let most = limits::QUEUE_DEPTH_MAX;
-    let number = text.parse().ok().filter(|n| (1..=most).contains(n));
+    let number = value::count(text).ok().and_then(|n| usize::try_from(n).ok());
+    let number = number.filter(|n| (1..=most).contains(n));
     number.ok_or_else(|| format!("it is not a number from 1 to {most}"))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("it is not a number from {SECONDS_MIN} to {SECONDS_MAX}")),
-    }
+    value::seconds_within(text, SECONDS_MIN, SECONDS_MAX)
 }
 
 #[cfg(test)]

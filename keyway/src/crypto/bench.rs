@@ -42,8 +42,13 @@ pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
         true => usual(),
         false => arguments.algorithms.clone(),
     };
-    let bench =
-        Bench { engine: &engine, drivers, named: &arguments.drivers, rsa, interrupt: interrupt()? };
+    let bench = Bench {
+        engine: &engine,
+        drivers: drivers.to_vec(),
+        named: &arguments.drivers,
+        rsa,
+        interrupt: interrupt()?,
+    };
     let budget = Duration::from_secs_f64(arguments.seconds);
     let cells = |work| bench.doing(work).count() * entries.len() * sizes.len();
     let bar = Progress::steps("measuring", works.iter().map(cells).sum::<usize>() as u64);

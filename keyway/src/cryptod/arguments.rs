@@ -1,5 +1,6 @@
 //! What `keyway cryptod` can be asked for.
 
+use super::limit::{Limit, Weight};
 use crate::supervised::Inherited;
 use crate::user::Account;
 use clap::Args;
@@ -29,8 +30,28 @@ Examples:
       a new version takes the place of the one that runs, without a request lost
   keyway cryptod --pumps 4 --json
       with four threads that poll; one JSON line says when it is ready
+  keyway cryptod --weight user:ldap=8 --weight key:web=4 --limit memory=4G
+      more of the time for some, and no more than 4 GiB of shared memory for all clients together
+
+Limits (--limit), of all clients together and of those of one user. Some connections and files are kept for
+root and for those who look after the keys; root may have all that there is. Whoever reaches a limit hears which.
+  clients, clients-of-user     connections [default: 1024, fewer where few files may be open; a quarter]
+  files, files-of-user         files that the daemon has open for them [all that it may (ulimit -n); a quarter]
+  memory, memory-of-user       bytes of memory that they share with it [half of the machine's; a quarter of that]
+  sessions, sessions-of-user   sessions [65536; 16384]
+Of a request:
+  request-bytes                bytes [64M]
+  slow-seconds                 how long it may be expected to take: passwords [5]
+  slow-memory                  bytes of memory that a password may be derived in [256M]
 
 Keys that it holds and its clients only name: keyway key --help.
+
+Which program a client runs (--allow-program, and keyway key allow --for program:PATH) is seen when it
+connects: the file at PATH as the daemon finds it, in the daemon's namespaces, and none that got a user,
+group or capability from its file (setuid). Other users' programs are seen if root starts the daemon or
+systemd gives it AmbientCapabilities=CAP_SYS_PTRACE; a helper process keeps that right alone. A program
+is no protection from the user who runs it: he can load code into it (LD_PRELOAD, a debugger), and a
+connection can be handed to another process. Name the user as well.
 
 In a program with the engine:
   let options = RemoteOptions::new(\"keyway-data/cryptod/socket\", \"what it is called\");
@@ -63,8 +84,8 @@ pub struct Cryptod {
     /// Let the members of a group in, by name or number (repeatable)
     #[arg(long = "allow-group", value_name = "GROUP")]
     pub groups: Vec<String>,
-    /// Let others in only if they run one of these programs (repeatable); to see what other users
-    /// run, the daemon has to be root (and stay so: --user root) or to have CAP_SYS_PTRACE
+    /// Let others in only if they run one of these programs (repeatable). To see what other users run, root
+    /// has to start the daemon, or it needs CAP_SYS_PTRACE
     #[arg(long = "allow-program", value_name = "PATH")]
     pub programs: Vec<PathBuf>,
     /// Let every user in
@@ -76,6 +97,14 @@ pub struct Cryptod {
     /// [default: file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = super::master::source)]
     pub master: Option<super::master::Source>,
+    /// Give clients more of the time than others, or requests with a key of the daemon (repeatable): user:NAME,
+    /// group:NAME, program:/PATH (joined by '+' if all must be true) or key:NAME, and N from 1 to 100, how
+    /// many times the time of others. Others have 1
+    #[arg(long = "weight", value_name = "WHO=N", value_parser = super::limit::weight)]
+    pub weights: Vec<Weight>,
+    /// Set a limit (repeatable): see below
+    #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = super::limit::limit)]
+    pub limits: Vec<Limit>,
     /// Take the place of the daemon that listens there, which hands over its clients and ends: they
     /// notice nothing but a pause
     #[arg(long)]
@@ -96,6 +125,9 @@ pub struct Cryptod {
     /// Say what happens as lines of JSON
     #[arg(long)]
     pub json: bool,
+    /// Look at clients' processes, for the daemon at standard input
+    #[arg(long, hide = true)]
+    pub witness: bool,
     /// What keyway up has left to this process
     #[arg(long, hide = true, value_parser = Inherited::parse)]
     pub inherited: Option<Inherited>,

@@ -7,7 +7,8 @@ use keyway_engine::limits::PASSWORD_BYTES_MAX;
 use std::env;
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -144,18 +145,25 @@ fn may_be_made(path: &Path, keys: &Path) -> Result<(), Failure> {
 fn passphrase(path: &Path, open: Option<File>) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let most = PASSWORD_BYTES_MAX + 2;
     let mut bytes = Zeroizing::new(Vec::with_capacity(most + 1));
-    let file = || open.map_or_else(|| File::open(path), Ok);
-    let read = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().take(most as u64).read_to_end(&mut bytes),
-        false => file().and_then(|mut file| {
-            // Who had it open before has read it; a pipe has no beginning.
-            let _ = file.rewind();
-            file.take(most as u64).read_to_end(&mut bytes)
-        }),
+    let is_standard_input = path.as_os_str() == "-";
+    let file = match (open, is_standard_input) {
+        (Some(file), _) => Ok(file),
+        (None, true) => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+        (None, false) => File::open(path),
     };
+    let read = file.and_then(|mut file| {
+        if let Err(why) = keys::is_private(&file, path) {
+            return Ok(Err(Failure::new(format!("no passphrase: {why}"))));
+        }
+        // Who had it open before has read it; a pipe has no beginning, and standard input begins where it is.
+        if !is_standard_input {
+            let _ = file.rewind();
+        }
+        file.take(most as u64).read_to_end(&mut bytes).map(Ok)
+    });
     read.map_err(|why| {
         Failure::new(format!("no passphrase: cannot read {}: {}", path.display(), plain(&why)))
-    })?;
+    })??;
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     bytes.truncate(end);
     if bytes.is_empty() || bytes.len() > PASSWORD_BYTES_MAX {

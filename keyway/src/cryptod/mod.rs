@@ -1,34 +1,41 @@
 //! `keyway cryptod`: the daemon, wired.
 
 mod arguments;
+mod limit;
 mod master;
 pub mod who;
+mod witness;
 
 use crate::data::name;
-use crate::failure::{Failure, plain};
+use crate::failure::{Failure, is_disk_full, plain};
 use crate::harden;
+use crate::limits::START_RESERVE_BYTES;
 use crate::notify::{self, HandedOver};
 use crate::output;
+use crate::own_keys::{self, Brought, Which};
 use crate::sandbox;
 use crate::signals::{self, Signals};
-use crate::supervised::{self, Inherited};
+use crate::supervised::{self, Inherited, Supervised};
 use crate::timestamp::time_since_boot;
-use crate::user;
+use crate::user::{self, Half};
 use crate::watched;
 pub use arguments::Cryptod;
-use keyway_daemon::limits::ClientLimits;
+use keyway_daemon::keys::KeyStore;
+use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
+use keyway_engine::Engine;
 use keyway_meter::counter;
 pub use master::{Source, file_source, open as open_master};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{getgid, getuid};
 use serde_json::json;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +47,8 @@ const SOCKET: &str = "socket";
 const KEYS: &str = "keys";
 /// Its page of counters, in that folder.
 const METER: &str = "meter";
+/// Room that is kept for its next start, in that folder.
+const RESERVE: &str = "reserve";
 /// Shortest and longest time for which a ring is polled before its client has to ring.
 const SPIN_MIN: Duration = Duration::from_micros(5);
 const SPIN_MAX: Duration = Duration::from_micros(100);
@@ -49,25 +58,43 @@ const SPIN_MAX: Duration = Duration::from_micros(100);
 /// # Errors
 /// Whatever keeps it from serving.
 pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
+    if arguments.witness {
+        return witness::run();
+    }
     let mut supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
     // What only root may read is opened before he becomes another.
     let open = match supervised.as_mut() {
         Some(supervised) => supervised.master.take(),
         None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
     };
+    // As long as this process may see what it is to look at.
+    let helper = (!arguments.no_sandbox).then(witness::start).transpose()?;
     if supervised.is_none() {
-        user::enter(arguments.user.as_ref(), &arguments.folder)?.keep_nothing()?;
+        user::enter(arguments.user.as_ref(), &arguments.folder, Half::Cryptod)?.keep_nothing()?;
     }
-    let admission = admission(arguments)?;
+    let helper = helper.map(witness::Started::witness).transpose()?;
+    if helper.is_some() {
+        witness::leave_it_to_the_witness();
+    }
+    let weights = limit::weights(&arguments.weights)?;
+    let (limits, shared) = limit::limits(&arguments.limits);
+    let directory = user::directory_of(&arguments.folder);
+    let mut admission = admission(arguments, helper.unwrap_or_default())?;
+    let sight = admission.witness.sight();
     let folder = arguments.folder.join(name::CRYPTOD);
     make_folder(&folder)?;
     let place = match arguments.take_over {
         true => Place::Taken(socket_path(arguments, &folder)),
         false => listener(arguments, &admission, &folder)?,
     };
+    keep_room(&folder);
+    admission.users.extend(directory.map(|(user, _)| user));
     let meter = folder.join(METER);
     if let Err(why) = keyway_meter::open(Some(&meter)) {
         output::note(format_args!("warning: keyway top will not see the counters: {why}"));
+    }
+    if let Some((_, group)) = directory {
+        share(&place, &meter, group)?;
     }
     harden::lock_memory(true);
     let verifier = Verifier::new(software(), Remember::default(), Box::new(time_since_boot))
@@ -75,19 +102,32 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     let engine = keyway_drivers::engine_beside(verifier);
     // Before the sandbox, which may keep the daemon from where it comes from.
     let master = master::get(&arguments.master, open, &folder, &engine)?;
+    let brought = match (supervised.as_mut(), directory) {
+        (Some(supervised), Some(_)) => brought(supervised, &engine, &arguments.folder)?,
+        _ => Vec::new(),
+    };
     let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);
     if !arguments.no_sandbox {
         let socket = match &place {
             Place::Made(_, socket) => socket.as_deref(),
             Place::Taken(socket) => Some(&**socket),
         };
-        sandbox::of_cryptod(&folder, socket, admission.programs.is_empty()).enter()?;
+        sandbox::of_cryptod(&folder, socket).enter()?;
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
-    let keys = || master.open(&folder.join(KEYS), &engine);
+    let keys = || {
+        let keys = master.open(&folder.join(KEYS), &engine)?;
+        if let Some((user, _)) = directory {
+            own_keys::provide(&keys, user, &brought)?;
+        }
+        warn_of_programs(&keys, sight);
+        Ok::<_, Failure>(keys)
+    };
     let options = |keys, socket| Options {
         admission,
-        limits: ClientLimits::default(),
+        limits,
+        shared,
+        weights,
         keys: Some(Arc::new(keys)),
         socket,
         pumps,
@@ -160,6 +200,43 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The key files that the directory's user has, and this one is to hold.
+fn brought(
+    supervised: &mut Supervised,
+    engine: &Engine,
+    data: &Path,
+) -> Result<Vec<Brought>, Failure> {
+    let files = [
+        (Which::Authority, supervised.ca_key.take()),
+        (Which::Server, supervised.server_key.take()),
+    ];
+    let mut brought = Vec::new();
+    for (which, file) in files {
+        let Some(file) = file else { continue };
+        brought.extend(own_keys::brought(engine, data, which, file)?);
+    }
+    Ok(brought)
+}
+
+/// Lets the group of the directory's user connect, and see the counters.
+fn share(place: &Place, meter: &Path, group: u32) -> Result<(), Failure> {
+    let socket = match place {
+        Place::Made(_, Some(socket)) => Some((socket.as_path(), 0o660)),
+        _ => None,
+    };
+    for (path, mode) in socket.into_iter().chain([(meter, 0o640)]) {
+        let shared = chown(path, None, Some(group))
+            .and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode)));
+        match shared {
+            Err(why) if path != meter => {
+                return Err(Failure::system("let the directory's user reach", path, &why));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Where it listens.
 enum Place {
     /// At a socket of its own, which has a path if it is this program's to remove.
@@ -213,7 +290,28 @@ fn pumps() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).div_ceil(2)
 }
 
-fn admission(arguments: &Cryptod) -> Result<Admission, Failure> {
+/// Says which keys are granted to programs that this daemon does not see.
+fn warn_of_programs(keys: &KeyStore, sight: Sight) {
+    for key in keys.list() {
+        for who in key.grants.iter().map(|grant| &grant.who) {
+            if let (Some(_), Err(why)) = (&who.executable, sight.reaches(who.uid)) {
+                output::note(format_args!(
+                    "warning: key {} is for nobody by {who}: {why}",
+                    key.name
+                ));
+            }
+        }
+    }
+}
+
+fn admission(arguments: &Cryptod, witness: Witness) -> Result<Admission, Failure> {
+    if !arguments.programs.is_empty() && witness.sight() != Sight::All {
+        return Err(Failure::usage(
+            "--allow-program: this daemon would not see which programs other users run: have root start it \
+             (of whose rights it keeps only that one, in a process of its own), or give it that right \
+             (systemd: AmbientCapabilities=CAP_SYS_PTRACE); it takes Linux 6.5",
+        ));
+    }
     let programs = arguments.programs.iter().map(|program| {
         fs::canonicalize(program).map_err(|why| Failure::system("look at", program, &why))
     });
@@ -222,6 +320,7 @@ fn admission(arguments: &Cryptod) -> Result<Admission, Failure> {
         groups: arguments.groups.iter().map(|name| who::group(name)).collect::<Result<_, _>>()?,
         programs: programs.collect::<Result<_, _>>()?,
         everybody: arguments.allow_everybody,
+        witness: Arc::new(witness),
     })
 }
 
@@ -229,6 +328,18 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(folder).map_err(|why| Failure::system("make the folder", folder, &why))
+}
+
+/// Keeps room for the next start, if there is any: on a full disk no socket could be made.
+fn keep_room(folder: &Path) {
+    let path = folder.join(RESERVE);
+    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let kept = file
+        .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, START_RESERVE_BYTES)?));
+    if kept.is_err() {
+        // Less than the whole of it would only make the disk fuller.
+        let _ = fs::remove_file(&path);
+    }
 }
 
 /// Where the daemon of a data folder listens, unless it was told another place.
@@ -265,7 +376,14 @@ fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result
              with --socket PATH"
         )));
     }
-    match listen(&path) {
+    let listening = match listen(&path) {
+        // What is kept for this is given back.
+        Err(why) if is_disk_full(&why) && fs::remove_file(folder.join(RESERVE)).is_ok() => {
+            listen(&path)
+        }
+        listening => listening,
+    };
+    match listening {
         Ok(socket) => {
             open_to_the_listed(admission, &path)?;
             Ok(Place::Made(socket, Some(path)))
@@ -306,6 +424,8 @@ fn handed_over() -> Result<Option<OwnedFd>, Failure> {
               ListenSequentialPacket=PATH and Accept=no",
         ));
     }
+    // Where the system cannot, the daemon takes none all the same.
+    let _ = keyway_ring::refuse_files(&socket);
     // Who gave up before he was accepted holds up nobody.
     rustix::io::ioctl_fionbio(&socket, true).map_err(|why| cannot(&why))?;
     Ok(Some(socket))

@@ -1,10 +1,10 @@
 //! What `keyway decode` can be asked.
 
 use super::proxy::Version;
+use crate::value::{count, some_time};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_decode::Query;
 use keyway_decode::replay::Speed;
-use keyway_load::duration;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -104,7 +104,8 @@ pub struct Proxy {
     /// A folder whose authority issues the certificate that clients see; made if it is not there
     #[arg(long, value_name = "DIR", conflicts_with = "certificate")]
     pub data: Option<PathBuf>,
-    /// Authorities that may say who the server is, PEM [default: the system's, and DIR/ca.pem]
+    /// Authorities that may say who the server is, PEM [default: the system's, and
+    /// keyway-data/ca.pem, or that of --data]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Take any certificate of the server: whoever is on the way can read and change everything
@@ -125,7 +126,7 @@ pub struct Proxy {
     #[arg(long, conflicts_with_all = ["full", "words", "write", "tui"])]
     pub report: bool,
     /// Sum up every so often too
-    #[arg(long, value_name = "TIME", requires = "report", value_parser = time)]
+    #[arg(long, value_name = "TIME", requires = "report", value_parser = some_time)]
     pub every: Option<Duration>,
     /// How many rows each table of the report has
     #[arg(long, value_name = "N", default_value_t = 10, requires = "report")]
@@ -243,7 +244,7 @@ pub struct Report {
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rows: usize,
     /// Say every so often what there was so far; SIGUSR1 asks for it at any time
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub every: Option<Duration>,
     /// Take connections on this port to be LDAP, and no others (repeatable)
     #[arg(long = "port", value_name = "PORT")]
@@ -298,7 +299,8 @@ pub struct Replay {
     /// Take connections on this port to be LDAP, and no others (repeatable)
     #[arg(long = "port", value_name = "PORT")]
     pub ports: Vec<u16>,
-    /// The certificate authority to trust, PEM [default: those of this system]
+    /// The certificate authority to trust, PEM; a server's own certificate, if that has signed itself
+    /// [default: those of this system, and keyway-data/ca.pem]
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
     /// Take any certificate: whoever is on the way can read and change everything
@@ -320,19 +322,14 @@ pub struct Replay {
     #[arg(long, value_name = "FILE", requires = "bind_dn")]
     pub password_file: Option<PathBuf>,
     /// How long an answer may take
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = some_time)]
     pub timeout: Duration,
     /// How many differences are told; all are counted
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = count)]
     pub rows: u64,
     /// Lines of JSON
     #[arg(long)]
     pub json: bool,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || "a time is 500ms, 10s, 5m, ...".to_owned();
-    duration(text).filter(|time| !time.is_zero()).ok_or_else(wrong)
 }
 
 fn help() -> String {

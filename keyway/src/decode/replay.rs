@@ -5,6 +5,7 @@ mod connection;
 
 use super::arguments::Replay;
 use super::{keys, reading};
+use crate::data::is_secret;
 use crate::failure::{Failure, plain};
 use crate::limits::{REPLAY_CONNECTIONS_MAX, REPLAY_PASSWORDS_BYTES_MAX, raise_open_files};
 use crate::output::{self, grouped};
@@ -92,6 +93,7 @@ fn secret(path: &Path, bytes_max: u64) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let wrong = |why: io::Error| Failure::system("read", path, &why);
     let mut text = Zeroizing::new(Vec::new());
     let file = File::open(path).map_err(wrong)?;
+    is_secret(path, &file)?;
     file.take(bytes_max + 1).read_to_end(&mut text).map_err(wrong)?;
     if text.len() as u64 > bytes_max {
         let path = path.display();
@@ -219,8 +221,18 @@ impl Telling {
         self.0.comparison.borrow_mut().was_late(ns);
     }
 
+    /// The server does not take the account: nothing is sent any more.
+    fn refused(&self, why: &str) {
+        let mut failed = self.0.failed.borrow_mut();
+        failed.get_or_insert_with(|| Failure::refused(why));
+        self.0.unheard.notify_one();
+    }
+
     /// A connection is of no use, for this reason. Where that is so for many, a few are told.
     fn connection(&self, number: u64, why: &str) {
+        if self.0.failed.borrow().is_some() {
+            return;
+        }
         let count = self.0.not_opened.get() + 1;
         self.0.not_opened.set(count);
         if count <= 3 {

@@ -1,12 +1,12 @@
 //! Who speaks to a server that entries are for, and how.
 
-use crate::data::{name, read_secret};
+use crate::data::read_secret;
 use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
-use crate::search::Login;
-use crate::top::first_line;
+use crate::search::{Login, first_line};
+use crate::trust;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
@@ -23,8 +23,11 @@ pub struct Access {
     #[arg(short = 'y', long, value_name = "FILE", requires = "bind_dn")]
     pub password_file: Option<PathBuf>,
     /// Certificate authorities to trust, PEM [default: the system's, and keyway-data/ca.pem]
-    #[arg(long, value_name = "FILE", requires = "to")]
+    #[arg(long, value_name = "FILE", requires = "to", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
+    /// Take any certificate: whoever is on the way can read and change everything
+    #[arg(long, requires = "to")]
+    pub insecure: bool,
     /// Ask an ldap:// server for TLS
     #[arg(long, requires = "to")]
     pub start_tls: bool,
@@ -33,9 +36,11 @@ pub struct Access {
 impl Access {
     /// How the server is connected to.
     pub fn manner(&self) -> Manner {
+        trust::warn(self.insecure);
         Manner {
             ca: self.ca.clone(),
-            own_ca: Path::new("keyway-data").join(name::CA_CERTIFICATE),
+            own_ca: trust::usual_authority(),
+            insecure: self.insecure,
             start_tls: self.start_tls,
             connect_wait: CONNECT_WAIT,
             answer_wait: ANSWER_WAIT,

@@ -3,10 +3,11 @@
 use super::access::Access;
 use super::entries::Entries;
 use crate::failure::Failure;
+use crate::value::{count, count_within};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_data::Format;
 use keyway_data::filters::Kind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Make entries of templates: MakeLDIF's, read as they are, by the million
 #[derive(Debug, Subcommand)]
@@ -68,9 +69,9 @@ pub struct Make {
     /// The file to write, or '-' for standard output; .gz and .zst are compressed
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// What a file is
-    #[arg(long, value_name = "FORMAT", default_value = "ldif")]
-    pub format: FileFormat,
+    /// What a file is [default: csv if it is called .csv, .csv.gz or .csv.zst, else ldif]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<FileFormat>,
     /// Columns of CSV, beside the DN [default: all attributes]
     #[arg(long, value_name = "ATTRIBUTE", value_delimiter = ',')]
     pub columns: Vec<String>,
@@ -114,15 +115,18 @@ pub struct Make {
     #[command(flatten)]
     pub access: Access,
     /// Entries that are sent before the first of them is answered
-    #[arg(long, value_name = "N", default_value = "64")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub in_flight: u16,
+    #[arg(long, value_name = "N", default_value = "64", value_parser = count_within::<1, 1000>)]
+    pub in_flight: u64,
     /// Put the entries into the store of this data folder, which nobody serves meanwhile
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     pub into: Option<PathBuf>,
     /// Definitions of attributes and classes that the store is to know first (repeatable)
     #[arg(long, value_name = "FILE", requires = "into")]
     pub schema: Vec<PathBuf>,
+    /// Store passwords in clear as {SSHA512}, which takes microseconds each and not the tens of milliseconds
+    /// of Argon2id: for test data
+    #[arg(long, requires = "into")]
+    pub fast_passwords: bool,
     /// Report entries that the store refuses, and go on with the next
     #[arg(long = "continue", requires = "into")]
     pub go_on: bool,
@@ -251,19 +255,34 @@ impl Generate {
     }
 }
 
+/// What a file is to be, by its name.
+fn by_name(file: &Path) -> FileFormat {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    let packed = [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending));
+    match packed.unwrap_or(&name).ends_with(".csv") {
+        true => FileFormat::Csv,
+        false => FileFormat::Ldif,
+    }
+}
+
 impl Make {
     /// How entries are written to a file.
     ///
     /// # Errors
     /// If the flags contradict each other.
     pub fn entry_format(&self, attributes: &[&str]) -> Result<Format, Failure> {
+        let format = self.format.unwrap_or_else(|| by_name(&self.output));
         let wanted = (!self.attributes.is_empty()).then(|| self.attributes.clone());
         if wanted.is_some() && self.changes != Some(Changes::Modify) {
             return Err(Failure::usage("--attributes is for --changes modify"));
         }
-        Ok(match (self.changes, self.format) {
+        Ok(match (self.changes, format) {
             (Some(_), FileFormat::Csv) => {
-                return Err(Failure::usage("--changes writes LDIF; leave out --format csv"));
+                return Err(Failure::usage(
+                    "--changes writes LDIF; leave out --format csv, or add --format ldif for a file that is \
+                     called .csv",
+                ));
             }
             (Some(Changes::Add), _) => Format::Add,
             (Some(Changes::Delete), _) => Format::Delete,
@@ -275,7 +294,7 @@ impl Make {
             }
             (Some(Changes::Modify), _) => Format::Modify(wanted),
             (None, FileFormat::Ldif) if !self.columns.is_empty() => {
-                return Err(Failure::usage("--columns is for --format csv"));
+                return Err(Failure::usage("--columns is for CSV (--format csv, or a file .csv)"));
             }
             (None, FileFormat::Ldif) => Format::Ldif,
             (None, FileFormat::Csv) if self.columns.is_empty() => {
@@ -303,20 +322,6 @@ pub fn constant(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write NAME=VALUE".to_owned()),
     }
-}
-
-/// A number, with k, M or G for thousands, millions and milliards.
-pub fn count(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.strip_suffix(['k', 'M', 'G']) {
-        Some(digits) if text.ends_with('k') => (digits, 1_000),
-        Some(digits) if text.ends_with('M') => (digits, 1_000_000),
-        Some(digits) => (digits, 1_000_000_000),
-        None => (text, 1),
-    };
-    let number: Option<u64> = digits.replace('_', "").parse().ok();
-    number
-        .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(|| "it is not a number like 5000, 5k or 5M".to_owned())
 }
 
 fn filter(text: &str) -> Result<(String, FilterKind), String> {

@@ -1,8 +1,9 @@
 //! Which entries of which template: the flags that say it, and the template, read.
 
-use super::arguments::{constant, count};
+use super::arguments::constant;
 use crate::failure::{Failure, plain};
 use crate::output;
+use crate::value::count;
 use clap::Args;
 use keyway_data::{Options, Plan, TEMPLATES, Table};
 use std::fs;
@@ -20,7 +21,7 @@ pub struct Entries {
     #[arg(value_name = "TEMPLATE", default_value = "example.template")]
     pub template: PathBuf,
     /// What chance begins with
-    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    #[arg(short, long, value_name = "N", default_value = "0", value_parser = count)]
     pub seed: u64,
     /// Give a constant another value than the template does; 5k and 5M are numbers (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = constant)]

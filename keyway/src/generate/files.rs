@@ -41,7 +41,7 @@ impl Output {
 /// If a file cannot be written or an entry not be made; files are not there then.
 pub fn run(arguments: &Make, plan: &Arc<Plan>, range: (u64, u64)) -> Result<(), Failure> {
     let format = arguments.entry_format(&plan.attributes())?;
-    let compress = compress(arguments);
+    let compress = compress(arguments.compress, &arguments.output);
     let mut outputs = Vec::new();
     let lists = [
         (&arguments.dns, Format::Dns),
@@ -163,10 +163,10 @@ fn stopped(arguments: &Make, made: u64, count: u64) -> Failure {
     })
 }
 
-/// As the flag says, else as the file is called.
-fn compress(arguments: &Make) -> Option<Compress> {
-    let extension = arguments.output.extension().and_then(|it| it.to_str()).unwrap_or_default();
-    match (arguments.compress, extension) {
+/// How a file is to be compressed: as the flag says, else as it is called.
+pub fn compress(flag: Option<Compression>, file: &Path) -> Option<Compress> {
+    let extension = file.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    match (flag, extension) {
         (Some(Compression::Gzip), _) | (None, "gz") => Some(Compress::Gzip),
         (Some(Compression::Zstd), _) | (None, "zst" | "zstd") => Some(Compress::Zstd),
         _ => None,

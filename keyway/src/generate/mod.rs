@@ -13,7 +13,8 @@ mod server;
 mod store;
 mod tags;
 
-pub use arguments::{Generate, constant, count};
+pub use arguments::{Compression, Generate, constant};
+pub use files::compress;
 
 use crate::failure::Failure;
 use arguments::FileFormat;
@@ -31,7 +32,7 @@ pub fn run(command: &Generate) -> Result<bool, Failure> {
             let plan = arguments.entries.plan()?;
             let range = arguments.entries.range(&plan)?;
             if (arguments.to.is_some() || arguments.into.is_some())
-                && arguments.format == FileFormat::Csv
+                && arguments.format == Some(FileFormat::Csv)
             {
                 return Err(Failure::usage("--format csv is for a file"));
             }

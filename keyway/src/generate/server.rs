@@ -25,7 +25,7 @@ pub fn run(
     let login = arguments.access.login(&server)?;
     let stop = Stop::watch(Second::Ends)?;
     let stream = server.connect(&arguments.access.manner())?;
-    let mut client = Client::new(stream, usize::from(arguments.in_flight));
+    let mut client = Client::new(stream, arguments.in_flight as usize);
     if let Some((dn, password)) = &login {
         client.bind(dn, password).map_err(|why| Failure::new(format!("{url}: {why}")))?;
     }

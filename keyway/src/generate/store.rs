@@ -30,9 +30,7 @@ pub fn run(
         compress: None,
         threads: arguments.thread_count(),
     };
-    let stream = job.start().map_err(Failure::new)?;
     let shown = arguments.entries.template.display().to_string();
-    let source = Source::made(stream, shown, format!("{MADE}{}", again(arguments)));
     let import = Import {
         file: PathBuf::new(),
         data: Data { folder: folder.to_owned() },
@@ -40,9 +38,14 @@ pub fn run(
         go_on: arguments.go_on,
         resume: arguments.resume,
         restart: arguments.restart,
+        unverified: false,
+        fast_passwords: arguments.fast_passwords,
         json: arguments.json,
     };
-    import::from(source, &import)
+    let given = import::prepare(&import)?;
+    let stream = job.start().map_err(Failure::new)?;
+    let source = Source::made(stream, shown, format!("{MADE}{}", again(arguments)), count);
+    import::from(source, &given, &import)
 }
 
 /// The arguments that make the same entries again.
@@ -71,6 +74,7 @@ fn again(arguments: &Make) -> String {
         ("--csv-heading", entries.csv_heading),
         ("--utf8-names", entries.utf8_names),
         ("--allow-exec", entries.allow_exec),
+        ("--fast-passwords", arguments.fast_passwords),
         ("--continue", arguments.go_on),
     ];
     words.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| (*flag).to_owned()));

@@ -1,14 +1,15 @@
 //! `keyway directory advise`: which indexes a running server's searches lack, and what that costs.
 
 use super::Advise;
+use crate::acl::look;
 use crate::configuration::Configuration;
 use crate::data::name;
-use crate::failure::Failure;
+use crate::failure::{Failure, describe};
 use crate::output::{self, grouped};
 use crate::schema::Given;
 use crate::timestamp::Timestamp;
 use keyway_meter::{Reader, Snapshot};
-use keyway_server::{IndexKind, IndexSetting};
+use keyway_server::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,10 +39,21 @@ pub fn run(arguments: &Advise) -> Result<(), Failure> {
     })?;
     let configuration = Configuration::ahead(folder, &Given::none())?;
     let advice = advice(&snapshot, &configuration.directory.indexes);
+    let reports = look::open_folder(folder, None)?.directory.index_reports();
+    let reports = reports.map_err(|why| Failure::new(describe(&why)))?;
     if arguments.json {
-        return say_json(&snapshot, &advice);
+        return say_json(&snapshot, &advice, &reports);
     }
-    say(&snapshot, &advice)
+    say(&snapshot, &advice, &reports)
+}
+
+/// What has become of an index that the configuration has.
+fn standing(advice: &Advice, reports: &[IndexReport]) -> Option<IndexStanding> {
+    let is_it = |report: &&IndexReport| {
+        Some(report.kind) == advice.kind && report.attribute.eq_ignore_ascii_case(&advice.attribute)
+    };
+    let found = reports.iter().find(is_it).map(|report| report.standing);
+    found.filter(|_| advice.line.is_none())
 }
 
 /// What searches lacked: an attribute, a kind of index, and the line for `[indexes]` that makes it.
@@ -108,13 +120,14 @@ fn line(attribute: &str, kind: IndexKind, indexes: &[IndexSetting]) -> Option<St
     Some(format!("{name} = [{}]", kinds.join(", ")))
 }
 
-fn say(snapshot: &Snapshot, advice: &[Advice]) -> Result<(), Failure> {
+fn say(snapshot: &Snapshot, advice: &[Advice], reports: &[IndexReport]) -> Result<(), Failure> {
     let since = Timestamp::from_unix_s((snapshot.started_unix_ms / 1_000).cast_signed());
     if advice.is_empty() {
         return output::text(format_args!("no search has lacked an index since {since}"));
     }
     output::text(format_args!("searches that no index helped, since {since}:"))?;
-    for Advice { attribute, kind, lacking, percent, line } in advice {
+    for one in advice {
+        let Advice { attribute, kind, lacking, percent, line } = one;
         let what = match kind {
             Some(kind) => format!("index {attribute} for {kind}"),
             None => "no index can help: negations, parts under three letters and the like".into(),
@@ -125,18 +138,29 @@ fn say(snapshot: &Snapshot, advice: &[Advice]) -> Result<(), Failure> {
         output::text(format_args!(
             "       {searches} searches looked at {entries} entries in {seconds:.1} s"
         ))?;
-        match line {
-            Some(line) => output::text(format_args!("       [indexes]  {line}"))?,
-            None if kind.is_some() && attribute != "other" => {
-                output::text("       keyway.toml has it: SIGHUP has it built")?;
+        let text = match (line, standing(one, reports)) {
+            (Some(line), _) => format!("[indexes]  {line}"),
+            (None, Some(IndexStanding::Whole)) => {
+                "it is there now, and searches use it: these came before".to_owned()
             }
-            None => {}
-        }
+            (None, Some(IndexStanding::Building(percent))) => {
+                format!("it is being built: {percent} %")
+            }
+            (None, _) if kind.is_some() && attribute != "other" => {
+                "keyway.toml has it: SIGHUP has it built".to_owned()
+            }
+            (None, _) => continue,
+        };
+        output::text(format_args!("       {text}"))?;
     }
     Ok(())
 }
 
-fn say_json(snapshot: &Snapshot, advice: &[Advice]) -> Result<(), Failure> {
+fn say_json(
+    snapshot: &Snapshot,
+    advice: &[Advice],
+    reports: &[IndexReport],
+) -> Result<(), Failure> {
     let shown = advice.iter().map(|one| {
         json!({
             "attribute": one.attribute,
@@ -146,6 +170,7 @@ fn say_json(snapshot: &Snapshot, advice: &[Advice]) -> Result<(), Failure> {
             "seconds": one.lacking.time_ns as f64 / 1e9,
             "percent": one.percent,
             "line": one.line,
+            "is_there": standing(one, reports) == Some(IndexStanding::Whole),
         })
     });
     output::json(&json!({

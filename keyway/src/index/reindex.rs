@@ -68,7 +68,7 @@ fn ask(server: u32, arguments: &Reindex, progress: &Progress) -> Result<(), Fail
     let allowed = look.directory.check_reindex(&arguments.attributes);
     allowed.map_err(|why| Failure::new(describe(&why)))?;
     let file = folder.join(name::REINDEX);
-    put(&file, &arguments.attributes.join("\n"))?;
+    data::write_secret(folder, name::REINDEX, arguments.attributes.join("\n").as_bytes())?;
     let cannot = |why| Failure::new(format!("cannot tell the server, process {server}: {why}"));
     let pid = i32::try_from(server).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| cannot("its process id makes no sense".to_owned()))?;
@@ -103,13 +103,6 @@ fn done(directory: &Directory) -> Result<u8, Failure> {
         _ => None,
     });
     Ok(percents.min().unwrap_or(100))
-}
-
-/// Puts a file in place when it is whole.
-fn put(file: &Path, text: &str) -> Result<(), Failure> {
-    let new = file.with_extension("new");
-    let put = fs::write(&new, text).and_then(|()| fs::rename(&new, file));
-    put.map_err(|why| Failure::system("write", file, &why))
 }
 
 /// What a server was asked for through a file in its folder: it begins with that, and the file goes.

@@ -1,13 +1,19 @@
 //! What `keyway key` can be asked for.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use keyway_engine::Algorithm;
 use std::path::PathBuf;
 
-/// Look after the keys that a running cryptod holds: its clients name them and never see them
+/// Look after the keys that a running cryptod holds, and use them: its clients name them and never see them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Who a key is for, with --for (repeatable), is 'everybody', or conditions that must all hold, joined by
 '+': user:NAME, group:NAME, program:/PATH. At first a key is for nobody, root included.
+
+A program is the file at its path, links followed. The daemon sees programs of other users only if root has
+started it, or with CAP_SYS_PTRACE, and says so where a grant could be for nobody. Name the user too: a user
+can load his own code into any program that he runs (LD_PRELOAD, a debugger), and a program can hand its
+connection to another process or run another program in its place. keyway cryptod --help has more.
 
 Only the daemon's own user and root look after its keys. What they do, and who is refused a key, is in
 its audit log (DIR/cryptod/keys/audit.log).")]
@@ -15,11 +21,57 @@ pub enum Key {
     Generate(Generate),
     Import(Import),
     List(List),
-    /// Show the public half of a key, in base64
+    /// Show the public half of a key
     #[command(after_help = "\
 Examples:
-  keyway key public web")]
-    Public(Named),
+  keyway key public web
+      as the algorithm has it (a point, 32 bytes, or an RSAPublicKey), in base64
+  keyway key public web --pem > web.pub
+      as other programs take it: openssl dgst -sha256 -verify web.pub -signature FILE.sig FILE
+
+Who may use the key may see its public half, and so may those who look after the daemon's keys.")]
+    Public(Public),
+    /// Sign a file under a key
+    #[command(after_help = "\
+Examples:
+  keyway key sign web release.tar.gz -o release.tar.gz.sig
+  tar c . | keyway key sign web --format base64
+  keyway key sign web FILE --algorithm rsa-pss-sha-256 --json
+
+The message is signed as it is: the algorithm hashes it. ECDSA signatures are DER, as openssl has them.")]
+    Sign(Use),
+    /// See whether a signature or a MAC is right; exits with 1 if it is not
+    #[command(after_help = "\
+Examples:
+  keyway key verify web release.tar.gz --signature release.tar.gz.sig
+  keyway key verify shared FILE --signature FILE.mac --format hex
+      a MAC, with a key that makes them")]
+    Verify(Verify),
+    /// Encrypt a file under a key
+    #[command(after_help = "\
+Examples:
+  keyway key encrypt vault secret.txt -o secret.enc
+  pg_dump app | keyway key encrypt vault --context backup-of-app > app.enc
+      --context has to be the same to decrypt, and is not secret
+
+Keys are for an AEAD (aes-256-gcm ...) or rsa-oaep-sha-256, which takes a message of some bytes. What comes
+of an AEAD is the number of the key's version (4 bytes, little-endian), a nonce (12), the encrypted text, and
+the tag (16). It can be decrypted after the key was rotated, too. At most 16 MiB at a time.")]
+    Encrypt(Use),
+    /// Decrypt what keyway key encrypt has encrypted
+    #[command(after_help = "\
+Examples:
+  keyway key decrypt vault secret.enc
+  keyway key decrypt vault app.enc --context backup-of-app | psql app")]
+    Decrypt(Use),
+    /// Make a message authentication code of a file
+    #[command(after_help = "\
+Examples:
+  keyway key mac shared FILE --format hex
+  keyway key mac shared FILE -o FILE.mac
+
+keyway key verify compares it.")]
+    Mac(Use),
     /// Give a key a new version; older ones still decrypt what they encrypted
     #[command(after_help = "\
 Examples:
@@ -46,13 +98,25 @@ Examples:
 
 There is no way back. What is revoked can be deleted.")]
     Revoke(Named),
-    /// Delete a key that was revoked
+    /// Delete a key that was revoked, or is disabled
     #[command(after_help = "\
 Examples:
   keyway key delete web
 
 What was encrypted under it is lost.")]
     Delete(Named),
+    /// Use a key that is disabled with the file that is there
+    #[command(after_help = "\
+Examples:
+  keyway key accept web
+      after a backup was restored
+  keyway key list --json | jq -r '.keys[] | select(.state == \"disabled\") | .name' | xargs keyway key accept
+
+A key is disabled if its file is damaged, missing, exposed to other users, or older than the one that was
+written last, and if the index that says which is the newest is gone or older than the audit log. Others are
+used meanwhile. Better than to accept an older file is to put the newest there and start the daemon again:
+an older one forgets that the key was revoked, rotated, or taken from somebody.")]
+    Accept(Several),
 }
 
 /// Where the daemon is.
@@ -67,6 +131,72 @@ pub struct At {
     /// Answer with one line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// How bytes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// As they are
+    Raw,
+    /// In base64, on a line
+    Base64,
+    /// In hexadecimal digits, on a line
+    Hex,
+}
+
+/// A key, and what it is to be used on.
+#[derive(Debug, Args)]
+pub struct Use {
+    /// Which key
+    pub name: String,
+    /// The file, or '-' for standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+    /// Where the result goes [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// With which of the key's algorithms [default: its first that fits]
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
+    pub algorithm: Option<Algorithm>,
+    /// How the result is written [default: raw; signatures and MACs on a terminal in base64]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// What is authenticated beside an encrypted text
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub context: String,
+    #[command(flatten)]
+    pub at: At,
+}
+
+/// A key, a file, and what is to be right for both.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// Which key
+    pub name: String,
+    /// The file, or '-' for standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+    /// The file with the signature or MAC
+    #[arg(long, value_name = "FILE")]
+    pub signature: PathBuf,
+    /// With which of the key's algorithms [default: its first that fits]
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
+    pub algorithm: Option<Algorithm>,
+    /// How the signature or MAC is written
+    #[arg(long, value_enum, default_value = "raw")]
+    pub format: Format,
+    #[command(flatten)]
+    pub at: At,
+}
+
+/// A key whose public half is asked for.
+#[derive(Debug, Args)]
+pub struct Public {
+    #[command(flatten)]
+    pub key: Named,
+    /// As a SubjectPublicKeyInfo in PEM (ECDSA on P-256 and P-384, Ed25519, RSA)
+    #[arg(long, conflicts_with = "json")]
+    pub pem: bool,
 }
 
 /// What a key is for.
@@ -89,10 +219,11 @@ pub struct Policy {
 #[command(after_help = "\
 Examples:
   keyway key generate web --algorithm ecdsa-p256-sha-256 --for user:www-data
-  keyway key generate vault --algorithm aes-256-gcm --purpose decrypt --for program:/usr/bin/reader
+  keyway key generate vault --algorithm aes-256-gcm --purpose decrypt \
+      --for user:backup+program:/usr/bin/reader
   keyway key generate pepper --algorithm argon2id --for everybody")]
 pub struct Generate {
-    /// What it is to be called: lower-case letters, digits, dashes, dots and underscores
+    /// What it is to be called: lower-case letters, digits and underscores, and behind the first dashes and dots
     pub name: String,
     #[command(flatten)]
     pub policy: Policy,
@@ -138,6 +269,16 @@ pub struct List {
 pub struct Named {
     /// Which
     pub name: String,
+    #[command(flatten)]
+    pub at: At,
+}
+
+/// Some keys.
+#[derive(Debug, Args)]
+pub struct Several {
+    /// Which
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
     #[command(flatten)]
     pub at: At,
 }

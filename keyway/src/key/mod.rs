@@ -1,19 +1,21 @@
-//! `keyway key`: what an administrator asks of a running cryptod.
+//! `keyway key`: what an administrator asks of a running cryptod, and what its keys are used for from a shell.
 
 mod arguments;
+mod using;
 
 use crate::control::{Control, nonsense};
 use crate::cryptod::{socket_at, who};
 use crate::failure::Failure;
 use crate::output;
+use crate::signing;
 pub use arguments::Key;
-use arguments::{At, Callers, Named, Policy};
+use arguments::{At, Callers, Named, Policy, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -21,8 +23,8 @@ use zeroize::Zeroizing;
 ///
 /// # Errors
 /// What the daemon refuses, or that there is none.
-pub fn run(command: &Key) -> Result<(), Failure> {
-    match command {
+pub fn run(command: &Key) -> Result<bool, Failure> {
+    let done = match command {
         Key::Generate(it) => {
             let ask = KeyAsk::Generate { name: it.name.clone(), policy: policy(&it.policy)? };
             done(&it.at, ask, &it.name, "made")
@@ -34,19 +36,21 @@ pub fn run(command: &Key) -> Result<(), Failure> {
             done(&it.at, ask, &it.name, "imported")
         }
         Key::List(it) => list(&it.at),
-        Key::Public(it) => {
-            let answer = at(&it.at)?.ask(&Ask::Keys(KeyAsk::Public { name: it.name.clone() }))?;
-            let Answer::Public { algorithm, key } = answer else { return Err(nonsense()) };
-            let key = BASE64_STANDARD.encode(key);
-            match it.at.json {
-                true => output::json(&json!({ "key": it.name, "algorithm": algorithm,
-                    "public_key": key })),
-                false => output::text(key),
-            }
-        }
+        Key::Public(it) => public(it),
+        Key::Sign(it) => using::sign(it),
+        Key::Verify(it) => return using::verify(it),
+        Key::Encrypt(it) => using::encrypt(it),
+        Key::Decrypt(it) => using::decrypt(it),
+        Key::Mac(it) => using::mac(it),
         Key::Rotate(it) => change(it, "rotated", |name| KeyAsk::Rotate { name }),
         Key::Revoke(it) => change(it, "revoked", |name| KeyAsk::Revoke { name }),
         Key::Delete(it) => change(it, "deleted", |name| KeyAsk::Delete { name }),
+        Key::Accept(it) => {
+            let accept = |name: &String| {
+                done(&it.at, KeyAsk::Accept { name: name.clone() }, name, "accepted")
+            };
+            it.names.iter().try_for_each(accept)
+        }
         Key::Allow(Callers { key, callers }) => {
             let callers = numbered(callers)?;
             change(key, "allowed", |name| KeyAsk::Allow { name, callers })
@@ -55,6 +59,35 @@ pub fn run(command: &Key) -> Result<(), Failure> {
             let callers = numbered(callers)?;
             change(key, "forbidden", |name| KeyAsk::Forbid { name, callers })
         }
+    };
+    done.map(|()| true)
+}
+
+/// Shows the public half of a key, to a manager or to one who may use it.
+fn public(Public { key: Named { name, at }, pem }: &Public) -> Result<(), Failure> {
+    let managed = self::at(at)?.ask(&Ask::Keys(KeyAsk::Public { name: name.clone() }));
+    let (algorithm, key) = match managed {
+        Ok(Answer::Public { algorithm, key }) => (algorithm, key),
+        Ok(_) => return Err(nonsense()),
+        Err(refused) => {
+            // One who may use it hears of that, and nobody else anything more.
+            let Ok(key) = using::Usable::open(name, at) else { return Err(refused) };
+            let (algorithm, public) = key.public()?;
+            (algorithm.name().to_owned(), public)
+        }
+    };
+    if *pem {
+        return match algorithm.parse().ok().and_then(|it| signing::public_pem(it, &key)) {
+            Some(pem) => output::text(pem.trim_end()),
+            None => Err(Failure::new(format!(
+                "there is no PEM of a public half for {algorithm} here; without --pem it is shown in base64"
+            ))),
+        };
+    }
+    let key = BASE64_STANDARD.encode(key);
+    match at.json {
+        true => output::json(&json!({ "key": name, "algorithm": algorithm, "public_key": key })),
+        false => output::text(key),
     }
 }
 
@@ -84,6 +117,11 @@ fn list(at: &At) -> Result<(), Failure> {
     for KeyInfo { name, policy, version, state, uses, .. } in &all {
         let KeyPolicy { algorithms, purposes, callers } = policy;
         let (algorithms, purposes) = (algorithms.join(", "), purposes.join(", "));
+        let (state, why) = split(state);
+        if let Some(why) = why {
+            output::text(format_args!("{name:<width$}  {:>7}  {state}: {why}", "-"))?;
+            continue;
+        }
         output::text(format_args!(
             "{name:<width$}  {version:>7}  {state:<7}  {uses:>10}  {algorithms}: {purposes}"
         ))?;
@@ -97,8 +135,17 @@ fn list(at: &At) -> Result<(), Failure> {
 fn shown(key: &KeyInfo) -> Value {
     let KeyInfo { name, policy, version, state, created, uses } = key;
     let KeyPolicy { algorithms, purposes, callers } = policy;
+    let (state, why) = split(state);
     json!({ "name": name, "algorithms": algorithms, "purposes": purposes, "callers": callers,
-        "version": version, "state": state, "created_s": created, "uses": uses })
+        "version": version, "state": state, "why": why, "created_s": created, "uses": uses })
+}
+
+/// A key's state, and why it has that.
+fn split(state: &str) -> (&str, Option<&str>) {
+    match state.split_once(": ") {
+        Some((state, why)) => (state, Some(why)),
+        None => (state, None),
+    }
 }
 
 /// A connection to the daemon.
@@ -119,6 +166,7 @@ fn numbered(callers: &[String]) -> Result<Vec<String>, Failure> {
     let condition = |condition: &str| match condition.split_once(':') {
         Some(("user", name)) => Ok(format!("user:{}", who::user(name)?)),
         Some(("group", name)) => Ok(format!("group:{}", who::group(name)?)),
+        Some(("program", path)) => program(path),
         _ => Ok(condition.to_owned()),
     };
     let caller = |caller: &String| {
@@ -126,6 +174,19 @@ fn numbered(callers: &[String]) -> Result<Vec<String>, Failure> {
         Ok(conditions.collect::<Result<Vec<_>, Failure>>()?.join("+"))
     };
     callers.iter().map(caller).collect()
+}
+
+/// The file that a program is, which links may lead to. One that is not there is written as it is given, to be
+/// forbidden, or allowed before it is installed.
+fn program(path: &str) -> Result<String, Failure> {
+    let real = match fs::canonicalize(path) {
+        Ok(real) if real.is_file() => real,
+        Ok(_) => return Err(Failure::usage(format!("{path} is no program: it is no plain file"))),
+        Err(why) if why.kind() == ErrorKind::NotFound => path.into(),
+        Err(why) => return Err(Failure::system("look at the program", Path::new(path), &why)),
+    };
+    let unwritable = || Failure::usage(format!("the path of {path} is not UTF-8"));
+    Ok(format!("program:{}", real.to_str().ok_or_else(unwritable)?))
 }
 
 fn read(path: &Path) -> Result<Secret, Failure> {

@@ -1,7 +1,7 @@
 //! `keyway load serve` and `keyway load agent`: a run on several machines.
 
 use super::arguments::{Agent, Serve};
-use super::{can_keep, finding, interrupt, no_rules, provider, shown};
+use super::{can_keep, finding, interrupt, no_rules, provider, rules, shown};
 use crate::failure::Failure;
 use crate::output::note;
 use keyway_load::{Called, Error, Event, Hub, Interrupt, Scenario, answer, limits};
@@ -11,7 +11,8 @@ use std::thread;
 /// Waits for agents, and runs a scenario on them. Says whether the outcome is good.
 pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
     let path = &arguments.file;
-    let scenario = Scenario::read(path)?;
+    let mut scenario = Scenario::read(path)?;
+    rules(&mut scenario, &arguments.output)?;
     let text = fs::read_to_string(path).map_err(|why| Failure::system("read", path, &why))?;
     if scenario.find.is_some() {
         no_rules(&arguments.output)?;

@@ -1,7 +1,7 @@
 //! `keyway load find`: the knee.
 
 use super::arguments::{Find as Arguments, Kept};
-use super::{can_keep, interrupt, keep, live, provider, sample};
+use super::{Trial, can_keep, interrupt, keep, live, provider, sample, shown_by_server, try_once};
 use crate::failure::Failure;
 use crate::output;
 use keyway_load::{
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 /// Searches with a sample.
 pub fn run(arguments: &Arguments) -> Result<bool, Failure> {
-    let mut options = arguments.target.options();
+    let mut options = arguments.target.options()?;
     let (_, scenario) = sample(&arguments.scenario, &options)?;
     let names: Vec<String> = scenario.job_names().map(str::to_owned).collect();
     Rule::parse(&arguments.until, &names)
@@ -24,20 +24,28 @@ pub fn run(arguments: &Arguments) -> Result<bool, Failure> {
         return Err(Failure::usage("--hold should be above 0"));
     }
     let (from, to, hold) = (arguments.from, arguments.to, arguments.hold);
+    shown_by_server(&mut options, !(arguments.kept.quiet || arguments.kept.json))?;
     options.find = Some(Knee { from, to, until: arguments.until.clone(), hold });
     let (text, scenario) = sample(&arguments.scenario, &options)?;
     if arguments.show_scenario {
         return output::text(text.trim_end()).map(|()| true);
     }
     match scenario.find.clone() {
-        Some(search) => here(scenario, &search, &arguments.kept),
+        Some(search) => here(scenario, Trial::Decides, &search, &arguments.kept),
         None => Err(Failure::new("the scenario has no search in it")),
     }
 }
 
 /// Searches on this machine.
-pub fn here(scenario: Scenario, search: &Find, kept: &Kept) -> Result<bool, Failure> {
+pub fn here(
+    mut scenario: Scenario,
+    trial: Trial,
+    search: &Find,
+    kept: &Kept,
+) -> Result<bool, Failure> {
     let (interrupt, provider) = (interrupt()?, provider());
+    can_keep(kept)?;
+    try_once(&mut scenario, trial, &interrupt)?;
     self::search(scenario, search, kept, &interrupt, &mut |scenario, said| {
         keyway_load::run(scenario, &provider, &interrupt, said)
     })

@@ -7,14 +7,18 @@ mod agents;
 mod arguments;
 mod finding;
 
-pub use arguments::{Load, users};
+pub use arguments::{Load, as_at_home, own_urls, users};
 
+use crate::data::name;
 use crate::failure::{Failure, plain};
 use crate::output;
+use crate::running::Running;
 use crate::signals;
-use arguments::{Compare, Init, Kept, Output, Report, Run, Short, Wait};
+use arguments::{Compare, Init, Kept, Kind, Output, Report, Run, Short, Wait};
+use clap::Parser;
 use keyway_load::{
-    Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, Users, summary,
+    Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, UserPassword, Users,
+    summary,
 };
 use rustls::crypto::CryptoProvider;
 use std::fs;
@@ -32,21 +36,22 @@ const WAIT_PAUSE: Duration = Duration::from_millis(200);
 /// # Errors
 /// If it could not be begun.
 pub fn run(command: &Load) -> Result<bool, Failure> {
+    let Some(command) = &command.command else { return first_guess() };
     match command {
-        Load::Auth(short) => short_form("auth", short),
-        Load::Search(short) => short_form("search", short),
-        Load::Bind(short) => short_form("bind", short),
-        Load::Modify(short) => short_form("modify", short),
-        Load::AddDelete(short) => short_form("add-delete", short),
-        Load::Mixed(short) => short_form("mixed", short),
-        Load::Run(arguments) => file(arguments),
-        Load::Find(arguments) => finding::run(arguments),
-        Load::Init(arguments) => init(arguments).map(|()| true),
-        Load::Serve(arguments) => agents::serve(arguments),
-        Load::Agent(arguments) => agents::agent(arguments).map(|()| true),
-        Load::Wait(arguments) => wait(arguments).map(|()| true),
-        Load::Report(arguments) => report(arguments).map(|()| true),
-        Load::Compare(arguments) => compare(arguments).map(|()| true),
+        Kind::Auth(short) => short_form("auth", short),
+        Kind::Search(short) => short_form("search", short),
+        Kind::Bind(short) => short_form("bind", short),
+        Kind::Modify(short) => short_form("modify", short),
+        Kind::AddDelete(short) => short_form("add-delete", short),
+        Kind::Mixed(short) => short_form("mixed", short),
+        Kind::Run(arguments) => file(arguments),
+        Kind::Find(arguments) => finding::run(arguments),
+        Kind::Init(arguments) => init(arguments).map(|()| true),
+        Kind::Serve(arguments) => agents::serve(arguments),
+        Kind::Agent(arguments) => agents::agent(arguments).map(|()| true),
+        Kind::Wait(arguments) => wait(arguments).map(|()| true),
+        Kind::Report(arguments) => report(arguments).map(|()| true),
+        Kind::Compare(arguments) => compare(arguments).map(|()| true),
     }
 }
 
@@ -61,18 +66,68 @@ impl From<Error> for Failure {
     }
 }
 
+/// What `keyway load` does by itself.
+fn first_guess() -> Result<bool, Failure> {
+    let words = ["keyway", "load", "search"];
+    let parsed =
+        crate::cli::Cli::try_parse_from(words).map_err(|why| Failure::usage(why.kind()))?;
+    match parsed.command {
+        crate::cli::Command::Load(command) if command.command.is_some() => run(&command),
+        _ => Err(Failure::usage("name a kind of load; keyway load --help lists them")),
+    }
+}
+
 fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
-    let options = Options {
+    let mut options = Options {
         rate: arguments.rate,
         length: arguments.duration,
+        operations: arguments.operations,
         warm_up: arguments.warm_up,
-        ..arguments.target.options()
+        ..arguments.target.options()?
     };
-    let (text, scenario) = sample(name, &options)?;
     if arguments.show_scenario {
+        shown_by_server(&mut options, false)?;
+        let (text, _) = sample(name, &options)?;
         return output::text(text.trim_end()).map(|()| true);
     }
-    under_load(scenario, &arguments.output)
+    // What cannot be run at all is said before a server is asked.
+    sample(name, &options)?;
+    let kept = &arguments.output.kept;
+    shown_by_server(&mut options, !(kept.quiet || kept.json))?;
+    let (_, scenario) = sample(name, &options)?;
+    under_load(scenario, Trial::Decides, &arguments.output)
+}
+
+/// What nobody has said, as the server shows it.
+fn shown_by_server(options: &mut Options, is_loud: bool) -> Result<(), Failure> {
+    let mut asked = beside_us(options)?;
+    let said = keyway_load::survey(&mut asked, &provider())?;
+    (options.base, options.users) = (asked.base, asked.users);
+    if let Some(said) = said.filter(|_| is_loud) {
+        output::note(said);
+    }
+    Ok(())
+}
+
+/// What becomes of a run whose trial fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// It does not begin.
+    Decides,
+    /// It begins: whoever has written the scenario may know why.
+    IsSaid,
+}
+
+/// Tries each job once.
+fn try_once(scenario: &mut Scenario, trial: Trial, interrupt: &Interrupt) -> Result<(), Failure> {
+    match keyway_load::probe(scenario, &provider(), interrupt)? {
+        Some(why) if trial == Trial::Decides => Err(Failure::new(why)),
+        Some(why) => {
+            output::note(why);
+            Ok(())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Users' file where it is, wherever we go.
@@ -107,7 +162,8 @@ fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> 
     let options = beside_us(options)?;
     let text = sample.text(&options);
     let what = format!("the scenario of '{name}' (--show-scenario prints it)");
-    let scenario = Scenario::parse(&text, &what, Path::new(""))?;
+    let mut scenario = Scenario::parse(&text, &what, Path::new(""))?;
+    scenario.trust.own_ca = options.own_ca;
     Ok((text, scenario))
 }
 
@@ -123,13 +179,16 @@ fn beside_us(options: &Options) -> Result<Options, Failure> {
     let place = |path: &Path| absolute(path).map_err(|why| Failure::system("find", path, &why));
     let mut options = options.clone();
     options.ca = options.ca.as_deref().map(place).transpose()?;
+    if let UserPassword::File(file) = &mut options.user_password {
+        *file = place(file)?;
+    }
     if let Some((certificate, key)) = &mut options.own {
         (*certificate, *key) = (place(certificate)?, place(key)?);
     }
     if let Some((_, file)) = &mut options.admin {
         *file = place(file)?;
     }
-    if let Users::File(file) = &mut options.users {
+    if let Some(Users::File(file)) = &mut options.users {
         *file = place(file)?;
     }
     // One that is no file may be built in.
@@ -149,11 +208,16 @@ fn file(arguments: &Run) -> Result<bool, Failure> {
         scenario.trust.ca = Some(ca.clone());
         scenario.trust.insecure = false;
     }
+    if arguments.insecure {
+        (scenario.trust.ca, scenario.trust.insecure) = (None, true);
+    }
+    crate::trust::warn(scenario.trust.insecure);
+    scenario.trust.own_ca = Some(arguments.folder.join(name::CA_CERTIFICATE));
     match scenario.find.clone() {
-        None => under_load(scenario, &arguments.output),
+        None => under_load(scenario, Trial::IsSaid, &arguments.output),
         Some(search) => {
             no_rules(&arguments.output)?;
-            finding::here(scenario, &search, &arguments.output.kept)
+            finding::here(scenario, Trial::IsSaid, &search, &arguments.output.kept)
         }
     }
 }
@@ -169,8 +233,11 @@ fn no_rules(output: &Output) -> Result<(), Failure> {
 }
 
 /// Runs a scenario, shows what it comes to, and says whether that is good.
-fn under_load(scenario: Scenario, arguments: &Output) -> Result<bool, Failure> {
+fn under_load(mut scenario: Scenario, trial: Trial, arguments: &Output) -> Result<bool, Failure> {
     let interrupt = interrupt()?;
+    rules(&mut scenario, arguments)?;
+    can_keep(&arguments.kept)?;
+    try_once(&mut scenario, trial, &interrupt)?;
     shown(scenario, arguments, |scenario, said| {
         keyway_load::run(scenario, &provider(), &interrupt, said)
     })
@@ -178,14 +245,10 @@ fn under_load(scenario: Scenario, arguments: &Output) -> Result<bool, Failure> {
 
 /// Has a scenario run, and shows what is said meanwhile and what it comes to.
 fn shown(
-    mut scenario: Scenario,
+    scenario: Scenario,
     arguments: &Output,
     run: impl FnOnce(&Scenario, &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error>,
 ) -> Result<bool, Failure> {
-    for rule in &arguments.fail_if {
-        scenario.fail_if(rule).map_err(|why| Failure::usage(format!("--fail-if {why}")))?;
-    }
-    can_keep(&arguments.kept)?;
     let is_quiet = arguments.kept.quiet || arguments.kept.json;
     let outcome = run(&scenario, &mut |event| {
         if !is_quiet {
@@ -194,6 +257,14 @@ fn shown(
     })?;
     finish(&scenario, &outcome, &arguments.kept)?;
     Ok(outcome.is_good())
+}
+
+/// What is to come true or not.
+fn rules(scenario: &mut Scenario, arguments: &Output) -> Result<(), Failure> {
+    for rule in &arguments.fail_if {
+        scenario.fail_if(rule).map_err(|why| Failure::usage(format!("--fail-if {why}")))?;
+    }
+    Ok(())
 }
 
 /// What cannot be kept need not be measured.
@@ -272,9 +343,9 @@ fn init(arguments: &Init) -> Result<(), Failure> {
     };
     let mut options = Options {
         ca: arguments.ca.clone(),
-        base: arguments.base.clone(),
+        base: Some(arguments.base.clone()),
         admin: arguments.bind_dn.clone().zip(arguments.password_file.clone()),
-        users: arguments.users.clone(),
+        users: Some(arguments.users.clone()),
         ..Options::default()
     };
     if let Some(url) = &arguments.url {
@@ -286,8 +357,25 @@ fn init(arguments: &Init) -> Result<(), Failure> {
 
 /// Waits until a server answers a search of its root: SLAMD's WaitForDirectoryServer.
 fn wait(arguments: &Wait) -> Result<(), Failure> {
+    let folder = &arguments.folder;
+    let own = || {
+        let urls = Running::look(folder).as_ref().map(own_urls).unwrap_or_default();
+        urls.into_iter().next()
+    };
+    let began = Instant::now();
+    let interrupt = interrupt()?;
+    let url = loop {
+        match arguments.url.clone().or_else(own) {
+            Some(url) => break url,
+            None if interrupt.came() || began.elapsed() > arguments.at_most => {
+                return Err(Failure::new(format!("no server runs on {}", folder.display())));
+            }
+            None => thread::sleep(WAIT_PAUSE),
+        }
+    };
+    crate::trust::warn(arguments.insecure);
     let options = Options {
-        urls: vec![arguments.url.clone()],
+        urls: vec![url.clone()],
         ca: arguments.ca.clone(),
         insecure: arguments.insecure,
         length: Duration::from_millis(100),
@@ -295,24 +383,21 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
         rate: Some(20.0),
         timeout: Duration::from_secs(2),
         // Its root entry, which everybody may read.
-        base: String::new(),
+        base: Some(String::new()),
         filter: Some("(objectClass=*)".into()),
         ..beside_us(&Options { ca: arguments.ca.clone(), ..Options::default() })?
     };
     let sample = named("search")?.text(&options);
     let text = sample.replace("{ search = {", "{ search = { scope = \"base\",");
-    let scenario = Scenario::parse(&text, "wait", Path::new(""))?;
-    let (provider, interrupt) = (provider(), interrupt()?);
-    let began = Instant::now();
+    let mut scenario = Scenario::parse(&text, "wait", Path::new(""))?;
+    scenario.trust.own_ca = Some(folder.join(name::CA_CERTIFICATE));
+    let provider = provider();
     loop {
         let outcome = keyway_load::run(&scenario, &provider, &interrupt, &mut |_| ());
         let why = match outcome {
             Ok(outcome) if outcome.recorded.done() > 0 => {
                 let waited = began.elapsed().as_secs_f64();
-                return output::text(format_args!(
-                    "{} answers, after {waited:.1} s",
-                    arguments.url
-                ));
+                return output::text(format_args!("{url} answers, after {waited:.1} s"));
             }
             Ok(_) => "it takes connections, and does not answer".to_owned(),
             Err(error @ (Error::Usage(_) | Error::File { .. } | Error::Content(..))) => {

@@ -1,12 +1,13 @@
 //! A log's file: put aside when it is full, and the oldest dropped.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use super::settings::folder_mode;
+use crate::limits::LOG_LOOK_BACK_BYTES;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
 
 /// How large a log may get.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +22,12 @@ pub struct Sizes {
 pub struct Rotating {
     path: PathBuf,
     sizes: Sizes,
+    /// Room for so many bytes that is kept behind what is written, for when the disk is full.
+    reserve: u64,
+    mode: u32,
     open: Option<Open>,
+    /// A name in the folder is newer than what of the folder is on the disk.
+    renamed: bool,
 }
 
 struct Open {
@@ -33,8 +39,20 @@ struct Open {
 
 impl Rotating {
     /// One that is opened when it is needed.
-    pub fn new(folder: &Path, name: &str, sizes: Sizes) -> Rotating {
-        Rotating { path: folder.join(format!("{name}.log")), sizes, open: None }
+    pub fn new(folder: &Path, name: &str, sizes: Sizes, mode: u32) -> Rotating {
+        Rotating {
+            path: folder.join(format!("{name}.log")),
+            sizes,
+            reserve: 0,
+            mode,
+            open: None,
+            renamed: true,
+        }
+    }
+
+    /// The same with room that is kept for when the disk is full, in bytes.
+    pub fn with_reserve(self, reserve: u64) -> Rotating {
+        Rotating { reserve, ..self }
     }
 
     pub fn path(&self) -> &Path {
@@ -50,17 +68,49 @@ impl Rotating {
             return Ok(());
         }
         let append =
-            || OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(&self.path);
-        let file = match append() {
+            || OpenOptions::new().append(true).create(true).mode(self.mode).open(&self.path);
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let mut file = match append() {
             Err(why) if why.kind() == ErrorKind::NotFound => {
-                let folder = self.path.parent().unwrap_or(&self.path);
-                DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
+                DirBuilder::new().recursive(true).mode(folder_mode(self.mode)).create(folder)?;
                 append()?
             }
             file => file?,
         };
         let metadata = file.metadata()?;
+        // Whatever the umask is, and those that were made with another mode. They may be another's.
+        if metadata.is_file() && metadata.mode() & 0o777 != self.mode {
+            let _ = file.set_permissions(Permissions::from_mode(self.mode));
+        }
+        let (now, wanted) = (fs::metadata(folder)?.mode() & 0o7777, folder_mode(self.mode));
+        if now & wanted != wanted {
+            let _ = fs::set_permissions(folder, Permissions::from_mode(now | wanted));
+        }
+        if metadata.is_file() && !ends_a_line(&self.path) {
+            // A cut of power has left a part of a line, or zeros in its place.
+            file.write_all(b"\n")?;
+        }
+        let metadata = file.metadata()?;
+        if self.reserve > 0 {
+            // Behind its end. Where that cannot be had, the disk is as full as it is.
+            let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, metadata.len(), self.reserve);
+        }
         self.open = Some(Open { file, bytes: metadata.len(), is_regular: metadata.is_file() });
+        Ok(())
+    }
+
+    /// Brings what was written to the disk, with the file's name.
+    ///
+    /// # Errors
+    /// The system's; then nothing is known of what was written.
+    pub fn sync(&mut self) -> io::Result<()> {
+        if let Some(open) = &self.open {
+            open.file.sync_data()?;
+        }
+        if self.renamed {
+            File::open(self.path.parent().unwrap_or(&self.path))?.sync_all()?;
+            self.renamed = false;
+        }
         Ok(())
     }
 
@@ -112,7 +162,8 @@ impl Rotating {
 
     /// `NAME.log` becomes `NAME.log.1`, and so on; the last one goes.
     fn put_aside(&mut self) -> io::Result<()> {
-        self.open = None;
+        self.sync()?;
+        (self.open, self.renamed) = (None, true);
         let aside = |number: u32| match number {
             0 => self.path.clone(),
             number => PathBuf::from(format!("{}.{number}", self.path.display())),
@@ -128,6 +179,35 @@ impl Rotating {
         }
         Ok(())
     }
+}
+
+/// Whether a file ends with a whole line, as far as that can be told.
+fn ends_a_line(path: &Path) -> bool {
+    let mut last = [b'\n'];
+    if let Ok(mut file) = File::open(path)
+        && file.seek(SeekFrom::End(-1)).is_ok()
+    {
+        let _ = file.read_exact(&mut last);
+    }
+    last == [b'\n']
+}
+
+/// The last lines of a log, of the file and the one before it, each with its end.
+pub fn last_lines(folder: &Path, name: &str) -> HashSet<Vec<u8>> {
+    let mut lines = HashSet::new();
+    for name in [format!("{name}.log.1"), format!("{name}.log")] {
+        let Ok(mut file) = File::open(folder.join(name)) else { continue };
+        let end = file.metadata().map_or(0, |metadata| metadata.len());
+        let mut bytes = Vec::new();
+        let read = file
+            .seek(SeekFrom::Start(end.saturating_sub(LOG_LOOK_BACK_BYTES)))
+            .and_then(|_| file.take(LOG_LOOK_BACK_BYTES).read_to_end(&mut bytes));
+        // Lines that cannot be read are written once more.
+        if read.is_ok() {
+            lines.extend(bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec));
+        }
+    }
+    lines
 }
 
 /// The length of the whole lines at the beginning.

@@ -12,15 +12,17 @@ mod writer;
 use crate::data::Folder;
 use crate::failure::Failure;
 use crate::limits::LOG_FLUSH_MAX;
-use keyway_server::log::{Access, Field, Log, Severity};
+use file::last_lines;
+use keyway_server::log::{Access, Field, Kept, Log, Severity};
 use queue::Queue;
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 use writer::{Lines, Writer};
 
-pub use settings::{Form, Settings, To, WhenFull};
+pub use settings::{Form, Settings, To, WhenFull, folder_mode, mode};
 
 /// The logs, open.
 pub struct Logs {
@@ -28,6 +30,7 @@ pub struct Logs {
     pub log: Log,
     data: PathBuf,
     queue: Arc<Queue>,
+    settings: Mutex<Settings>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -41,10 +44,8 @@ impl Logs {
         let data = folder.path().to_owned();
         let writer = Writer::open(&data, settings)?;
         let queue = Arc::new(Queue::new(settings.line_form(), settings.when_full));
-        let log = Log::new({
-            let queue = queue.clone();
-            move |record| queue.put(record)
-        });
+        let (put, sync) = (queue.clone(), queue.clone());
+        let log = Log::new(move |record| put.put(record), move || sync.sync(LOG_FLUSH_MAX));
         set(&log, settings);
         let thread = std::thread::Builder::new().name("keyway-log".to_owned());
         let writer = thread
@@ -53,12 +54,40 @@ impl Logs {
                 move || write(writer, &queue)
             })
             .map_err(|why| Failure::new(format!("cannot start a thread: {why}")))?;
-        Ok(Logs { log, data, queue, writer: Some(writer) })
+        let settings = Mutex::new(settings.clone());
+        Ok(Logs { log, data, queue, settings, writer: Some(writer) })
+    }
+
+    fn settings(&self) -> Settings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes a line of the error log.
     pub fn say(&self, severity: Severity, event: &str, fields: &[Field<'_>]) {
         self.log.say(SystemTime::now(), severity, event, fields);
+    }
+
+    /// Writes those lines of the audit log that its files do not have: a cut of power took them. Where they went
+    /// elsewhere, all of them are written again.
+    pub fn write_missing(&self, kept: &[Kept]) {
+        if kept.is_empty() {
+            return;
+        }
+        let (settings, mut line) = (self.settings(), Vec::new());
+        let there = match settings.to {
+            To::Files => last_lines(&self.data.join(&settings.folder), "audit"),
+            _ => HashSet::new(),
+        };
+        for one in kept {
+            one.record(|record| {
+                line.clear();
+                format::line(&mut line, record, settings.line_form());
+                if !there.contains(&line) {
+                    self.log.put(record);
+                }
+            });
+        }
+        self.queue.flush(LOG_FLUSH_MAX);
     }
 
     /// Opens the files again, as these settings say: they may have been renamed. What was said
@@ -71,6 +100,7 @@ impl Logs {
         self.queue.replace(writer, settings.line_form(), settings.when_full);
         set(&self.log, settings);
         self.queue.flush(LOG_FLUSH_MAX);
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
         Ok(())
     }
 }
@@ -81,10 +111,11 @@ fn write(mut writer: Writer, queue: &Queue) {
     loop {
         let mut work = queue.next(used);
         writer.write(&work.lines, &work.lost, work.form, work.last);
+        let synced = (work.sync || work.last) && writer.sync_audit();
         if let Some(successor) = work.successor.take() {
             writer.go_on_as(successor);
         }
-        queue.finish(&work);
+        queue.finish(&work, synced);
         if work.last {
             return;
         }

@@ -49,6 +49,10 @@ struct State {
     /// How often somebody has asked for all to be written, and the last time it was.
     asked: u64,
     answered: u64,
+    /// Somebody wants the audit log on the disk, too.
+    sync: bool,
+    /// Up to which time of asking that is so.
+    synced: u64,
 }
 
 /// What the writer gets to do.
@@ -59,6 +63,8 @@ pub struct Work {
     pub successor: Option<Writer>,
     /// There will be no more.
     pub last: bool,
+    /// The audit log is wanted on the disk.
+    pub sync: bool,
     asked: u64,
 }
 
@@ -152,7 +158,17 @@ impl Queue {
 
     /// Waits until all is written, but not for longer than this; says whether it is.
     pub fn flush(&self, max: Duration) -> bool {
+        self.wait(max, false)
+    }
+
+    /// The same, and until the audit log is on the disk; says whether it is.
+    pub fn sync(&self, max: Duration) -> bool {
+        self.wait(max, true)
+    }
+
+    fn wait(&self, max: Duration, sync: bool) -> bool {
         let mut state = self.lock();
+        state.sync |= sync;
         state.asked += 1;
         let asked = state.asked;
         self.wake(state);
@@ -166,7 +182,7 @@ impl Queue {
             let waited = self.done.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        true
+        !sync || state.synced >= asked
     }
 
     /// Waits for something to do; `used` are the buffers of the last work.
@@ -193,16 +209,22 @@ impl Queue {
             form: state.form,
             successor: state.successor.take(),
             last: state.closed,
+            sync: mem::take(&mut state.sync),
             asked: state.asked,
         };
         self.done.notify_all();
         work
     }
 
-    /// Says that this much is done.
-    pub fn finish(&self, work: &Work) {
+    /// Says that this much is done, and whether the audit log is on the disk.
+    pub fn finish(&self, work: &Work, synced: bool) {
+        let mut state = self.lock();
         // Who asks after the last of it finds all written, and nobody who would answer.
-        self.lock().answered = if work.last { u64::MAX } else { work.asked };
+        state.answered = if work.last { u64::MAX } else { work.asked };
+        if synced {
+            state.synced = state.answered;
+        }
+        drop(state);
         self.done.notify_all();
     }
 }
@@ -218,7 +240,7 @@ mod tests {
         queue.close();
         let work = queue.next(Lines::default());
         assert!(work.last);
-        queue.finish(&work);
+        queue.finish(&work, true);
         assert!(queue.flush(Duration::ZERO));
     }
 }

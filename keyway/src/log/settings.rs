@@ -11,6 +11,8 @@ pub struct Settings {
     pub to: To,
     /// Where the files are; below the data folder unless it begins at the root.
     pub folder: PathBuf,
+    /// The mode of the files.
+    pub mode: u32,
     /// How a line looks.
     pub form: Form,
     /// Socket of the journal.
@@ -69,6 +71,7 @@ impl Default for Settings {
         Settings {
             to: To::Files,
             folder: name::LOG.into(),
+            mode: 0o600,
             form: Form::Text,
             journal: "/run/systemd/journal/socket".into(),
             access: Access::Refused,
@@ -86,6 +89,22 @@ impl Settings {
     pub fn line_form(&self) -> Form {
         if self.to == To::Journal { Form::Journal } else { self.form }
     }
+}
+
+/// Reads a mode: who else may read the files.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode @ (0o600 | 0o640 | 0o644)) => Ok(mode),
+        _ => Err(format!("\"{text}\" is not one of \"0600\", \"0640\" and \"0644\"")),
+    }
+}
+
+/// The mode of a folder of files with a mode: whoever may read these may look into it.
+pub fn folder_mode(mode: u32) -> u32 {
+    0o700 | (mode & 0o044) | (mode & 0o044) >> 2
 }
 
 /// The three logs, in the order of their files.

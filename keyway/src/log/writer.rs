@@ -5,7 +5,7 @@ use super::format;
 use super::journal::{self, Journal};
 use super::settings::{BOOKS, Form, Settings, To, place};
 use crate::failure::{Failure, plain};
-use crate::limits::LOG_LEFT_OUT_SAY_EVERY;
+use crate::limits::{LOG_LEFT_OUT_SAY_EVERY, LOG_RESERVE_BYTES};
 use crate::output;
 use keyway_meter::{Counter, counter};
 use keyway_server::log::{Book, Field, Record, Severity, Value};
@@ -59,7 +59,12 @@ impl Writer {
             To::Files => {
                 let folder = data.join(&settings.folder);
                 let sizes = Sizes { bytes_max: settings.file_bytes_max, kept: settings.files_kept };
-                let mut files = BOOKS.map(|book| Rotating::new(&folder, book, sizes));
+                // That the disk is full is to be in the error log.
+                let reserve = |book| if book == "error" { LOG_RESERVE_BYTES } else { 0 };
+                let new = |book| {
+                    Rotating::new(&folder, book, sizes, settings.mode).with_reserve(reserve(book))
+                };
+                let mut files = BOOKS.map(new);
                 for file in &mut files {
                     match file.open() {
                         Err(why) if !is_full(&why) => {
@@ -89,6 +94,18 @@ impl Writer {
         }
         if last || self.left_out.looked.elapsed() >= LOG_LEFT_OUT_SAY_EVERY {
             self.tell_of_left_out(form);
+        }
+    }
+
+    /// Brings the audit log to the disk, where it is a file; says whether it is there.
+    pub fn sync_audit(&mut self) -> bool {
+        match &mut self.target {
+            Target::Files(files) => {
+                let audit = place(Book::Audit);
+                self.lost[audit] == 0 && files[audit].sync().is_ok()
+            }
+            // Who takes them there answers for them.
+            Target::Journal(_) | Target::Stderr | Target::Nowhere => true,
         }
     }
 

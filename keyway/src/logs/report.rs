@@ -17,6 +17,8 @@ pub struct Report {
     groups: HashMap<Vec<String>, Group>,
     /// Lines of groups for which there was no room.
     left_out: u64,
+    /// Whether an operation that went well is among them.
+    has_well: bool,
 }
 
 /// Lines that belong together.
@@ -33,13 +35,14 @@ struct Group {
 impl Report {
     /// An empty one; `None` where the lines themselves are wanted.
     pub fn new(what: What) -> Option<Report> {
-        let report = Report { what, groups: HashMap::new(), left_out: 0 };
+        let report = Report { what, groups: HashMap::new(), left_out: 0, has_well: false };
         (what != What::Lines).then_some(report)
     }
 
     /// Counts a line, if it is of those that are summed up.
     pub fn add(&mut self, line: &Line) {
         let Some(key) = self.key(line) else { return };
+        self.has_well |= line.number("result") == Some(0);
         if self.groups.len() == LOG_GROUPS_MAX && !self.groups.contains_key(&key) {
             self.left_out += 1;
             return;
@@ -108,11 +111,15 @@ impl Report {
             let (left, max) = (self.left_out, LOG_GROUPS_MAX);
             output::note(format_args!("{left} lines are not in it: it holds {max} groups"));
         }
-        if slowest && rows.is_empty() {
-            output::note(
-                "no search is in the log; access = \"everything\" in [log] of keyway.toml writes them \
-                 down",
-            );
+        if slowest && !self.has_well {
+            let found = match rows.is_empty() {
+                true => "no search is in the log",
+                false => "only searches that were refused or failed are in the log",
+            };
+            output::note(format_args!(
+                "{found}: `keyway config set log.access everything` has all of them written down, and \
+                 keyway top shows the slowest operations of the last minutes without that"
+            ));
         }
         Ok(())
     }

@@ -33,22 +33,16 @@ impl<'a> Selection<'a> {
 /// A time as it begins in the log, or so long ago.
 pub fn time(text: &str) -> Result<String, String> {
     let wrong =
-        || "it is neither the beginning of a time, like 2026-11-24T08, nor 30s, 15m, 2h or 7d";
+        || "it is neither the beginning of a time, like 2026-11-24T08, nor 30s, 15m, 1h30m or 7d";
     if text.get(..5).is_some_and(|year| year.ends_with('-')) {
         let is_of_time = |c: char| c.is_ascii_digit() || "-T:.Z".contains(c);
         return text.chars().all(is_of_time).then(|| text.to_owned()).ok_or_else(|| wrong().into());
     }
-    let (count, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
-    let count: u32 = count.parse().map_err(|_| wrong())?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(wrong().into()),
-    };
+    let seconds = keyway_load::duration(text).map(|ago| ago.as_secs()).ok_or_else(wrong)?;
     let now = Timestamp::now().date_time().unix_timestamp();
-    Ok(Timestamp::from_unix_s(now - i64::from(count) * seconds).to_string())
+    let then = i64::try_from(seconds).ok().and_then(|ago| now.checked_sub(ago));
+    let then = then.filter(|then| *then >= 0).ok_or_else(wrong)?;
+    Ok(Timestamp::from_unix_s(then).to_string())
 }
 
 /// `FIELD=TEXT`

@@ -3,7 +3,6 @@
 use super::otlp;
 use crate::failure::{Failure, plain};
 use crate::limits::{OTLP_ANSWER_BYTES_MAX, OTLP_REASON_CHARS_MAX, OTLP_RETRY_AFTER_MAX};
-use crate::trust;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use axum::http::uri::{Authority, Scheme};
@@ -11,10 +10,10 @@ use axum::http::{Request, Response, Uri};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use keyway_engine::Engine;
+use keyway_load::Trust;
 use rustls_pki_types::ServerName;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -134,9 +133,8 @@ impl fmt::Display for Collector {
 }
 
 fn connector(engine: &Engine, ca: Option<&Path>) -> Result<TlsConnector, Failure> {
-    let roots = trust::authorities(ca, None)?;
-    let config = keyway_tls::client_config(&keyway_tls::provider(engine), roots);
-    Ok(TlsConnector::from(Arc::new(config.map_err(Failure::new)?)))
+    let wanted = Trust { ca: ca.map(Path::to_owned), ..Trust::default() };
+    Ok(TlsConnector::from(wanted.config(&keyway_tls::provider(engine))?))
 }
 
 /// Whether what was sent has arrived, by the answer.

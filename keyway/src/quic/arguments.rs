@@ -1,5 +1,6 @@
 //! What `keyway quic` can be asked.
 
+use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_quic::{Target, target};
 use std::net::SocketAddr;
@@ -76,8 +77,9 @@ pub enum Group {
 ///
 /// Nothing outside the folder is served, also not through links. The first start makes a
 /// certificate authority and a certificate for this host in the data folder, keys in files;
-/// with a certificate of your own, put it there as server.pem and server.key. Ctrl-C stops it: who
-/// is connected is told so.
+/// a certificate of your own is named with --certificate and --key. A key can also be in a keyway
+/// cryptod, which makes the signatures and never shows it. Ctrl-C stops it: who is connected is told
+/// so.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -85,6 +87,10 @@ Examples:
       the files of this folder, on 127.0.0.1:4433
   keyway quic serve /srv/files --listen 0.0.0.0:4433
       another folder's, to other machines too
+  keyway quic serve --data keyway-data
+      with the certificate of a directory, whose key its cryptod holds
+  keyway quic serve --certificate web.pem --key cryptod:web --cryptod /run/keyway/cryptod.socket
+      with a key that was made with keyway key generate or import
   keyway quic serve --listen 127.0.0.1:0 --json
       on a port that the system chooses; one JSON line says which")]
 pub struct Serve {
@@ -94,9 +100,18 @@ pub struct Serve {
     /// Where to listen (UDP)
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4433", value_parser = listen)]
     pub listen: SocketAddr,
-    /// Where the certificate is
+    /// Where the certificate is, and where DIR/cryptod/socket is if its key is in a cryptod
     #[arg(long = "data", value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,
+    /// A certificate and those of its issuers, PEM [default: that of DIR]
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub certificate: Option<PathBuf>,
+    /// Its private key: a file, PEM, or cryptod:NAME
+    #[arg(long, value_name = "KEY", requires = "certificate", value_parser = place)]
+    pub key: Option<Place>,
+    /// The socket of the cryptod that holds the key [default: DIR/cryptod/socket]
+    #[arg(long, value_name = "PATH")]
+    pub cryptod: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
     /// Say where it listens as one line of JSON
@@ -161,6 +176,10 @@ pub struct Get {
 /// of both with --group x25519.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The first table has rates, and which part of the processor's time goes where. The second has packets of both
+directions (with itself: at both ends) a second, the bytes in one on average, the nanoseconds of processor time
+that cryptography takes of one, and by how much that makes all the rest cost more (OVERHEAD).
+
 Examples:
   keyway quic perf
       upload, download, requests and connections with itself, three seconds each
@@ -178,10 +197,10 @@ pub struct Perf {
     #[arg(long = "test", value_enum, value_name = "TEST")]
     pub tests: Vec<Test>,
     /// Seconds that each takes
-    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "3", value_parser = seconds)]
     pub seconds: f64,
     /// Upload and download: end after so many bytes instead; 10G is 10,737,418,240
-    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "seconds")]
+    #[arg(long, value_name = "BYTES", value_parser = value::bytes, conflicts_with = "seconds")]
     pub bytes: Option<u64>,
     /// Connections at the same time
     #[arg(long, value_name = "N", default_value = "1",
@@ -234,40 +253,28 @@ const SECONDS_MIN: f64 = 0.1;
 const SECONDS_MAX: f64 = 86_400.0;
 
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (SECONDS_MIN..=SECONDS_MAX).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("it is not a number from {SECONDS_MIN} to {SECONDS_MAX}")),
-    }
+    value::seconds_within(text, SECONDS_MIN, SECONDS_MAX)
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (&text[..at], 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 20),
-        Some((at, 'g' | 'G')) => (&text[..at], 30),
-        _ => (text, 0),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    bytes
-        .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "it is not a number of bytes, like 1000000, 512k, 100M or 10G".to_owned())
+/// Where a private key is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In a file.
+    File(PathBuf),
+    /// In a cryptod, under this name.
+    Held(String),
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    match text.strip_prefix("cryptod:") {
+        None => Ok(Place::File(text.into())),
+        Some(name) if keyway_engine::is_key_name(name) => Ok(Place::Held(name.to_owned())),
+        Some(_) => Err("behind cryptod: is the name of a key".to_owned()),
+    }
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "it is not an address and a port, like 127.0.0.1:4433 or [::1]:4433".to_owned()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_bytes_have_suffixes() {
-        assert_eq!((bytes("7"), bytes("2k"), bytes("10G")), (Ok(7), Ok(2048), Ok(10 << 30)));
-        for bad in ["", "0", "k", "-1", "1T", "99999999999G", "é"] {
-            assert!(bytes(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -78,7 +78,10 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
                 "interrupted": interrupted,
                 "tests": results.iter().map(as_json).collect::<Vec<_>>(),
             }))?;
-        } else if interrupted {
+        } else {
+            output::text(packets(&results))?;
+        }
+        if interrupted && !arguments.json {
             output::note("interrupted; the last line is of what was done until then");
         }
         Ok(())
@@ -120,6 +123,31 @@ fn line(measured: &Measured) -> String {
     format!("{name:<11} {rate:>15} {:>8.2} {per_cpu:>15}  {shares}", cpu)
 }
 
+/// What a packet is and takes, by test.
+fn packets(results: &[Measured]) -> String {
+    let heading = ["PACKETS/S", "BYTES", "NS/PACKET", "SEAL", "OPEN", "HEADER", "OVERHEAD"];
+    let heading = heading.map(|one| format!("{one:>10}")).join(" ");
+    let mut text = format!("\n{:<11} {heading}", "");
+    for Measured { test, took, .. } in results {
+        let number = |number: Option<f64>| match number {
+            Some(number) => grouped(number.round() as u64),
+            None => "\u{2013}".to_owned(),
+        };
+        let cells = [
+            number(Some(took.packets() as f64 / took.seconds.max(1e-9))),
+            number(took.packet_bytes()),
+            number(took.packet_nanoseconds()),
+            number(took.nanoseconds(Stage::Seal)),
+            number(took.nanoseconds(Stage::Open)),
+            number(took.nanoseconds(Stage::Mask)),
+            format!("{:.1}%", took.overhead() * 100.0),
+        ];
+        let cells = cells.map(|cell| format!("{cell:>10}")).join(" ");
+        text.push_str(&format!("\n{:<11} {cells}", test.name()));
+    }
+    text
+}
+
 fn as_json(measured: &Measured) -> Value {
     let used = &measured.took;
     let [send, receive, packets, headers, other] = used.shares();
@@ -144,8 +172,12 @@ fn as_json(measured: &Measured) -> Value {
         "packets": {
             "sealed": used.stage(Stage::Seal).calls,
             "opened": used.stage(Stage::Open).calls,
+            "per_second": used.packets() as f64 / used.seconds.max(1e-9),
+            "mean_bytes": used.packet_bytes(),
         },
+        "overhead": used.overhead(),
         "nanoseconds": {
+            "packet": used.packet_nanoseconds(),
             "udp_send": used.nanoseconds(Stage::Send),
             "udp_receive": used.nanoseconds(Stage::Receive),
             "seal": used.nanoseconds(Stage::Seal),

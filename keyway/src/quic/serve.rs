@@ -1,19 +1,23 @@
 //! `keyway quic serve`: the files of a folder, and the other end of `keyway quic perf`.
 
-use super::arguments::Serve;
+use super::arguments::{Place, Serve};
 use super::host;
-use crate::authority::{self, Identity};
-use crate::data::Folder;
+use crate::authority::{self, Identity, malformed};
+use crate::client::{self, Daemon};
+use crate::data::{Folder, name};
 use crate::failure::{Failure, plain};
 use crate::host::Names;
 use crate::listeners;
 use crate::output::{self, grouped, shell};
-use crate::own_keys::{self, PrivateKey};
+use crate::own_keys::{self, PrivateKey, Which};
 use crate::signals::Signals;
 use crate::timestamp::Timestamp;
+use keyway_engine::Engine;
 use keyway_quic::{Served, Server};
+use keyway_tls::Certified;
 use serde_json::json;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::absolute;
 
 /// Serves until it is told to stop.
 ///
@@ -32,13 +36,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
     let address =
         address.map_err(|why| Failure::new(format!("cannot ask for my address: {why}")))?;
     let engine = keyway_drivers::engine();
-    let identity = {
-        let data = Folder::open(&arguments.data, Timestamp::now())?;
-        if own_keys::are_held(data.path()) {
-            return Err(are_held());
-        }
-        authority::identity(&engine, &data, None, &Names::new(&[], &[address]), Timestamp::now())?
-    };
+    let identity = identity(arguments, &engine, address)?;
     let ca = identity.trust.clone();
     let url = format!("https://{}", listeners::at_home(address));
     let ready = json!({
@@ -54,8 +52,25 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         let mut signals = Signals::catch()?;
         let host = host::host(&engine, &arguments.transport, None, None)?;
         let Identity { chain, key, .. } = identity;
-        let PrivateKey::File(key, _) = key else { return Err(are_held()) };
-        let endpoint = host.server(chain, key, &Server::PROTOCOLS, socket)?;
+        // Keeps the way to the key open.
+        let (endpoint, _cryptod) = match key {
+            PrivateKey::File(key, _) => {
+                (host.server(chain, key, &Server::PROTOCOLS, socket)?, None)
+            }
+            PrivateKey::Held(name) => {
+                let socket_of = cryptod_of(arguments)?;
+                let remote = client::connect(&engine, Some(&socket_of), |_| {})?;
+                let certified = Certified::held(&engine, chain, &name, &[]);
+                let certified = certified.map_err(|why| {
+                    Failure::new(format!(
+                        "the key {name} of the cryptod at {} cannot be used for the certificate: {why}; it has \
+                         to be that certificate's, and for this user (keyway key allow)",
+                        socket_of.socket.display()
+                    ))
+                })?;
+                (host.server_with(certified.resolver(), &Server::PROTOCOLS, socket)?, remote)
+            }
+        };
         if arguments.json {
             output::json(&ready)?;
         } else {
@@ -81,11 +96,41 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
     })
 }
 
-fn are_held() -> Failure {
-    Failure::new(
-        "the keys of this data folder are in its cryptod, for keyway up; name another folder with \
-         --data DIR",
-    )
+/// The certificate and its key: those that are named, or those of the data folder, which are made if they are not
+/// there. One whose keys a cryptod holds is a directory's, and used as it is.
+fn identity(arguments: &Serve, engine: &Engine, address: SocketAddr) -> Result<Identity, Failure> {
+    if let (Some(certificate), Some(key)) = (&arguments.certificate, &arguments.key) {
+        return match key {
+            Place::File(key) => authority::read(certificate, key),
+            Place::Held(name) => {
+                let (chain, trust) = authority::chain(certificate)?;
+                Ok(Identity { chain, key: PrivateKey::Held(name.clone()), trust, ca_key: None })
+            }
+        };
+    }
+    if !own_keys::are_held(&arguments.data) {
+        let data = Folder::open(&arguments.data, Timestamp::now())?;
+        let names = Names::new(&[], &[address]);
+        return authority::identity(engine, &data, None, &names, Timestamp::now());
+    }
+    let file = arguments.data.join(name::SERVER_CERTIFICATE);
+    let (chain, trust) = authority::chain(&file)?;
+    let ca = arguments.data.join(name::CA_CERTIFICATE);
+    let socket = cryptod_of(arguments)?.socket;
+    let key = own_keys::held(&socket, Which::Server, &own_keys::public_key_in(&file)?)?;
+    let (name, _) = key.ok_or_else(|| malformed(&file, "cryptod does not hold its key"))?;
+    let trust = trust.or_else(|| ca.exists().then_some(ca));
+    Ok(Identity { chain, key: PrivateKey::Held(name), trust, ca_key: None })
+}
+
+/// The daemon that holds the key.
+fn cryptod_of(arguments: &Serve) -> Result<Daemon, Failure> {
+    let mut daemon = Daemon::of_folder(&arguments.data);
+    if let Some(socket) = &arguments.cryptod {
+        let found = absolute(socket).map_err(|why| Failure::system("find", socket, &why));
+        daemon.socket = found?;
+    }
+    Ok(daemon)
 }
 
 fn say(served: Served, json: bool) -> Result<(), Failure> {

@@ -28,6 +28,7 @@ pub const COMMON: &[i64] = &[
     libc::SYS_fdatasync,
     libc::SYS_flock,
     libc::SYS_fstat,
+    libc::SYS_fstatfs,
     libc::SYS_fsync,
     libc::SYS_ftruncate,
     libc::SYS_futex,
@@ -112,6 +113,50 @@ pub const OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub const OLD: &[i64] = &[];
 
+/// Those with which cryptod's witness answers questions: it opens files to read them, and changes none.
+pub const OF_WITNESS: &[i64] = &[
+    libc::SYS_brk,
+    libc::SYS_clock_gettime,
+    libc::SYS_close,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_fcntl,
+    libc::SYS_fstat,
+    libc::SYS_futex,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_gettid,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_ppoll,
+    libc::SYS_pread64,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_recvmsg,
+    libc::SYS_restart_syscall,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_yield,
+    libc::SYS_sendmsg,
+    libc::SYS_sigaltstack,
+    libc::SYS_statx,
+    libc::SYS_write,
+];
+
+/// Older calls, as above.
+#[cfg(target_arch = "x86_64")]
+pub const OLD_OF_WITNESS: &[i64] =
+    &[libc::SYS_open, libc::SYS_poll, libc::SYS_readlink, libc::SYS_stat];
+#[cfg(not(target_arch = "x86_64"))]
+pub const OLD_OF_WITNESS: &[i64] = &[];
+
 /// Those that the directory makes besides: its store's, its logs', and to find out about the machine.
 pub const OF_LDAPD: &[i64] = &[
     libc::SYS_clock_getres,
@@ -121,7 +166,6 @@ pub const OF_LDAPD: &[i64] = &[
     libc::SYS_fallocate,
     libc::SYS_fchown,
     libc::SYS_fchownat,
-    libc::SYS_fstatfs,
     libc::SYS_getcwd,
     libc::SYS_getppid,
     libc::SYS_getrusage,

@@ -8,7 +8,7 @@ mod calls;
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
 use crate::failure::Failure;
-use crate::log::To;
+use crate::log::{To, folder_mode};
 use crate::output;
 use crate::unix_socket;
 use landlock::{
@@ -56,23 +56,29 @@ const NAMES: [&str; 12] = [
 
 /// What a process keeps. It gives up the rest from the thread that says so, and those that this will start.
 pub struct Keeps {
-    /// What it may do below which files and folders; `None` for everything everywhere.
+    /// What it may do below which files and folders; `None` for everything everywhere that its user may.
     files: Option<Vec<(PathBuf, BitFlags<AccessFs>)>>,
     /// Whether it may connect to others over a network. It listens to no more ports in any case.
     network: bool,
     calls: &'static [&'static [i64]],
 }
 
-/// What cryptod keeps: its own folder, and the right to remove its socket. Whether files are closed off too
-/// is a choice, since a process that gives them up cannot see which program its clients run.
-pub fn of_cryptod(folder: &Path, socket: Option<&Path>, files: bool) -> Keeps {
+/// What cryptod keeps: its own folder, and the right to remove its socket. Which programs its clients run it
+/// cannot see then; that is for its witness.
+pub fn of_cryptod(folder: &Path, socket: Option<&Path>) -> Keeps {
     let system = OF_THE_SYSTEM.map(|path| (path.into(), READ));
     let beside = socket.and_then(Path::parent).map(|folder| match folder.as_os_str().is_empty() {
         true => (".".into(), REMOVE),
         false => (folder.into(), REMOVE),
     });
     let places = system.into_iter().chain([(folder.into(), WRITE)]).chain(beside).collect();
-    Keeps { files: files.then_some(places), network: false, calls: &[calls::COMMON, calls::OLD] }
+    Keeps { files: Some(places), network: false, calls: &[calls::COMMON, calls::OLD] }
+}
+
+/// What cryptod's witness keeps: to look at files and processes. Closing files off would keep the system from
+/// showing it processes; it makes no call that changes anything.
+pub fn of_witness() -> Keeps {
+    Keeps { files: None, network: false, calls: &[calls::OF_WITNESS, calls::OLD_OF_WITNESS] }
 }
 
 /// What ldapd keeps: its data folder and its logs, which are made if they are not there, the place of its
@@ -89,7 +95,8 @@ pub fn of_ldapd(folder: &Folder, configuration: &Configuration) -> Result<Keeps,
     places.extend(file.as_deref().and_then(Path::parent).map(|folder| (folder.into(), WRITE)));
     if configuration.log.to == To::Files {
         let logs = folder.file_at(&configuration.log.folder);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&logs);
+        let mode = folder_mode(configuration.log.mode);
+        let made = DirBuilder::new().recursive(true).mode(mode).create(&logs);
         made.map_err(|why| Failure::system("make the logs' folder", &logs, &why))?;
         places.push((logs, WRITE));
     }
@@ -129,12 +136,8 @@ impl Keeps {
     /// # Errors
     /// If the system has these means and refuses them. A system that lacks them is warned of.
     pub fn enter(&self) -> Result<(), Failure> {
-        match &self.files {
-            Some(places) => close_files(places, self.network).map_err(|why| refused(&why))?,
-            None => output::note(
-                "the daemon keeps the right to open files, since it has to see which programs its \
-                 clients run (--allow-program)",
-            ),
+        if let Some(places) = &self.files {
+            close_files(places, self.network).map_err(|why| refused(&why))?;
         }
         close_calls(self).map_err(|why| refused(&why))
     }
@@ -226,7 +229,7 @@ mod tests {
         fs::write(&socket, "").unwrap();
         fs::write(beside.join("other"), "secret").unwrap();
         let given_up = move || {
-            of_cryptod(&folder, Some(&socket), true).enter().unwrap();
+            of_cryptod(&folder, Some(&socket)).enter().unwrap();
             assert_eq!(TcpListener::bind("127.0.0.1:0").unwrap_err().kind(), PERMISSION);
             assert!(UnixDatagram::unbound().is_ok());
             fs::write(folder.join("file"), "text").unwrap();

@@ -1,4 +1,4 @@
-//! When certificates end, and what is said of it.
+//! When certificates begin and end, and what is said of it.
 
 use crate::authority::malformed;
 use crate::failure::Failure;
@@ -14,6 +14,8 @@ const WARNING_DAYS: i64 = 14;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ends {
     pub file: PathBuf,
+    /// When the last of them begins.
+    pub from: Timestamp,
     pub at: Timestamp,
 }
 
@@ -21,18 +23,35 @@ impl Ends {
     /// # Errors
     /// If there is no certificate in the chain, or one that cannot be read.
     pub fn of(file: &Path, chain: &[CertificateDer<'_>]) -> Result<Ends, Failure> {
-        let all: Result<Vec<i64>, _> = chain
+        let all: Result<Vec<(i64, i64)>, _> = chain
             .iter()
-            .map(|der| Certificate::read(der).map(|read| read.not_after_unix_s))
+            .map(|der| {
+                Certificate::read(der).map(|read| (read.not_before_unix_s, read.not_after_unix_s))
+            })
             .collect();
-        let first = all.ok().and_then(|all| all.into_iter().min());
-        let first = first.ok_or_else(|| malformed(file, "it is not a certificate"))?;
-        Ok(Ends { file: file.to_owned(), at: Timestamp::from_unix_s(first) })
+        let all = all.unwrap_or_default();
+        let (from, at) =
+            (all.iter().map(|(from, _)| *from).max(), all.iter().map(|(_, at)| *at).min());
+        let bounds = from.zip(at).ok_or_else(|| malformed(file, "it is not a certificate"))?;
+        let (from, at) = (Timestamp::from_unix_s(bounds.0), Timestamp::from_unix_s(bounds.1));
+        Ok(Ends { file: file.to_owned(), from, at })
+    }
+
+    /// Whether clients take them at this time.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        (self.from..=self.at).contains(&now)
     }
 
     /// What to say, if it is time to.
     pub fn warning(&self, now: Timestamp) -> Option<String> {
-        let Ends { file, at } = self;
+        let Ends { file, from, at } = self;
+        if now < *from {
+            return Some(format!(
+                "the certificate {} begins at {from}, and it is {now} now: clients refuse it until then; set \
+                 this machine's clock, or put one that is valid in its place",
+                file.display()
+            ));
+        }
         let left_s = at.unix_s().saturating_sub(now.unix_s());
         let when = match left_s.div_euclid(DAY_S) {
             WARNING_DAYS.. => return None,
@@ -52,8 +71,10 @@ mod tests {
 
     #[test]
     fn fourteen_days_before_it_is_said() {
-        let ends = Ends { file: "a.pem".into(), at: Timestamp::from_unix_s(100 * DAY_S) };
+        let [from, at] = [10, 100].map(|days| Timestamp::from_unix_s(days * DAY_S));
+        let ends = Ends { file: "a.pem".into(), from, at };
         let said = |days| ends.warning(Timestamp::from_unix_s(days * DAY_S - 1));
+        assert!(said(10).is_some_and(|text| text.contains("begins at")) && said(11).is_none());
         assert_eq!(said(86), None);
         for (day, expected) in
             [(87, "in 13 days"), (99, "in a day"), (100, "within a day"), (101, "has ended")]

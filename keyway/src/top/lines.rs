@@ -111,6 +111,7 @@ pub fn operations(change: &Change<'_>) -> Value {
         let value = json!({
             "count": times.count,
             "p50_us": us(times.percentile(50.0)),
+            "p95_us": us(times.percentile(95.0)),
             "p99_us": us(times.percentile(99.0)),
             "max_us": us(times.max),
         });

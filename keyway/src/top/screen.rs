@@ -43,7 +43,7 @@ const VIEWS: [(char, View, &str); 7] = [
     ('c', View::Crypto, "crypto"),
     ('n', View::Connections, "conns"),
     ('f', View::Filters, "filters"),
-    ('q', View::Slow, "slow"),
+    ('l', View::Slow, "slow"),
     ('?', View::Help, "help"),
 ];
 
@@ -55,12 +55,12 @@ const HELP: [&str; 17] = [
     "n  connections: who, from where, over which TLS, idle, requests under way (now)",
     "f  filters by cost: share of the search time, entries looked at (cand) and",
     "   returned (retd) a search, how many had no index (no ix)",
-    "q  slow operations, now and in the last five minutes, and their longest stage",
+    "l  slow operations, now and in the last five minutes, and their longest stage",
     "",
     "< >          sort by the column left or right     r  the other way round",
     "arrows, j k, PgUp, PgDn, Home, End   move         p or space  pause",
     "Tab          the next server, where there are several",
-    "Q, Ctrl-C    quit                                 ?  this page, and back",
+    "q, Ctrl-C    quit                                 ?  this page, and back",
     "",
     "p50, p99, max: from a request's arrival to its answer, in the last interval",
     "inq: read and not begun; grp: changes a commit; dirty: accepted, not on disk",
@@ -196,7 +196,7 @@ impl Screen {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c' | 'd') if control => return false,
-            KeyCode::Char('Q') => return false,
+            KeyCode::Char('q' | 'Q') => return false,
             KeyCode::Char('?' | 'h') | KeyCode::Esc if self.view == View::Help => {
                 self.show(self.last)
             }
@@ -398,7 +398,7 @@ fn footer(view: View) -> String {
     let keys = VIEWS.iter().map(|(key, of, title)| {
         if *of == view { format!("[{key} {title}]") } else { format!(" {key} {title} ") }
     });
-    format!("{} Q quit", keys.collect::<String>())
+    format!("{} q quit", keys.collect::<String>())
 }
 
 /// A line of its own, to the right end.

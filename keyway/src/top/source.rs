@@ -7,7 +7,7 @@ use crate::data::{name, read_secret};
 use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
 use crate::running::Running;
-use crate::search::Login;
+use crate::search::{Login, first_line};
 use keyway_meter::{Reader, Snapshot};
 use keyway_server::ADMINISTRATOR_DN;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,8 @@ pub struct Folder {
     lists: Server,
     /// Why there are none, and for how many looks that is believed.
     refused: Option<(String, u32)>,
+    /// Somebody has said who asks; else it is the administrator, whose password is in a file.
+    has_login: bool,
 }
 
 pub struct Server {
@@ -43,6 +45,8 @@ pub struct Server {
     manner: Manner,
     login: Login,
     connection: Option<Remote>,
+    /// Why the login is not taken: it is not tried again.
+    refused: Option<String>,
 }
 
 impl Source {
@@ -54,14 +58,15 @@ impl Source {
             path: path.to_owned(),
             directory: None,
             cryptod: None,
-            lists: Server { url: None, manner, login, connection: None },
+            has_login: login.is_some(),
+            lists: Server { url: None, manner, login, connection: None, refused: None },
             refused: None,
         })
     }
 
     /// A server by its address.
     pub fn server(url: Url, manner: Manner, login: Login) -> Source {
-        Source::Server(Server { url: Some(url), manner, login, connection: None })
+        Source::Server(Server { url: Some(url), manner, login, connection: None, refused: None })
     }
 
     /// Looks at it.
@@ -162,8 +167,12 @@ impl Folder {
                 ip => ip.to_string(),
             };
             self.lists.url = Some(Url { host, port: address.port(), tls: true });
-            if self.lists.login.is_none() {
-                self.lists.login = Some(self.administrator()?);
+            if !self.has_login {
+                // The file may have another one than the last time; only then is it tried again.
+                let login = Some(self.administrator()?);
+                if login != self.lists.login {
+                    (self.lists.login, self.lists.refused) = (login, None);
+                }
             }
         }
         self.lists.with(|remote| remote.lists(connections))
@@ -181,11 +190,6 @@ impl Folder {
     }
 }
 
-/// A password without the line's end.
-pub fn first_line(password: &str) -> Zeroizing<Vec<u8>> {
-    Zeroizing::new(password.trim_end_matches(['\n', '\r']).as_bytes().to_vec())
-}
-
 /// What a page shows, if somebody counts into it; opened again when it is another process's.
 fn page(reader: &mut Option<Reader>, path: &Path) -> Option<Snapshot> {
     if reader.as_ref().is_none_or(|reader| !reader.alive()) {
@@ -200,10 +204,16 @@ impl Server {
         &mut self,
         ask: impl FnOnce(&mut Remote) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut remote = match (self.connection.take(), &self.url) {
-            (Some(remote), _) => remote,
-            (None, Some(url)) => Remote::connect(url, &self.manner, &self.login)?,
-            (None, None) => return Err(Failure::new("there is no address")),
+        let mut remote = match (self.connection.take(), &self.url, &self.refused) {
+            (Some(remote), ..) => remote,
+            (None, _, Some(why)) => return Err(Failure::refused(why)),
+            (None, Some(url), None) => {
+                let connected = Remote::connect(url, &self.manner, &self.login);
+                connected.inspect_err(|why| {
+                    self.refused = why.is_refused().then(|| why.to_string());
+                })?
+            }
+            (None, None, None) => return Err(Failure::new("there is no address")),
         };
         let answer = ask(&mut remote)?;
         self.connection = Some(remote);

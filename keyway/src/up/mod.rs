@@ -9,21 +9,21 @@ mod restarts;
 
 use crate::cli::Up;
 use crate::configuration::Configuration;
-use crate::control::Control;
 use crate::cryptod::{open_master, socket_at};
-use crate::data::Folder;
+use crate::data::{Folder, name};
 use crate::failure::{Failure, plain};
 use crate::ldapd;
-use crate::limits::OTHER_CRYPTOD_LOOK_EVERY;
-use crate::listeners::Sockets;
+use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
+use crate::listeners::{Listen, Sockets, listen};
 use crate::log::{self, Logs, To};
 use crate::notify;
 use crate::output;
 use crate::schema::Given;
 use crate::signals::{self, Asked, STATUS_AT_ONCE, Signals};
 use crate::source;
-use crate::supervised::Inherited;
-use crate::user;
+use crate::supervised::{Inherited, Moved, STORE_STOPPED};
+use crate::user::{self, Account, Half};
+use keyway_ring::Socket;
 use keyway_server::log::{Severity, Value};
 use process::{Process, Program, is_crash, words};
 use restarts::{Next, Restarts};
@@ -33,6 +33,7 @@ use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::MissedTickBehavior;
 
 /// Serves until it is told to stop. Returns the exit status; what a process of it could not do, that has
 /// said.
@@ -51,17 +52,23 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
         let given = Given::read(&arguments.serve.schema, &arguments.serve.data.folder)?;
         let master = arguments.master.as_ref().map(open_master).transpose()?.flatten();
-        let (folder, configuration, sockets) =
-            ldapd::prepare(&arguments.serve, handed_over, &given)?;
+        let is_handed_over = handed_over.is_some();
+        let half = Half::Up(arguments.cryptod_user.as_ref());
+        let (folder, configuration, sockets, account) =
+            ldapd::prepare(&arguments.serve, handed_over, &given, half)?;
         let ends = signal(SignalKind::child());
         let ends = ends.map_err(|why| Failure::new(format!("cannot wait for processes: {why}")))?;
         let mut supervisor = Supervisor {
             arguments,
-            cryptod: configuration
-                .cryptod
-                .is_none()
-                .then(|| Cryptod { socket: socket_at(folder.path()), process: Watched::default() }),
+            cryptod: configuration.cryptod.is_none().then(|| Cryptod {
+                socket: socket_at(folder.path()),
+                account,
+                process: Watched::default(),
+            }),
             ldapd: Watched::default(),
+            listen: wanted(&configuration),
+            offered: None,
+            is_handed_over,
             log: configuration.log,
             folder,
             sockets,
@@ -83,6 +90,11 @@ struct Supervisor<'a> {
     folder: Folder,
     log: log::Settings,
     sockets: Sockets,
+    /// Which addresses these were asked for, and the next ones until ldapd has them.
+    listen: Wanted,
+    offered: Option<(Wanted, Moved)>,
+    /// The sockets are an init system's.
+    is_handed_over: bool,
     /// What a first start is filled from.
     import: Option<File>,
     /// The file of cryptod's master key or passphrase, which only root may be able to open.
@@ -99,6 +111,8 @@ struct Supervisor<'a> {
 /// The cryptod of the data folder.
 struct Cryptod {
     socket: PathBuf,
+    /// Whom it runs as, if that is another than this process.
+    account: Option<Account>,
     process: Watched,
 }
 
@@ -109,6 +123,13 @@ struct Watched {
     restarts: Restarts,
     /// When it is to be started.
     due: Option<Instant>,
+}
+
+/// Addresses of LDAP and LDAPS.
+type Wanted = [Listen; 2];
+
+fn wanted(configuration: &Configuration) -> Wanted {
+    [configuration.listen, configuration.listen_tls]
 }
 
 /// What came of a start.
@@ -149,10 +170,11 @@ impl Supervisor<'_> {
         self.start_ldapd(true)?;
         let process = self.ldapd.process.as_mut();
         let process = process.ok_or_else(|| Failure::new("there is no process"))?;
+        let reload = |process: &Process| process.reload(&Moved::default());
         if hung_up {
-            process.reload();
+            reload(process);
         }
-        if until_ready(process, &mut self.signals, Process::reload).await {
+        if until_ready(process, &mut self.signals, reload).await {
             self.import = None;
             notify::ready(false);
             user::warn_of_root(self.arguments.serve.user.as_ref());
@@ -168,6 +190,8 @@ impl Supervisor<'_> {
 
     /// Looks after both until somebody asks for an end, or it makes no sense any more.
     async fn serve(&mut self) -> Result<ExitCode, Failure> {
+        let mut beats = tokio::time::interval(ALIVE_LOOK_EVERY);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let over = loop {
             let cryptod = self.cryptod.as_ref().and_then(|it| it.process.due);
             let due = cryptod.into_iter().chain(self.ldapd.due).min();
@@ -186,6 +210,14 @@ impl Supervisor<'_> {
                     }
                 },
                 _ = self.ends.recv() => self.look(),
+                () = moved(&mut self.ldapd) => {
+                    self.take_offered();
+                    None
+                }
+                _ = beats.tick() => {
+                    self.kill_the_hung();
+                    None
+                }
                 () = pause => self.start_due(),
             };
             if let Some(over) = over {
@@ -243,9 +275,66 @@ impl Supervisor<'_> {
     }
 
     fn reload(&mut self) {
+        self.offer();
         if let Some(ldapd) = &self.ldapd.process {
-            ldapd.reload();
+            let nothing = Moved::default();
+            ldapd.reload(self.offered.as_ref().map_or(&nothing, |(_, moved)| moved));
         }
+    }
+
+    /// Binds the addresses that the configuration has instead of others now. What ldapd does not take is let go
+    /// of at the next time.
+    fn offer(&mut self) {
+        self.offered = None;
+        // If it is wrong, ldapd says so.
+        let Ok(configuration) = Configuration::load(&self.folder) else { return };
+        let next = wanted(&configuration.with_flags(&self.arguments.serve));
+        if self.is_handed_over || next == self.listen {
+            return;
+        }
+        let open = |at: usize, flag| match next[at] {
+            address if address == self.listen[at] => Ok(None),
+            address => address.map(|address| listen(address, flag)).transpose().map(Some),
+        };
+        let moved = open(0, "--listen")
+            .and_then(|plain| Ok(Moved { plain, tls: open(1, "--listen-tls")? }));
+        match moved {
+            Ok(moved) => self.offered = Some((next, moved)),
+            Err(why) => self.say(Severity::Error, "listen", &why.to_string()),
+        }
+    }
+
+    /// Listens where ldapd does now, and nowhere else.
+    fn take_offered(&mut self) {
+        let Some((listen, Moved { plain, tls })) = self.offered.take() else { return };
+        self.listen = listen;
+        if let Some(plain) = plain {
+            self.sockets.plain = plain;
+        }
+        if let Some(tls) = tls {
+            self.sockets.tls = tls;
+        }
+    }
+
+    /// Kills a process that has not said for long that it is alive: it is started again then. Under a debugger
+    /// it may be stopped for as long as that likes.
+    fn kill_the_hung(&mut self) {
+        if self.arguments.serve.allow_debugging {
+            return;
+        }
+        let cryptod = self.cryptod.as_mut().and_then(|it| it.process.process.as_mut());
+        let both = [("cryptod", cryptod), ("ldapd", self.ldapd.process.as_mut())];
+        let mut hung = Vec::new();
+        for (what, process) in both {
+            if let Some(process) = process
+                && process.ended().is_none()
+                && process.hangs()
+            {
+                process.kill();
+                hung.push(format!("{what} (process {}) hangs, and is killed", process.id()));
+            }
+        }
+        hung.iter().for_each(|text| self.say(Severity::Error, "hang", text));
     }
 
     /// Sees which process has ended.
@@ -253,6 +342,9 @@ impl Supervisor<'_> {
         if let Some((mut process, status)) =
             self.cryptod.as_mut().and_then(|it| it.process.take_ended())
         {
+            if status.success() && self.is_succeeded() {
+                return self.look();
+            }
             let why = match process.was_ready() {
                 true => words(status),
                 false => why_not(&mut process, "cryptod").to_string(),
@@ -262,12 +354,38 @@ impl Supervisor<'_> {
                 return Some(over);
             }
         }
-        let (process, status) = self.ldapd.take_ended()?;
+        let (mut process, status) = self.ldapd.take_ended()?;
+        if status.code() == Some(i32::from(STORE_STOPPED)) && process.was_ready() {
+            self.ldapd.due = Some(Instant::now() + STORE_AGAIN_PAUSE);
+            let text = format!(
+                "ldapd (process {}) could not go on with its store, and opens it again in {} s",
+                process.id(),
+                STORE_AGAIN_PAUSE.as_secs()
+            );
+            self.say(Severity::Error, "restart", &text);
+            return None;
+        }
         if !is_crash(status) {
             return Some(Over::Ended(status));
         }
         let next = self.ldapd.after(&process);
         self.again("ldapd", &process, &words(status), next)
+    }
+
+    /// Whether another cryptod serves in the place of ours that has ended in good order, and if so says that.
+    fn is_succeeded(&mut self) -> bool {
+        let Some(cryptod) = &mut self.cryptod else { return false };
+        if !cryptod.is_others() {
+            return false;
+        }
+        cryptod.process.due = Some(Instant::now() + OTHER_CRYPTOD_LOOK_EVERY);
+        let text = format!(
+            "cryptod has handed over to one that was started with --take-over at {}; when that ends, one is \
+             started here",
+            cryptod.socket.display()
+        );
+        self.say(Severity::Info, "take-over", &text);
+        true
     }
 
     /// Writes down that a process has ended, and what comes of it.
@@ -279,14 +397,15 @@ impl Supervisor<'_> {
                     0 => "now".to_owned(),
                     pause => format!("in {pause} ms"),
                 };
-                self.say(format!(
+                let text = format!(
                     "{what} (process {id}) {why}; it is started again {pause} ({number} in a row)"
-                ));
+                );
+                self.say(Severity::Error, "restart", &text);
                 None
             }
             Next::GiveUp => {
                 let text = format!("{what} (process {id}) {why}, again and again; giving up");
-                self.say(text.clone());
+                self.say(Severity::Error, "restart", &text);
                 Some(Over::GivenUp(Failure::new(format!(
                     "{text}; what was acknowledged is safe, and {} has what came before",
                     self.folder.path().join(&self.log.folder).join("error.log").display()
@@ -296,16 +415,16 @@ impl Supervisor<'_> {
     }
 
     /// Writes a line of the error log, and says the same to whoever watches.
-    fn say(&mut self, text: String) {
+    fn say(&mut self, severity: Severity, event: &str, text: &str) {
         // It may have changed. If it is wrong, ldapd has said so.
         if let Ok(configuration) = Configuration::load(&self.folder) {
             self.log = configuration.log;
         }
         if self.log.to != To::Stderr {
-            output::note(&text);
+            output::note(text);
         }
         match Logs::open(&self.folder, &self.log) {
-            Ok(logs) => logs.say(Severity::Error, "restart", &[("text", Value::Text(&text))]),
+            Ok(logs) => logs.say(severity, event, &[("text", Value::Text(text))]),
             Err(why) => output::note(why),
         }
     }
@@ -327,6 +446,8 @@ impl Supervisor<'_> {
         }
         if self.ldapd.due.is_some_and(|due| due <= now) {
             self.ldapd.due = None;
+            self.offer();
+            self.take_offered();
             if let Err(why) = self.start_ldapd(false) {
                 return Some(Over::GivenUp(why));
             }
@@ -348,7 +469,16 @@ impl Supervisor<'_> {
         // What it says is for this process.
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let (lock, master) = (self.folder.lock(), &self.master);
-        let files: Vec<_> = [lock].into_iter().chain(master.iter().map(AsFd::as_fd)).collect();
+        let mut keys = [None, None];
+        if let Some(account) = &cryptod.account {
+            account.start_as(&mut command);
+            // It cannot open them itself.
+            let open = |name| File::open(self.folder.file(name)).ok();
+            keys = [name::CA_KEY, name::SERVER_KEY].map(open);
+        }
+        let [ca_key, server_key] = &keys;
+        let beside = [master, ca_key, server_key].into_iter().flatten().map(AsFd::as_fd);
+        let files: Vec<_> = [lock].into_iter().chain(beside).collect();
         let started = Process::start(command, &files, |channel| Inherited {
             up: std::process::id(),
             channel,
@@ -357,7 +487,10 @@ impl Supervisor<'_> {
             ldaps: None,
             import: None,
             master: master.as_ref().map(AsRawFd::as_raw_fd),
+            ca_key: ca_key.as_ref().map(AsRawFd::as_raw_fd),
+            server_key: server_key.as_ref().map(AsRawFd::as_raw_fd),
             again: false,
+            moves: false,
         });
         cryptod.process.process = Some(started.map_err(|why| cannot_start("cryptod", &why))?);
         Ok(())
@@ -382,17 +515,29 @@ impl Supervisor<'_> {
             ldaps: number(tls),
             import: self.import.as_ref().map(AsRawFd::as_raw_fd),
             master: None,
+            ca_key: None,
+            server_key: None,
             again: !first,
+            moves: !self.is_handed_over,
         });
         self.ldapd.process = Some(started.map_err(|why| cannot_start("ldapd", &why))?);
         Ok(())
     }
 }
 
+/// Waits until ldapd listens where it was told to.
+async fn moved(ldapd: &mut Watched) {
+    match &mut ldapd.process {
+        Some(process) => process.moved().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Cryptod {
     /// Whether somebody else has started one there, or put one in the place of ours (--take-over).
     fn is_others(&self) -> bool {
-        self.process.process.is_none() && Control::connect(&self.socket, "keyway up").is_ok()
+        // One that is there and hangs is there.
+        self.process.process.is_none() && Socket::connect(&self.socket).is_ok()
     }
 }
 
@@ -405,7 +550,7 @@ impl Watched {
 
     /// Says when the next one is to be started after this one.
     fn after(&mut self, process: &Process) -> Next {
-        let next = self.restarts.after(process.age());
+        let next = self.restarts.after(process.served());
         if let Next::Start(_, pause) = next {
             self.due = Some(Instant::now() + pause);
         }

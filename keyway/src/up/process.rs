@@ -1,11 +1,12 @@
 //! A process that `keyway up` has started: this program again, which knows of its supervisor.
 
 use crate::failure::{Failure, plain};
-use crate::supervised::{Inherited, READY, RELOAD};
+use crate::limits::SILENT_LOOKS_MAX;
+use crate::supervised::{self, Inherited, MOVED, Moved, READY, RELOAD};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::Value;
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -55,8 +56,12 @@ pub struct Process {
     channel: UnixStream,
     /// The same, to wait at.
     waiting: tokio::net::UnixStream,
-    began: Instant,
-    is_ready: bool,
+    /// Since when it serves.
+    serves: Option<Instant>,
+    /// Looks in a row at which it had said nothing since the one before.
+    silent: u32,
+    /// It has said that it listens where it was told to, and nobody has asked yet.
+    has_moved: bool,
 }
 
 impl Process {
@@ -74,6 +79,8 @@ impl Process {
     ) -> io::Result<Process> {
         let (channel, its) = UnixStream::pair()?;
         channel.set_nonblocking(true)?;
+        // To close one that came with a byte could take as long as a process that was taken over likes.
+        let _ = keyway_ring::refuse_files(&channel);
         let waiting = tokio::net::UnixStream::from_std(channel.try_clone()?)?;
         let inherited = serde_json::to_string(&inherited(its.as_raw_fd()))?;
         command.arg("--inherited").arg(inherited);
@@ -82,24 +89,24 @@ impl Process {
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()))?;
         let child = command.spawn();
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
-        Ok(Process { child: child?, channel, waiting, began: Instant::now(), is_ready: false })
+        Ok(Process { child: child?, channel, waiting, serves: None, silent: 0, has_moved: false })
     }
 
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// How long it has run.
-    pub fn age(&self) -> Duration {
-        self.began.elapsed()
+    /// How long it has served.
+    pub fn served(&self) -> Duration {
+        self.serves.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Waits until it is ready; `false` if it ends before.
     pub async fn ready(&mut self) -> bool {
         let mut said = [0];
-        while !self.is_ready {
+        while self.serves.is_none() {
             match self.waiting.read(&mut said).await {
-                Ok(1) => self.is_ready = said == [READY],
+                Ok(1) => self.hear(&said),
                 _ => return false,
             }
         }
@@ -108,15 +115,58 @@ impl Process {
 
     /// Whether it has been ready by now.
     pub fn was_ready(&mut self) -> bool {
-        let mut said = [0];
-        self.is_ready = self.is_ready || matches!((&self.channel).read(&mut said), Ok(1));
-        self.is_ready
+        self.listen();
+        self.serves.is_some()
     }
 
-    /// Has it read its files again.
-    pub fn reload(&self) {
+    /// Whether it serves and has said nothing for so long that it never will. To be asked every
+    /// [`ALIVE_LOOK_EVERY`](crate::limits::ALIVE_LOOK_EVERY).
+    pub fn hangs(&mut self) -> bool {
+        self.silent += 1;
+        self.listen();
+        self.serves.is_some() && self.silent > SILENT_LOOKS_MAX
+    }
+
+    /// Kills one that hangs.
+    pub fn kill(&mut self) {
+        // One that has ended meanwhile is noticed as ever.
+        let _ = self.child.kill();
+    }
+
+    /// Hears all that it has said by now.
+    fn listen(&mut self) {
+        let mut said = [0; 64];
+        while let Ok(bytes @ 1..) = (&self.channel).read(&mut said) {
+            self.hear(&said[..bytes]);
+        }
+    }
+
+    fn hear(&mut self, said: &[u8]) {
+        self.silent = 0;
+        if said.contains(&READY) {
+            self.serves.get_or_insert_with(Instant::now);
+        }
+        self.has_moved |= said.contains(&MOVED);
+    }
+
+    /// Has it read its files again, and gives it listeners that are elsewhere now.
+    pub fn reload(&self, moved: &Moved) {
+        let all = moved.messages().into_iter().chain([(RELOAD, None)]);
         // One that is so far behind has enough to do.
-        let _ = (&self.channel).write(&[RELOAD]);
+        for (said, file) in all {
+            let _ = supervised::say(&self.channel, said, file);
+        }
+    }
+
+    /// Waits until it says that it listens there. It does not return if the process ends.
+    pub async fn moved(&mut self) {
+        let mut said = [0; 64];
+        while !std::mem::take(&mut self.has_moved) {
+            match self.waiting.read(&mut said).await {
+                Ok(bytes @ 1..) => self.hear(&said[..bytes]),
+                _ => std::future::pending().await,
+            }
+        }
     }
 
     /// Asks for an end in good order.

@@ -19,9 +19,9 @@ pub enum Next {
 }
 
 impl Restarts {
-    /// Counts an end of a process that ran for so long.
-    pub fn after(&mut self, ran: Duration) -> Next {
-        if ran >= RESTART_FORGET {
+    /// Counts an end of a process that served for so long.
+    pub fn after(&mut self, served: Duration) -> Next {
+        if served >= RESTART_FORGET {
             self.in_a_row = 0;
         }
         self.in_a_row += 1;
@@ -50,9 +50,13 @@ mod tests {
         let expected =
             [Some(0), Some(100), Some(200), Some(400), Some(800), Some(1600), None].to_vec();
         assert_eq!(row(), expected);
-        // Who ran for long begins anew.
+        // One that has served for long begins anew, also behind others that have not.
         let mut restarts = Restarts::default();
         for _ in 0..100 {
+            for number in 1..=RESTARTS_MAX {
+                let pause = |next| matches!(next, Next::Start(row, _) if row == number);
+                assert!(pause(restarts.after(RESTART_FORGET * u32::from(number == 1))));
+            }
             assert_eq!(restarts.after(RESTART_FORGET), Next::Start(1, Duration::ZERO));
         }
     }

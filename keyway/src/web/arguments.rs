@@ -54,29 +54,34 @@ pub struct Web {
     #[arg(long, value_name = "URL")]
     pub login: Option<String>,
     /// The certificate authority of the servers, PEM [default: those of this system, and the data folder's]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
+    /// Take any certificate of the servers: whoever is on the way can read and change everything
+    #[arg(long)]
+    pub insecure: bool,
     /// Begin TLS on ldap:// with StartTLS
     #[arg(long)]
     pub start_tls: bool,
-    /// Who asks the servers at URLs for their cn=monitor
+    /// Who asks the servers at URLs for their cn=monitor; one for all, or one for each in their order
+    /// (repeatable)
     #[arg(long, value_name = "DN", requires = "password_file")]
-    pub bind_dn: Option<String>,
-    /// The file with the password of --bind-dn
+    pub bind_dn: Vec<String>,
+    /// The file with the password of --bind-dn (0600; repeatable)
     #[arg(long, value_name = "FILE", requires = "bind_dn")]
-    pub password_file: Option<PathBuf>,
+    pub password_file: Vec<PathBuf>,
     /// A server that may be put under load, beside those that are shown (repeatable)
     #[arg(long = "target", value_name = "URL")]
     pub targets: Vec<String>,
     /// A scenario of a file that may be run (keyway load init writes some; repeatable)
     #[arg(long = "scenario", value_name = "FILE")]
     pub scenarios: Vec<PathBuf>,
-    /// What all entries are below that load asks for
-    #[arg(long, value_name = "DN", default_value = "dc=example,dc=com")]
-    pub base: String,
-    /// The users that load speaks of, unless the page says others: FIRST-LAST, or a file
-    #[arg(long, value_name = "FIRST-LAST|FILE", default_value = "0-9999", value_parser = crate::load::users)]
-    pub users: keyway_load::Users,
+    /// What all entries are below that load asks for [default: the suffix that the server shows]
+    #[arg(long, value_name = "DN")]
+    pub base: Option<String>,
+    /// The users that load speaks of, unless the page says others: FIRST-LAST, or a file [default: those that
+    /// the server shows]
+    #[arg(long, value_name = "FIRST-LAST|FILE", value_parser = crate::load::users)]
+    pub users: Option<keyway_load::Users>,
     /// Who binds on load's connections; without one only what everybody may do can be run
     #[arg(long, value_name = "DN", requires = "load_password_file")]
     pub load_bind_dn: Option<String>,

@@ -6,18 +6,19 @@ mod tls;
 
 pub use arguments::Web;
 
-use crate::data::{name, read_secret};
+use crate::data::name;
 use crate::failure::{Failure, plain};
 use crate::ldap::{Manner, Url};
 use crate::limits::CERTIFICATES_LOOK_EVERY;
 use crate::listeners;
 use crate::output;
 use crate::running::Running;
+use crate::search::logins;
 use crate::signals::Signals;
-use crate::top::{Login, Remote, first_line};
+use crate::top::{Login, Remote};
+use crate::trust;
 use keyway_engine::Engine;
 use keyway_load::Options;
-use keyway_server::ADMINISTRATOR_DN;
 use keyway_web::limits::HOSTS_MAX;
 use keyway_web::{App, Door, Entrance, Races, Target, Watched};
 use seen::Seen;
@@ -136,18 +137,11 @@ fn manner(arguments: &Web) -> Manner {
     Manner {
         ca: arguments.ca.clone(),
         own_ca: arguments.data.folder.join(name::CA_CERTIFICATE),
+        insecure: arguments.insecure,
         start_tls: arguments.start_tls,
         connect_wait: CONNECT_WAIT,
         answer_wait: ANSWER_WAIT,
     }
-}
-
-/// Who asks.
-fn who(arguments: &Web) -> Result<Login, Failure> {
-    let Some((dn, file)) = arguments.bind_dn.as_ref().zip(arguments.password_file.as_ref()) else {
-        return Ok(None);
-    };
-    Ok(Some((dn.clone(), first_line(&read_secret(file)?))))
 }
 
 fn watched(arguments: &Web) -> Result<Vec<Watched>, Failure> {
@@ -155,22 +149,23 @@ fn watched(arguments: &Web) -> Result<Vec<Watched>, Failure> {
         return Err(Failure::usage(format!("a page shows {HOSTS_MAX} servers at most")));
     }
     let manner = manner(arguments);
-    let login = who(arguments)?;
+    let logins = logins(&arguments.bind_dn, &arguments.password_file, arguments.urls.len().max(1))?;
+    trust::warn(arguments.insecure);
     if arguments.urls.is_empty() {
         let folder = &arguments.data.folder;
-        let seen = Seen::folder(folder, manner, login);
+        let seen = Seen::folder(folder, manner, logins.into_iter().next().flatten());
         let name = folder.display().to_string();
         return Ok(vec![Watched::new(name, Box::new(seen)).map_err(Failure::new)?]);
     }
-    let watch = |text: &String| {
+    let watch = |(text, login): (&String, Login)| {
         let url = Url::parse("URL", text)?;
         if login.is_some() {
             url.may_carry_password(arguments.start_tls)?;
         }
-        let seen = Seen::server(url, manner.clone(), login.clone());
+        let seen = Seen::server(url, manner.clone(), login);
         Watched::new(text.clone(), Box::new(seen)).map_err(Failure::new)
     };
-    arguments.urls.iter().map(watch).collect()
+    arguments.urls.iter().zip(logins).map(watch).collect()
 }
 
 /// Asks a directory whether somebody is an administrator of it: whether he may read its configuration.
@@ -215,10 +210,12 @@ fn targets(arguments: &Web) -> Result<Vec<Target>, Failure> {
     let account = account.map(|(dn, file)| Ok::<_, Failure>((dn, place(&file)?))).transpose()?;
     let options = Options {
         ca: arguments.ca.as_deref().map(place).transpose()?,
+        own_ca: Some(folder.join(name::CA_CERTIFICATE)),
+        insecure: arguments.insecure,
         start_tls: arguments.start_tls,
         base: arguments.base.clone(),
         admin: account.clone(),
-        users: crate::load::users_beside_us(&arguments.users)?,
+        users: arguments.users.as_ref().map(crate::load::users_beside_us).transpose()?,
         ..Options::default()
     };
     let mut targets = Vec::new();
@@ -237,16 +234,20 @@ fn targets(arguments: &Web) -> Result<Vec<Target>, Failure> {
 fn own_target(folder: PathBuf, account: Option<(String, PathBuf)>, options: Options) -> Target {
     let name = folder.display().to_string();
     let options = move || {
-        let Url { host, port, .. } = local(&folder)
-            .ok_or_else(|| format!("no server with TLS runs on {}", folder.display()))?;
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
-        let own = (ADMINISTRATOR_DN.to_owned(), folder.join(name::ADMIN_PASSWORD));
-        Ok(Options {
-            urls: vec![format!("ldaps://{host}:{port}")],
-            ca: options.ca.clone().or_else(|| Some(folder.join(name::CA_CERTIFICATE))),
-            admin: account.clone().or_else(|| Some(own).filter(|(_, file)| file.exists())),
+        let running = Running::look(&folder)
+            .ok_or_else(|| format!("no server runs on {}", folder.display()))?;
+        let url = crate::load::own_urls(&running).into_iter().next();
+        let url = url.ok_or_else(|| {
+            format!("the server on {} listens on a Unix socket only", folder.display())
+        })?;
+        let mut options = Options {
+            urls: vec![url],
+            admin: account.clone(),
+            start_tls: false,
             ..options.clone()
-        })
+        };
+        crate::load::as_at_home(&folder, &mut options, false);
+        Ok(options)
     };
     Target { name, options: Box::new(options) }
 }

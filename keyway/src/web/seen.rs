@@ -9,6 +9,7 @@ use crate::ldap::{Manner, Url};
 use crate::schema::Given;
 use crate::timestamp::Timestamp;
 use crate::top::{Login, Sight, Source as Eyes};
+use keyway_load::{Host, HostUse};
 use keyway_meter::{Distribution, Snapshot};
 use keyway_ring::control::KeyInfo;
 use keyway_server::IndexSetting;
@@ -31,18 +32,22 @@ pub struct Seen {
     indexes: Option<(Instant, Vec<IndexSetting>)>,
     /// What to say of what it does not tell, if it is not of our kind.
     missing: Option<String>,
+    /// This machine, if it runs here.
+    host: Option<Host>,
 }
 
 impl Seen {
     /// What runs on a data folder.
     pub fn folder(path: &Path, manner: Manner, login: Login) -> Seen {
         let eyes = Eyes::folder(path, manner, login);
-        Seen { eyes, folder: Some(path.to_owned()), indexes: None, missing: None }
+        let (folder, host) = (Some(path.to_owned()), Some(Host::new()));
+        Seen { eyes, folder, indexes: None, missing: None, host }
     }
 
     /// What answers at a URL.
     pub fn server(url: Url, manner: Manner, login: Login) -> Seen {
-        Seen { eyes: Eyes::server(url, manner, login), folder: None, indexes: None, missing: None }
+        let eyes = Eyes::server(url, manner, login);
+        Seen { eyes, folder: None, indexes: None, missing: None, host: None }
     }
 
     fn sight(&mut self, connections: bool) -> Result<Sight, String> {
@@ -81,6 +86,10 @@ impl Source for Seen {
                 Snapshot { started_unix_ms: unix_ms(page.started_unix_ms).unwrap_or(0), ..page }
             }
         })
+    }
+
+    fn host(&mut self) -> Option<HostUse> {
+        self.host.as_mut()?.look()
     }
 
     fn missing(&self) -> Option<String> {

@@ -233,7 +233,9 @@ fn into_a_store_and_to_a_server_come_the_same_entries() {
         let done = keyway(["directory", "export", "--data", data, "--base", base]).well();
         let is_own = |line: &&str| !line.starts_with("entryUUID") && !line.contains("Timestamp:");
         let kept: Vec<_> = done.out.lines().filter(is_own).map(str::to_owned).collect();
-        kept.into_iter().filter(|it| !it.contains("sName:")).collect::<Vec<_>>()
+        kept.into_iter()
+            .filter(|it| !it.contains("sName:") && !it.starts_with('#'))
+            .collect::<Vec<_>>()
     };
     // A server has the suffix already.
     let up = Running::start(&served, &["--sample", "1"]);
@@ -263,4 +265,47 @@ fn into_a_store_and_to_a_server_come_the_same_entries() {
     assert!(refused.err.contains("ou=x,dc=example,dc=com: "), "{}", refused.err);
     up.stop();
     assert_eq!(export(served.to_str().unwrap()), export(into));
+}
+
+#[test]
+fn a_file_that_is_called_csv_is_csv() {
+    let place = tempfile::tempdir().unwrap();
+    let template = write(place.path());
+    let file = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let head = |path: &str| fs::read_to_string(path).unwrap().lines().next().unwrap().to_owned();
+    let make = |out: &str, more: &[&str]| {
+        keyway([&["data", "make", &template, "--count", "5", "-o", out], more].concat())
+    };
+    let csv = file("people.csv");
+    make(&csv, &["--columns", "uid,cn"]).well();
+    assert_eq!(head(&csv), "dn,uid,cn");
+    make(&csv, &["--format", "ldif"]).well();
+    assert_eq!(head(&csv), "dn: dc=example,dc=com");
+    let packed = file("People.CSV.gz");
+    make(&packed, &[]).well();
+    assert!(fs::read(&packed).unwrap().starts_with(&[0x1F, 0x8B]));
+    make(&csv, &["--changes", "add"]).refused(2, &["--format ldif for a file that is called .csv"]);
+    let refused = keyway(["data", "make", &template, "--define", "m=1", "-o", &csv]);
+    refused.refused(1, &["no constant m; ", "it has n, suffix"]);
+}
+
+/// Hashing thousands of passwords takes long: that is said with how long, and so is what does not.
+#[test]
+fn clear_passwords_need_not_take_long() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, slow) = (place.path().join("data"), place.path().join("slow"));
+    let make = |data: &Path, more: &[&str]| {
+        let data = data.to_str().unwrap();
+        keyway(
+            [&["data", "make", "example", "--define", "numusers=600", "--into", data], more]
+                .concat(),
+        )
+    };
+    let done = make(&data, &["--fast-passwords", "--json"]).well();
+    assert_eq!((&done.json()["passwords_hashed"], done.err.as_str()), (&600.into(), ""));
+    let data = data.to_str().unwrap();
+    let exported = keyway(["directory", "export", "--data", data]).well().out;
+    assert_eq!(exported.matches("userPassword: {SSHA512}").count(), 600);
+    let said = make(&slow, &["--count", "300"]).well().err;
+    assert!(said.contains("--fast-passwords stores {SSHA512} instead"), "{said}");
 }

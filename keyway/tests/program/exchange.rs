@@ -19,6 +19,8 @@ const BAD: &str = "dn: o=bad\nobjectClass: organization\no: bad\n\n\
     dn: cn=two,o=bad\nobjectClass: person\ncn: two\nsn: two\n\n\
     dn: cn=three,ou=none,o=bad\nobjectClass: person\ncn: three\nsn: three\n";
 
+const MORE: &str = "dn: o=more\nobjectClass: organization\no: more\n";
+
 fn directory(data: &Path, arguments: &[&str]) -> Finished {
     directory_with(data, arguments, "")
 }
@@ -69,7 +71,9 @@ fn summaries_for_programs() {
     assert_eq!(json["bytes"], fs::metadata(&file).unwrap().len());
     // The LDIF has standard output to itself.
     let done = directory(&data, &["export", "--json"]).well();
-    assert!(done.out.starts_with("version: 1\n") && done.err.contains("\"event\":\"exported\""));
+    assert!(
+        done.out.starts_with("# keyway: export 1\n") && done.err.contains("\"event\":\"exported\"")
+    );
     let json = directory(&data, &["check", "--json"]).well().json();
     assert_eq!((&json["event"], &json["sound"]), (&"checked".into(), &true.into()));
 }
@@ -193,7 +197,7 @@ fn an_import_that_was_killed_is_noticed_and_goes_on() {
     directory(&data, &["check"]).well();
     assert_eq!(directory(&data, &["export"]).well().out.matches("dn: ").count(), 5_003);
     // Nothing is unfinished any more.
-    directory_with(&data, &["import", "-"], "").well();
+    directory_with(&data, &["import", "-"], MORE).well();
 }
 
 #[test]
@@ -201,8 +205,8 @@ fn an_unfinished_import_can_be_left_as_it_is() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     directory_with(&data, &["import", "-"], BAD).refused(1, &["line 5"]);
-    directory_with(&data, &["import", "-", "--restart"], "").well();
-    directory_with(&data, &["import", "-"], "").well();
+    directory_with(&data, &["import", "-", "--restart"], MORE).well();
+    directory_with(&data, &["import", "-"], MORE).well();
     directory_with(&data, &["import", "-", "--restart", "--resume"], "").refused(2, &["--resume"]);
 }
 

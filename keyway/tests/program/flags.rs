@@ -5,9 +5,6 @@ use crate::support::keyway;
 #[test]
 fn bad_arguments_are_one_line_and_status_2() {
     let cases: &[(&[&str], &str)] = &[
-        (&[], "a command is missing"),
-        (&["directory"], "a command is missing"),
-        (&["crypto"], "keyway crypto --help"),
         (&["serve"], "serve"),
         (&["up", "--prot", "1"], "--prot"),
         (&["up", "--listen", "here"], "127.0.0.1:1389"),
@@ -26,6 +23,41 @@ fn bad_arguments_are_one_line_and_status_2() {
     for (arguments, part) in cases {
         keyway(*arguments).refused(2, &[part]);
     }
+}
+
+/// What there is, and that something is missing: the same of every command that has others.
+#[test]
+fn without_arguments_there_is_help() {
+    let names = ["directory", "admin", "config", "acl", "crypto", "key", "quic", "data", "decode"];
+    let all = names.iter().map(|name| vec![*name]).chain([vec![]]);
+    for arguments in all {
+        let done = keyway(&arguments);
+        assert_eq!((done.code, done.out.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(done.err.contains("Usage: keyway"), "{arguments:?}: {}", done.err);
+        let last = done.err.lines().last().unwrap_or_default();
+        assert!(last.contains("a command is missing"), "{arguments:?}: {last}");
+    }
+}
+
+#[test]
+fn times_and_numbers_are_the_same_everywhere() {
+    for (arguments, part) in [
+        (&["top", "--interval", "1m30x"][..], "1m30s"),
+        (&["load", "search", "ldap://127.0.0.1:1", "--duration", "90x"], "1m30s"),
+        (&["load", "search", "ldap://127.0.0.1:1", "--clients", "5x"], "5M"),
+        (&["data", "make", "--count", "5x"], "5M"),
+        (&["up", "--sample", "5x"], "5M"),
+        (&["quic", "perf", "--seconds", "1x"], "1m30s"),
+        (&["crypto", "bench", "--seconds", "1x"], "1m30s"),
+        (&["log", "--since", "1x"], "1h30m"),
+        (&["decode", "report", "x.pcap", "--every", "1x"], "1m30s"),
+        (&["metrics", "--otlp", "http://127.0.0.1:1", "--interval", "1x"], "1m30s"),
+    ] {
+        keyway(arguments).refused(2, &[part]);
+    }
+    // One that is right gets further.
+    keyway(["load", "search", "ldap://127.0.0.1:1", "--duration", "1m30s", "--clients", "1k"])
+        .refused(1, &["127.0.0.1:1"]);
 }
 
 #[test]

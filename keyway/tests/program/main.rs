@@ -4,6 +4,7 @@ mod cryptod;
 mod damage;
 mod data;
 mod exchange;
+mod exports;
 mod flags;
 mod hardening;
 mod held_keys;

@@ -263,7 +263,7 @@ fn an_import_stops_at_no_stored_password_and_says_what_cannot_be_verified() {
 fn an_import_says_beforehand_how_long_hashing_will_take() {
     let place = tempfile::tempdir().unwrap();
     let (data, file) = (place.path().join("data"), place.path().join("clear.ldif"));
-    directory(&data, &["import", "-"], "");
+    directory(&data, &["import", "-"], &people(&[]));
     configure(&data, "memory_kib = 19456 ", "memory_kib = 65536 ");
     configure(&data, "passes = 2\n", "passes = 8\n");
     let text = people(&["in clear"; 12]);
@@ -273,7 +273,8 @@ fn an_import_says_beforehand_how_long_hashing_will_take() {
     };
     let said = import(file.to_str().unwrap(), "").err;
     assert!(
-        said.contains("12 clear passwords are to be hashed, ") && said.contains(" s\n"),
+        said.contains("12 clear passwords are to be hashed, ")
+            && said.contains(" s; for test data"),
         "{said}"
     );
     let piped = text.replace("o=old", "o=new").replace("o: old", "o: new");

@@ -252,6 +252,45 @@ fn one_that_dies_again_and_again_ends_it() {
     place.up().stop();
 }
 
+/// One that is stopped, or hangs, is noticed; who needs nothing of it is served meanwhile.
+#[test]
+fn one_that_hangs_is_killed_and_started_again() {
+    let place = Place::new();
+    let up = place.up();
+    let password = place.password();
+    let cryptod = up.child("cryptod").unwrap();
+    kill(cryptod, Signal::STOP);
+    // Handshakes wait for its key, as many as there are threads, and more.
+    let address = up.text("ldaps").trim_start_matches("ldaps://").to_owned();
+    let waiting: Vec<_> = (0..16)
+        .map(|_| {
+            let mut command = Command::new("openssl");
+            command.args(["s_client", "-connect", &address]).stdin(Stdio::piped());
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    for _ in 0..20 {
+        assert_eq!(bind(&up, ADMIN, &password), ResultCode::Success);
+    }
+    assert_eq!(up.child("cryptod"), Some(cryptod), "logins waited for it");
+    until(|| up.child("cryptod").is_some_and(|id| id != cryptod), "it is left as it is");
+    for mut client in waiting {
+        let _ = client.kill();
+        client.wait().unwrap();
+    }
+    let ldapd = up.server();
+    kill(ldapd, Signal::STOP);
+    until(|| up.child("ldapd").is_some_and(|id| id != ldapd), "it is left as it is");
+    until(|| place.error_log().matches(" info start ").count() == 2, "it does not serve");
+    assert_eq!(bind(&up, ADMIN, &password), ResultCode::Success);
+    let log = place.error_log();
+    for (what, process) in [("cryptod", cryptod), ("ldapd", ldapd)] {
+        let line = format!(" error hang text=\"{what} (process {process}) hangs, and is killed\"");
+        assert!(log.contains(&line), "{log}");
+    }
+    up.stop();
+}
+
 /// As an earlier version left it, or ldapd alone: the keys are in files.
 #[test]
 fn key_files_are_given_to_cryptod_once() {

@@ -285,3 +285,137 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
     chown(&own, Some(DAEMON), Some(DAEMON)).unwrap();
     refused("cryptod", &own, &["--user", "nobody"], 1, &["belongs to daemon"]);
 }
+
+/// All that is below a folder, but for sockets.
+fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let (path, kind) = entry.map(|it| (it.path(), it.file_type().unwrap())).unwrap();
+        match kind.is_dir() {
+            true => files_below(&path, found),
+            false if kind.is_file() => found.push(path),
+            false => {}
+        }
+    }
+}
+
+fn capabilities(process: u32) -> u64 {
+    u64::from_str_radix(&status(process, "CapPrm:")[0], 16).unwrap()
+}
+
+/// What breaks into ldapd has its user and its groups: with these alone, without its sandbox, nothing of
+/// cryptod's is to be read, and no key to be looked after.
+#[test]
+fn cryptod_may_be_another_user_than_the_directory() {
+    let Some((place, data)) = place() else { return };
+    let start = |arguments: &[&str]| up(&data, arguments);
+    let both = ["--user", "nobody", "--cryptod-user", "daemon"];
+    // First as one user, with its keys in files: all of that is taken over.
+    let mut alone = Command::new(KEYWAY);
+    alone.args(["ldapd", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
+    alone.args(["--sample", "0", "--user", "nobody", "--data"]).arg(&data);
+    Running::spawn(&mut alone).stop();
+    let certificates = || ["ca.pem", "server.pem"].map(|it| fs::read(data.join(it)).unwrap());
+    let before = certificates();
+    start(&["--user", "nobody"]).stop();
+    is_all_of(&data, NOBODY);
+    let running = start(&both);
+    assert_eq!(certificates(), before);
+    let (ldapd, cryptod) = (running.server(), running.child("cryptod").unwrap());
+    is_of(ldapd, NOBODY);
+    let (daemon, nobody) = (DAEMON.to_string(), NOBODY.to_string());
+    assert_eq!(status(cryptod, "Uid:"), vec![daemon; 4]);
+    assert_eq!(status(cryptod, "Gid:"), vec![nobody; 4]);
+    assert!(status(cryptod, "Groups:").is_empty());
+    assert_eq!(capabilities(cryptod), 0);
+    // CAP_KILL, CAP_SETGID, CAP_SETUID (capability.h).
+    assert_eq!(capabilities(running.pid()), 1 << 5 | 1 << 6 | 1 << 7);
+    let mut owned = Vec::new();
+    owners(&data.join("cryptod"), &mut owned);
+    assert!(owned.len() > 5 && owned.iter().all(|owner| *owner == DAEMON), "{owned:?}");
+    // As ldapd's user and group.
+    let program = place.path().join("keyway");
+    fs::copy(KEYWAY, &program).unwrap();
+    let as_ldapd = |program: &Path, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).uid(NOBODY).gid(NOBODY).current_dir(place.path());
+        crate::support::finish(&mut command, "")
+    };
+    let mut files = Vec::new();
+    files_below(&data.join("cryptod"), &mut files);
+    files.retain(|file| !file.ends_with("cryptod/meter"));
+    assert!(files.iter().any(|file| file.ends_with("master.key")) && files.len() > 4, "{files:?}");
+    for file in &files {
+        let read = as_ldapd("/bin/cat".as_ref(), &[file.to_str().unwrap()]);
+        assert!(read.code != Some(0) && read.out.is_empty(), "{}", file.display());
+        let written = as_ldapd("/bin/cp".as_ref(), &["/dev/null", file.to_str().unwrap()]);
+        assert_ne!(written.code, Some(0), "{}", file.display());
+    }
+    assert_ne!(
+        as_ldapd("/bin/ls".as_ref(), &[data.join("cryptod").to_str().unwrap()]).code,
+        Some(0)
+    );
+    let shown = data.to_str().unwrap();
+    let other = ["key", "generate", "secret", "--algorithm", "aes-256-gcm", "--for", "user:root"];
+    keyway(other.iter().chain(&["--data", shown])).well();
+    let list = |listed: &Finished| {
+        let listed = listed.json();
+        let names = listed["keys"].as_array().unwrap().iter().map(|key| key["name"].clone());
+        names.map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let listed = ["key", "list", "--json", "--data", shown];
+    assert_eq!(list(&keyway(listed).well()), ["secret", "tls-ca", "tls-server"]);
+    assert_eq!(list(&as_ldapd(&program, &listed).well()), ["tls-ca", "tls-server"]);
+    for change in [["key", "revoke", "tls-ca"], ["key", "delete", "secret"]] {
+        let all = [&change[..], &["--data", shown]].concat();
+        let refused = as_ldapd(&program, &all);
+        assert_eq!(refused.code, Some(1), "{}", refused.err);
+    }
+    assert_eq!(list(&keyway(listed).well()), ["secret", "tls-ca", "tls-server"]);
+    // It serves, also when it is started again, and the counters can be seen.
+    let handshake = || {
+        let mut client = Command::new("openssl");
+        let address = running.text("ldaps").trim_start_matches("ldaps://");
+        client.args(["s_client", "-verify_return_error", "-CAfile"]).arg(data.join("ca.pem"));
+        crate::support::finish(client.args(["-connect", address]), "").code == Some(0)
+    };
+    binds(&running, &data);
+    assert!(!installed("openssl") || handshake());
+    kill(cryptod);
+    until(|| running.child("cryptod").is_some_and(|it| it != cryptod), "no cryptod");
+    let second = running.child("cryptod").unwrap();
+    until(|| !installed("openssl") || handshake(), "no handshake");
+    assert_eq!(status(second, "Uid:"), vec![DAEMON.to_string(); 4]);
+    let top = ["top", "--json", "--count", "1", "--interval", "0.05", "--data", shown];
+    as_ldapd(&program, &top).well();
+    // Another one takes over as whom it is, and lets the directory in.
+    let mut next = Command::new(KEYWAY);
+    next.args(["cryptod", "--json", "--take-over", "--data"]).arg(&data);
+    let next = Running::spawn(&mut next);
+    assert_eq!(status(next.pid(), "Uid:"), vec![DAEMON.to_string(); 4]);
+    let log = || fs::read_to_string(data.join("log/error.log")).unwrap();
+    until(|| log().contains(" info take-over "), "nothing is said of it");
+    assert!(!log().contains("has ended"), "{}", log());
+    until(|| !installed("openssl") || handshake(), "no handshake");
+    next.stop();
+    until(|| running.child("cryptod").is_some(), "no cryptod");
+    // The supervisor's death is that of both, whoever they are.
+    let all = [running.server(), running.child("cryptod").unwrap()];
+    running.kill();
+    let is_gone = |process: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
+    };
+    until(|| all.iter().all(is_gone), "one of them is left");
+    // The last of its threads has gone.
+    until(|| keyway(listed).code != Some(0), "cryptod listens");
+    // Whose it is decides; and it can be made one again.
+    let running = start(&[]);
+    assert_eq!(status(running.child("cryptod").unwrap(), "Uid:"), vec![DAEMON.to_string(); 4]);
+    running.stop();
+    let running = start(&["--cryptod-user", "nobody"]);
+    is_of(running.child("cryptod").unwrap(), NOBODY);
+    binds(&running, &data);
+    running.stop();
+    is_all_of(&data, NOBODY);
+    refused("up", &data, &["--cryptod-user", "root"], 1, &["--cryptod-user", "no root"]);
+}

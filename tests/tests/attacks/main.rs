@@ -25,4 +25,13 @@
 //! - No assertion is on time: what is never done fails after `PATIENCE`. An attack takes a second or two;
 //!   `keyway_tests::nightly()` says when it may be as long as it likes.
 
+mod audit;
+mod crowds;
 mod doorbell;
+mod files;
+mod fork;
+mod holes;
+mod key_files;
+mod programs;
+mod slow;
+mod take_over;

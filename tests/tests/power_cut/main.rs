@@ -231,7 +231,10 @@ fn look_for(said: &[Done], server: &Server, data: &Path) {
     }
     for done in said {
         match done {
-            Done::Added(name) => assert_eq!(client.search(SUFFIX, "cn", name), Ok(1), "{name}"),
+            Done::Added(name) => {
+                assert_eq!(client.search(SUFFIX, "cn", name), Ok(1), "{name}");
+                assert_eq!(audited(data, name), 1, "the audit log has {name} once");
+            }
             Done::Imported(entries) => {
                 assert_eq!(client.search(SUFFIX, "objectClass", "device"), Ok(*entries));
             }
@@ -242,6 +245,20 @@ fn look_for(said: &[Done], server: &Server, data: &Path) {
     if client.search(SUFFIX, "objectClass", "domain") == Ok(1) {
         add(&mut client, "after").unwrap();
     }
+}
+
+/// How often the audit log says that an entry was added, once it does.
+fn audited(data: &Path, name: &str) -> usize {
+    let is_it = |line: &&str| line.contains(" audit add ") && line.contains(&format!("cn={name},"));
+    for _ in 0..500 {
+        let text = fs::read(data.join("log/audit.log")).unwrap_or_default();
+        let found = String::from_utf8_lossy(&text).lines().filter(is_it).count();
+        if found > 0 {
+            return found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    0
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod client;
 mod compile;
 mod compress;
 mod cursor;
+mod decompress;
 mod dn;
 mod entry;
 mod error;
@@ -54,6 +55,7 @@ mod time;
 
 pub use client::{Added, Client, ClientError};
 pub use compress::Compress;
+pub use decompress::Decompress;
 pub use error::{MakeError, TemplateError};
 pub use format::Format;
 pub use list::Table;

@@ -7,7 +7,7 @@ use crate::error::MakeError;
 use crate::letters::{Charset, Letters, push_bytes, push_guid, push_telephone};
 use crate::limits::ENTRY_BYTES_MAX;
 use crate::list::{List, Pick};
-use crate::number::{push, push_signed};
+use crate::number::{NumberForm, push, push_signed};
 use crate::plan::{Kind, Plan};
 use crate::random::{Random, permuted};
 use crate::reference::{Reference, Walk};
@@ -32,7 +32,7 @@ pub(crate) enum Piece {
     Number {
         least: i64,
         span: u64,
-        width: usize,
+        form: NumberForm,
     },
     Telephone,
     Month {
@@ -153,8 +153,8 @@ impl Piece {
             Piece::Letters { letters, least, most } => {
                 letters.push(text, random.between(*least, *most), random);
             }
-            Piece::Number { least, span, width } => {
-                push_signed(text, least.wrapping_add_unsigned(random.below(*span)), *width);
+            Piece::Number { least, span, form } => {
+                form.push(text, least.wrapping_add_unsigned(random.below(*span)));
             }
             Piece::Telephone => push_telephone(text, random.below(10_000_000_000)),
             Piece::Month { characters } => {

@@ -55,6 +55,7 @@ pub const TAGS: &[Tag] = &[
             "<random:base64:N>",
             "<random:numeric:MIN:MAX>",
             "<random:numeric:MIN:MAX:DIGITS>",
+            "<random:numeric:MIN:MAX:#,##0>",
             "<random:month>",
             "<random:month:N>",
             "<random:telephone>",

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::host::Host;
 use crate::latencies::{add, latencies};
-use crate::limits::SECONDS_KEPT_MAX;
+use crate::limits::{FUTILE_AFTER_S, SECONDS_KEPT_MAX};
 use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome, Second};
 use crate::run::{Event, Interrupt};
@@ -96,6 +96,11 @@ impl<'g> Gather<'g> {
                     self.end(threads);
                 }
                 Some(Said::Failed(why)) => return Err(Error::Server(why)),
+                Some(Said::Broken(fault, why)) => self.outcome.last_error = Some((fault, why)),
+                Some(Said::Refused(why)) => {
+                    self.outcome.ended_by.get_or_insert(why);
+                    self.is_over = true;
+                }
                 Some(Said::Ready { .. }) => continue,
                 None => {}
             }
@@ -140,6 +145,7 @@ impl<'g> Gather<'g> {
                 self.outcome.seconds.push(second);
             }
             self.check_thresholds(number);
+            self.check_use(number);
         }
     }
 
@@ -175,6 +181,14 @@ impl<'g> Gather<'g> {
         add(&mut self.outcome.lag, &lag);
         self.outcome.judge_client(&second, is_open);
         second
+    }
+
+    /// Ends a run that has come to nothing so far: no figure of it is of any use.
+    fn check_use(&mut self, number: u64) {
+        if number + 1 == FUTILE_AFTER_S && self.outcome.ended_by.is_none() {
+            self.outcome.ended_by = self.outcome.futile(self.scenario);
+            self.is_over |= self.outcome.ended_by.is_some();
+        }
     }
 
     /// Ends the run if a threshold that says so is broken.

@@ -1,10 +1,11 @@
 //! What else this machine does meanwhile, as the kernel counts it (proc(5)); no command is parsed.
 
+use serde::Serialize;
 use std::fs;
 use std::time::Instant;
 
 /// A second of this machine.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HostUse {
     /// The share of all cores that were busy.
     pub cpu_share: f64,
@@ -12,8 +13,10 @@ pub struct HostUse {
     pub memory_bytes: u64,
     /// Bytes written to disks, a second.
     pub written_bytes: f64,
-    /// Bytes received and sent over the network, a second; not those to this machine itself.
-    pub network_bytes: (f64, f64),
+    /// Bytes received over the network, a second; not those from this machine itself.
+    pub received_bytes: f64,
+    /// Bytes sent over it.
+    pub sent_bytes: f64,
 }
 
 /// Counters that only grow.
@@ -28,17 +31,25 @@ struct Counters {
 
 /// Looks at the counters, again and again.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub struct Host {
     last: Option<(Counters, Instant)>,
 }
 
+impl Default for Host {
+    fn default() -> Host {
+        Host::new()
+    }
+}
+
 impl Host {
-    pub(crate) fn new() -> Host {
+    /// Begins to look.
+    #[must_use]
+    pub fn new() -> Host {
         Host { last: read().map(|counters| (counters, Instant::now())) }
     }
 
     /// Since the last look; `None` where there is no /proc.
-    pub(crate) fn look(&mut self) -> Option<HostUse> {
+    pub fn look(&mut self) -> Option<HostUse> {
         let (now, at) = (read()?, Instant::now());
         let (before, then) = self.last.replace((now, at))?;
         let seconds = at.duration_since(then).as_secs_f64().max(1e-3);
@@ -48,10 +59,8 @@ impl Host {
             cpu_share: grown(now.busy, before.busy) / grown(now.all, before.all).max(1.0),
             memory_bytes: 1_024 * named(&file("/proc/meminfo")?, "MemAvailable:")?,
             written_bytes: a_second(now.written, before.written),
-            network_bytes: (
-                a_second(now.received, before.received),
-                a_second(now.sent, before.sent),
-            ),
+            received_bytes: a_second(now.received, before.received),
+            sent_bytes: a_second(now.sent, before.sent),
         })
     }
 }

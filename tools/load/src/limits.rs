@@ -56,6 +56,16 @@ pub const SECONDS_KEPT_MAX: usize = 200_000;
 pub const BUSY_SHARE: f64 = 0.9;
 /// How late our own starts may be (p99) before we may have been the limit.
 pub const LAG_MAX: Duration = Duration::from_millis(1);
+/// After how many seconds of a run is looked whether there is any use in going on.
+pub const FUTILE_AFTER_S: u64 = 3;
+/// The share of failures above which there is none.
+pub const FUTILE_SHARE: f64 = 0.95;
+/// Users that are asked of a server where nobody says who they are.
+pub const USERS_ASKED_MAX: u32 = 1_000;
+/// Bytes of their names.
+pub const USERS_ASKED_BYTES_MAX: usize = 256 << 10;
+/// How long one trial of a job may take before a run.
+pub const TRIAL_MAX: Duration = Duration::from_secs(30);
 /// Probes of one search for the knee.
 pub const PROBES_MAX: usize = 64;
 /// Kinds of failure of one job that are told apart, each with a histogram of 200 KiB.

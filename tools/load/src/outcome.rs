@@ -2,11 +2,11 @@
 
 use crate::host::HostUse;
 use crate::latencies::{Latencies, add, latencies};
-use crate::limits::{BUSY_SHARE, LAG_MAX};
+use crate::limits::{BUSY_SHARE, FUTILE_SHARE, LAG_MAX};
 use crate::rule::Figure;
 use crate::scenario::{Scenario, Threshold};
 use crate::schedule::Rate;
-use crate::tally::{ConnectionTally, JobTally, PhaseTally, SecondTally};
+use crate::tally::{ConnectionTally, Fault, JobTally, PhaseTally, SecondTally};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,11 @@ pub struct Outcome {
     pub was_interrupted: bool,
     /// The threshold that has ended it.
     pub aborted_by: Option<String>,
+    /// What else has ended it before its time: that almost everything failed, or that the server does not
+    /// take the account.
+    pub ended_by: Option<String>,
+    /// Why a connection was of no use last, where one of our own threads has said so.
+    pub(crate) last_error: Option<(Fault, String)>,
     /// The machines that it ran on, if it was not this one alone.
     pub agents: Vec<AgentUse>,
     /// What monitors could not see at some time, and why.
@@ -178,6 +183,8 @@ impl Outcome {
             verdicts: Vec::new(),
             was_interrupted: false,
             aborted_by: None,
+            ended_by: None,
+            last_error: None,
             agents,
             unseen: Vec::new(),
         }
@@ -197,7 +204,11 @@ impl Outcome {
 
     pub(crate) fn conclude(&mut self, scenario: &Scenario) {
         // A run that was ended early has recorded less than was planned.
-        let is_whole = !self.was_interrupted && self.aborted_by.is_none();
+        let is_counted = scenario.phases.iter().any(|phase| phase.most.is_some());
+        let is_whole = !self.was_interrupted
+            && self.aborted_by.is_none()
+            && self.ended_by.is_none()
+            && !is_counted;
         let mut left = if is_whole { f64::INFINITY } else { self.elapsed.as_secs_f64() };
         for phase in &scenario.phases {
             let length = phase.length.as_secs_f64().min(left.max(0.0));
@@ -252,18 +263,68 @@ impl Outcome {
         self.figure(None, Figure::Rate, self.recorded_s).unwrap_or_default()
     }
 
-    /// Whether all thresholds were kept and something went right.
+    /// A fault, and why a connection was of no use, if that was the reason.
+    pub(crate) fn words_of(&self, fault: Fault) -> String {
+        match &self.last_error {
+            Some((last, why)) if *last == fault => format!("{fault} ({why})"),
+            _ => fault.to_string(),
+        }
+    }
+
+    /// Sequences that went right, and those that failed, warm-up included.
+    fn ended(&self) -> (u64, u64) {
+        let sum = |count: fn(&PhaseTally) -> u64| self.phases.iter().map(count).sum();
+        (sum(PhaseTally::done), sum(PhaseTally::errors))
+    }
+
+    /// Why there is no use in going on, if almost everything has failed that has ended.
+    pub(crate) fn futile(&self, scenario: &Scenario) -> Option<String> {
+        let (done, errors) = self.ended();
+        let share = errors as f64 / (done + errors).max(1) as f64;
+        if share < FUTILE_SHARE {
+            return None;
+        }
+        let jobs = scenario.jobs.iter().enumerate();
+        let failed = self.phases.iter().flat_map(|phase| {
+            let job = |(at, job)| Some((job, phase.jobs.get(at)?));
+            jobs.clone().filter_map(job)
+        });
+        let each = failed.flat_map(|(job, tally)| {
+            tally
+                .failed
+                .iter()
+                .map(move |((step, fault), failed)| (job, *step, *fault, failed.count))
+        });
+        let (job, step, fault, _) = each.max_by_key(|(.., count)| *count)?;
+        let advice = crate::probe::advice(job, step, fault);
+        Some(format!(
+            "{:.1} % of what was started failed, most of it in {}: {}{advice}",
+            100.0 * share,
+            job.step_name(step),
+            self.words_of(fault),
+        ))
+    }
+
+    /// Whether all thresholds were kept, and more went right than failed.
     #[must_use]
     pub fn is_good(&self) -> bool {
+        let (done, errors) = self.ended();
         self.aborted_by.is_none()
+            && self.ended_by.is_none()
             && self.agents.iter().all(|agent| agent.lost.is_none())
             && self.verdicts.iter().all(|(_, kept)| *kept)
-            && self.phases.iter().any(|phase| phase.done() > 0)
+            && done > 0
+            && done >= errors
     }
 
     /// Why we, and not the server, may have been the limit.
     #[must_use]
     pub fn client_limit(&self, scenario: &Scenario) -> Option<String> {
+        let (done, errors) = self.ended();
+        // Who does little but hear that it failed is no measure of anything.
+        if errors > done {
+            return None;
+        }
         let (limited, seconds) = self.limited;
         // One second in ten may be a hiccup.
         if limited == 0 || limited * 10 < seconds {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the first connection to a server may take.
 const FIRST_CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -162,8 +162,7 @@ pub(crate) fn crew<T>(
     let servers = scenario.urls.iter().map(server).collect::<Result<_, _>>()?;
     let has_tls = scenario.start_tls || scenario.urls.iter().any(|url| url.tls);
     let tls = has_tls.then(|| scenario.trust.config(provider)).transpose()?;
-    let stop = AtomicBool::new(false);
-    let shared = Shared { servers, tls, origin: Instant::now(), stop, pace: pace.clone() };
+    let shared = Shared::new(scenario, servers, tls, pace.clone());
     let threads = threads(scenario);
     let (sender, receiver) = channel();
     thread::scope(|scope| {
@@ -230,7 +229,7 @@ pub(crate) fn ready(
     if open == 0 && interrupt.came() {
         return Err(Error::Server("interrupted before a connection was open".into()));
     }
-    if open == 0 {
+    if open == 0 || shared.is_refused.load(Ordering::Relaxed) {
         return Err(Error::Server(unreachable(scenario, reason)));
     }
     let why_not = reason.filter(|_| open < wanted).map(|(fault, why)| format!("{fault}: {why}"));
@@ -244,12 +243,10 @@ fn unreachable(scenario: &Scenario, reason: Option<(Fault, String)>) -> String {
         return format!("{url}: no connection could be opened in time");
     };
     let advice = match fault {
-        Fault::TlsFailed if why.contains("certificate") => {
-            "; name the authority that issued it (--ca FILE, target.ca), or take any certificate \
-             (--insecure, target.insecure)"
+        Fault::TlsFailed if why.contains("--ca FILE") => {
+            "; or take any certificate (--insecure, target.insecure)"
         }
-        Fault::BindRefused(49) => "; the name or the password is wrong",
-        Fault::BindRefused(_) | Fault::Refused => "",
+        Fault::BindRefused(_) | Fault::Refused | Fault::TlsFailed => "",
         _ => "; is it an LDAP server, and is ldap:// or ldaps:// right?",
     };
     format!("{url}: {fault}: {why}{advice}")
@@ -263,7 +260,8 @@ pub(crate) fn server(url: &Url, start_tls: bool, patience: Duration) -> Result<S
             if has_tls {
                 return Err(Error::Usage(format!("{url}: there is no TLS over a socket file")));
             }
-            return Ok(Server { address: Address::Unix(path.clone()), name: None, tls: false });
+            let (address, host) = (Address::Unix(path.clone()), path.display().to_string());
+            return Ok(Server { address, host, name: None, tls: false });
         }
         Place::Host { host, port } => (host.as_str(), *port),
     };
@@ -280,7 +278,10 @@ pub(crate) fn server(url: &Url, start_tls: bool, patience: Duration) -> Result<S
     let mut last = cannot("the name has no address");
     for address in found {
         match TcpStream::connect_timeout(&address, patience) {
-            Ok(_) => return Ok(Server { address: Address::Tcp(address), name, tls: url.tls }),
+            Ok(_) => {
+                let (address, host) = (Address::Tcp(address), host.to_owned());
+                return Ok(Server { address, host, name, tls: url.tls });
+            }
             Err(why) => last = cannot(&format!("cannot connect to {address}: {why}")),
         }
     }

@@ -12,6 +12,8 @@ pub struct Phase {
     pub rate: Rate,
     /// Whether what starts in it counts, or only warms up.
     pub record: bool,
+    /// How many starts it has at most; the last phase may be over with them, before its time.
+    pub most: Option<u64>,
 }
 
 /// How many sequences start.
@@ -32,10 +34,19 @@ impl Phase {
     /// How many starts an open loop's phase has, as a real number.
     #[must_use]
     pub fn starts(&self) -> Option<f64> {
+        let most = self.most.map_or(f64::INFINITY, |most| most as f64);
         match self.rate {
             Rate::AsAnswered => None,
-            Rate::Line { from, to } => Some((from + to) / 2.0 * self.length.as_secs_f64()),
+            Rate::Line { from, to } => {
+                Some(((from + to) / 2.0 * self.length.as_secs_f64()).min(most))
+            }
         }
+    }
+
+    /// How many starts it is to have, if that is known.
+    #[must_use]
+    pub fn planned(&self) -> Option<f64> {
+        self.starts().or(self.most.map(|most| most as f64))
     }
 
     /// When so many starts are made, in seconds from the phase's beginning: the inverse of
@@ -128,6 +139,8 @@ impl Starts {
             end_ns
         });
         let Some(phase) = ends.position(|end| at_ns < end) else { return };
+        // Positions are those of all threads together.
+        let position = if phase == self.phase { self.position as u64 } else { 0 };
         // Threads hear of it at different moments; no number is given twice all the same.
         self.levels += 1;
         self.before = (self.levels << 40).next_multiple_of(self.threads);
@@ -140,6 +153,7 @@ impl Starts {
         }
         if let Some(now) = self.phases.get_mut(phase) {
             now.length = Duration::from_nanos(end_ns - at_ns);
+            now.most = now.most.map(|most| most.saturating_sub(position));
         }
         self.first();
     }
@@ -200,7 +214,7 @@ mod tests {
 
     fn phase(seconds: u64, from: f64, to: f64) -> Phase {
         let length = Duration::from_secs(seconds);
-        Phase { length, rate: Rate::Line { from, to }, record: true }
+        Phase { length, rate: Rate::Line { from, to }, record: true, most: None }
     }
 
     fn all(phases: &[Phase], threads: u64) -> Vec<Start> {
@@ -279,9 +293,23 @@ mod tests {
     }
 
     #[test]
+    fn there_are_no_more_starts_than_wanted() {
+        for threads in [1, 3] {
+            let few = Phase { most: Some(10), ..phase(5, 100.0, 100.0) };
+            let starts = all(&[phase(1, 2.0, 2.0), few], threads);
+            assert_eq!(starts.len(), 12);
+            assert!(starts.iter().all(|start| start.at_ns < 1_100_000_000), "{starts:?}");
+        }
+    }
+
+    #[test]
     fn as_answered_has_no_starts_of_its_own() {
-        let closed =
-            Phase { length: Duration::from_secs(3), rate: Rate::AsAnswered, record: false };
+        let closed = Phase {
+            length: Duration::from_secs(3),
+            rate: Rate::AsAnswered,
+            record: false,
+            most: None,
+        };
         let starts = all(&[closed, phase(1, 10.0, 10.0)], 1);
         assert_eq!(starts.len(), 10);
         assert_eq!(starts[0], Start { at_ns: 3_000_000_000, phase: 1, index: 0 });

@@ -91,6 +91,18 @@ impl Source {
         Source { name, values, pick, next: AtomicU64::new(0), share: (0, 1) }
     }
 
+    /// Where it is, if its values come in order.
+    pub(crate) fn place(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Goes back to a place. What is given out once is not given out again.
+    pub(crate) fn go_to(&self, place: u64) {
+        if self.count().is_some() {
+            self.next.store(place, Ordering::Relaxed);
+        }
+    }
+
     /// How many values there are; counters and templates have no end.
     pub(crate) fn count(&self) -> Option<u64> {
         match &self.values {

@@ -118,6 +118,15 @@ pub fn table(scenario: &Scenario, outcome: &Outcome) -> String {
             }
         }
     }
+    if scenario.phases.iter().any(|phase| phase.most.is_some()) {
+        let done = outcome.recorded.done() + outcome.recorded.errors();
+        let _ = writeln!(
+            text,
+            "total       {} operations in {}",
+            grouped(done as f64),
+            time(outcome.elapsed.as_nanos() as f64),
+        );
+    }
     for (job, tally) in jobs() {
         errors(&mut text, &job.name, &job.steps, tally);
     }
@@ -132,6 +141,9 @@ pub fn table(scenario: &Scenario, outcome: &Outcome) -> String {
     }
     if let Some(rule) = &outcome.aborted_by {
         let _ = writeln!(text, "ended early: the threshold '{rule}' was broken");
+    }
+    if let Some(why) = &outcome.ended_by {
+        let _ = writeln!(text, "ENDED EARLY {why}");
     }
     text.truncate(text.trim_end().len());
     text

@@ -39,7 +39,7 @@ export class Connections {
     const who = new Set(all.map((row) => row.who ?? ""));
     fill(this.figures, tiles([
       ["open", count(all.length)], ["over TLS", this.missing ? "–" : count(all.filter((row) => row.tls).length)], ["identities", count(who.size)],
-      ["in flight", count(all.reduce((sum, row) => sum + (row.in_flight ?? 0), 0))],
+      ["in flight", this.missing ? "–" : count(all.reduce((sum, row) => sum + (row.in_flight ?? 0), 0))],
       ["accepted since the start", count(about.counters?.counts["ldap.connection.opened"]?.[0])],
     ]));
     this.table.set(all, about.why ?? about.missing ?? this.missing ?? "No connection is open.");

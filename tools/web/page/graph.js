@@ -1,4 +1,5 @@
-// A graph over time by uPlot, its legend with the latest figures, and the same as a table.
+// A graph over time by uPlot, its legend with the latest figures, what they were below the pointer, and the
+// same as a table.
 
 import { h, fill } from "./build.js";
 
@@ -6,6 +7,27 @@ import { h, fill } from "./build.js";
 
 const graphs = new Set();
 const ROWS = 30;
+
+/** Steps between the lines of a scale, so that what stands beside them is round as it is shown. */
+const DECIMAL = [];
+for (let power = -3; power < 15; power += 1) DECIMAL.push(...[1, 2, 5].map((digit) => Number(`${digit}e${power}`)));
+const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
+/** The lines of what is p50, p99 and max: they are told apart without their colours. */
+export const DASHES = { p50: null, p99: [7, 4], max: [2, 3] };
+
+function stroke(dash) {
+  return dash ? (dash[0] > 4 ? "dashed" : "dotted") : "solid";
+}
+
+/** On a scale of powers of ten, whole powers; where it has few of them, twos and fives too. */
+function powers(plot, splits) {
+  const decades = Math.log10((plot.scales.y.max || 1) / (plot.scales.y.min || 1));
+  const shown = decades > 2 ? [1] : [1, 2, 5];
+  return splits.map((value) => {
+    const digit = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
+    return shown.some((one) => Math.abs(one - digit) < 1e-6) ? value : null;
+  });
+}
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -19,15 +41,16 @@ export function recolour() {
 export class Graph {
   /**
    * `series` are `{ name, show, dash, colour }`; `x` is "clock" (seconds since 1970) or "seconds"; `log`
-   * has a scale of powers of ten.
+   * has a scale of powers of ten; `binary` one whose steps are powers of two.
    */
-  constructor(title, series, { show, x = "clock", log = false } = {}) {
-    Object.assign(this, { title, series, show, x, log });
+  constructor(title, series, { show, x = "clock", log = false, binary = false } = {}) {
+    Object.assign(this, { title, series, show, x, log, binary });
     this.data = [[], ...series.map(() => [])];
     this.keys = series.map((one, at) => h("b", {}, "–"));
     const legend = series.map((one, at) => h("span", { class: "key" },
-      h("i", { class: `k${one.colour ?? at + 1}` }), `${one.name} `, this.keys[at]));
-    this.place = h("div", { class: "plot", "aria-hidden": "true" });
+      h("i", { class: `l${one.colour ?? at + 1} ${stroke(one.dash)}${one.points ? " points" : ""}` }), `${one.name} `, this.keys[at]));
+    this.hint = h("div", { class: "hint", hidden: true });
+    this.place = h("div", { class: "plot", "aria-hidden": "true" }, this.hint);
     this.rows = h("tbody");
     const heads = [x === "clock" ? "time" : "second", ...series.map((one) => one.name)];
     const table = h("div", { class: "table", tabindex: "0", role: "region", "aria-label": title },
@@ -46,7 +69,8 @@ export class Graph {
     const ticks = { ...grid, size: 4 };
     const font = "10px system-ui, 'DejaVu Sans', sans-serif";
     const series = this.series.map((one, at) => ({
-      label: one.name, stroke: colour(`--c${one.colour ?? at + 1}`), width: 1.5, points: { show: false },
+      label: one.name, stroke: colour(`--c${one.colour ?? at + 1}`), width: 1.5,
+      points: { show: Boolean(one.points), size: 5, space: 18 },
       dash: one.dash, spanGaps: false,
     }));
     const values = (plot, all) => all.map((value) => (value === null ? "" : this.show(value)));
@@ -58,10 +82,32 @@ export class Graph {
         { stroke, grid, ticks, font, size: 24, space: 60,
           values: this.x === "clock" ? [[60, "{HH}:{mm}", null, null, null, null, null, null, 1],
             [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] : undefined },
-        { stroke, grid, ticks, font, size: 56, space: 26, values },
+        { stroke, grid, ticks, font, size: 62, space: 20, values, incrs: this.binary ? BINARY : DECIMAL,
+          ...(this.log ? { incrs: undefined, filter: powers } : {}) },
       ],
+      hooks: { setCursor: [(plot) => this.point(plot)] },
       series: [{}, ...series],
     };
+  }
+
+  /** When a point is. */
+  when(at) {
+    const x = this.data[0][at];
+    return this.x === "clock" ? new Date(x * 1000).toLocaleTimeString("en-GB", { hour12: false }) : `second ${x}`;
+  }
+
+  /** What the lines are below the pointer. */
+  point(plot) {
+    const { idx: at, left } = plot.cursor;
+    this.hint.hidden = at === null || at === undefined || left < 0;
+    if (this.hint.hidden) return;
+    const text = (value) => (value === null || value === undefined ? "–" : this.show(value));
+    fill(this.hint, h("b", {}, this.when(at)), this.series.map((one, series) => h("span", {},
+      h("i", { class: `l${one.colour ?? series + 1} ${stroke(one.dash)}` }), `${one.name} ${text(this.data[series + 1][at])}`)));
+    const start = plot.over.offsetLeft + left;
+    const isLate = left > plot.over.clientWidth / 2;
+    this.hint.style.left = isLate ? "auto" : `${start + 10}px`;
+    this.hint.style.right = isLate ? `${this.place.clientWidth - start + 10}px` : "auto";
   }
 
   make() {
@@ -86,11 +132,9 @@ export class Graph {
     const text = (value) => (value === null || value === undefined ? "–" : this.show(value));
     this.keys.forEach((key, at) => { key.textContent = last < 0 ? "–" : text(data[at + 1][last]); });
     if (!document.documentElement.classList.contains("tables")) return;
-    const when = (at) => (this.x === "clock"
-      ? new Date(data[0][at] * 1000).toLocaleTimeString("en-GB", { hour12: false }) : String(data[0][at]));
     const rows = [];
     for (let at = last; at >= 0 && rows.length < ROWS; at -= 1) {
-      rows.push(h("tr", {}, h("td", { class: "number" }, when(at)),
+      rows.push(h("tr", {}, h("td", { class: "number" }, this.when(at)),
         this.series.map((one, series) => h("td", { class: "number" }, text(data[series + 1][at])))));
     }
     fill(this.rows, rows);

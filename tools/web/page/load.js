@@ -2,8 +2,8 @@
 
 import { ask, tell } from "./ask.js";
 import { fill, h } from "./build.js";
-import { Graph } from "./graph.js";
-import { count, number, percent, time } from "./show.js";
+import { DASHES, Graph } from "./graph.js";
+import { bytes, count, number, percent, time } from "./show.js";
 
 const LANES = 2;
 const FIELDS = [
@@ -71,7 +71,8 @@ export class Load {
     const legend = this.targets.firstChild;
     fill(this.targets, legend, about.targets.map(box));
     if (about.targets.length === 0) this.targets.append("none: name some with --target URL");
-    this.more.elements.base.placeholder = about.targets[0]?.base ?? "";
+    this.more.elements.base.placeholder = about.targets[0]?.base ?? "as the server shows";
+    this.more.elements.filter.placeholder = this.more.elements.user_dn.placeholder = "as the server shows";
     this.made = true;
     this.explain();
   }
@@ -145,7 +146,9 @@ export class Load {
     this.shown = run.lanes.map(() => ({ row: h("div", { class: "row" }), words: h("div"), said: "" }));
     fill(this.lanes, this.shown.map(({ row, words }) => h("div", { class: "panel" }, row, words)));
     const lines = (figures) => run.lanes.flatMap((lane, at) => figures.map(([name, reading, dash]) => ({
-      name: run.lanes.length > 1 ? `${lane.target} ${name}` : name, at, reading, dash, colour: run.lanes.length > 1 ? at + 1 : null,
+      name: run.lanes.length > 1 ? `${lane.target} ${name}` : name, at, reading, dash: dash ?? DASHES[name], colour: run.lanes.length > 1 ? at + 1 : null,
+      // The second one is told apart without its colour, too.
+      points: at > 0,
     })));
     const plot = (title, figures, options) => {
       const series = lines(figures).map((line, at) => ({ ...line, colour: line.colour ?? at + 1 }));
@@ -153,9 +156,11 @@ export class Load {
     };
     this.plots = [
       plot("Answered a second", [["answered", (s) => s.done], ["due", (s) => s.due, [2, 3]]], { show: number }),
-      plot("Response time", [["p50", (s) => s.p50_ns], ["p99", (s) => s.p99_ns, [6, 3]], ["max", (s) => s.max_ns, [1, 3]]], { show: time, log: true }),
+      plot("Response time", [["p50", (s) => s.p50_ns], ["p99", (s) => s.p99_ns], ["max", (s) => s.max_ns]], { show: time, log: true }),
       plot("Errors a second, and starts that wait", [["errors", (s) => s.errors], ["waiting", (s) => s.backlog, [2, 3]]], { show: number }),
       plot("The client: its busiest thread's share of a core", [["share", (s) => s.cpu_share]], { show: (v) => percent(v, 1) }),
+      plot("This machine: its processors", [["busy", (s) => s.host?.cpu_share ?? null]], { show: (v) => percent(v, 1) }),
+      plot("This machine: written to disks a second", [["written", (s) => s.host?.written_bytes ?? null]], { show: bytes, binary: true }),
     ];
     fill(this.graphs, this.plots.map((plot) => plot.graph.element));
   }
@@ -193,7 +198,7 @@ export class Load {
     fill(shown.row, parts);
     if (shown.said === lane.words) return;
     shown.said = lane.words;
-    fill(shown.words, lane.state === "failed" ? h("p", { class: "bad" }, lane.words)
+    fill(shown.words, lane.state === "failed" ? h("pre", { class: "bad" }, lane.words)
       : h("details", {}, h("summary", {}, "the result"), h("pre", {}, lane.words)));
   }
 

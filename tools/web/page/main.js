@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { h, fill } from "./build.js";
 import { recolour } from "./graph.js";
-import { Now } from "./now.js";
+import { Now, range } from "./now.js";
 import { Slow } from "./slow.js";
 import { Filters } from "./filters.js";
 import { Connections } from "./connections.js";
@@ -83,6 +83,18 @@ function colours() {
   });
 }
 
+function ranges() {
+  const choice = document.getElementById("range");
+  const kept = localStorage.getItem("keyway-range");
+  if ([...choice.options].some((option) => option.value === kept)) choice.value = kept;
+  range.seconds = Number(choice.value);
+  choice.addEventListener("change", () => {
+    range.seconds = Number(choice.value);
+    localStorage.setItem("keyway-range", choice.value);
+    look();
+  });
+}
+
 function say(text, isBad) {
   if (state.textContent !== text) state.textContent = text;
   state.classList.toggle("bad", Boolean(isBad));
@@ -99,6 +111,7 @@ async function servers() {
   open.missing = host.missing ?? null;
   const since = host.started_unix_ms ? ` since ${new Date(host.started_unix_ms).toLocaleString("en-GB")}` : "";
   say(host.up ? `up${since}` : `not seen: ${host.why ?? "no look yet"}`, !host.up);
+  panel.classList.toggle("gone", !host.up);
 }
 
 let timer = null;
@@ -114,6 +127,7 @@ async function look() {
     await servers();
     await page.update(() => mine === round);
   } catch (why) {
+    panel.classList.add("gone");
     say(why.status === 401 ? "no longer logged in: open the page anew" : why.message, true);
     if (!why.status && !(why.status === 0)) console.error(why);
   }
@@ -123,4 +137,5 @@ async function look() {
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
 make();
 colours();
+ranges();
 select(location.hash.slice(1));

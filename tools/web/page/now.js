@@ -2,14 +2,18 @@
 
 import { ask } from "./ask.js";
 import { fill, h, Table, tiles } from "./build.js";
-import { Graph } from "./graph.js";
-import { bytes, count, number, time } from "./show.js";
+import { DASHES, Graph } from "./graph.js";
+import { bytes, clock, count, number, percent, time } from "./show.js";
 
 export const OPERATIONS = [["bind", "ldap.bind"], ["search", "ldap.search"], ["compare", "ldap.compare"],
   ["add", "ldap.add"], ["delete", "ldap.delete"], ["modify", "ldap.modify"], ["moddn", "ldap.modify_dn"],
   ["unbind", "ldap.unbind"], ["extended", "ldap.extended"]];
 /** As many as the server keeps. */
 const POINTS = 600;
+/** From one look to the next at most, in milliseconds; more is a gap. */
+const GAP_MS = 2500;
+/** How much of it graphs show, in seconds. */
+export const range = { seconds: POINTS };
 
 /** The points that this page has seen, of one server. */
 export class Past {
@@ -17,6 +21,8 @@ export class Past {
     this.points = [];
     this.next = 0;
     this.history = "";
+    this.isUp = true;
+    this.now = 0;
   }
 
   async update(host, isMine) {
@@ -26,7 +32,12 @@ export class Past {
     if (seen.history !== this.history || seen.next < this.next) this.points = [];
     this.history = seen.history;
     this.next = seen.next;
+    // What a server of another kind does not count is not nothing.
+    const known = seen.known ? new Set(seen.known) : null;
+    for (const point of seen.points) point.known = known;
     this.points = [...this.points, ...seen.points].slice(-POINTS);
+    this.isUp = seen.up;
+    this.now = seen.now_unix_ms;
     return seen;
   }
 
@@ -34,29 +45,37 @@ export class Past {
     return this.points.at(-1);
   }
 
-  /** Times, and a list for each reading of a point. A gap in time is a gap in the lines. */
+  /** Times, and a list for each reading of a point. A gap in time is a gap in the lines, also at the end. */
   data(readings) {
     const data = [[], ...readings.map(() => [])];
+    const gap = (unixMs) => {
+      data[0].push(unixMs / 1000);
+      readings.forEach((_, at) => data[at + 1].push(null));
+    };
     let before = null;
-    for (const point of this.points) {
-      if (before && point.unix_ms - before > 4000) {
-        data[0].push((before + 1000) / 1000);
-        readings.forEach((_, at) => data[at + 1].push(null));
-      }
+    for (const point of this.points.filter((point) => point.unix_ms > this.now - 1000 * range.seconds)) {
+      if (before && point.unix_ms - before > GAP_MS) gap(before + 1000);
       before = point.unix_ms;
       data[0].push(point.unix_ms / 1000);
       readings.forEach((reading, at) => data[at + 1].push(reading(point)));
+    }
+    if (before && !this.isUp) {
+      gap(before + 1000);
+      if (this.now > before + 1000) gap(this.now);
     }
     return data;
   }
 }
 
-const rate = (name) => (point) => (point.counts[name] ?? 0) / point.seconds;
+const isTold = (point, name) => !point.known || point.known.has(name);
+const rate = (name) => (point) => (isTold(point, name) ? (point.counts[name] ?? 0) / point.seconds : null);
+const host = (name) => (point) => point.host?.[name] ?? null;
 const gauge = (name) => (point) => point.now[name] ?? null;
 const figure = (name, what) => (point) => point.times[name]?.[what] ?? null;
 
 function total(point) {
-  return OPERATIONS.reduce((sum, [, name]) => sum + (point.counts[name] ?? 0), 0) / point.seconds;
+  const told = OPERATIONS.filter(([, name]) => isTold(point, name));
+  return told.length ? told.reduce((sum, [, name]) => sum + (point.counts[name] ?? 0), 0) / point.seconds : null;
 }
 
 /** Codes that were answered and report a fault, the most frequent ones first. */
@@ -77,7 +96,7 @@ export class Now {
   constructor() {
     this.past = new Past();
     this.figures = h("div");
-    const name = (name) => ({ name });
+    const name = (name) => ({ name, dash: DASHES[name] });
     this.graphs = [
       [new Graph("Operations a second", OPERATIONS.map(([shown]) => name(shown)), { show: number }),
         OPERATIONS.map(([, counter]) => rate(counter))],
@@ -95,8 +114,11 @@ export class Now {
         ["p50", "p99", "max"].map((what) => figure("store.group", what))],
       [new Graph("Commits: how long one takes", [name("p50"), name("p99"), name("max")], { show: time, log: true }),
         ["p50", "p99", "max"].map((what) => figure("store.sync", what))],
-      [new Graph("Bytes a second, without TLS", [name("in"), name("out")], { show: bytes }),
+      [new Graph("Bytes a second, without TLS", [name("in"), name("out")], { show: bytes, binary: true }),
         ["ldap.bytes_in", "ldap.bytes_out"].map(rate)],
+      [new Graph("This machine: its processors", [name("busy")], { show: (share) => percent(share, 1) }), [host("cpu_share")]],
+      [new Graph("This machine: bytes a second", [name("written to disks"), name("received"), name("sent")], { show: bytes, binary: true }),
+        ["written_bytes", "received_bytes", "sent_bytes"].map(host)],
     ];
     const shown = (column) => (row) => time(row[column]);
     const timed = ["p50", "p99", "max"].map((what) => ({ name: what, number: true, value: (row) => row[what] ?? -1, show: shown(what) }));
@@ -120,19 +142,36 @@ export class Now {
     if (!isMine()) return;
     this.graphs.forEach(([graph, readings]) => graph.set(this.past.data(readings)));
     const last = this.past.last();
+    if (last && !this.past.isUp) {
+      // What was last is not what is.
+      this.table.set([], "The server is not seen.");
+      fill(this.figures, h("p", { class: "gone", role: "alert" }, `Not seen since ${clock(last.unix_ms)}; figures are of then.`),
+        h("div", { class: "stale" }, tiles(this.tiles(last))));
+      return;
+    }
     if (!last) {
       fill(this.figures, h("p", { class: "note" }, "No look at the server has succeeded yet."));
       return;
     }
+    fill(this.figures, tiles(this.tiles(last)), this.missing ? h("p", { class: "note" }, this.missing) : null);
+    this.tables(last);
+  }
+
+  tiles(last) {
     const all = last.times["ldap.time"] ?? {};
     const group = last.times["store.group"];
-    fill(this.figures, tiles([
+    return [
       ["operations/s", number(total(last))], ["p50", time(all.p50)], ["p99", time(all.p99)], ["max", time(all.max)],
       ["faults/s", number(rate("ldap.refused")(last))], ["connections", count(last.now["ldap.connections"])],
       ["TLS/s", number(rate("tls.handshakes")(last))], ["queue", count(last.now["ldap.queue"])],
       ["commits/s", number(rate("store.commits")(last))], ["group", group ? number(group.mean) : "–"],
       ["sync p99", time(last.times["store.sync"]?.p99)], ["entries/s", number(rate("ldap.entries_sent")(last))],
-    ]), this.missing ? h("p", { class: "note" }, this.missing) : null);
+      ["host CPU", percent(host("cpu_share")(last), 1), "all processors of this machine"],
+      ["host disk", last.host ? `${bytes(last.host.written_bytes)}/s` : "–", "written by this machine, all of it"],
+    ];
+  }
+
+  tables(last) {
     this.table.set(OPERATIONS.map(([name, counter]) => ({
       name, rate: rate(counter)(last), ...(last.times[counter.replace("ldap.", "ldap.time.")] ?? {}),
     })).filter((row) => row.rate > 0), "No operation in the last second.");

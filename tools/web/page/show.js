@@ -63,6 +63,7 @@ export function clock(unixMs) {
 
 /** A part of something. */
 export function percent(part, whole) {
+  if (part === null || part === undefined) return "–";
   return whole > 0 ? `${tenths.format((100 * part) / whole)} %` : "–";
 }
 

@@ -2,7 +2,7 @@
 
 import { ask } from "./ask.js";
 import { fill, h, tiles } from "./build.js";
-import { Graph } from "./graph.js";
+import { DASHES, Graph } from "./graph.js";
 import { Past } from "./now.js";
 import { bytes, count, number, percent, span, time } from "./show.js";
 
@@ -17,10 +17,10 @@ export class Store {
     this.past = new Past();
     this.figures = h("div");
     const gauge = (name) => (point) => point.now[name] ?? null;
-    const named = (...names) => names.map((name) => ({ name }));
+    const named = (...names) => names.map((name) => ({ name, dash: DASHES[name] }));
     const figures = ["p50", "p99", "max"];
     this.graphs = [
-      [new Graph("The data file", named("size", "in use"), { show: bytes }), [gauge("store.bytes"), gauge("store.used")]],
+      [new Graph("The data file", named("size", "in use"), { show: bytes, binary: true }), [gauge("store.bytes"), gauge("store.used")]],
       [new Graph("Entries", named("entries"), { show: count }), [gauge("store.entries")]],
       [new Graph("Commits: how long one takes", named(...figures), { show: time, log: true }),
         figures.map((what) => (point) => point.times["store.sync"]?.[what] ?? null)],

@@ -5,6 +5,7 @@ use crate::limits::ANSWER_NAMES_MAX;
 use crate::watched::{Detail, Seen, Watched};
 use keyway_meter::{Event, Snapshot};
 use serde_json::{Map, Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is watched, and whether it can be seen.
 pub(crate) fn hosts(watched: &[Watched]) -> Value {
@@ -24,12 +25,20 @@ pub(crate) fn hosts(watched: &[Watched]) -> Value {
 /// Its looks from a number on. `page` is this process's number.
 pub(crate) fn now(watched: &Watched, after: u64, page: u64) -> Value {
     let seen = watched.seen();
+    // A server of another kind counts less; what it does not is not nothing.
+    let known = seen.missing.as_ref().and(seen.now.as_ref()).map(|look| {
+        let names = look.counters.iter().map(|(name, _)| name.as_str());
+        names.filter(|name| name.starts_with("ldap.")).collect::<Vec<_>>()
+    });
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Who has numbers of another process wants all.
     let after = if after > seen.history.next() { 0 } else { after };
     json!({
         "history": page.to_string(),
         "up": seen.now.is_some(),
         "why": seen.why,
+        "known": known,
+        "now_unix_ms": u64::try_from(unix.as_millis()).unwrap_or(u64::MAX),
         "next": seen.history.next(),
         "points": seen.history.from(after).collect::<Vec<_>>(),
     })

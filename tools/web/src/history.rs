@@ -1,6 +1,7 @@
 //! The last minutes of one server: what was counted from each look to the next.
 
 use crate::limits::{NAMES_MAX, POINTS_MAX};
+use keyway_load::HostUse;
 use keyway_meter::{Distribution, EVENTS, Event, Snapshot};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,6 +21,8 @@ pub(crate) struct Point {
     /// Gauges.
     pub now: BTreeMap<String, u64>,
     pub times: BTreeMap<String, Times>,
+    /// What the machine did, if it is this one.
+    pub host: Option<HostUse>,
 }
 
 /// How something was distributed, mostly times in nanoseconds.
@@ -28,6 +31,7 @@ pub(crate) struct Times {
     pub count: u64,
     pub mean: u64,
     pub p50: u64,
+    pub p95: u64,
     pub p99: u64,
     pub max: u64,
 }
@@ -38,6 +42,7 @@ impl Times {
             count: values.count,
             mean: values.mean() as u64,
             p50: values.percentile(50.0),
+            p95: values.percentile(95.0),
             p99: values.percentile(99.0),
             max: values.max,
         })
@@ -58,7 +63,14 @@ pub(crate) struct History {
 
 impl History {
     /// Takes in what came between two looks that are so many seconds apart.
-    pub fn add(&mut self, before: &Snapshot, now: &Snapshot, seconds: f64, unix_ms: u64) {
+    pub fn add(
+        &mut self,
+        before: &Snapshot,
+        now: &Snapshot,
+        seconds: f64,
+        unix_ms: u64,
+        host: Option<HostUse>,
+    ) {
         let between = now.since(before);
         let is_kept = |name: &str| KEPT.iter().any(|kept| name.starts_with(kept));
         let (mut counts, mut gauges) = (BTreeMap::new(), BTreeMap::new());
@@ -72,11 +84,12 @@ impl History {
                 counts.insert(name.clone(), *came);
             }
         }
-        let open = |look: &Snapshot| {
-            let value = |name| look.value(name).unwrap_or_default();
-            value("ldap.connection.opened").saturating_sub(value("ldap.connection.closed"))
-        };
-        gauges.insert("ldap.connections".to_owned(), open(now));
+        let (opened, closed) =
+            (now.value("ldap.connection.opened"), now.value("ldap.connection.closed"));
+        if let Some(opened) = opened {
+            let open = opened.saturating_sub(closed.unwrap_or_default());
+            gauges.insert("ldap.connections".to_owned(), open);
+        }
         let kept = between.histograms.iter().filter(|(name, _)| is_kept(name)).take(NAMES_MAX);
         let times = kept.filter_map(|(name, values)| Some((name.clone(), Times::of(values)?)));
         let mut times: BTreeMap<_, _> = times.collect();
@@ -89,7 +102,7 @@ impl History {
         if self.points.len() >= POINTS_MAX {
             self.points.pop_front();
         }
-        self.points.push_back(Point { number, unix_ms, seconds, counts, now: gauges, times });
+        self.points.push_back(Point { number, unix_ms, seconds, counts, now: gauges, times, host });
     }
 
     /// Those that somebody does not have who wants the ones from a number on.
@@ -121,11 +134,12 @@ mod tests {
     #[test]
     fn a_point_has_what_came_and_gauges_as_they_are() {
         let mut history = History::default();
-        history.add(&look(10, 5), &look(25, 4), 1.5, 99);
+        history.add(&look(10, 5), &look(25, 4), 1.5, 99, None);
         let point = history.from(0).next().unwrap();
         assert_eq!(point.counts, BTreeMap::from([("ldap.search".to_owned(), 15)]));
         assert_eq!(point.now["tls.certificate.ends"], 4);
-        assert_eq!(point.now["ldap.connections"], 0);
+        // It was not said how many were opened.
+        assert_eq!(point.now.get("ldap.connections"), None);
         assert_eq!((point.number, point.unix_ms, point.seconds), (0, 99, 1.5));
         assert_eq!((history.from(1).count(), history.next()), (0, 1));
     }
@@ -134,7 +148,7 @@ mod tests {
     fn the_first_ones_go() {
         let mut history = History::default();
         for count in 0..POINTS_MAX as u64 + 5 {
-            history.add(&look(count, 0), &look(count + 1, 0), 1.0, count);
+            history.add(&look(count, 0), &look(count + 1, 0), 1.0, count, None);
         }
         assert_eq!(history.from(0).count(), POINTS_MAX);
         assert_eq!(history.from(0).next().map(|point| point.number), Some(5));

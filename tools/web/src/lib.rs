@@ -11,7 +11,7 @@
 //! | | |
 //! | --- | --- |
 //! | `GET /api/hosts` | what is watched: `hosts`, a list of `name`, `up`, `why` not, `started_unix_ms`, and what to say where something is `missing` that a server of another kind does not tell |
-//! | `GET /api/now?host=N&after=M` | looks after number M: `points`, each with `number`, `unix_ms`, `seconds` since the one before, `counts` (what was counted in that time, without what is 0), `now` (gauges), `times` (`count`, `p50`, `p99`, `max`, in nanoseconds, of that time). `history` is another number when the page's process is another one |
+//! | `GET /api/now?host=N&after=M` | looks after number M: `points`, each with `number`, `unix_ms`, `seconds` since the one before, `counts` (what was counted in that time, without what is 0), `now` (gauges), `times` (`count`, `mean`, `p50`, `p95`, `p99`, `max`, in nanoseconds, of that time), `host` (`cpu_share` of all processors, `memory_bytes` that are free, `written_bytes`, `received_bytes` and `sent_bytes` a second; null if it is another machine). `known` are the counters that a server of another kind has, `now_unix_ms` the page's time. `history` is another number when the page's process is another one |
 //! | `GET /api/slow?host=N` | `operations`, the slowest of the last minutes, with their stages |
 //! | `GET /api/filters?host=N` | `counters` of filters and of missing indexes, and `advice` |
 //! | `GET /api/connections?host=N` | `connections`, and `total` |

@@ -3,7 +3,7 @@
 use crate::limits::{
     IN_FLIGHT_MAX, LANES_MAX, RATE_MAX, RUN_CONNECTIONS_MAX, RUN_MAX, TEXT_BYTES_MAX,
 };
-use keyway_load::{Options, Users};
+use keyway_load::{Options, UserPassword, Users};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -75,13 +75,13 @@ impl Order {
         filled.filter = said(&self.filter).or(filled.filter);
         filled.user_dn = said(&self.user_dn).or(filled.user_dn);
         if let Some(base) = said(&self.base) {
-            filled.base = base;
+            filled.base = Some(base);
         }
         if let Some((first, last)) = self.users {
-            filled.users = Users::Range(first, last);
+            filled.users = Some(Users::Range(first, last));
         }
         if let Some(password) = self.user_password.as_ref().filter(|it| !it.is_empty()) {
-            filled.user_password.clone_from(password);
+            filled.user_password = UserPassword::Text(password.clone());
         }
         filled
     }

@@ -3,8 +3,8 @@
 use crate::limits::{RUN_SECONDS_MAX, TEXT_BYTES_MAX};
 use crate::order::{Order, check_rate};
 use keyway_load::{
-    Event, Interrupt, Options, Pace, SAMPLES, Sample, Scenario, Second, Together, Url, run_at,
-    summary,
+    Event, Interrupt, Options, Pace, SAMPLES, Sample, Scenario, Second, Together, Url, probe,
+    run_at, summary, survey,
 };
 use rustls::crypto::CryptoProvider;
 use serde_json::{Value, json};
@@ -99,16 +99,20 @@ impl Races {
     /// If one goes already, or it cannot be begun like that.
     pub(crate) fn start(&self, order: &Order) -> Result<(), String> {
         order.check(self.targets.len())?;
-        let mut last = self.last();
-        if last.lanes.iter().any(|lane| lane.is_going()) {
-            return Err("a run goes already; stop it first".into());
-        }
+        let is_free = |last: &Race| match last.lanes.iter().any(|lane| lane.is_going()) {
+            true => Err("a run goes already; stop it first".to_owned()),
+            false => Ok(()),
+        };
+        is_free(&self.last())?;
         let targets = order.targets.iter().filter_map(|at| self.targets.get(*at));
         let made = targets.map(|target| Ok((target.name.clone(), self.scenario(order, target)?)));
         let made: Vec<(String, Scenario)> = made.collect::<Result<_, String>>()?;
+        // Servers were asked meanwhile.
+        let mut last = self.last();
+        is_free(&last)?;
         let mut lanes = Vec::new();
         let together = Together::of(made.len());
-        for ((target, scenario), together) in made.into_iter().zip(together) {
+        for ((target, mut scenario), together) in made.into_iter().zip(together) {
             let lane = Arc::new(Lane {
                 target,
                 interrupt: Interrupt::default(),
@@ -120,7 +124,7 @@ impl Races {
             }
             let (run, provider) = (lane.clone(), self.provider.clone());
             let named = thread::Builder::new().name("race".to_owned());
-            let spawned = named.spawn(move || run.run(&scenario, together, &provider));
+            let spawned = named.spawn(move || run.run(&mut scenario, together, &provider));
             if let Err(why) = spawned {
                 lanes.iter().for_each(|lane: &Arc<Lane>| lane.interrupt.end());
                 return Err(format!("cannot start a thread: {why}"));
@@ -149,6 +153,7 @@ impl Races {
                  for it (--load-bind-dn, --load-password-file)"
             ));
         }
+        survey(&mut options, &self.provider).map_err(|why| why.to_string())?;
         parsed(sample, &options)
     }
 
@@ -220,7 +225,10 @@ impl Drop for Races {
 
 fn parsed(sample: &Sample, options: &Options) -> Result<Scenario, String> {
     let text = sample.text(options);
-    Scenario::parse(&text, sample.name, Path::new("")).map_err(|why| why.to_string())
+    let scenario = Scenario::parse(&text, sample.name, Path::new(""));
+    let mut scenario = scenario.map_err(|why| why.to_string())?;
+    scenario.trust.own_ca.clone_from(&options.own_ca);
+    Ok(scenario)
 }
 
 /// What an order in JSON comes to on a server with these options; for who looks for orders that get further
@@ -243,15 +251,22 @@ fn from_file(file: &Path, options: &Options) -> Result<Scenario, String> {
     scenario.urls = urls.collect::<Result<_, _>>()?;
     scenario.start_tls = options.start_tls;
     scenario.trust.insecure = options.insecure;
-    scenario.trust.ca = options.ca.clone();
+    scenario.trust.ca.clone_from(&options.ca);
+    scenario.trust.own_ca.clone_from(&options.own_ca);
     Ok(scenario)
 }
 
 impl Lane {
     /// Runs to the end, and says how it goes.
-    fn run(&self, scenario: &Scenario, together: Together, provider: &Arc<CryptoProvider>) {
+    fn run(&self, scenario: &mut Scenario, together: Together, provider: &Arc<CryptoProvider>) {
         let together = Some(together);
         let (interrupt, pace) = (&self.interrupt, &self.pace);
+        let tried = probe(scenario, provider, interrupt).map_err(|why| why.to_string());
+        if let Ok(Some(why)) | Err(why) = tried {
+            let mut course = self.course();
+            (course.state, course.words) = (State::Failed, why);
+            return;
+        }
         let outcome = run_at(scenario, provider, interrupt, pace, together, &mut |event| {
             let mut course = self.course();
             match event {
@@ -270,7 +285,13 @@ impl Lane {
         });
         let mut course = self.course();
         (course.state, course.words) = match outcome {
-            Ok(outcome) => (State::Ended, summary::table(scenario, &outcome)),
+            Ok(outcome) => {
+                let table = summary::table(scenario, &outcome);
+                match outcome.ended_by {
+                    Some(why) => (State::Failed, format!("{why}\n\n{table}")),
+                    None => (State::Ended, table),
+                }
+            }
             Err(why) => (State::Failed, why.to_string()),
         };
     }
@@ -315,5 +336,6 @@ fn second(second: &Second) -> Value {
         "lag_ns": second.lag_ns,
         "cpu_share": second.cpu_share,
         "backlog": second.backlog,
+        "host": second.host,
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::history::History;
 use crate::limits::LOOK_EVERY;
+use keyway_load::HostUse;
 use keyway_meter::Snapshot;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,11 @@ pub trait Source: Send {
 
     /// What to say where something is empty that a server of another kind does not tell.
     fn missing(&self) -> Option<String> {
+        None
+    }
+
+    /// What the machine does meanwhile, since the last look, if it is this one.
+    fn host(&mut self) -> Option<HostUse> {
         None
     }
 
@@ -100,9 +106,9 @@ impl Watched {
 
     /// Takes a look.
     fn look(&self) {
-        let (looked, missing) = {
+        let (looked, missing, host) = {
             let mut source = self.source();
-            (source.look(), source.missing())
+            (source.look(), source.missing(), source.host())
         };
         let at = Instant::now();
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -110,7 +116,7 @@ impl Watched {
         let mut seen = self.seen();
         seen.missing = missing;
         match looked {
-            Ok(look) => seen.take(look, at, unix_ms),
+            Ok(look) => seen.take(look, at, unix_ms, host),
             Err(why) => {
                 let history = std::mem::take(&mut seen.history);
                 *seen = Seen { history, why: Some(why), ..Seen::default() };
@@ -136,7 +142,7 @@ impl Watched {
 }
 
 impl Seen {
-    fn take(&mut self, look: Snapshot, at: Instant, unix_ms: u64) {
+    fn take(&mut self, look: Snapshot, at: Instant, unix_ms: u64, host: Option<HostUse>) {
         self.why = None;
         let before = self.now.take();
         // Another process counts from 0 again.
@@ -145,7 +151,7 @@ impl Seen {
         };
         if let (Some(before), Some(then)) = (before.filter(same), self.at) {
             self.seconds = at.duration_since(then).as_secs_f64().max(f64::EPSILON);
-            self.history.add(&before, &look, self.seconds, unix_ms);
+            self.history.add(&before, &look, self.seconds, unix_ms, host);
             self.before = Some(before);
         } else {
             self.before = None;

@@ -1,6 +1,7 @@
 //! Who may do what with a key.
 
 use keyway_engine::{Algorithm, Direction, Kind, Request};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -203,7 +204,9 @@ impl fmt::Display for UnknownPurpose {
 
 impl std::error::Error for UnknownPurpose {}
 
-/// The process that asks, as the kernel says (`SO_PEERCRED`).
+/// The process that asks, as it was when it connected, as the kernel says.
+///
+/// It is the connection's for good, also if the process hands that on to another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// Its effective user.
@@ -214,8 +217,48 @@ pub struct Caller {
     pub groups: Vec<u32>,
     /// Its number.
     pub pid: u32,
-    /// What it executes, if that could be found out.
-    pub executable: Option<PathBuf>,
+    /// The program that it executes: the path at which this process, too, finds that very file.
+    pub executable: Result<PathBuf, Unseen>,
+}
+
+/// Why a process's program is not to be relied on. Then a grant to a program is not for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unseen {
+    /// The system does not say which process it is.
+    Unnamed,
+    /// It has ended.
+    Gone,
+    /// It may not be looked at.
+    Hidden,
+    /// It is in another namespace, or has another root.
+    Elsewhere,
+    /// It has got rights from its file, or changed them since it connected.
+    Raised,
+    /// Its file is no longer at its path, or was never there.
+    Replaced,
+    /// The helper that looks does not answer.
+    Silent,
+    /// It connected to the daemon before this one, which did not say.
+    Untold,
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unseen::Unnamed => "this system does not say surely which process it is (Linux 6.5 does)",
+            Unseen::Gone => "the process has ended",
+            Unseen::Hidden => {
+                "the daemon may not look at the process: it is another user's or keeps others from tracing it"
+            }
+            Unseen::Elsewhere => "the process is in another namespace or has another root",
+            Unseen::Raised => {
+                "the process has other users, groups or capabilities than it was started with"
+            }
+            Unseen::Replaced => "the program's file is not, or no longer, at its path",
+            Unseen::Silent => "the helper that looks at processes does not answer",
+            Unseen::Untold => "the daemon that it had connected to did not know",
+        })
+    }
 }
 
 impl Caller {
@@ -233,8 +276,9 @@ pub struct Who {
     pub uid: Option<u32>,
     /// Only this group.
     pub gid: Option<u32>,
-    /// Only this program. As safe as the folder it is in, and no more: who may trace or inject code
-    /// into a process of it is it.
+    /// Only this program, by its path without links. It is as safe as the folder that the program is in
+    /// and as the users who may run it, and no more: a user can have a process of his run his own code in
+    /// any program (`LD_PRELOAD`, `ptrace`), and a process can hand its connection to another.
     pub executable: Option<PathBuf>,
 }
 
@@ -246,7 +290,7 @@ impl Who {
     pub fn is(&self, caller: &Caller) -> bool {
         self.uid.is_none_or(|uid| uid == caller.uid)
             && self.gid.is_none_or(|gid| caller.is_in(gid))
-            && (self.executable.is_none() || self.executable == caller.executable)
+            && self.executable.as_ref().is_none_or(|path| caller.executable.as_ref() == Ok(path))
     }
 }
 

@@ -3,17 +3,21 @@
 //!
 //! The file is opened anew for each line, so that it may be moved away at any time. A change is on
 //! the disk with its line before the caller hears of it; a crash between the two loses the line.
+//!
+//! Refusals are written for each user only now and then once there were many ([`super::refusals`]); how many were
+//! not is in a line of its own.
 
 use super::access::Caller;
 use super::disk::FILE_MODE;
 use super::error::Error;
+use super::refusals::{Refusals, Unwritten};
 use crate::limits::AUDIT_REFUSALS_BYTES_MAX;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
@@ -26,6 +30,28 @@ pub(super) struct Audit {
     report: Report,
     /// One line at a time.
     state: Mutex<State>,
+    refusals: Mutex<Refusals>,
+}
+
+/// Its name, in the store's folder.
+pub(super) const FILE: &str = "audit.log";
+/// As much of its end as surely has the last change, in bytes.
+const END_BYTES: u64 = 256 << 10;
+
+/// The generation of the store after the last change that a log tells of; `None` if it tells of none.
+pub(super) fn last_generation(folder: &Path) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    struct Logged {
+        generation: Option<u64>,
+    }
+    let mut file = File::open(folder.join(FILE)).ok()?;
+    let start = file.metadata().ok().filter(|it| it.is_file())?.len().saturating_sub(END_BYTES);
+    file.seek(SeekFrom::Start(start)).ok()?;
+    let mut end = Vec::new();
+    file.take(END_BYTES).read_to_end(&mut end).ok()?;
+    let lines = end.rsplit(|byte| *byte == b'\n');
+    let logged = lines.filter_map(|line| serde_json::from_slice::<Logged>(line).ok());
+    logged.into_iter().find_map(|line| line.generation)
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -52,18 +78,42 @@ struct Line<'a> {
     gid: u32,
     pid: u32,
     executable: Option<Cow<'a, str>>,
+    /// Why there is no executable, of one who was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unseen: Option<String>,
     action: &'a str,
     /// Nothing where it is no name of a key.
     key: Option<&'a str>,
     version: Option<u32>,
+    /// That of the store after a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
     result: String,
 }
 
+/// Refusals that have no lines.
+#[derive(Serialize)]
+struct Summary {
+    time: String,
+    /// Nothing for several.
+    uid: Option<u32>,
+    action: &'static str,
+    count: u64,
+    /// When the first of them was.
+    since: String,
+    result: &'static str,
+}
+
 impl Audit {
     pub fn new(path: PathBuf, report: Report) -> Self {
-        Audit { path, report, state: Mutex::default() }
+        Audit { path, report, state: Mutex::default(), refusals: Mutex::default() }
+    }
+
+    /// Tells an operator something.
+    pub fn report(&self, what: &str) {
+        (self.report)(what);
     }
 
     /// Writes down what became of a change, which is on the disk when this returns.
@@ -71,20 +121,59 @@ impl Audit {
         &self,
         asked: Asked<'_>,
         detail: Option<&str>,
+        generation: u64,
         result: Result<Option<u32>, &Error>,
     ) {
         let version = result.as_ref().ok().copied().flatten();
+        let generation = result.is_ok().then_some(generation);
         let result = result.map_or_else(ToString::to_string, |_| "ok".to_owned());
-        self.write(&asked.line(version, detail, result), true);
+        let line = asked.line(version, detail, result);
+        self.write(&Line { generation, ..line }, true);
     }
 
     /// Writes down a refusal, for its true reason.
     pub fn refusal(&self, asked: Asked<'_>, why: &Error) {
-        self.write(&asked.line(None, None, why.to_string()), false);
+        let (may, unwritten) = {
+            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            refusals.came(asked.by.uid, asked.now)
+        };
+        self.sum_up(unwritten, asked.now);
+        if !may {
+            return;
+        }
+        let mut line = asked.line(None, None, why.to_string());
+        line.unseen = asked.by.executable.as_ref().err().map(ToString::to_string);
+        self.write(&line, false);
+    }
+
+    /// Writes down how many refusals were not, where that is due.
+    pub fn settle(&self, now: SystemTime) {
+        let due = {
+            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            refusals.due(now)
+        };
+        self.sum_up(due, now);
+    }
+
+    fn sum_up(&self, all: impl IntoIterator<Item = Unwritten>, now: SystemTime) {
+        for Unwritten { uid, count, since } in all {
+            let line = Summary {
+                time: rfc3339(now),
+                uid,
+                action: "refusals",
+                count,
+                since: rfc3339(since),
+                result: match uid {
+                    Some(_) => "more refusals of this user were not written, since they were many",
+                    None => "more refusals of other users were not written, since they were many",
+                },
+            };
+            self.write(&line, false);
+        }
     }
 
     /// What cannot be written is reported once, and once more when that is over.
-    fn write(&self, line: &Line<'_>, is_change: bool) {
+    fn write(&self, line: &impl Serialize, is_change: bool) {
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,11 +228,13 @@ impl<'a> Asked<'a> {
             uid: by.uid,
             gid: by.gid,
             pid: by.pid,
-            executable: by.executable.as_ref().map(|path| path.to_string_lossy()),
+            executable: by.executable.as_ref().ok().map(|path| path.to_string_lossy()),
             action,
-            key: keyway_engine::is_key_name(key).then_some(key),
+            key: super::store::is_lookable(key).then_some(key),
             version,
+            generation: None,
             detail,
+            unseen: None,
             result,
         }
     }

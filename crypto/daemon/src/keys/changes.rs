@@ -81,7 +81,7 @@ impl KeyStore {
             let grants = grants(callers, spec.purposes)?;
             {
                 let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-                if keys.contains_key(name) {
+                if keys.has(name) {
                     return Err(Error::Exists(name.to_owned()));
                 }
                 if keys.len() >= limits::KEYS_MAX {
@@ -144,18 +144,48 @@ impl KeyStore {
         })
     }
 
-    /// Forgets a key that is revoked. What was sealed under it is lost.
+    /// Forgets a key that is revoked or disabled. What was sealed under it is lost.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], [`Error::NotRevoked`], [`Error::System`].
     pub fn delete(&self, name: &str, by: &Caller, now: SystemTime) -> Result<(), Error> {
         self.change(Asked { action: "delete", key: name, by, now }, None, || {
-            let entry = self.entry(name)?;
-            if entry.record.revoked_s.is_none() {
-                return Err(Error::NotRevoked(name.to_owned()));
+            match self.entry(name) {
+                Ok(entry) if entry.record.revoked_s.is_none() => {
+                    return Err(Error::NotRevoked(name.to_owned()));
+                }
+                Ok(_) | Err(Error::Disabled { .. }) => {}
+                Err(why) => return Err(why),
             }
-            disk::remove(&self.path(name))?;
-            self.keys.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+            disk::remove_any(&self.path(name))?;
+            let index = {
+                let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+                keys.live.remove(name);
+                keys.disabled.remove(name);
+                keys.index()
+            };
+            self.save_index(&index)?;
+            Ok((None, ()))
+        })
+    }
+
+    /// Takes a disabled key into use with the file that is there, although it may be older than it should be:
+    /// what was revoked or taken from somebody since is in force no more.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`]; [`Error::Unfit`] if it is not disabled; [`Error::Damaged`],
+    /// [`Error::Exposed`] or [`Error::System`] if the file cannot be used.
+    pub fn accept(&self, name: &str, by: &Caller, now: SystemTime) -> Result<(), Error> {
+        self.change(Asked { action: "accept", key: name, by, now }, None, || {
+            match self.entry(name) {
+                Ok(_) => return Err(Error::Unfit("the key is not disabled")),
+                Err(Error::Disabled { .. }) => {}
+                Err(why) => return Err(why),
+            }
+            let path = self.path(name);
+            let none = || Error::system("open", &path)(std::io::ErrorKind::NotFound.into());
+            let opened = self.open_key(&path, name)?.ok_or_else(none)?;
+            self.save(None, opened.record, false)?;
             Ok((None, ()))
         })
     }
@@ -241,7 +271,8 @@ impl KeyStore {
             true => Err(Error::InUse(self.folder.clone())),
             false => work(),
         };
-        self.audit.change(asked, detail, result.as_ref().map(|(version, _)| *version));
+        let generation = self.keys.read().unwrap_or_else(PoisonError::into_inner).indexed;
+        self.audit.change(asked, detail, generation, result.as_ref().map(|(version, _)| *version));
         result.map(|(_, value)| value)
     }
 

@@ -3,7 +3,7 @@
 use super::error::Error;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -42,6 +42,27 @@ fn private(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     let owned = metadata.uid() == rustix::process::geteuid().as_raw();
     let exposed = metadata.mode() & 0o077 != 0;
     if owned && !exposed { Ok(()) } else { Err(Error::Exposed(path.to_owned())) }
+}
+
+/// That nobody but this user and root can get at an open file, if it is one that stays: a terminal or a socket is
+/// not.
+///
+/// # Errors
+/// [`Error::Exposed`], [`Error::System`].
+pub fn is_private(file: &File, path: &Path) -> Result<(), Error> {
+    let metadata = file.metadata().map_err(Error::system("open", path))?;
+    let stays = metadata.is_file() || metadata.file_type().is_fifo();
+    match stays {
+        true => private_or_roots(path, &metadata),
+        false => Ok(()),
+    }
+}
+
+fn private_or_roots(path: &Path, metadata: &Metadata) -> Result<(), Error> {
+    match metadata.uid() {
+        0 if metadata.mode() & 0o077 == 0 => Ok(()),
+        _ => private(path, metadata),
+    }
 }
 
 /// Takes the folder for this process, until the file that is returned is closed.
@@ -84,10 +105,7 @@ pub(crate) fn read_open(
     bytes_max: usize,
 ) -> Result<Zeroizing<Vec<u8>>, Error> {
     file.rewind().map_err(Error::system("read", path))?;
-    read_whole(file, path, bytes_max, |path, metadata| match metadata.uid() {
-        0 if metadata.mode() & 0o077 == 0 => Ok(()),
-        _ => private(path, metadata),
-    })
+    read_whole(file, path, bytes_max, private_or_roots)
 }
 
 fn read_checked(
@@ -163,6 +181,12 @@ fn written(
 /// Removes a file, for good.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     fs::remove_file(path).map_err(Error::system("remove", path))?;
+    sync_folder(parent(path))
+}
+
+/// The same of one that may be gone already.
+pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
+    remove_if_there(path).map_err(Error::system("remove", path))?;
     sync_folder(parent(path))
 }
 

@@ -22,6 +22,16 @@ pub enum Error {
     NoSuchKey(String),
     /// Nothing that was granted is for this caller. Who wants to use a key sees [`Error::Refused`].
     NotAllowed(String),
+    /// The key's file cannot be relied on, so that nobody may use it. Everybody who asks for it is told, since
+    /// for whom it was is in the file.
+    Disabled {
+        /// The key.
+        name: String,
+        /// What is wrong with its file.
+        why: String,
+    },
+    /// What clients are told of a disabled key.
+    Unusable(String),
     /// The key is revoked, and nobody may use it.
     Revoked(String),
     /// The key is in use: what is to be deleted is revoked before.
@@ -81,9 +91,12 @@ impl Error {
             Error::Engine(why) => why.blame(),
             Error::Limit { .. } => Blame::Limit,
             Error::Unwrap => Blame::Peer,
-            Error::Unwritten | Error::Damaged { .. } | Error::Tpm { .. } | Error::System { .. } => {
-                Blame::System
-            }
+            Error::Unwritten
+            | Error::Disabled { .. }
+            | Error::Unusable(_)
+            | Error::Damaged { .. }
+            | Error::Tpm { .. }
+            | Error::System { .. } => Blame::System,
             _ => Blame::Caller,
         }
     }
@@ -113,12 +126,23 @@ impl fmt::Display for Error {
             }
             Error::Name => write!(
                 f,
-                "a key's name has lower-case letters, digits, dashes, dots and underscores, {} at most",
+                "a key's name begins with a lower-case letter, a digit or an underscore, and has these, dashes and \
+                 dots, {} at most",
                 keyway_engine::limits::KEY_NAME_BYTES_MAX
             ),
             Error::Exists(name) => write!(f, "there is a key `{name}` already"),
             Error::NoSuchKey(name) => write!(f, "there is no key `{name}`"),
             Error::NotAllowed(name) => write!(f, "key `{name}` is not allowed to this caller"),
+            Error::Disabled { name, why } => write!(
+                f,
+                "key `{name}` is disabled: {why}; put the newest file there and start the daemon again, or \
+                 take what is there: keyway key accept {name}"
+            ),
+            Error::Unusable(name) => write!(
+                f,
+                "key `{name}` cannot be used, since its file is damaged or not the newest; keyway key list \
+                 shows its administrator more"
+            ),
             Error::Revoked(name) => write!(f, "key `{name}` is revoked"),
             Error::NotRevoked(name) => {
                 write!(f, "key `{name}` is in use; revoke it before it is deleted")

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// What may be known of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyInfo {
     /// Its name.
     pub name: String,
@@ -25,6 +25,8 @@ pub struct KeyInfo {
     pub revoked_s: Option<u64>,
     /// Its versions, the newest last.
     pub versions: Vec<VersionInfo>,
+    /// Why nobody may use it, if its file cannot be relied on. Then nothing else is known of it.
+    pub disabled: Option<String>,
 }
 
 /// What may be known of one version of a key.
@@ -45,13 +47,21 @@ impl KeyStore {
     /// All keys, by name.
     pub fn list(&self) -> Vec<KeyInfo> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        keys.values().map(|entry| KeyInfo::of(&entry.record)).collect()
+        let live = keys.live.values().map(|entry| KeyInfo::of(&entry.record));
+        let disabled = keys.disabled.iter().map(|(name, it)| KeyInfo {
+            name: name.clone(),
+            disabled: Some(it.why.clone()),
+            ..KeyInfo::default()
+        });
+        let mut all: Vec<_> = live.chain(disabled).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
     }
 
     /// One key, with its public halves.
     ///
     /// # Errors
-    /// [`Error::NoSuchKey`].
+    /// [`Error::NoSuchKey`], [`Error::Disabled`].
     pub fn show(&self, name: &str) -> Result<KeyInfo, Error> {
         self.entry(name).map(|entry| KeyInfo::of(&entry.record))
     }
@@ -73,6 +83,7 @@ impl KeyInfo {
             created_s: record.created_s,
             revoked_s: record.revoked_s,
             versions: record.versions.iter().map(version).collect(),
+            disabled: None,
         }
     }
 }

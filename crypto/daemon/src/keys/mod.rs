@@ -7,7 +7,7 @@
 //!
 //! # let place = tempfile::tempdir().unwrap();
 //! # let (folder, file) = (place.path().join("keys"), place.path().join("master"));
-//! # let caller = Caller { uid: 1000, gid: 1000, groups: vec![], pid: 1, executable: None };
+//! # let caller = Caller { uid: 1000, gid: 1000, groups: vec![], pid: 1, executable: Err(Unseen::Gone) };
 //! let (engine, now) = (keyway_drivers::engine(), SystemTime::now());
 //! let master = MasterKey::create_file(&file, &engine)?;
 //! let report = |what: &str| eprintln!("{what}");
@@ -32,13 +32,16 @@
 //! - `store`: whose it is and how its master key is made ([`Header`]);
 //! - `NAME.key`: a key with its versions and grants, sealed under the master key ([`SealedFile`],
 //!   [`Record`]);
+//! - `index`: which of the keys' files are the newest ([`Index`]);
 //! - `audit.log`: who changed what, and who was refused;
 //! - `lock`: keeps a second process out.
 //!
 //! A file is written beside its place, synced, and renamed: after a crash each key is as it was
-//! before a change or after it. A file that is not what the store wrote makes [`KeyStore::open`]
-//! fail with its name, and stays as it is. Where to put an older file back is an attack, the folder
-//! must be out of the attacker's reach: sealing does not show it.
+//! before a change or after it. A key's file that is not what the store wrote last, be it spoilt, exposed or an
+//! older one, disables that key, and stays as it is; the others are used as before. Until a manager has
+//! [accepted](KeyStore::accept) them, all keys are disabled where the index is missing, spoilt, or older than
+//! the audit log. Who puts the whole folder back into an earlier state, audit log included, is not
+//! noticed: that is how a backup is restored.
 //!
 //! # Who may do what
 //!
@@ -68,20 +71,25 @@ mod changes;
 mod disk;
 mod error;
 mod header;
+mod index;
 mod info;
+mod load;
 mod master;
 mod material;
 mod record;
+mod refusals;
 mod sealed;
 mod session;
 mod store;
 mod tpm;
 mod using;
 
-pub use access::{Caller, Grant, Purpose, Purposes, UnknownPurpose, Who};
+pub use access::{Caller, Grant, Purpose, Purposes, UnknownPurpose, Unseen, Who};
 pub use changes::Spec;
+pub use disk::is_private;
 pub use error::Error;
 pub use header::{Header, PassphraseHeader};
+pub use index::Index;
 pub use info::{KeyInfo, VersionInfo};
 pub use master::{Master, MasterKey, Passphrase};
 pub(crate) use material::generate_for_session;

@@ -1,14 +1,14 @@
 //! Bytes sealed under keys that are derived from the master key.
 //!
 //! The file of a key: `KWYKEY` and two zeros, version of the format (2 bytes), the store's identity
-//! (16), how often the key was written (8), nonce (12), ciphertext, tag (16); numbers are
+//! (16), the file's number (8), nonce (12), ciphertext, tag (16); numbers are
 //! little-endian. It is sealed with AES-256-GCM under a key of its own, HKDF-SHA-256 of the master
 //! key (salted with the store's identity) and of the key's name. Everything before the nonce, and
 //! the name, are authenticated with it. The nonce is random each time: SP 800-38D § 8.3 allows that
 //! for 2^32 writes of one name, a thousand years of one in ten seconds.
 //!
-//! So a file that is spoilt, renamed, or of another store is noticed. One is not: who can write
-//! into the folder can put an older file of the same key back.
+//! So a file that is spoilt, renamed, or of another store is noticed; an older file of the same key, put
+//! back in its place, by the store's [index](super::index).
 
 use super::error::Error;
 use super::header::{CHECK_BYTES, ID_BYTES};
@@ -20,8 +20,11 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"KWYKEY\0\0";
-/// The only version of the format.
-const VERSION: u16 = 1;
+/// The version of the format that is written: since it, a store has an index. Those before it had none, and
+/// count how often a key was written where now the store's generation is.
+pub(super) const INDEXED: u16 = 2;
+/// The first version of the format.
+const FIRST: u16 = 1;
 const REVISION_BYTES: usize = 8;
 /// What is authenticated but not sealed, in bytes.
 const HEAD_BYTES: usize = MAGIC.len() + 2 + ID_BYTES + REVISION_BYTES;
@@ -31,7 +34,9 @@ const HEAD_BYTES: usize = MAGIC.len() + 2 + ID_BYTES + REVISION_BYTES;
 pub struct SealedFile<'a> {
     /// The store's identity.
     pub store: [u8; ID_BYTES],
-    /// How often the key was written.
+    /// Version of the format.
+    pub version: u16,
+    /// Its number: higher than that of every file of this key before it.
     pub revision: u64,
     head: &'a [u8],
     nonce: &'a [u8; NONCE_BYTES],
@@ -48,7 +53,8 @@ impl<'a> SealedFile<'a> {
         let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or(FOREIGN)?;
         let fields = head.strip_prefix(MAGIC).ok_or(FOREIGN)?;
         let (version, fields) = fields.split_first_chunk().ok_or(FOREIGN)?;
-        if u16::from_le_bytes(*version) != VERSION {
+        let version = u16::from_le_bytes(*version);
+        if !(FIRST..=INDEXED).contains(&version) {
             return Err("a later version of this program wrote it, or it is spoilt");
         }
         let (store, fields) = fields.split_first_chunk().ok_or(FOREIGN)?;
@@ -58,12 +64,21 @@ impl<'a> SealedFile<'a> {
             return Err(CUT);
         }
         let revision = u64::from_le_bytes(*revision);
-        Ok(SealedFile { store: *store, revision, head, nonce, sealed })
+        Ok(SealedFile { store: *store, version, revision, head, nonce, sealed })
     }
 }
 
 const FOREIGN: &str = "it is no file of a key store";
 const CUT: &str = "it is cut off";
+
+/// What a file held.
+pub(crate) struct Unsealed {
+    /// Version of its format.
+    pub version: u16,
+    /// Its number.
+    pub revision: u64,
+    pub bytes: Zeroizing<Vec<u8>>,
+}
 
 /// What is derived from the master key.
 pub(crate) struct Vault {
@@ -101,7 +116,7 @@ impl Vault {
         let mut file =
             Zeroizing::new(Vec::with_capacity(HEAD_BYTES + NONCE_BYTES + record.len() + TAG_BYTES));
         file.extend_from_slice(MAGIC);
-        file.extend_from_slice(&VERSION.to_le_bytes());
+        file.extend_from_slice(&INDEXED.to_le_bytes());
         file.extend_from_slice(&self.store);
         file.extend_from_slice(&revision.to_le_bytes());
         let aad = [&file[..], name.as_bytes()].concat();
@@ -114,16 +129,11 @@ impl Vault {
         Ok(std::mem::take(&mut *file))
     }
 
-    /// How often the key was written, and what was sealed.
+    /// What was sealed.
     ///
     /// # Errors
     /// [`Error::Damaged`] for the file at `path`, or the engine's.
-    pub fn open(
-        &self,
-        path: &Path,
-        name: &str,
-        file: &[u8],
-    ) -> Result<(u64, Zeroizing<Vec<u8>>), Error> {
+    pub fn open(&self, path: &Path, name: &str, file: &[u8]) -> Result<Unsealed, Error> {
         let damaged = |what| Error::damaged(path, what);
         let file = SealedFile::parse(file).map_err(damaged)?;
         if file.store != self.store {
@@ -134,7 +144,7 @@ impl Vault {
         match self.file_key(name)?.open_in_place(file.nonce, &aad, &mut data) {
             Ok(bytes) => {
                 data.truncate(bytes);
-                Ok((file.revision, data))
+                Ok(Unsealed { version: file.version, revision: file.revision, bytes: data })
             }
             Err(keyway_engine::Error::Authentication) => {
                 Err(damaged("it is spoilt, or it was the file of another key"))

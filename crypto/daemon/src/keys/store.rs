@@ -5,6 +5,8 @@ use super::audit::{self, Audit};
 use super::disk;
 use super::error::Error;
 use super::header::Header;
+use super::index::Index;
+use super::load::Disabled;
 use super::master::{Master, MasterKey, Passphrase};
 use super::record::{Record, Version};
 use super::sealed::Vault;
@@ -16,19 +18,19 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
 use subtle::ConstantTimeEq;
 
-const HEADER: &str = "store";
+pub(super) const HEADER: &str = "store";
 const HEADER_BYTES_MAX: usize = 1_024;
-const AUDIT: &str = "audit.log";
-const KEY_SUFFIX: &str = ".key";
+pub(super) const KEY_SUFFIX: &str = ".key";
 
 /// An open key store. All threads may use it at once; changes are made one after the other.
 pub struct KeyStore {
     pub(super) folder: PathBuf,
     pub(super) engine: Engine,
     pub(super) vault: Vault,
-    pub(super) keys: RwLock<BTreeMap<String, Arc<Entry>>>,
+    pub(super) keys: RwLock<Keys>,
     /// Held by who changes something. Readers wait only while the map is changed, not for the disk.
     pub(super) changes: Mutex<()>,
     pub(super) audit: Audit,
@@ -37,10 +39,40 @@ pub struct KeyStore {
     pub(super) given_up: AtomicBool,
 }
 
+/// Its keys, by name.
+#[derive(Default)]
+pub(super) struct Keys {
+    pub(super) live: BTreeMap<String, Arc<Entry>>,
+    /// Those that nobody may use.
+    pub(super) disabled: BTreeMap<String, Disabled>,
+    /// The number of the file that was written last.
+    pub(super) generation: u64,
+    /// The generation of the index that is on the disk.
+    pub(super) indexed: u64,
+}
+
+impl Keys {
+    /// What the index is to say of them.
+    pub(super) fn index(&self) -> Index {
+        let live = self.live.iter().map(|(name, entry)| (name, entry.revision));
+        let disabled = self.disabled.iter().filter_map(|(name, it)| Some((name, it.indexed?)));
+        let keys = live.chain(disabled).map(|(name, revision)| (name.clone(), revision));
+        Index { keys: keys.collect(), generation: self.generation }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.live.len() + self.disabled.len()
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.live.contains_key(name) || self.disabled.contains_key(name)
+    }
+}
+
 /// A key as it is on the disk. A change puts another in its place.
 pub(super) struct Entry {
     pub(super) record: Record,
-    /// How often it was written.
+    /// The number of its file.
     pub(super) revision: u64,
     /// Set when sessions that were opened with it must not go on.
     pub(super) ended: Arc<AtomicBool>,
@@ -54,8 +86,8 @@ impl fmt::Debug for KeyStore {
 
 impl KeyStore {
     /// Makes an empty store in a folder, which is made if it is not there, and opens it. `report`
-    /// is told, from any thread, that the audit log cannot be written and that it can be written
-    /// again.
+    /// is told, from any thread, which keys are disabled, that the audit log cannot be written, and that it
+    /// can be written again.
     ///
     /// # Errors
     /// [`Error::StoreExists`]; [`Error::Damaged`] if there are keys without a header; else those of
@@ -78,16 +110,18 @@ impl KeyStore {
         let mut header = Header::new(engine, matches!(master, Master::Passphrase(_)))?;
         let store = Self::unlocked(folder, &header, master, engine, lock, Box::new(report))?;
         header.check = *store.vault.check()?;
+        Index::default().save(folder, &store.vault)?;
         disk::put_new(&path, &header.to_bytes()?)?;
         Ok(store)
     }
 
-    /// Opens the store in a folder, and takes every key out of its seal. With a passphrase that
-    /// takes a few tenths of a second and 64 MiB. `report` as for [`KeyStore::create`].
+    /// Opens the store in a folder, and takes every key out of its seal. One whose file is spoilt, exposed,
+    /// older than it was, or missing is disabled. With a passphrase that takes a few tenths of a second and
+    /// 64 MiB. `report` as for [`KeyStore::create`].
     ///
     /// # Errors
-    /// [`Error::WrongMaster`]; [`Error::Damaged`] with the file that is spoilt or none of ours;
-    /// [`Error::Exposed`] where others have rights; [`Error::InUse`]; [`Error::System`];
+    /// [`Error::WrongMaster`]; [`Error::Damaged`] if the header is spoilt or none of ours;
+    /// [`Error::Exposed`] where others have rights to folder or header; [`Error::InUse`]; [`Error::System`];
     /// [`Error::Engine`].
     pub fn open(
         folder: &Path,
@@ -130,39 +164,10 @@ impl KeyStore {
             vault: unlock(folder, header, master, engine)?,
             keys: RwLock::default(),
             changes: Mutex::default(),
-            audit: Audit::new(folder.join(AUDIT), report),
+            audit: Audit::new(folder.join(audit::FILE), report),
             lock,
             given_up: AtomicBool::new(false),
         })
-    }
-
-    fn load(&self) -> Result<BTreeMap<String, Arc<Entry>>, Error> {
-        let mut keys = BTreeMap::new();
-        for file in names(&self.folder)? {
-            let path = self.folder.join(&file);
-            if let Some(unfinished) = file.strip_suffix(disk::DRAFT)
-                && (unfinished == HEADER || unfinished.ends_with(KEY_SUFFIX))
-            {
-                disk::remove(&path)?;
-            }
-            let Some(name) = file.strip_suffix(KEY_SUFFIX) else { continue };
-            if !keyway_engine::is_key_name(name) {
-                return Err(Error::damaged(&path, "it is not named like a file of a key store"));
-            }
-            if keys.len() == limits::KEYS_MAX {
-                return Err(TOO_MANY_KEYS);
-            }
-            let damaged = |what| Error::damaged(&path, what);
-            // It was there a moment ago.
-            let Some(bytes) = disk::read(&path, limits::FILE_BYTES_MAX)? else { continue };
-            let (revision, bytes) = self.vault.open(&path, name, &bytes)?;
-            let record = Record::decode(name, &bytes).map_err(damaged)?;
-            keys.insert(
-                name.to_owned(),
-                Arc::new(Entry { record, revision, ended: Arc::default() }),
-            );
-        }
-        Ok(keys)
     }
 
     /// Saves what is unsaved and lets another process open the store, which this one changes no
@@ -192,24 +197,29 @@ impl KeyStore {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Saves the usage counts that have changed. To be called every
+    /// Saves the usage counts that have changed, and writes down what the audit log has only counted. To be
+    /// called every
     /// [`USAGE_SAVE_S`](limits::USAGE_SAVE_S) seconds; when the store is dropped it does it itself.
     ///
     /// # Errors
     /// The first that was met; the others were saved nevertheless.
     pub fn save_usage(&self) -> Result<(), Error> {
+        self.audit.settle(SystemTime::now());
         if self.is_given_up() {
             return Ok(());
         }
         let names: Vec<String> = {
             let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-            let used = keys.values().filter(|entry| entry.record.has_unsaved_uses());
+            let used = keys.live.values().filter(|entry| entry.record.has_unsaved_uses());
             used.map(|entry| entry.record.name.clone()).collect()
         };
         let save = |name: &String| {
             let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
             match self.entry(name) {
-                Ok(entry) => self.save(Some(&entry), entry.record.clone(), false),
+                // Usage counts alone are not worth an index.
+                Ok(entry) => self.write(&entry.record).map(|revision| {
+                    self.put(Some(&entry), entry.record.clone(), revision, false);
+                }),
                 // Deleted since.
                 Err(_) => Ok(()),
             }
@@ -217,17 +227,53 @@ impl KeyStore {
         names.iter().map(save).fold(Ok(()), Result::and)
     }
 
-    /// Puts a key on the disk and then in the place of what it was. The caller holds `changes`.
+    /// Puts a key on the disk and then in the place of what it was, and says the number of its file. The caller
+    /// holds `changes`.
     pub(super) fn save(
         &self,
         before: Option<&Entry>,
         record: Record,
         ends: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
+        let revision = self.write(&record)?;
+        let mut index = self.indexed();
+        index.keys.insert(record.name.clone(), revision);
+        if let Err(why) = self.save_index(&index) {
+            // What is not acknowledged is not to come into force at the next start either.
+            match before {
+                Some(before) => drop(self.write(&before.record)),
+                // One that is there already is not this program's to remove.
+                None if self.is_disabled(&record.name) => {}
+                None => drop(disk::remove(&self.path(&record.name))),
+            }
+            return Err(why);
+        }
+        self.put(before, record, revision, ends);
+        Ok(revision)
+    }
+
+    /// Puts an index on the disk. The caller holds `changes`.
+    pub(super) fn save_index(&self, index: &Index) -> Result<(), Error> {
+        index.save(&self.folder, &self.vault)?;
+        self.keys.write().unwrap_or_else(PoisonError::into_inner).indexed = index.generation;
+        Ok(())
+    }
+
+    /// What the index is to say of the keys as they are.
+    pub(super) fn indexed(&self) -> Index {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).index()
+    }
+
+    /// Writes the file of a key, and says its number. The caller holds `changes`.
+    fn write(&self, record: &Record) -> Result<u64, Error> {
         for version in &record.versions {
             version.saved_uses.store(version.uses.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        let revision = before.map_or(0, |entry| entry.revision) + 1;
+        let revision = {
+            let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            keys.generation += 1;
+            keys.generation
+        };
         let written = (|| {
             let file = self.vault.seal(&record.name, revision, &record.encode()?)?;
             within(file.len(), limits::FILE_BYTES_MAX)?;
@@ -237,29 +283,47 @@ impl KeyStore {
             let unsaved =
                 |version: &Arc<Version>| version.saved_uses.store(u64::MAX, Ordering::Relaxed);
             record.versions.iter().for_each(unsaved);
-            return written;
         }
+        written.map(|()| revision)
+    }
+
+    fn put(&self, before: Option<&Entry>, record: Record, revision: u64, ends: bool) {
         let ended = match before {
             Some(before) if !ends => before.ended.clone(),
             _ => Arc::default(),
         };
         let name = record.name.clone();
         let entry = Arc::new(Entry { record, revision, ended });
-        self.keys.write().unwrap_or_else(PoisonError::into_inner).insert(name, entry);
+        {
+            let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            keys.disabled.remove(&name);
+            keys.live.insert(name, entry);
+        }
         // After the new one is in place: who finds the old one from now on has ended before he
         // begins.
         if let (Some(before), true) = (before, ends) {
             before.ended.store(true, Ordering::Release);
         }
-        Ok(())
     }
 
+    fn is_disabled(&self, name: &str) -> bool {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.disabled.contains_key(name)
+    }
+
+    /// A key that is in use.
     pub(super) fn entry(&self, name: &str) -> Result<Arc<Entry>, Error> {
-        if !keyway_engine::is_key_name(name) {
+        if !is_lookable(name) {
             return Err(Error::Name);
         }
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        keys.get(name).cloned().ok_or_else(|| Error::NoSuchKey(name.to_owned()))
+        match (keys.live.get(name), keys.disabled.get(name)) {
+            (Some(entry), _) => Ok(entry.clone()),
+            (None, Some(Disabled { why, .. })) => {
+                Err(Error::Disabled { name: name.to_owned(), why: why.clone() })
+            }
+            (None, None) => Err(Error::NoSuchKey(name.to_owned())),
+        }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -300,8 +364,15 @@ fn unlock(
     }
 }
 
+/// Whether a key may once have been made under this name, which may be allowed no more.
+pub(super) fn is_lookable(name: &str) -> bool {
+    // Those that began with a dash or a dot.
+    let rest = name.trim_start_matches(['-', '.']);
+    keyway_engine::is_key_name(name) || rest.is_empty() || keyway_engine::is_key_name(rest)
+}
+
 /// The names of a folder's files that a store could have, sorted.
-fn names(folder: &Path) -> Result<Vec<String>, Error> {
+pub(super) fn names(folder: &Path) -> Result<Vec<String>, Error> {
     let listed = fs::read_dir(folder).and_then(|files| {
         let names = files.map(|file| Ok(file?.file_name().into_string().ok()));
         names.filter_map(Result::transpose).collect::<std::io::Result<Vec<_>>>()

@@ -46,10 +46,37 @@ impl KeyStore {
         granted.iter().filter(does).collect()
     }
 
+    /// What a client may do with a key: its algorithms, the client's purposes, and its newest version.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::Unusable`]; to one who may use it, [`Error::Revoked`].
+    pub fn usable_by(
+        &self,
+        name: &str,
+        caller: &Caller,
+        now: SystemTime,
+    ) -> Result<(Vec<Algorithm>, Purposes, u32), Error> {
+        let asked = Asked { action: "look", key: name, by: caller, now };
+        let looked = || {
+            let entry = self.entry(name)?;
+            let (record, granted) = (&entry.record, entry.record.granted(caller));
+            if granted.is_empty() {
+                return Err(Error::NotAllowed(name.to_owned()));
+            }
+            if record.revoked_s.is_some() {
+                return Err(Error::Revoked(name.to_owned()));
+            }
+            let version = record.newest().map_or(0, |version| version.number);
+            Ok((record.algorithms.clone(), granted, version))
+        };
+        looked().map_err(|why| self.refused(asked, why))
+    }
+
     /// Opens a session with a key for a client.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no such key, or none for this caller. To one who may use it:
+    /// [`Error::Refused`] if there is no such key, or none for this caller; [`Error::Unusable`] if it is
+    /// disabled. To one who may use it:
     /// [`Error::Revoked`]; [`Error::Unfit`] if he wants what he may not, or what the key or the
     /// version is not for; [`Error::Engine`].
     pub fn session(
@@ -189,6 +216,7 @@ impl KeyStore {
         self.audit.refusal(asked, &why);
         match why {
             Error::NoSuchKey(_) | Error::NotAllowed(_) => Error::Refused,
+            Error::Disabled { name, .. } => Error::Unusable(name),
             why => why,
         }
     }

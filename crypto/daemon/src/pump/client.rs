@@ -3,7 +3,11 @@
 use super::command::{ClientId, Usage};
 use crate::fair::{self, Credit};
 use crate::keys::KeySession;
-use crate::limits::ClientLimits;
+use crate::limits::{
+    ClientLimits, REQUEST_COPIED_BYTES_MAX, REQUEST_NS_MAX, SPARE_BYTES_MAX,
+    SPARE_BYTES_OF_CLIENT_MAX, SPARE_TASKS_MAX,
+};
+use crate::slow::Tag;
 use keyway_drivers::remote::wire;
 use keyway_engine::{Algorithm, Class, Session, Task};
 use keyway_ring::SharedMemory;
@@ -13,6 +17,8 @@ use std::time::Instant;
 
 /// About what it takes to refuse a request, in nanoseconds.
 const REFUSAL_COST_NS: u32 = 200;
+/// About what it takes to hand one to the slow class.
+const SLOW_COST_NS: u32 = 1_000;
 
 pub struct Client {
     pub number: ClientId,
@@ -27,6 +33,8 @@ pub struct Client {
     pub sessions: Vec<Option<Entry>>,
     pub regions: Vec<Option<(u16, Arc<SharedMemory>)>>,
     pub bytes_in_flight: usize,
+    /// Bytes of the tasks that its sessions keep.
+    pub spare_bytes: usize,
     pub slow_in_flight: usize,
     /// Doorbells of the second that began then.
     pub rung: (Instant, u32),
@@ -52,23 +60,81 @@ impl Client {
             sessions: Vec::new(),
             regions: Vec::new(),
             bytes_in_flight: 0,
+            spare_bytes: 0,
             slow_in_flight: 0,
             rung: (Instant::now(), 0),
             usage,
         }
     }
 
-    /// What a request takes, or what it takes to refuse it: nonsense is no cheaper than what makes
-    /// sense.
+    /// What a request takes of its pump, or what it takes to refuse it: nonsense is no cheaper than
+    /// what makes sense. And whether it is too much for a pump.
     #[inline]
-    pub fn cost(&self, descriptor: &Descriptor) -> u32 {
+    pub fn cost(&self, descriptor: &Descriptor) -> (u32, bool) {
         match self.session(descriptor.session) {
             Some(entry) => {
-                let bytes = wire::named_bytes(descriptor).min(self.limits.request_bytes);
-                fair::cost(entry.algorithm, bytes)
+                let bytes = wire::named_bytes(descriptor);
+                let cost = fair::cost(entry.costliest, bytes);
+                match cost > REQUEST_NS_MAX || bytes > REQUEST_COPIED_BYTES_MAX {
+                    true => (SLOW_COST_NS, true),
+                    false if entry.weight == self.weight => (cost, false),
+                    // Credit is given by the client's weight.
+                    false => (self.by_weight(cost, entry.weight), false),
+                }
             }
-            None => REFUSAL_COST_NS,
+            None => (REFUSAL_COST_NS, false),
         }
+    }
+
+    /// A task for a request of this kind, and how many bytes its buffers may have already.
+    #[inline]
+    pub fn task(
+        &mut self,
+        session: SessionHandle,
+        opcode: Opcode,
+    ) -> Result<(usize, Box<Task>), Status> {
+        let entry = self.session_mut(session).ok_or(Status::NoSession)?;
+        match entry.spare.pop() {
+            Some((bytes, task)) => {
+                self.spare_bytes -= bytes as usize;
+                Ok((bytes as usize, task))
+            }
+            None => {
+                let operation = wire::empty(opcode).ok_or(Status::InvalidRequest)?;
+                Ok((size_of::<Task>(), Task::new(&entry.session, operation)))
+            }
+        }
+    }
+
+    /// Keeps a task that is done, of so many bytes with its buffers, for another request, if there is room.
+    #[inline]
+    pub fn keep(&mut self, session: SessionHandle, mut task: Box<Task>, bytes: usize) {
+        if bytes > SPARE_BYTES_MAX || self.spare_bytes + bytes > SPARE_BYTES_OF_CLIENT_MAX {
+            return;
+        }
+        if let Some(entry) = self.session_mut(session)
+            && entry.spare.len() < SPARE_TASKS_MAX
+        {
+            task.user = 0;
+            entry.spare.push((bytes as u32, task));
+            self.spare_bytes += bytes;
+        }
+    }
+
+    /// A session was closed: its tasks go with it.
+    pub fn forget(&mut self, entry: Entry) {
+        self.spare_bytes -= entry.spare.iter().map(|(bytes, _)| *bytes as usize).sum::<usize>();
+    }
+
+    #[cold]
+    fn by_weight(&self, cost: u32, weight: u32) -> u32 {
+        let cost = u64::from(cost) * u64::from(self.weight) / u64::from(weight);
+        u32::try_from(cost).unwrap_or(u32::MAX)
+    }
+
+    /// Whose its slow requests are, of a session of this weight.
+    pub fn tag(&self, weight: u32) -> Tag {
+        Tag { user: self.owner, client: self.number, weight }
     }
 
     /// The session that it calls so.
@@ -113,26 +179,18 @@ pub struct Entry {
     pub generation: u64,
     pub session: Session,
     pub algorithm: Algorithm,
+    /// Of the steps of a chain the one that costs most.
+    pub costliest: Algorithm,
     /// The daemon's own key, which says what it may be used for.
     pub key: Option<KeySession>,
     pub makes_nonces: bool,
-    /// Tasks that are done, with their buffers.
-    pub spare: Vec<Box<Task>>,
+    /// How many times the time of others its requests get: no less than its client.
+    pub weight: u32,
+    /// Tasks that are done, with their buffers, and the bytes that each counts for.
+    pub spare: Vec<(u32, Box<Task>)>,
 }
 
 impl Entry {
-    /// A task for a request of this kind.
-    #[inline]
-    pub fn task(&mut self, opcode: Opcode) -> Result<Box<Task>, Status> {
-        match self.spare.pop() {
-            Some(task) => Ok(task),
-            None => {
-                let operation = wire::empty(opcode).ok_or(Status::InvalidRequest)?;
-                Ok(Task::new(&self.session, operation))
-            }
-        }
-    }
-
     /// Whether its key may be used for this, and of what class it is. A slow one is refused where
     /// none may be taken.
     ///

@@ -3,7 +3,7 @@
 use crate::keys::KeySession;
 use crate::limits::ClientLimits;
 use keyway_engine::Session;
-use keyway_ring::descriptor::{RegionHandle, SessionHandle};
+use keyway_ring::descriptor::{Descriptor, RegionHandle, SessionHandle};
 use keyway_ring::{DaemonEnd, Doorbell, SharedMemory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,6 +54,8 @@ pub enum Command {
         session: Session,
         /// The daemon's own key that it has, if it has one.
         key: Option<KeySession>,
+        /// How many times the time of others its requests get, if that is more than its client gets.
+        weight: u32,
     },
     /// A client has closed one.
     CloseSession(ClientId, SessionHandle),
@@ -68,14 +70,25 @@ pub enum Command {
     },
     /// A client has given one up.
     Forget(ClientId, RegionHandle),
-    /// Takes no more requests, finishes those that were taken, and says how far it is.
+    /// A slow request of a client's pair that the daemon before this one had taken and not answered: it is
+    /// done again.
+    Again {
+        /// Whose.
+        client: ClientId,
+        /// The pair's number among the client's.
+        number: u32,
+        /// What was asked.
+        descriptor: Descriptor,
+    },
+    /// Takes no more requests, finishes those that were taken but for the slow ones, and says how far it
+    /// is. What becomes of the slow ones is not answered before it thaws.
     Freeze(Sender<Vec<Position>>),
     /// Goes on after all.
     Thaw,
 }
 
 /// How far a queue pair is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Whose it is.
     pub client: ClientId,
@@ -83,8 +96,10 @@ pub struct Position {
     pub queue: u32,
     /// Requests that were taken since it was made.
     pub taken: u64,
-    /// Requests that were answered since it was made. In a frozen pump these are as many.
+    /// Requests that were answered since it was made.
     pub answered: u64,
+    /// Those that were taken and not answered, all of them slow.
+    pub under_way: Vec<Descriptor>,
 }
 
 /// What one client does. The pump alone writes it.
@@ -96,7 +111,7 @@ pub struct Usage {
     pub bytes: AtomicU64,
     /// Requests that were refused before the engine saw them.
     pub refused: AtomicU64,
-    /// Times that it rang.
+    /// Times that it rang, as far as they had to be looked after apart.
     pub doorbells: AtomicU64,
     /// Times that it was woken.
     pub wakeups: AtomicU64,

@@ -3,6 +3,7 @@
 use super::command::Command;
 use super::mailbox::Mailbox;
 use super::state::Work;
+use crate::slow::Slow;
 use keyway_engine::Engine;
 use std::io;
 use std::sync::Arc;
@@ -23,10 +24,15 @@ impl Pump {
     ///
     /// # Errors
     /// The system's.
-    pub fn start(engine: &Engine, index: usize, spin: Duration) -> io::Result<Pump> {
+    pub fn start(
+        engine: &Engine,
+        slow: &Arc<Slow>,
+        index: usize,
+        spin: Duration,
+    ) -> io::Result<Pump> {
         let mailbox = Arc::new(Mailbox::new()?);
         let (commands, received) = channel();
-        let mut work = Work::new(engine, &mailbox, received, spin)?;
+        let mut work = Work::new(engine, slow, &mailbox, received, spin)?;
         let thread = thread::Builder::new().name(format!("pump-{index}"));
         let thread = Some(thread.spawn(move || work.run())?);
         Ok(Pump { mailbox, commands, thread })
@@ -54,5 +60,6 @@ impl Drop for Pump {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        self.mailbox.leave_memory();
     }
 }

@@ -1,27 +1,59 @@
 //! How a sleeping pump learns of commands and of slow work that is done.
 
-use keyway_ring::{Armed, Doorbell};
+use crate::slow::Finished;
+use keyway_ring::{Alarm, Armed};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 pub struct Mailbox {
-    pub bell: Doorbell,
+    pub bell: Alarm,
     pub asleep: AtomicU32,
     /// Whether there are commands.
     pub any: AtomicBool,
     pub ended: AtomicBool,
     /// Whether another daemon serves the clients from now on.
     pub handed_over: AtomicBool,
+    /// Slow requests that are done, and whether there are any.
+    finished: Mutex<Vec<Finished>>,
+    any_finished: AtomicBool,
+    memory: Mutex<Memory>,
+    memory_changed: Condvar,
+}
+
+/// Who may write to the memory of a pump's clients.
+#[derive(Default)]
+struct Memory {
+    /// Threads of the slow class that put results there now.
+    writers: usize,
+    /// It may be another daemon's to write to.
+    closed: bool,
+    /// And it is so for good.
+    gone: bool,
+}
+
+/// Leave to put a result into a client's memory, until it is dropped.
+pub struct Writing(Arc<Mailbox>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.memory.lock().unwrap_or_else(PoisonError::into_inner).writers -= 1;
+        self.0.memory_changed.notify_all();
+    }
 }
 
 impl Mailbox {
     pub fn new() -> io::Result<Self> {
         Ok(Mailbox {
-            bell: Doorbell::new()?,
+            bell: Alarm::new()?,
             asleep: AtomicU32::new(0),
             any: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             handed_over: AtomicBool::new(false),
+            finished: Mutex::default(),
+            any_finished: AtomicBool::new(false),
+            memory: Mutex::default(),
+            memory_changed: Condvar::new(),
         })
     }
 
@@ -29,5 +61,58 @@ impl Mailbox {
         if Armed(&self.asleep).take() {
             self.bell.ring();
         }
+    }
+
+    /// Leave to put a result into a client's memory. It waits while the pump is frozen: another daemon may do the
+    /// request again. `None` if that has taken over, or the pump has ended.
+    pub fn write(self: &Arc<Self>) -> Option<Writing> {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |memory: &mut Memory| memory.closed && !memory.gone;
+        let waited = self.memory_changed.wait_while(memory, waits);
+        let mut memory = waited.unwrap_or_else(PoisonError::into_inner);
+        if memory.gone {
+            return None;
+        }
+        memory.writers += 1;
+        Some(Writing(self.clone()))
+    }
+
+    /// From now on nobody writes there; waits for those who do, which copy no more than one request.
+    pub fn close_memory(&self) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.closed = true;
+        let writes = |memory: &mut Memory| memory.writers > 0;
+        drop(self.memory_changed.wait_while(memory, writes));
+    }
+
+    /// It is this daemon's again.
+    pub fn open_memory(&self) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).closed = false;
+        self.memory_changed.notify_all();
+    }
+
+    /// The pump has ended.
+    pub fn leave_memory(&self) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).gone = true;
+        self.memory_changed.notify_all();
+    }
+
+    /// A slow request is done: its pump hears of it, asleep or not.
+    pub fn finished(&self, finished: Finished) {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner).push(finished);
+        self.any_finished.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether [`Mailbox::take_finished`] would find any.
+    #[inline]
+    pub fn has_finished(&self) -> bool {
+        self.any_finished.load(Ordering::Acquire)
+    }
+
+    /// Takes those that are done.
+    pub fn take_finished(&self) -> Vec<Finished> {
+        self.any_finished.store(false, Ordering::Release);
+        std::mem::take(&mut *self.finished.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

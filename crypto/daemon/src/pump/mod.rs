@@ -7,8 +7,9 @@
 //! as long as a wake-up takes is *parked*: its client has to ring from then on, and it costs
 //! nothing. When all are parked the pump sleeps.
 //!
-//! Slow requests go to the engine's slow pool, as many of one client as it may have there, and are
-//! answered when they are done. Nothing here waits for a client: one that takes no completions
+//! A turn takes no longer than [`TURN_NS_MAX`](crate::limits::TURN_NS_MAX) and one request. Slow
+//! requests, and those of many bytes, go to the [slow class](crate::slow), as many of one client as
+//! it may have there, and are answered when they are done. Nothing here waits for a client: one that takes no completions
 //! loses them, and one that stops or dies holds up nobody.
 //!
 //! All tables are this thread's (`state`). The control thread changes them by [`Command`]s, which
@@ -30,3 +31,4 @@ mod state;
 
 pub use command::{ClientId, Command, Position, Usage};
 pub use hold::Pump;
+pub use mailbox::Mailbox;

@@ -2,10 +2,12 @@
 
 use super::client::{Client, Entry};
 use super::command::{ClientId, Command};
-use super::pair::Pair;
+use super::pair::{Pair, RUNG, Taken};
 use super::state::Work;
+use crate::fair;
 use crate::keys::KeySession;
-use rustix::event::epoll::{self, EventFlags};
+use keyway_ring::descriptor::Descriptor;
+use rustix::event::epoll;
 use std::sync::atomic::Ordering;
 
 impl Work {
@@ -44,19 +46,30 @@ impl Work {
             Command::ClosePair(client, number) => {
                 let Some((client, _)) = self.client(client) else { return };
                 self.drop_pairs(|pair| pair.client == client && pair.number == number);
+                self.drop_slow(client, |pair| pair.is_none());
             }
-            Command::Session { client, handle, session, key } => {
+            Command::Session { client, handle, session, key, weight } => {
                 let Some((_, client)) = self.client(client) else { return };
                 let makes_nonces = key.as_ref().is_some_and(KeySession::makes_nonces);
                 let (generation, algorithm) = (handle.generation, session.algorithm());
-                let spare = Vec::new();
-                let entry = Entry { generation, session, algorithm, key, makes_nonces, spare };
+                let entry = Entry {
+                    generation,
+                    costliest: fair::costliest(session.algorithms()).unwrap_or(algorithm),
+                    session,
+                    algorithm,
+                    key,
+                    makes_nonces,
+                    weight: weight.max(client.weight),
+                    spare: Vec::new(),
+                };
                 put_at(&mut client.sessions, handle.index.into(), entry);
             }
             Command::CloseSession(client, handle) => {
                 let Some((_, client)) = self.client(client) else { return };
                 let is_it = |entry: &mut Entry| entry.generation == handle.generation;
-                take_if(&mut client.sessions, handle.index.into(), is_it);
+                if let Some(entry) = take_if(&mut client.sessions, handle.index.into(), is_it) {
+                    client.forget(entry);
+                }
             }
             Command::Region { client, handle, memory } => {
                 let Some((_, client)) = self.client(client) else { return };
@@ -67,7 +80,11 @@ impl Work {
                 let is_it = |(generation, _): &mut (u16, _)| *generation == handle.generation;
                 take_if(&mut client.regions, handle.index.into(), is_it);
             }
-            Command::Freeze(tell) => self.frozen = Some(Some(tell)),
+            Command::Again { client, number, descriptor } => self.again(client, number, descriptor),
+            Command::Freeze(tell) => {
+                self.mailbox.close_memory();
+                self.frozen = Some(Some(tell));
+            }
             Command::Thaw => self.thaw(),
         }
     }
@@ -77,9 +94,27 @@ impl Work {
         Some((slot, self.clients.get_mut(slot)?))
     }
 
+    /// Counts a request as taken; it is begun with those of the next turn.
+    fn again(&mut self, client: ClientId, number: u32, descriptor: Descriptor) {
+        let Some((client, _)) = self.client(client) else { return };
+        let is_it = |(_, pair): &(usize, &Pair)| pair.client == client && pair.number == number;
+        let Some(index) = self.pairs.iter().find(is_it).map(|(index, _)| index) else { return };
+        let Some((_, large)) = self.clients.get(client).map(|it| it.cost(&descriptor)) else {
+            return;
+        };
+        if let Some(pair) = self.pairs.get_mut(index)
+            && pair.in_flight < pair.entries
+        {
+            pair.in_flight += 1;
+            let generation = pair.generation;
+            self.taken.push(Taken { pair: index, generation, descriptor, large });
+        }
+    }
+
     fn remove(&mut self, number: ClientId) {
         let Some(client) = self.numbers.remove(&number) else { return };
         self.drop_pairs(|pair| pair.client == client);
+        self.drop_slow(client, |_| true);
         self.clients.take(client);
     }
 
@@ -92,7 +127,7 @@ impl Work {
         if self.frozen.is_none()
             && let Some(pair) = self.pairs.get(index)
         {
-            let _ = epoll::add(&self.epoll, &pair.bell, pair.event(index), EventFlags::IN);
+            let _ = epoll::add(&self.epoll, &pair.bell, pair.event(index), RUNG);
         }
         self.active.push(index);
     }
@@ -108,6 +143,28 @@ impl Work {
             pair.end.close();
         }
     }
+
+    /// Drops slow requests of a client that nobody has begun and nobody waits for any more, by their pair.
+    fn drop_slow(&mut self, slot: usize, which: impl Fn(Option<&Pair>) -> bool) {
+        let Some(client) = self.clients.get(slot) else { return };
+        let (pairs, in_flight) = (&self.pairs, &self.in_flight);
+        let dropped = self.slow.take_back(client.tag(1), |job| {
+            let request = in_flight.get(job.place);
+            let pair = request.and_then(|request| {
+                pairs.get(request.pair).filter(|pair| pair.generation == request.pair_generation)
+            });
+            which(pair)
+        });
+        self.meters.dropped.add(dropped.len() as u64);
+        for job in dropped {
+            if let Some(request) = self.in_flight.take(job.place)
+                && let Some(client) = self.clients.get_mut(slot)
+            {
+                client.bytes_in_flight -= request.bytes;
+                client.slow_in_flight -= usize::from(request.slow);
+            }
+        }
+    }
 }
 
 /// Puts it where the control thread has given it a place.
@@ -118,8 +175,10 @@ fn put_at<T>(into: &mut Vec<Option<T>>, index: usize, it: T) {
     into[index] = Some(it);
 }
 
-fn take_if<T>(from: &mut [Option<T>], index: usize, is_it: impl FnOnce(&mut T) -> bool) {
-    if let Some(place) = from.get_mut(index) {
-        place.take_if(is_it);
-    }
+fn take_if<T>(
+    from: &mut [Option<T>],
+    index: usize,
+    is_it: impl FnOnce(&mut T) -> bool,
+) -> Option<T> {
+    from.get_mut(index)?.take_if(is_it)
 }

@@ -3,7 +3,7 @@
 use super::command::ClientId;
 use keyway_ring::descriptor::Descriptor;
 use keyway_ring::{DaemonEnd, Doorbell, SharedMemory};
-use rustix::event::epoll::EventData;
+use rustix::event::epoll::{EventData, EventFlags};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +28,10 @@ pub struct Pair {
     pub muted_until: Option<Instant>,
 }
 
+/// How a pump waits for a client's bell: each ring is told once, and nothing has to be read, which the
+/// client could make wait.
+pub const RUNG: EventFlags = EventFlags::IN.union(EventFlags::ET);
+
 impl Pair {
     /// What tells of it when its client has rung: its place, and its generation.
     pub fn event(&self, index: usize) -> EventData {
@@ -50,6 +54,8 @@ pub struct Taken {
     /// The pair's.
     pub generation: u32,
     pub descriptor: Descriptor,
+    /// Whether it is too much for a pump, by its bytes or by what it costs.
+    pub large: bool,
 }
 
 /// A request that was taken and not answered.
@@ -61,6 +67,9 @@ pub struct InFlight {
     pub descriptor: Descriptor,
     pub memory: Arc<SharedMemory>,
     pub bytes: usize,
+    /// What its task has, with its buffers; 0 where it has none yet.
+    pub task_bytes: usize,
+    /// Whether it counts among its client's slow ones.
     pub slow: bool,
     pub makes_nonces: bool,
 }

@@ -3,22 +3,26 @@
 use super::command::add;
 use super::pair::{InFlight, Taken};
 use super::state::Work;
-use crate::limits::{SPARE_BYTES_MAX, SPARE_TASKS_MAX};
+use crate::fair;
+use crate::slow::{self, Finished, Job};
 use keyway_drivers::remote::wire;
 use keyway_engine::{Class, Error, Operation, Task};
-use keyway_ring::descriptor::{Descriptor, Opcode, Status};
+use keyway_ring::descriptor::{Completion, Descriptor, Opcode, Status};
 
 /// One batch in so many is recorded.
 const RECORD_EVERY: u64 = 64;
 
 impl Work {
-    /// Puts a request into the batch.
+    /// Puts a request into the batch, or hands it to the slow class.
     ///
     /// # Errors
     /// What its client is told if it is refused.
     #[inline]
     pub fn begin(&mut self, taken: &Taken) -> Result<(), Status> {
-        let Taken { pair: index, generation: pair_generation, ref descriptor } = *taken;
+        if taken.large {
+            return self.begin_large(taken);
+        }
+        let Taken { pair: index, generation: pair_generation, ref descriptor, .. } = *taken;
         let opcode = Opcode::new(descriptor.opcode).ok_or(Status::InvalidRequest)?;
         if !self.knows(index, descriptor) {
             // The control thread has said so before it told the client of the handle.
@@ -32,19 +36,22 @@ impl Work {
         let memory = client.region(descriptor.region).ok_or(Status::BadSegment)?.clone();
         let owner = client.owner;
         let takes_slow = client.slow_in_flight < client.limits.slow_in_flight;
+        let (before, mut task) = client.task(descriptor.session, opcode)?;
+        let task_bytes = before.max(size_of::<Task>() + bytes);
         let entry = client.session_mut(descriptor.session).ok_or(Status::NoSession)?;
-        let mut task = entry.task(opcode)?;
         let loaded = wire::load(descriptor, opcode, &memory, owner, &mut task.operation);
         let class = match loaded.and_then(|()| entry.admit(&mut task, takes_slow)) {
             Ok(class) => class,
             Err(status) => {
-                entry.spare.push(task);
+                client.keep(descriptor.session, task, task_bytes);
                 return Err(status);
             }
         };
-        let (slow, makes_nonces) = (class == Class::Slow, entry.makes_nonces);
+        if class == Class::Slow {
+            return self.begin_slow(taken, opcode, slot, (task_bytes, task));
+        }
+        let makes_nonces = entry.makes_nonces;
         client.bytes_in_flight += bytes;
-        client.slow_in_flight += usize::from(slow);
         let in_flight = InFlight {
             pair: index,
             pair_generation,
@@ -53,11 +60,103 @@ impl Work {
             descriptor: *descriptor,
             memory,
             bytes,
-            slow,
+            task_bytes,
+            slow: false,
             makes_nonces,
         };
         task.user = self.in_flight.put(in_flight) as u64;
         self.batch.push(task);
+        Ok(())
+    }
+
+    /// Hands a request that was loaded and admitted to the slow class.
+    fn begin_slow(
+        &mut self,
+        taken: &Taken,
+        opcode: Opcode,
+        slot: usize,
+        (task_bytes, task): (usize, Box<Task>),
+    ) -> Result<(), Status> {
+        let client = self.clients.get_mut(slot).ok_or(Status::Gone)?;
+        let entry = client.session(taken.descriptor.session).ok_or(Status::NoSession)?;
+        let signature_bytes = entry.session.signature_bytes_max();
+        let cost = fair::slow_cost(entry.algorithm, &task.operation, signature_bytes);
+        if !cost.is_within(&client.limits) {
+            self.meters.too_costly.increment();
+            return Err(Status::InvalidRequest);
+        }
+        self.put_slow(taken, opcode, slot, cost.nanoseconds, Some((task_bytes, task)))
+    }
+
+    /// Hands a request that is too much for a pump to the slow class, unseen.
+    #[cold]
+    fn begin_large(&mut self, taken: &Taken) -> Result<(), Status> {
+        let Taken { pair: index, generation, ref descriptor, .. } = *taken;
+        let opcode = Opcode::new(descriptor.opcode).ok_or(Status::InvalidRequest)?;
+        if !self.knows(index, descriptor) {
+            self.obey();
+        }
+        let pair = self.pairs.get(index).filter(|pair| pair.generation == generation);
+        let slot = pair.ok_or(Status::Gone)?.client;
+        let client = self.clients.get(slot).ok_or(Status::Gone)?;
+        let bytes = wire::named_bytes(descriptor);
+        client.admit(bytes)?;
+        if client.slow_in_flight >= client.limits.slow_in_flight {
+            return Err(Status::Busy);
+        }
+        let entry = client.session(descriptor.session).ok_or(Status::NoSession)?;
+        let cost = fair::cost(entry.costliest, bytes).into();
+        self.put_slow(taken, opcode, slot, cost, None)
+    }
+
+    /// Puts a request among those that wait for the slow class.
+    fn put_slow(
+        &mut self,
+        taken: &Taken,
+        opcode: Opcode,
+        slot: usize,
+        cost_ns: u64,
+        task: Option<(usize, Box<Task>)>,
+    ) -> Result<(), Status> {
+        let descriptor = taken.descriptor;
+        let (task_bytes, task) = task.unzip();
+        let client = self.clients.get_mut(slot).ok_or(Status::Gone)?;
+        let memory = client.region(descriptor.region).ok_or(Status::BadSegment)?.clone();
+        let entry = client.session(descriptor.session).ok_or(Status::NoSession)?;
+        let (makes_nonces, weight) = (entry.makes_nonces, entry.weight);
+        let work = slow::Work {
+            descriptor,
+            opcode,
+            memory: memory.clone(),
+            owner: client.owner,
+            session: entry.session.clone(),
+            key: entry.key.clone(),
+            makes_nonces,
+            limits: client.limits,
+            task,
+        };
+        let bytes = wire::named_bytes(&descriptor);
+        let in_flight = InFlight {
+            pair: taken.pair,
+            pair_generation: taken.generation,
+            client: slot,
+            client_number: client.number,
+            descriptor,
+            memory,
+            bytes,
+            task_bytes: task_bytes.unwrap_or(0),
+            slow: true,
+            makes_nonces,
+        };
+        let place = self.in_flight.put(in_flight);
+        let job = Job { place, work, mailbox: self.mailbox.clone() };
+        if !self.slow.put(client.tag(weight), cost_ns, job) {
+            self.in_flight.take(place);
+            return Err(Status::Busy);
+        }
+        client.bytes_in_flight += bytes;
+        client.slow_in_flight += 1;
+        self.meters.slow.increment();
         Ok(())
     }
 
@@ -114,11 +213,14 @@ impl Work {
     fn is_plain(&self, index: usize) -> bool {
         let place = self.batch.get(index).map(|task| task.user as usize);
         let request = place.and_then(|place| self.in_flight.get(place));
-        request.is_some_and(|request| !request.slow && !request.makes_nonces)
+        request.is_some_and(|request| !request.makes_nonces)
     }
 
     /// Answers what is done.
     pub fn collect(&mut self) {
+        if self.mailbox.has_finished() {
+            self.collect_slow();
+        }
         if self.queue.in_flight() == 0 {
             return;
         }
@@ -131,10 +233,36 @@ impl Work {
         self.done = done;
     }
 
+    #[cold]
+    fn collect_slow(&mut self) {
+        for Finished { place, answer, task } in self.mailbox.take_finished() {
+            let Some(request) = self.in_flight.take(place) else { continue };
+            self.answer(&request, |_, _| answer, task);
+        }
+    }
+
+    /// Answers a request of the fast class.
+    #[inline]
+    fn finish(&mut self, task: Box<Task>, result: Result<usize, Error>) {
+        let Some(request) = self.in_flight.take(task.user as usize) else { return };
+        let store = |request: &InFlight, task: Option<&Task>| match task {
+            Some(task) => {
+                let InFlight { descriptor, memory, makes_nonces, .. } = request;
+                wire::store(descriptor, memory, &task.operation, result, *makes_nonces)
+            }
+            None => wire::refused(request.descriptor.cookie, Status::Driver),
+        };
+        self.answer(&request, store, Some(task));
+    }
+
     /// Answers a request, if whoever made it is still there.
     #[inline]
-    fn finish(&mut self, mut task: Box<Task>, result: Result<usize, Error>) {
-        let Some(request) = self.in_flight.take(task.user as usize) else { return };
+    pub fn answer(
+        &mut self,
+        request: &InFlight,
+        answer: impl FnOnce(&InFlight, Option<&Task>) -> Completion,
+        task: Option<Box<Task>>,
+    ) {
         let client = match self.clients.get_mut(request.client) {
             Some(client) if client.number == request.client_number => client,
             _ => return,
@@ -148,9 +276,7 @@ impl Work {
         if let Some(pair) = self.pairs.get_mut(request.pair)
             && pair.generation == request.pair_generation
         {
-            let InFlight { descriptor, memory, makes_nonces, .. } = &request;
-            let answer = wire::store(descriptor, memory, &task.operation, result, *makes_nonces);
-            pair.end.answer(&answer);
+            pair.end.answer(&answer(request, task.as_deref()));
             pair.in_flight -= 1;
             pair.note_answer(request.pair, &mut self.answered);
             if pair.parked && pair.end.is_ready() {
@@ -159,13 +285,10 @@ impl Work {
                 self.active.push(request.pair);
             }
         }
-        if let Some(entry) = client.session_mut(request.descriptor.session)
-            && entry.spare.len() < SPARE_TASKS_MAX
-            && request.bytes <= SPARE_BYTES_MAX
+        if let Some(task) = task
             && !holds_secrets(&task.operation)
         {
-            task.user = 0;
-            entry.spare.push(task);
+            client.keep(request.descriptor.session, task, request.task_bytes);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::command::add;
 use super::pair::Taken;
 use super::state::Work;
-use crate::limits::{BATCH_MAX, QUANTUM_NS};
+use crate::limits::{BATCH_MAX, QUANTUM_NS, TURN_NS_MAX};
 use keyway_drivers::remote::wire;
 use keyway_ring::descriptor::{Opcode, Status};
 use std::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ impl Work {
             }
             if self.active.is_empty() {
                 self.sleep();
-            } else if self.queue.in_flight() > 0 {
+            } else if self.in_flight.used() > 0 {
                 // What is under way may wait for this processor.
                 thread::yield_now();
             } else {
@@ -63,13 +63,13 @@ impl Work {
 
     /// One turn: takes, does and answers. Says whether there was anything.
     fn turn(&mut self) -> bool {
-        self.turn += 1;
+        (self.turn, self.turn_ns) = (self.turn + 1, 0);
         let count = self.active.len();
         let mut any = false;
         for step in 0..count {
             let Some(&index) = self.active.get((self.first + step) % count) else { break };
             any |= self.take_from(index);
-            if self.batch.len() + self.taken.len() >= BATCH_MAX {
+            if self.batch.len() + self.taken.len() >= BATCH_MAX || self.turn_ns >= TURN_NS_MAX {
                 // The next turn begins behind it.
                 self.first = (self.first + step + 1) % count;
                 break;
@@ -101,6 +101,7 @@ impl Work {
         let (mut any, mut nulls, mut costs) = (false, 0, 0_u32);
         while self.batch.len() + self.taken.len() < BATCH_MAX
             && client.credit.has_any()
+            && self.turn_ns.saturating_add(costs) < TURN_NS_MAX
             && pair.in_flight < pair.entries
             && let Some(descriptor) = pair.end.take()
         {
@@ -112,8 +113,9 @@ impl Work {
             } else {
                 pair.in_flight += 1;
                 let generation = pair.generation;
-                self.taken.push(Taken { pair: index, generation, descriptor });
-                client.cost(&descriptor)
+                let (cost, large) = client.cost(&descriptor);
+                self.taken.push(Taken { pair: index, generation, descriptor, large });
+                cost
             };
             client.credit.spend(cost);
             costs = costs.saturating_add(cost);
@@ -125,6 +127,7 @@ impl Work {
         if any {
             pair.idle_since = None;
             self.since_look = self.since_look.saturating_add(costs);
+            self.turn_ns = self.turn_ns.saturating_add(costs);
         }
         if nulls > 0 {
             pair.note_answer(index, &mut self.answered);

@@ -1,6 +1,7 @@
 //! Who sleeps: clients that wait for answers, pairs in which nothing comes, the pump itself.
 
 use super::command::add;
+use super::pair::RUNG;
 use super::state::{MAILBOX, Work};
 use keyway_ring::Armed;
 use rustix::event::epoll::{self, EventFlags};
@@ -55,6 +56,7 @@ impl Work {
         asleep.set();
         let found = self.queue.arm();
         let nothing = !found
+            && !self.mailbox.has_finished()
             && !self.mailbox.any.load(Ordering::Acquire)
             && !self.mailbox.ended.load(Ordering::Acquire);
         if nothing {
@@ -97,17 +99,17 @@ impl Work {
         if pair.generation != generation {
             return;
         }
-        let times = pair.bell.take();
-        self.meters.doorbells.add(times);
+        // However often it rang meanwhile: that is what it costs.
+        self.meters.doorbells.increment();
         pair.idle_since = None;
         let Some(client) = self.clients.get_mut(pair.client) else { return };
-        add(&client.usage.doorbells, times);
+        add(&client.usage.doorbells, 1);
         let now = Instant::now();
         let (since, count) = &mut client.rung;
         if now.duration_since(*since) >= Duration::from_secs(1) {
             (*since, *count) = (now, 0);
         }
-        *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX).max(1));
+        *count = count.saturating_add(1);
         if *count > client.limits.doorbells {
             if pair.muted_until.is_none() {
                 self.muted += 1;
@@ -138,7 +140,7 @@ impl Work {
                     pair.parked = false;
                     self.active.push(index);
                 }
-                let _ = epoll::modify(&self.epoll, &pair.bell, pair.event(index), EventFlags::IN);
+                let _ = epoll::modify(&self.epoll, &pair.bell, pair.event(index), RUNG);
             }
         }
     }

@@ -7,6 +7,7 @@ use super::meters::Meters;
 use super::pair::{InFlight, Pair, Taken};
 use crate::limits::{BATCH_MAX, PUMP_DEPTH};
 use crate::places::Places;
+use crate::slow::Slow;
 use keyway_engine::{Engine, Queue, Task};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ pub const MAILBOX: u64 = u64::MAX;
 
 pub struct Work {
     pub queue: Queue,
+    pub slow: Arc<Slow>,
     pub mailbox: Arc<Mailbox>,
     pub commands: Receiver<Command>,
     pub spin: Duration,
@@ -34,6 +36,8 @@ pub struct Work {
     /// Where the next turn begins.
     pub first: usize,
     pub turn: u64,
+    /// What was taken in this turn, in nanoseconds by its cost.
+    pub turn_ns: u32,
     pub in_flight: Places<InFlight>,
     pub taken: Vec<Taken>,
     pub batch: Vec<Box<Task>>,
@@ -51,6 +55,7 @@ pub struct Work {
 impl Work {
     pub fn new(
         engine: &Engine,
+        slow: &Arc<Slow>,
         mailbox: &Arc<Mailbox>,
         commands: Receiver<Command>,
         spin: Duration,
@@ -60,6 +65,7 @@ impl Work {
         let waking = mailbox.clone();
         Ok(Work {
             queue: engine.queue_calling(PUMP_DEPTH, move || waking.wake()),
+            slow: slow.clone(),
             mailbox: mailbox.clone(),
             commands,
             spin,
@@ -71,6 +77,7 @@ impl Work {
             active: Vec::new(),
             first: 0,
             turn: 0,
+            turn_ns: 0,
             in_flight: Places::new(),
             taken: Vec::with_capacity(BATCH_MAX),
             batch: Vec::with_capacity(BATCH_MAX),

@@ -1,14 +1,15 @@
 //! The thread that changes keys, for the control thread, which has others to answer meanwhile: to make a
 //! large RSA key takes seconds, and each change waits for the disk.
 
+use crate::closing::Line;
 use crate::keys::{Caller, KeyStore};
 use crate::limits::KEY_CHANGES_WAITING_MAX;
 use crate::managing;
-use keyway_ring::Socket;
+use crate::witness::Sight;
 use keyway_ring::control::{self, KeyAsk};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
@@ -17,27 +18,32 @@ use std::time::SystemTime;
 pub struct Changes {
     work: Option<SyncSender<Work>>,
     thread: Option<JoinHandle<()>>,
+    /// What waits and what is being done.
+    pending: Arc<AtomicUsize>,
 }
 
 enum Work {
-    Change { caller: Caller, ask: KeyAsk, answer: Socket },
+    Change { caller: Caller, ask: KeyAsk, answer: Arc<Line> },
     SaveUsage,
 }
 
 impl Changes {
     /// # Errors
     /// The system's.
-    pub fn start(keys: &Arc<KeyStore>) -> io::Result<Changes> {
+    pub fn start(keys: &Arc<KeyStore>, sight: Sight) -> io::Result<Changes> {
         let (work, waiting) = sync_channel(KEY_CHANGES_WAITING_MAX);
-        let keys = keys.clone();
+        let (keys, pending) = (keys.clone(), Arc::new(AtomicUsize::new(0)));
         let thread = thread::Builder::new().name("keys".to_owned());
-        let thread = thread.spawn(move || run(&keys, &waiting))?;
-        Ok(Changes { work: Some(work), thread: Some(thread) })
+        let thread = thread.spawn({
+            let pending = pending.clone();
+            move || run(&keys, sight, &waiting, &pending)
+        })?;
+        Ok(Changes { work: Some(work), thread: Some(thread), pending })
     }
 
     /// Has it make a change and answer on this socket; `false` if too many wait.
-    pub fn ask(&self, caller: Caller, ask: KeyAsk, answer: OwnedFd) -> bool {
-        self.put(Work::Change { caller, ask, answer: Socket::from_fd(answer) })
+    pub fn ask(&self, caller: Caller, ask: KeyAsk, answer: Arc<Line>) -> bool {
+        self.put(Work::Change { caller, ask, answer })
     }
 
     /// Has it save how often keys were used.
@@ -46,16 +52,26 @@ impl Changes {
         self.put(Work::SaveUsage);
     }
 
+    /// Whether nothing waits and nothing is being done, so that to drop it takes no time.
+    pub fn is_idle(&self) -> bool {
+        self.pending.load(Ordering::Acquire) == 0
+    }
+
     fn put(&self, work: Work) -> bool {
-        self.work.as_ref().is_some_and(|to| to.try_send(work).is_ok())
+        self.pending.fetch_add(1, Ordering::AcqRel);
+        let put = self.work.as_ref().is_some_and(|to| to.try_send(work).is_ok());
+        if !put {
+            self.pending.fetch_sub(1, Ordering::AcqRel);
+        }
+        put
     }
 }
 
-fn run(keys: &KeyStore, waiting: &Receiver<Work>) {
+fn run(keys: &KeyStore, sight: Sight, waiting: &Receiver<Work>, pending: &AtomicUsize) {
     for work in waiting {
         match work {
             Work::Change { caller, ask, answer: socket } => {
-                let answer = managing::answer(keys, &caller, ask, SystemTime::now());
+                let answer = managing::answer(keys, sight, &caller, ask, SystemTime::now());
                 // Who has gone meanwhile, or takes no answers, gets none.
                 if let Ok(bytes) = control::encode(&answer) {
                     let _ = socket.try_send(&bytes, &[]);
@@ -64,6 +80,7 @@ fn run(keys: &KeyStore, waiting: &Receiver<Work>) {
             // What cannot be saved now is saved the next time.
             Work::SaveUsage => drop(keys.save_usage()),
         }
+        pending.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

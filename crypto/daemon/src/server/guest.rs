@@ -1,11 +1,11 @@
 //! A client, as the control thread knows it: its connection, and what was set up for it.
 
+use crate::closing::Line;
 use crate::keys::Caller;
-use crate::limits::CLIENT_WEIGHT;
 use crate::places::Places;
 use crate::pump::{ClientId, Usage};
 use keyway_ring::control::{self, ClientStatus};
-use keyway_ring::{RingMemory, SharedMemory, Socket};
+use keyway_ring::{RingMemory, SharedMemory};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,16 @@ use std::time::Instant;
 
 /// A client's connection.
 pub struct Guest {
-    pub socket: Socket,
+    pub socket: Arc<Line>,
     pub caller: Caller,
     /// What it calls itself, once it has.
     pub name: Option<String>,
     pub since: Instant,
+    /// Whether it has asked to take over once.
+    pub takes_over: bool,
     pub pump: usize,
+    /// How many times the time of others it gets.
+    pub weight: u32,
     pub queues: Vec<QueuePair>,
     pub next_queue: u32,
     pub sessions: Places<Opened>,
@@ -51,13 +55,15 @@ impl Opened {
 }
 
 impl Guest {
-    pub fn new(socket: Socket, caller: Caller) -> Self {
+    pub fn new(socket: Line, caller: Caller) -> Self {
         Guest {
-            socket,
+            socket: Arc::new(socket),
             caller,
             name: None,
             since: Instant::now(),
+            takes_over: false,
             pump: 0,
+            weight: 1,
             queues: Vec::new(),
             next_queue: 0,
             sessions: Places::new(),
@@ -85,7 +91,7 @@ impl Guest {
             refused: read(refused),
             doorbells: read(doorbells),
             wakeups: read(wakeups),
-            weight: CLIENT_WEIGHT,
+            weight: self.weight,
             throttled: read(throttled),
             keys: self.sessions.iter().filter(|(_, opened)| opened.has_held_key()).count() as u32,
         }

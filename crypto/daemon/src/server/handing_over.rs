@@ -5,7 +5,7 @@ use super::guest::{Guest, Opened, QueuePair};
 use super::state::{SendAway, Server};
 use crate::handover::{self, Part};
 use crate::keys::Caller;
-use crate::limits::FREEZE;
+use crate::limits::{FREEZE, SUCCESSOR_SILENCE};
 use crate::pump::{ClientId, Command, Position};
 use keyway_ring::Socket;
 use keyway_ring::control::Answer;
@@ -15,19 +15,27 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
+use std::time::Instant;
 
 impl Server {
-    /// Hands everything to the daemon at the other end of this client's connection. If it does not
-    /// take it, everything is as before.
+    /// Hands everything to the daemon at the other end of this client's connection, when it asks for the
+    /// second time. If it does not take it, everything is as before.
     pub fn hand_over(&mut self, id: ClientId) -> Result<(), SendAway> {
-        let guest = self.guests.get(&id).ok_or(SendAway)?;
+        let guest = self.guests.get_mut(&id).ok_or(SendAway)?;
         if !self.options.admission.administers(&guest.caller) {
             let answer =
                 Answer::refused(Status::Unsupported, "only the daemon's own user may take over");
             return self.reply(id, &answer, &[]);
         }
+        if !std::mem::replace(&mut guest.takes_over, true) {
+            return self.reply(id, &Answer::Done, &[]);
+        }
         let process = guest.caller.pid;
-        // Changes that were asked for are made first: requests do not have to wait for them.
+        // Changes that were asked for are made first, and nobody has to wait for them.
+        if self.changes.as_ref().is_some_and(|changes| !changes.is_idle()) {
+            let answer = Answer::refused(Status::Busy, "keys are being changed; ask again");
+            return self.reply(id, &answer, &[]);
+        }
         self.changes = None;
         let sent = self.freeze().and_then(|positions| {
             self.give_up_keys()?;
@@ -46,7 +54,8 @@ impl Server {
                 if let Some(keys) = &self.options.keys {
                     // Where the other one has it still, keys are used here and not changed.
                     let _ = keys.take_back();
-                    self.changes = Changes::start(keys).ok();
+                    let sight = self.options.admission.witness.sight();
+                    self.changes = Changes::start(keys, sight).ok();
                 }
                 self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
                 Err(SendAway)
@@ -75,8 +84,9 @@ impl Server {
         let socket = &self.guests.get(&to).ok_or(io::ErrorKind::NotConnected)?.socket;
         // One that hangs must not hold up the clients for longer than that.
         for direction in [Timeout::Recv, Timeout::Send] {
-            set_socket_timeout(socket, direction, Some(FREEZE))?;
+            set_socket_timeout(socket, direction, Some(SUCCESSOR_SILENCE))?;
         }
+        let begun = Instant::now();
         let removes_socket = self.options.socket.is_some();
         let part = Part::Daemon { next: self.next, since: self.since, removes_socket };
         handover::send(socket, &part, &[self.listener.as_fd()])?;
@@ -85,9 +95,12 @@ impl Server {
             send_queues(socket, *id, guest, positions)?;
         }
         handover::send(socket, &Part::End, &[])?;
-        match handover::receive(socket)? {
-            (Part::Taken, _) => Ok(()),
-            _ => Err(io::ErrorKind::InvalidData.into()),
+        loop {
+            match handover::receive(socket)? {
+                (Part::Taken, _) => return Ok(()),
+                (Part::Alive, _) if begun.elapsed() < FREEZE => {}
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            }
         }
     }
 }
@@ -102,7 +115,7 @@ fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
         uid: *uid,
         gid: *gid,
         groups: groups.clone(),
-        executable: executable.as_ref().and_then(|it| Some(it.to_str()?.to_owned())),
+        executable: executable.as_ref().ok().and_then(|it| Some(it.to_str()?.to_owned())),
         next_queue: guest.next_queue,
         region_generation: guest.region_generation,
     };
@@ -129,10 +142,13 @@ fn send_queues(
     for QueuePair { number, memory, bell } in &guest.queues {
         let is_its = |it: &&Position| it.client == id && it.queue == *number;
         let Some(position) = positions.iter().find(is_its) else { continue };
-        let Position { taken, answered, .. } = *position;
+        let Position { taken, answered, ref under_way, .. } = *position;
         let (number, entries) = (*number, memory.entries());
         let part = Part::Queue { number, entries, taken, answered };
         handover::send(socket, &part, &[memory.memory().as_fd(), bell.as_fd()])?;
+        for descriptor in under_way {
+            handover::send(socket, &Part::UnderWay(descriptor.to_words()), &[])?;
+        }
     }
     Ok(())
 }

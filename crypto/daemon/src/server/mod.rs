@@ -8,6 +8,7 @@
 //! `sessions`. In the end another daemon may take its place: `handing_over` is this daemon's part
 //! of that, `taking_over` the other one's.
 
+mod budget;
 mod changes;
 mod guest;
 mod handing_over;

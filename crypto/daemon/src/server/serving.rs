@@ -1,27 +1,34 @@
 //! The thread itself: who is let in, whose message is next, and who leaves.
 
+use super::budget::{Share, TooMuch};
 use super::guest::Guest;
 use super::state::{ENDED, LISTENER, SendAway, Server};
+use crate::closing::Line;
 use crate::keys::Caller;
-use crate::limits::{CLIENTS_MAX, HELLO, STRANGERS_MAX, USAGE_SAVE_S};
+use crate::limits::{ACCEPTED_AT_ONCE, HELLO, STRANGERS_MAX, USAGE_SAVE_S};
 use crate::pump::{ClientId, Command};
+use keyway_ring::Socket;
 use keyway_ring::control::{self, Answer, Ask};
 use keyway_ring::descriptor::Status;
-use keyway_ring::{Received, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::net::{SocketFlags, accept_with};
+use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
 
 impl Server {
     /// Serves until the daemon ends or has handed over.
     pub fn run(&mut self) {
         self.serve_all();
-        if self.handed_over.is_some()
-            && let Some(socket) = &self.options.socket
-        {
+        if self.handed_over.is_none() {
+            return;
+        }
+        // Closed elsewhere, and from now on nobody listens there.
+        let _ = shutdown(&self.listener, Shutdown::Both);
+        if let Some(socket) = &self.options.socket {
             // Where it fails, the next start removes it.
             let _ = fs::remove_file(socket);
         }
@@ -32,7 +39,8 @@ impl Server {
             let strangers = self.guests.values().any(|guest| guest.name.is_none());
             // Those who do not say who they are leave in time.
             let save = self.options.keys.as_ref().map(|_| USAGE_SAVE_S as i64);
-            let timeout = if strangers { Some(1) } else { save };
+            self.shut_or_open();
+            let timeout = if strangers || self.is_shut { Some(1) } else { save };
             let timeout = timeout.map(|tv_sec| rustix::time::Timespec { tv_sec, tv_nsec: 0 });
             let mut events = [const { std::mem::MaybeUninit::uninit() }; 64];
             let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, timeout.as_ref()) else {
@@ -64,35 +72,89 @@ impl Server {
         }
     }
 
+    /// Lets in who waits, but no more than so many before others have their turn.
     fn accept(&mut self) {
-        let flags = SocketFlags::CLOEXEC;
-        let Ok(socket) = accept_with(&self.listener, flags) else { return };
-        let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
-        let has_room = self.guests.len() < CLIENTS_MAX && strangers < STRANGERS_MAX;
-        let caller = Caller::of(&socket).ok();
+        for _ in 0..ACCEPTED_AT_ONCE {
+            if self.closer.is_full() {
+                return;
+            }
+            let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
+            self.let_in(socket);
+        }
+    }
+
+    fn let_in(&mut self, socket: OwnedFd) {
+        let caller = Caller::of(&socket, &self.options.admission.witness).ok();
+        let user = caller.as_ref().map_or(u32::MAX, |caller| caller.uid);
         let admits = |caller: &Caller| self.options.admission.admits(caller);
-        let Some(caller) = caller.filter(|caller| has_room && admits(caller)) else {
-            self.turned_away.increment();
-            let why = match has_room {
-                true => "this user and program are not among the daemon's clients",
-                false => "the daemon has as many clients as it takes",
-            };
-            let status = if has_room { Status::Unsupported } else { Status::Busy };
-            turn_away(&Socket::from_fd(socket), &Answer::refused(status, why));
-            return;
+        let admitted = match caller.filter(admits) {
+            Some(caller) => self.make_room(&caller).map(|()| caller).map_err(Answer::from),
+            None => {
+                let why = "this user and program are not among the daemon's clients";
+                Err(Answer::refused(Status::Unsupported, why))
+            }
+        };
+        let caller = match admitted {
+            Ok(caller) => caller,
+            Err(why) => {
+                self.turned_away.increment();
+                let last_words = control::encode(&why).ok();
+                return self.closer.turn_away(Socket::from_fd(socket), user, last_words);
+            }
         };
         let id = self.next;
-        if epoll::add(&self.epoll, &socket, EventData::new_u64(id), EventFlags::IN).is_err() {
+        let line = Line::new(Socket::from_fd(socket), user, &self.closer);
+        if epoll::add(&self.epoll, &line, EventData::new_u64(id), EventFlags::IN).is_err() {
             return;
         }
         self.next += 1;
-        self.guests.insert(id, Guest::new(Socket::from_fd(socket), caller));
+        self.guests.insert(id, Guest::new(line, caller));
+    }
+
+    /// Lets nobody in while too much waits to be closed.
+    fn shut_or_open(&mut self) {
+        let is_full = self.closer.is_full();
+        if is_full != self.is_shut {
+            let events = if is_full { EventFlags::empty() } else { EventFlags::IN };
+            let data = EventData::new_u64(LISTENER);
+            if epoll::modify(&self.epoll, &self.listener, data, events).is_ok() {
+                self.is_shut = is_full;
+            }
+        }
+    }
+
+    /// Makes room for a connection, if need be at the cost of those who have not said who they are.
+    ///
+    /// # Errors
+    /// Of what there is too much.
+    fn make_room(&mut self, caller: &Caller) -> Result<(), TooMuch> {
+        let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
+        if strangers >= STRANGERS_MAX {
+            self.evict(None);
+        }
+        let administers = self.options.admission.administers(caller);
+        loop {
+            let room = self.may_have(caller.uid, administers, Share::CONNECTION);
+            let Err(why) = room else { return Ok(()) };
+            if !self.evict(why.user) {
+                return Err(why);
+            }
+        }
+    }
+
+    /// Sends away the oldest that has not said who it is, of this user if one is given.
+    fn evict(&mut self, user: Option<u32>) -> bool {
+        let Some(oldest) = self.oldest_stranger(user) else { return false };
+        self.evicted.increment();
+        self.remove(oldest);
+        true
     }
 
     /// Answers one message.
     fn serve(&mut self, id: ClientId) {
         let Some(guest) = self.guests.get(&id) else { return };
-        let answered = match guest.socket.try_receive() {
+        // One that brings files is left where it is: to drop them could wait.
+        let answered = match guest.socket.try_receive_plain() {
             Ok(Some(message)) => self.answer(id, message),
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Ok(None) | Err(_) => Err(SendAway),
@@ -119,8 +181,7 @@ impl Server {
         silent.into_iter().for_each(|id| self.remove(id));
     }
 
-    fn answer(&mut self, id: ClientId, message: Received) -> Result<(), SendAway> {
-        let Received { bytes, fds } = message;
+    fn answer(&mut self, id: ClientId, bytes: Zeroizing<Vec<u8>>) -> Result<(), SendAway> {
         let ask = control::decode_ask(&bytes).map_err(|_| SendAway)?;
         drop(bytes);
         let is_known = self.guests.get(&id).is_some_and(|guest| guest.name.is_some());
@@ -130,7 +191,7 @@ impl Server {
         let answer = match ask {
             Ask::Hello { version, name } => self.hello(id, version, name)?,
             Ask::Queue { entries } => return self.queue(id, entries),
-            Ask::Region => self.region(id, fds)?,
+            Ask::Region { bytes } => return self.region(id, bytes),
             Ask::Open { steps } => self.open(id, steps)?,
             Ask::CloseQueue { queue } => return self.close_queue(id, queue),
             Ask::Forget { region } => return self.forget(id, region),
@@ -141,17 +202,8 @@ impl Server {
             Ask::Keys(ask) => return self.manage(id, ask),
             Ask::Export { session, under } => self.export(id, session, &under)?,
             Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
+            Ask::Usable { name } => self.usable(id, &name)?,
         };
         self.reply(id, &answer, &[])
-    }
-}
-
-/// Says why a connection is closed. What it has sent is read before: if a socket is closed with
-/// something unread, the system tells the other side of that instead.
-fn turn_away(socket: &Socket, answer: &Answer) {
-    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Read);
-    while let Ok(Some(_)) = socket.try_receive() {}
-    if let Ok(bytes) = control::encode(answer) {
-        let _ = socket.try_send(&bytes, &[]);
     }
 }

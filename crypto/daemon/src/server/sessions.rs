@@ -1,5 +1,6 @@
 //! Sessions and keys: opened, closed, carried elsewhere, looked after.
 
+use super::budget::Share;
 use super::guest::Opened;
 use super::state::{SendAway, Server};
 use crate::keys::{self, Caller, Encoding, KeySession, Wanted};
@@ -10,7 +11,6 @@ use keyway_drivers::remote::wire;
 use keyway_engine::{Algorithm, Engine, Session};
 use keyway_ring::control::{self, Answer, KeyAsk};
 use keyway_ring::descriptor::{GENERATION_MAX, SessionHandle, Status};
-use std::os::fd::AsFd;
 use std::time::SystemTime;
 
 /// What exported sessions are bound to, so that nothing else that is wrapped passes for one.
@@ -29,6 +29,9 @@ impl Server {
             return Ok(Answer::refused(Status::Busy, "a client has no more sessions than that"));
         }
         let caller = guest.caller.clone();
+        if let Err(why) = self.may_add(id, Share::SESSION) {
+            return Ok(why.into());
+        }
         let mut generation = [0; 8];
         let drawn = self.engine.random(&mut generation);
         let made = drawn.map_err(Refusal::from).and_then(|()| generate(&self.engine, &mut steps));
@@ -39,6 +42,7 @@ impl Server {
             Err(Refusal { status, why }) => return Ok(Answer::refused(status, why)),
         };
         let generation = u64::from_ne_bytes(generation) & GENERATION_MAX;
+        let weight = self.options.weights.of_session(&steps);
         let guest = self.guest(id)?;
         let Ok(index) =
             u16::try_from(guest.sessions.put(Opened { generation, steps, is_generated }))
@@ -48,7 +52,7 @@ impl Server {
         let handle = SessionHandle { index, generation };
         let signature_bytes_max = session.signature_bytes_max() as u32;
         let makes_nonces = key.as_ref().is_some_and(KeySession::makes_nonces);
-        self.command(id, Command::Session { client: id, handle, session, key });
+        self.command(id, Command::Session { client: id, handle, session, key, weight });
         Ok(Answer::Session { session: handle, signature_bytes_max, makes_nonces })
     }
 
@@ -65,8 +69,15 @@ impl Server {
             let why = "the daemon holds no such key, or does not know the algorithm".to_owned();
             return Err(Refusal { status: Status::Unsupported, why });
         };
-        let purposes = keys.granted(name, caller, algorithm);
-        let wanted = Wanted::new(algorithm, purposes);
+        // A name that is none is refused like one of no key.
+        let (name, version) = keyway_engine::key_reference(name).unwrap_or((name, None));
+        let granted = keys.granted(name, caller, algorithm);
+        // Who names a version wants what every version does.
+        let purposes = match version {
+            None => granted,
+            Some(_) => granted.iter().filter(|purpose| !purpose.needs_newest()).collect(),
+        };
+        let wanted = Wanted { version, ..Wanted::new(algorithm, purposes) };
         let key = keys.session(name, caller, wanted, SystemTime::now())?;
         Ok((key.session().clone(), Some(key)))
     }
@@ -109,6 +120,20 @@ impl Server {
         }
     }
 
+    /// What a client may do with a key.
+    pub fn usable(&mut self, id: ClientId, name: &str) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        let caller = &self.guest(id)?.caller;
+        Ok(match keys.usable_by(name, caller, SystemTime::now()) {
+            Ok((algorithms, purposes, version)) => Answer::Usable {
+                algorithms: algorithms.iter().map(|it| it.name().to_owned()).collect(),
+                purposes: purposes.iter().map(|it| it.name().to_owned()).collect(),
+                version,
+            },
+            Err(why) => Refusal::from(why).into(),
+        })
+    }
+
     pub fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
         let is_it = |opened: &Opened| opened.generation == session.generation;
@@ -121,17 +146,22 @@ impl Server {
     /// Does what an administrator wants done with the keys, or has it done.
     pub fn manage(&mut self, id: ClientId, ask: KeyAsk) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
-        let (caller, socket) = (guest.caller.clone(), guest.socket.as_fd().try_clone_to_owned());
+        let (caller, socket) = (guest.caller.clone(), guest.socket.clone());
         let Some(keys) = &self.options.keys else { return self.reply(id, &holds_none(), &[]) };
-        if !self.options.admission.administers(&caller) {
+        let administers = self.options.admission.administers(&caller);
+        let looks = matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. });
+        if !administers && !looks {
             let why = "only the daemon's own user and root look after its keys";
             return self.reply(id, &Answer::refused(Status::Unsupported, why), &[]);
         }
-        if matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. }) {
-            let answer = managing::answer(keys, &caller, ask, SystemTime::now());
+        if looks {
+            let (now, sight) = (SystemTime::now(), self.options.admission.witness.sight());
+            let answer = match administers {
+                true => managing::answer(keys, sight, &caller, ask, now),
+                false => managing::look(keys, &caller, ask),
+            };
             return self.reply(id, &answer, &[]);
         }
-        let socket = socket.map_err(|_| SendAway)?;
         match self.changes.as_ref().is_some_and(|changes| changes.ask(caller, ask, socket)) {
             true => Ok(()),
             false => {

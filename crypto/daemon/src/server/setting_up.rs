@@ -1,14 +1,15 @@
 //! What a client asks for before it can submit requests: to be known, queue pairs, memory.
 
+use super::budget::Share;
 use super::guest::QueuePair;
 use super::state::{SendAway, Server};
-use crate::limits::{CLIENT_NAME_BYTES_MAX, CLIENT_WEIGHT, STATUS_CLIENTS_MAX};
+use crate::limits::{CLIENT_NAME_BYTES_MAX, STATUS_CLIENTS_MAX};
 use crate::pump::{ClientId, Command};
 use keyway_engine::Algorithm;
 use keyway_ring::control::{Answer, DaemonStatus, VERSION};
 use keyway_ring::descriptor::{RegionHandle, Status};
 use keyway_ring::{Doorbell, RingMemory, SharedMemory};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 impl Server {
@@ -36,14 +37,13 @@ impl Server {
         });
         let pump = loads.min().map_or(0, |(_, pump)| pump);
         let limits = self.options.limits;
+        let caller = &self.guests.get(&id).ok_or(SendAway)?.caller;
+        let weight = self.options.weights.of_client(caller);
         let guest = self.guest(id)?;
-        (guest.name, guest.pump) = (Some(name), pump);
+        (guest.name, guest.pump, guest.weight) = (Some(name), pump, weight);
         let (owner, usage) = (guest.caller.uid, guest.usage.clone());
         self.connected.increment();
-        self.command(
-            id,
-            Command::Admit { client: id, owner, limits, weight: CLIENT_WEIGHT, usage },
-        );
+        self.command(id, Command::Admit { client: id, owner, limits, weight, usage });
         Ok(())
     }
 
@@ -57,6 +57,10 @@ impl Server {
         if guest.queues.len() >= limits.queues {
             return refuse(self, "a client has no more queue pairs than that");
         }
+        if let Err(why) = self.may_add(id, Share::QUEUE) {
+            return self.reply(id, &why.into(), &[]);
+        }
+        let guest = self.guest(id)?;
         let made = RingMemory::create(entries.min(limits.queue_entries));
         let made = made.and_then(|memory| Ok((memory, Doorbell::new()?)));
         let Ok((memory, bell)) = made else {
@@ -83,29 +87,37 @@ impl Server {
         Ok(())
     }
 
-    pub fn region(&mut self, id: ClientId, mut fds: Vec<OwnedFd>) -> Result<Answer, SendAway> {
+    pub fn region(&mut self, id: ClientId, bytes: u64) -> Result<(), SendAway> {
         let limits = self.options.limits;
         let guest = self.guest(id)?;
-        let (Some(file), true) = (fds.pop(), fds.is_empty()) else {
-            return Ok(Answer::refused(Status::InvalidRequest, "a region is one memory file"));
-        };
+        let refuse =
+            |server: &Self, status, why: &str| server.reply(id, &Answer::refused(status, why), &[]);
         if guest.regions.used() >= limits.regions.min(keyway_ring::limits::REGIONS_MAX) {
-            return Ok(Answer::refused(Status::Busy, "a client has no more regions than that"));
+            return refuse(self, Status::Busy, "a client has no more regions than that");
         }
         let left = limits.region_bytes.saturating_sub(guest.region_bytes);
-        let memory = match SharedMemory::adopt(file, left) {
-            Ok(memory) => memory,
-            Err(why) => return Ok(Answer::refused(Status::InvalidRequest, why.to_string())),
+        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= left);
+        let Some(bytes) = bytes else {
+            return refuse(self, Status::InvalidRequest, "a client has no more memory than that");
         };
+        if let Err(why) = self.may_add(id, Share::region(bytes)) {
+            return self.reply(id, &why.into(), &[]);
+        }
+        // Made here, it is what it should be. What a client sent could be anything.
+        let memory = match SharedMemory::create(bytes) {
+            Ok(memory) => memory,
+            Err(why) => return refuse(self, Status::InvalidRequest, &why.to_string()),
+        };
+        let guest = self.guest(id)?;
         guest.region_generation = guest.region_generation.wrapping_add(1);
         guest.region_bytes += memory.bytes();
         let (generation, memory) = (guest.region_generation, Arc::new(memory));
         let Ok(index) = u8::try_from(guest.regions.put((generation, memory.clone()))) else {
             return Err(SendAway);
         };
-        let handle = RegionHandle { index, generation };
-        self.command(id, Command::Region { client: id, handle, memory });
-        Ok(Answer::Region { region: handle })
+        let region = RegionHandle { index, generation };
+        self.command(id, Command::Region { client: id, handle: region, memory: memory.clone() });
+        self.reply(id, &Answer::Region { region }, &[memory.as_fd()])
     }
 
     pub fn forget(&mut self, id: ClientId, region: RegionHandle) -> Result<(), SendAway> {

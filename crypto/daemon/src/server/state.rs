@@ -2,12 +2,14 @@
 
 use super::changes::Changes;
 use super::guest::Guest;
+use crate::closing::{Closer, Line};
 use crate::options::{HandedOver, Options};
 use crate::pump::{ClientId, Command, Pump};
+use crate::slow::Slow;
 use keyway_engine::Engine;
 use keyway_meter::{Counter, counter};
-use keyway_ring::Doorbell;
 use keyway_ring::control::{self, Answer};
+use keyway_ring::{Alarm, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::collections::BTreeMap;
 use std::io;
@@ -22,13 +24,17 @@ pub const ENDED: u64 = u64::MAX - 1;
 
 pub struct Server {
     pub engine: Engine,
-    pub listener: OwnedFd,
+    /// With it go those who have not been accepted, and what they have sent.
+    pub listener: Line,
+    pub closer: Closer,
     pub options: Options,
-    pub ended: Arc<(AtomicBool, Doorbell)>,
+    pub ended: Arc<(AtomicBool, Alarm)>,
     pub epoll: OwnedFd,
     pub pumps: Vec<Pump>,
     /// If it holds keys.
     pub changes: Option<Changes>,
+    /// Whether nobody is let in, since too much waits to be closed.
+    pub is_shut: bool,
     pub guests: BTreeMap<ClientId, Guest>,
     pub next: ClientId,
     /// When it started, in seconds since 1970.
@@ -39,6 +45,7 @@ pub struct Server {
     pub connected: Counter,
     pub gone: Counter,
     pub turned_away: Counter,
+    pub evicted: Counter,
 }
 
 /// Why a client is sent away.
@@ -49,23 +56,28 @@ impl Server {
         engine: &Engine,
         listener: OwnedFd,
         options: Options,
-        ended: &Arc<(AtomicBool, Doorbell)>,
+        ended: &Arc<(AtomicBool, Alarm)>,
         handed_over: HandedOver,
     ) -> io::Result<Self> {
+        let (closer, own) = (Closer::default(), rustix::process::getuid().as_raw());
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         epoll::add(&epoll, &ended.1, EventData::new_u64(ENDED), EventFlags::IN)?;
-        let start = |index| Pump::start(engine, index, options.spin);
+        let slow = Arc::new(Slow::start()?);
+        let start = |index| Pump::start(engine, &slow, index, options.spin);
         let pumps = (0..options.pumps.max(1)).map(start).collect::<io::Result<_>>()?;
-        let changes = options.keys.as_ref().map(Changes::start).transpose()?;
+        let sight = options.admission.witness.sight();
+        let changes = options.keys.as_ref().map(|keys| Changes::start(keys, sight)).transpose()?;
         Ok(Server {
             engine: engine.clone(),
-            listener,
+            listener: Line::new(Socket::from_fd(listener), own, &closer),
+            closer,
             options,
             ended: ended.clone(),
             epoll,
             pumps,
             changes,
+            is_shut: false,
             guests: BTreeMap::new(),
             next: 1,
             since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
@@ -74,6 +86,7 @@ impl Server {
             connected: counter("cryptod.clients.connected"),
             gone: counter("cryptod.clients.gone"),
             turned_away: counter("cryptod.clients.turned_away"),
+            evicted: counter("cryptod.clients.evicted"),
         })
     }
 

@@ -2,21 +2,26 @@
 
 use super::guest::{Guest, Opened, QueuePair};
 use super::state::Server;
+use crate::closing::Line;
 use crate::handover::{self, Part};
-use crate::keys::Caller;
+use crate::keys::{Caller, Unseen};
+use crate::limits::{ALIVE_EVERY, TAKE_OVER_AGAIN, TAKE_OVER_WAIT};
 use crate::options::{HandedOver, Options};
 use crate::pump::{ClientId, Command};
 use keyway_engine::Engine;
 use keyway_ring::control::{self, Answer, Ask, VERSION};
+use keyway_ring::descriptor::{Descriptor, Status};
 use keyway_ring::limits::REGION_BYTES_MAX;
-use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_ring::{Alarm, Doorbell, Received, RingMemory, SharedMemory, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 impl Server {
     /// Takes over from the daemon that listens at this path: see
@@ -25,12 +30,13 @@ impl Server {
         engine: &Engine,
         path: &Path,
         options: impl FnOnce() -> io::Result<Options>,
-        ended: &Arc<(AtomicBool, Doorbell)>,
+        ended: &Arc<(AtomicBool, Alarm)>,
         handed_over: HandedOver,
     ) -> io::Result<Server> {
         let socket = Socket::connect(path)?;
-        ask_for_all(&socket)?;
-        let (part, mut files) = handover::receive(&socket)?;
+        let Received { bytes, fds: mut files } = ask_for_all(&socket)?;
+        let part = control::decode(&bytes).map_err(|_| io::ErrorKind::InvalidData)?;
+        let alive = Alive::tell(&socket)?;
         let Part::Daemon { next, since, removes_socket } = part else {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it does not hand over"));
         };
@@ -38,19 +44,19 @@ impl Server {
         let mut server = Server::new(engine, listener, options()?, ended, handed_over)?;
         (server.next, server.since) = (next, since);
         server.options.socket = server.options.socket.take().filter(|_| removes_socket);
-        server.take_all(&socket)?;
+        server.take_all(&socket, alive)?;
         Ok(server)
     }
 
     /// Nobody is served, or told that he is not, before the other daemon knows that this one has it
     /// all.
-    fn take_all(&mut self, socket: &Socket) -> io::Result<()> {
+    fn take_all(&mut self, socket: &Socket, alive: Alive) -> io::Result<()> {
         let (tell, _) = channel();
         self.pumps.iter().for_each(|pump| {
             pump.hand_over(true);
             pump.command(Command::Freeze(tell.clone()));
         });
-        let mut current = 0;
+        let mut current = (0, 0);
         loop {
             let (part, files) = handover::receive(socket)?;
             if matches!(part, Part::End) {
@@ -58,6 +64,7 @@ impl Server {
             }
             self.take(&mut current, part, files).ok_or(io::ErrorKind::InvalidData)?;
         }
+        drop(alive);
         handover::send(socket, &Part::Taken, &[])?;
         self.pumps.iter().for_each(|pump| {
             pump.hand_over(false);
@@ -66,8 +73,14 @@ impl Server {
         Ok(())
     }
 
-    /// Takes a part of what another daemon hands over. `None` if it makes no sense.
-    fn take(&mut self, current: &mut ClientId, part: Part, mut files: Vec<OwnedFd>) -> Option<()> {
+    /// Takes a part of what another daemon hands over, for this client and this queue pair of its. `None` if
+    /// it makes no sense.
+    fn take(
+        &mut self,
+        (current, queue): &mut (ClientId, u32),
+        part: Part,
+        mut files: Vec<OwnedFd>,
+    ) -> Option<()> {
         match part {
             Part::Client {
                 number,
@@ -80,9 +93,10 @@ impl Server {
                 next_queue,
                 region_generation,
             } => {
-                let executable = executable.map(PathBuf::from);
+                let executable = executable.map(PathBuf::from).ok_or(Unseen::Untold);
                 let caller = Caller { uid, gid, groups, pid, executable };
-                let mut guest = Guest::new(Socket::from_fd(files.pop()?), caller);
+                let line = Line::new(Socket::from_fd(files.pop()?), uid, &self.closer);
+                let mut guest = Guest::new(line, caller);
                 (guest.next_queue, guest.region_generation) = (next_queue, region_generation);
                 let data = EventData::new_u64(number);
                 epoll::add(&self.epoll, &guest.socket, data, EventFlags::IN).ok()?;
@@ -99,6 +113,7 @@ impl Server {
                 let to_ring = bell.try_clone().ok()?;
                 let guest = self.guests.get_mut(current)?;
                 guest.queues.push(QueuePair { number, memory, bell: to_ring });
+                *queue = number;
                 let (client, bell) = (*current, Doorbell::from_fd(bell));
                 self.command(client, Command::Pair { client, number, end, bell, entries });
             }
@@ -120,29 +135,78 @@ impl Server {
                 let is_lost = steps.iter().any(|step| step.key == control::Key::Generate);
                 let opened = Some(self.session(&caller, &steps)).filter(|_| !is_lost);
                 let Some(Ok((session, key))) = opened else { return Some(()) };
+                let weight = self.options.weights.of_session(&steps);
                 let opened = Opened { generation: handle.generation, steps, is_generated };
                 self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
-                self.command(client, Command::Session { client, handle, session, key });
+                self.command(client, Command::Session { client, handle, session, key, weight });
             }
-            Part::Daemon { .. } | Part::End | Part::Taken => return None,
+            Part::UnderWay(words) => {
+                let descriptor = Descriptor::from_words(words);
+                let (client, number) = (*current, *queue);
+                self.command(client, Command::Again { client, number, descriptor });
+            }
+            Part::Daemon { .. } | Part::End | Part::Taken | Part::Alive => return None,
         }
         Some(())
     }
 }
 
-/// Says hello like a client, and then what for.
-fn ask_for_all(socket: &Socket) -> io::Result<()> {
+/// Says hello like a client, and then what for, until the other daemon sends the first part.
+fn ask_for_all(socket: &Socket) -> io::Result<Received> {
     let say = |ask: &Ask| {
         let bytes = control::encode(ask).map_err(|_| io::ErrorKind::InvalidData)?;
         socket.send(&bytes, &[])
     };
+    let hear = || socket.receive()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof));
+    let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     say(&Ask::Hello { version: VERSION, name: "cryptod".to_owned() })?;
-    let answer = socket.receive()?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    match control::decode_answer(&answer.bytes) {
-        Ok(Answer::Hello { .. }) => say(&Ask::TakeOver),
-        Ok(Answer::Refused { why, .. }) => {
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    match control::decode_answer(&hear()?.bytes) {
+        Ok(Answer::Hello { .. }) => {}
+        Ok(Answer::Refused { why, .. }) => return refused(why),
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    }
+    let begun = Instant::now();
+    loop {
+        say(&Ask::TakeOver)?;
+        let heard = hear()?;
+        match control::decode_answer(&heard.bytes) {
+            Ok(Answer::Done) => {}
+            Ok(Answer::Refused { status, .. })
+                if status == Status::Busy as u8 && begun.elapsed() < TAKE_OVER_WAIT =>
+            {
+                thread::sleep(TAKE_OVER_AGAIN);
+            }
+            Ok(Answer::Refused { why, .. }) => return refused(why),
+            _ => return Ok(heard),
         }
-        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Tells the other daemon that this one is at work, as long as it is kept.
+struct Alive {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Alive {
+    fn tell(socket: &Socket) -> io::Result<Alive> {
+        let socket = Socket::from_fd(socket.as_fd().try_clone_to_owned()?);
+        let (stop, stopped) = channel();
+        let thread = thread::Builder::new().name("alive".to_owned()).spawn(move || {
+            while stopped.recv_timeout(ALIVE_EVERY) == Err(RecvTimeoutError::Timeout) {
+                // Where it does not fit, there are enough of them.
+                let _ = control::encode(&Part::Alive).map(|part| socket.try_send(&part, &[]));
+            }
+        })?;
+        Ok(Alive { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -6,7 +6,7 @@ use keyway_ring::descriptor::{
     Completion, Descriptor, Opcode, RegionHandle, Segment, SessionHandle,
 };
 use keyway_ring::{ClientEnd, Doorbell, Received, RingMemory, SharedMemory, Socket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -85,10 +85,10 @@ impl Client {
     }
 
     pub fn region(&self, bytes: usize) -> Region {
-        let memory = SharedMemory::create(bytes).unwrap();
-        self.say(&Ask::Region, &[memory.as_fd()]);
-        let (answer, _) = self.hear();
+        self.say(&Ask::Region { bytes: bytes as u64 }, &[]);
+        let (answer, mut received) = self.hear();
         let Answer::Region { region } = answer else { panic!("{answer:?}") };
+        let memory = SharedMemory::adopt(received.fds.pop().unwrap(), usize::MAX).unwrap();
         Region { memory, handle: region }
     }
 

@@ -6,5 +6,7 @@ mod hostile;
 mod named;
 mod requests;
 mod served;
+mod shared;
+mod slow;
 
 use served::Served;

@@ -3,10 +3,13 @@
 
 use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
-use keyway_daemon::limits::ClientLimits;
-use keyway_daemon::{Admission, Daemon, HandedOver, Options, listen};
+use keyway_daemon::limits::{ClientLimits, SharedLimits};
+use keyway_daemon::{Admission, Daemon, HandedOver, Options, Weights, listen};
 use keyway_engine::{Algorithm, Key, Parameters};
 use keyway_ring::descriptor::Status;
+use keyway_ring::with_address;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -26,8 +29,34 @@ impl Served {
     }
 
     pub fn with(limits: ClientLimits) -> Self {
+        Self::sharing(limits, SharedLimits::of_this_machine(), Weights::default())
+    }
+
+    pub fn sharing(limits: ClientLimits, shared: SharedLimits, weights: Weights) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = listen(&folder.path().join("socket")).unwrap();
+        Self::at(folder, listener, limits, (shared, weights))
+    }
+
+    /// At a socket that takes files, as all do before Linux 6.16.
+    pub fn open_to_files() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let listener = rustix::net::socket_with(kind.0, kind.1, flags, None).unwrap();
+        let path = folder.path().join("socket");
+        with_address(&path, |address| rustix::net::bind(&listener, address)).unwrap();
+        rustix::net::listen(&listener, 16).unwrap();
+        let shared = (SharedLimits::of_this_machine(), Weights::default());
+        Self::at(folder, listener, ClientLimits::default(), shared)
+    }
+
+    fn at(
+        folder: TempDir,
+        listener: OwnedFd,
+        limits: ClientLimits,
+        (shared, weights): (SharedLimits, Weights),
+    ) -> Self {
         let engine = keyway_drivers::engine();
         let master = MasterKey::create_file(&folder.path().join("master"), &engine).unwrap();
         let keys = KeyStore::create(&keys_of(&folder), Master::Key(&master), &engine, drop_report);
@@ -35,6 +64,8 @@ impl Served {
             admission: Admission::default(),
             keys: Some(Arc::new(keys.unwrap())),
             limits,
+            shared,
+            weights,
             socket: None,
             pumps: 1,
             spin: Duration::from_micros(20),

@@ -61,6 +61,30 @@ fn changes_and_refusals_have_a_line_each_and_secrets_none() {
 }
 
 #[test]
+fn a_flood_of_refusals_has_few_lines_and_their_number() {
+    let place = Place::new();
+    let store = place.open();
+    store.add("k", MAC, Material::NEW, &manager(), now()).unwrap();
+    let wanted = Wanted::new(Algorithm::HmacSha256, MAC_PURPOSE);
+    for _ in 0..5_000 {
+        store.session("k", &caller(8), wanted, now()).unwrap_err();
+    }
+    store.session("k", &caller(9), wanted, now()).unwrap_err();
+    // What a manager does is written, and what is refused to him too.
+    for _ in 0..50 {
+        store.allow("none", &user(7), MAC_PURPOSE, &manager(), now()).unwrap_err();
+    }
+    let later = now() + std::time::Duration::from_secs(120);
+    store.session("k", &caller(8), wanted, later).unwrap_err();
+    let lines = lines(&place.folder().join("audit.log"));
+    let of = |uid: u64| lines.iter().filter(|line| line["uid"] == uid).count();
+    assert_eq!(lines.iter().filter(|line| line["action"] == "allow").count(), 50);
+    assert_eq!((of(9), of(8)), (1, 32 + 2));
+    let counted = lines.iter().find(|line| line["action"] == "refusals").unwrap();
+    assert_eq!((&counted["uid"], &counted["count"]), (&8.into(), &(5_000 - 32).into()));
+}
+
+#[test]
 fn a_full_disk_is_reported_once_and_stops_nothing() {
     let place = Place::new();
     let reports = Arc::new(Mutex::new(Vec::new()));

@@ -1,6 +1,8 @@
 //! What becomes of a store whose files are spoilt, exposed or half written.
 
-use crate::{ENGINE, MAC, MAC_PURPOSE, Place, at, manager, no_report, now, try_open, user};
+use crate::{
+    ENGINE, MAC, MAC_PURPOSE, Place, at, disabled, manager, no_report, now, try_open, user,
+};
 use keyway_daemon::keys::{Error, KeyStore, Master, MasterKey, Material};
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
@@ -24,14 +26,24 @@ fn filled() -> Place {
 fn every_byte_of_a_file_that_is_spoilt_is_noticed_and_nothing_is_lost() {
     let place = filled();
     let before = place.open().list();
-    for path in [place.key_file("a"), place.folder().join("store")] {
+    let header = place.folder().join("store");
+    for path in [place.key_file("a"), place.folder().join("index"), header.clone()] {
         let bytes = fs::read(&path).unwrap();
         let spoil = |spoilt: &[u8], what: &str| {
             fs::write(&path, spoilt).unwrap();
-            match place.try_open() {
-                Err(Error::Damaged { file, .. }) => assert_eq!(file, path, "{what}"),
-                Err(other) => panic!("{what}: {other}"),
-                Ok(_) => panic!("{what} was not noticed"),
+            if path == header {
+                match place.try_open() {
+                    Err(Error::Damaged { file, .. }) => assert_eq!(file, path, "{what}"),
+                    Err(other) => panic!("{what}: {other}"),
+                    Ok(_) => panic!("{what} was not noticed"),
+                }
+            } else {
+                let store = place.open_damaged();
+                let why = disabled(&store, "a").unwrap_or_else(|| panic!("{what} was not noticed"));
+                assert!(why.contains(path.to_str().unwrap()), "{what}: {why}");
+                // Nobody is kept from another key by that, unless all are in doubt.
+                let is_of_one = path == place.key_file("a");
+                assert_eq!(disabled(&store, "b").is_none(), is_of_one, "{what}");
             }
             // It was left as it is.
             assert_eq!(fs::read(&path).unwrap(), spoilt);
@@ -55,30 +67,25 @@ fn every_byte_of_a_file_that_is_spoilt_is_noticed_and_nothing_is_lost() {
 fn a_file_of_another_key_or_store_is_named() {
     let place = filled();
     let foreign = filled();
-    let damaged = |path: &Path| match place.try_open() {
-        Err(Error::Damaged { file, what }) => {
-            assert_eq!(file, path);
-            assert!(!what.is_empty());
-        }
-        other => panic!("{other:?}"),
-    };
-    for (from, to) in [
-        (place.key_file("a"), place.key_file("b")),
-        (place.key_file("a"), place.key_file("c")),
-        (foreign.key_file("b"), place.key_file("b")),
-        (place.key_file("a"), place.key_file("Capital")),
-    ] {
+    for (from, name) in
+        [(place.key_file("a"), "b"), (place.key_file("a"), "c"), (foreign.key_file("b"), "b")]
+    {
+        let to = place.key_file(name);
         let before = fs::read(&to).ok();
         fs::copy(from, &to).unwrap();
-        damaged(&to);
+        let why = disabled(&place.open_damaged(), name).unwrap();
+        assert!(why.contains(to.to_str().unwrap()), "{why}");
         match before {
             Some(bytes) => fs::write(&to, bytes).unwrap(),
             None => fs::remove_file(&to).unwrap(),
         }
     }
     fs::create_dir(place.key_file("folder")).unwrap();
-    damaged(&place.key_file("folder"));
+    assert!(disabled(&place.open_damaged(), "folder").is_some());
     fs::remove_dir(place.key_file("folder")).unwrap();
+    fs::copy(place.key_file("a"), place.key_file("Capital")).unwrap();
+    assert_eq!(place.open_damaged().list().len(), 2);
+    fs::remove_file(place.key_file("Capital")).unwrap();
     // What is no key does not matter.
     fs::write(place.folder().join("README"), "words").unwrap();
     assert_eq!(place.open().list().len(), 2);
@@ -101,12 +108,11 @@ fn files_are_for_their_owner_alone() {
     let place = filled();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&place.folder()), 0o700);
-    for file in ["store", "a.key", "b.key", "audit.log", "lock"] {
+    for file in ["store", "index", "a.key", "b.key", "audit.log", "lock"] {
         assert_eq!(mode(&place.folder().join(file)), 0o600, "{file}");
     }
     assert_eq!(mode(&place.master()), 0o600);
-    for path in [place.folder(), place.master(), place.key_file("a"), place.folder().join("store")]
-    {
+    for path in [place.folder(), place.master(), place.folder().join("store")] {
         let before = mode(&path);
         for more in [0o040, 0o004, 0o020] {
             fs::set_permissions(&path, Permissions::from_mode(before | more)).unwrap();
@@ -117,6 +123,13 @@ fn files_are_for_their_owner_alone() {
         }
         fs::set_permissions(&path, Permissions::from_mode(before)).unwrap();
     }
+    // A key that others may have read is used no more, and that alone.
+    fs::set_permissions(place.key_file("a"), Permissions::from_mode(0o640)).unwrap();
+    let store = place.open_damaged();
+    assert!(disabled(&store, "a").unwrap().contains("others than this user"));
+    assert_eq!(disabled(&store, "b"), None);
+    drop(store);
+    fs::set_permissions(place.key_file("a"), Permissions::from_mode(0o600)).unwrap();
     place.open();
 }
 

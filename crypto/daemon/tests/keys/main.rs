@@ -5,6 +5,7 @@ mod disk;
 mod master;
 mod model;
 mod operations;
+mod rollback;
 
 use keyway_daemon::keys::{Caller, KeyStore, Master, MasterKey, Purpose, Purposes, Spec, Who};
 use keyway_engine::{Algorithm, Engine};
@@ -48,10 +49,24 @@ impl Place {
     fn open(&self) -> KeyStore {
         self.try_open().unwrap()
     }
+
+    /// Opens it although keys of it are disabled, which is reported.
+    fn open_damaged(&self) -> KeyStore {
+        let master = MasterKey::from_file(&self.master()).unwrap();
+        KeyStore::open(&self.folder(), Master::Key(&master), &ENGINE, |what| {
+            assert!(what.contains("is disabled") || what.contains("not named like"), "{what}");
+        })
+        .unwrap()
+    }
 }
 
 fn try_open(folder: &Path, master: &Path) -> Result<KeyStore, keyway_daemon::keys::Error> {
     KeyStore::open(folder, Master::Key(&MasterKey::from_file(master)?), &ENGINE, no_report)
+}
+
+/// Why nobody may use a key, if so.
+fn disabled(store: &KeyStore, name: &str) -> Option<String> {
+    store.list().into_iter().find(|key| key.name == name).and_then(|key| key.disabled)
 }
 
 fn no_report(what: &str) {
@@ -64,7 +79,7 @@ fn manager() -> Caller {
 }
 
 fn caller(uid: u32) -> Caller {
-    Caller { uid, gid: 100, groups: vec![], pid: 1, executable: Some("/usr/bin/client".into()) }
+    Caller { uid, gid: 100, groups: vec![], pid: 1, executable: Ok("/usr/bin/client".into()) }
 }
 
 fn user(uid: u32) -> Who {

@@ -52,9 +52,7 @@ impl Channel {
         bell: Doorbell,
     ) -> Result<Channel, Error> {
         let slots = u16::try_from(entries).unwrap_or(u16::MAX);
-        let memory = SharedMemory::create(usize::from(slots) * SLOT_BYTES);
-        let memory = memory.map_err(|_| super::failed("there is no memory to share"))?;
-        let region = connection.register(&memory)?;
+        let (memory, region) = connection.region(usize::from(slots) * SLOT_BYTES)?;
         Ok(Channel { queue, region, slots, end, bell, memory })
     }
 

@@ -3,35 +3,42 @@
 //! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is
 //! dead for good, and whatever is under way on it ends as if the daemon were gone. Used by all
 //! threads at once.
+//!
+//! For a child that is forked from its process it is dead from the start, and the child touches nothing
+//! of it: its locks may be held by threads that the child does not have, and its socket, its rings and its
+//! memory are the parent's. The child makes a connection of its own ([`Connection::follow`]).
 
 use super::channel::Channel;
 use super::{RemoteOptions, wire};
 use crate::limits::{ANSWER, BUSY, CHANNELS_MAX, LARGE_BYTES_MAX, RING_ENTRIES};
 use keyway_engine::{Algorithm, Error, Step};
+use keyway_fork::Generation;
 use keyway_ring::control::{self, Answer, Ask};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
 use keyway_ring::limits::{KEY_BYTES_MAX, REGION_BYTES_MAX};
-use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_ring::{Alarm, Doorbell, RingMemory, SharedMemory, Socket};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::Shutdown;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 pub(super) struct Connection {
-    /// No other connection of this process has it.
+    /// No other connection of this process, or of one that it was forked from, has it.
     pub number: u32,
-    /// The address of the regions that its client's buffers are taken from.
-    pub regions: usize,
+    /// The process whose it is.
+    process: Generation,
+    /// Called by a child that was forked from that process, to have a connection of its own made.
+    follow: Follow,
     /// One message and its answer at a time.
     socket: Mutex<Socket>,
     /// The same socket, to end it and to see its end.
     end: OwnedFd,
     /// Rung by who waits too long for the daemon.
-    doubts: Doorbell,
+    doubts: Alarm,
     dead: AtomicBool,
     /// Whether it was the daemon that ended it.
     hung_up: AtomicBool,
@@ -42,6 +49,9 @@ pub(super) struct Connection {
     /// Regions for large requests that none has at present.
     large: Mutex<Vec<Large>>,
 }
+
+/// Makes a connection for a forked child.
+pub(super) type Follow = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 struct Channels {
@@ -67,7 +77,7 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 
 impl Connection {
     /// Connects and says hello.
-    pub fn new(options: &RemoteOptions, regions: usize) -> io::Result<Connection> {
+    pub fn new(options: &RemoteOptions, follow: Follow) -> io::Result<Connection> {
         let socket = Socket::connect(&options.path)?;
         for direction in [Timeout::Recv, Timeout::Send] {
             set_socket_timeout(&socket, direction, Some(ANSWER))?;
@@ -100,9 +110,10 @@ impl Connection {
         }
         Ok(Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            regions,
+            process: Generation::current(),
+            follow,
             end: socket.as_fd().try_clone_to_owned()?,
-            doubts: Doorbell::new()?,
+            doubts: Alarm::new()?,
             socket: Mutex::new(socket),
             dead: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
@@ -119,11 +130,27 @@ impl Connection {
 
     #[inline]
     pub fn is_dead(&self) -> bool {
-        self.dead.load(Ordering::Acquire)
+        self.dead.load(Ordering::Acquire) || self.is_inherited()
+    }
+
+    /// Whether it is of a process that this one was forked from.
+    #[inline]
+    pub fn is_inherited(&self) -> bool {
+        !self.process.is_current()
+    }
+
+    /// In a forked child: has a connection of its own made, if that can be, before the engine looks for
+    /// another driver.
+    #[cold]
+    pub fn follow(&self) {
+        (self.follow)();
     }
 
     /// Ends it: nothing more is asked on it, and whoever waits for its end sees it.
     pub fn die(&self) {
+        if self.is_inherited() {
+            return;
+        }
         if !self.dead.swap(true, Ordering::AcqRel) {
             let _ = rustix::net::shutdown(&self.end, Shutdown::Both);
         }
@@ -137,7 +164,9 @@ impl Connection {
 
     /// Somebody waits for the daemon, and it says nothing: it is asked whether it is alive.
     pub fn doubt(&self) {
-        self.doubts.ring();
+        if !self.is_dead() {
+            self.doubts.ring();
+        }
     }
 
     /// Waits until the daemon hangs up, does not say that it is alive when somebody doubts it, or
@@ -151,7 +180,7 @@ impl Connection {
                 Ok(_) if events[0].revents().is_empty() => {
                     self.doubts.take();
                     // If there is no answer, the connection is dead.
-                    let _ = self.ask(&Ask::Ping, &[]);
+                    let _ = self.ask(&Ask::Ping);
                 }
                 Ok(_) | Err(_) => {
                     // The other way round, it may have been ended here between the two.
@@ -171,14 +200,17 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Gone`] if there is none; then the connection is dead.
-    fn ask(&self, ask: &Ask, fds: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), Error> {
+    fn ask(&self, ask: &Ask) -> Result<(Answer, Vec<OwnedFd>), Error> {
         let bytes = control::encode(ask).map_err(|_| TOO_LONG)?;
+        if self.is_dead() {
+            return Err(Error::Gone);
+        }
         let socket = lock(&self.socket);
         if self.is_dead() {
             return Err(Error::Gone);
         }
         let answer = || {
-            socket.send(&bytes, fds).ok()?;
+            socket.send(&bytes, &[]).ok()?;
             let received = socket.receive().ok()??;
             Some((control::decode_answer(&received.bytes).ok()?, received.fds))
         };
@@ -193,6 +225,9 @@ impl Connection {
     /// Says what has no answer.
     fn tell(&self, ask: &Ask) {
         let Ok(bytes) = control::encode(ask) else { return };
+        if self.is_dead() {
+            return;
+        }
         let socket = lock(&self.socket);
         if !self.is_dead() && socket.send(&bytes, &[]).is_err() {
             drop(socket);
@@ -220,7 +255,7 @@ impl Connection {
         {
             return Err(TOO_LONG);
         }
-        match self.ask(&ask, &[])?.0 {
+        match self.ask(&ask)?.0 {
             Answer::Session { session, signature_bytes_max, makes_nonces } => Ok(Opened {
                 session,
                 signature_bytes_max: signature_bytes_max as usize,
@@ -234,19 +269,32 @@ impl Connection {
         self.tell(&Ask::Close { session });
     }
 
-    /// Makes memory known to the daemon.
+    /// Memory of at least so many bytes that the daemon has made, all zero, and what it calls it.
     ///
     /// # Errors
-    /// [`Error::Busy`] if it takes no more, and [`Error::Gone`].
-    pub fn register(&self, memory: &SharedMemory) -> Result<RegionHandle, Error> {
-        memory.keep_private();
-        match self.ask(&Ask::Region, &[memory.as_fd()])?.0 {
-            Answer::Region { region } => Ok(region),
+    /// [`Error::Busy`] if it makes no more, and [`Error::Gone`].
+    pub fn region(&self, bytes: usize) -> Result<(SharedMemory, RegionHandle), Error> {
+        let (answer, files) = self.ask(&Ask::Region { bytes: bytes as u64 })?;
+        let region = match answer {
+            Answer::Region { region } => region,
             // For whatever reason it is refused, nothing is wrong with the request.
-            other => match self.unexpected(other, Algorithm::Random) {
-                Error::Gone => Err(Error::Gone),
-                _ => Err(Error::Busy),
-            },
+            other => {
+                return Err(match self.unexpected(other, Algorithm::Random) {
+                    Error::Gone => Error::Gone,
+                    _ => Error::Busy,
+                });
+            }
+        };
+        let Some(file) = files.into_iter().next() else {
+            self.die();
+            return Err(Error::Gone);
+        };
+        match SharedMemory::adopt(file, REGION_BYTES_MAX) {
+            Ok(memory) if memory.bytes() >= bytes => Ok((memory, region)),
+            _ => {
+                self.forget(region);
+                Err(super::failed("the daemon's memory cannot be mapped"))
+            }
         }
     }
 
@@ -257,6 +305,9 @@ impl Connection {
     /// A channel of one's own, for as long as one likes; `None` if there are as many as there may
     /// be.
     pub fn channel(&self) -> Result<Option<Channel>, Error> {
+        if self.is_inherited() {
+            return Err(Error::Gone);
+        }
         let mut channels = lock(&self.channels);
         if self.is_dead() {
             return Err(Error::Gone);
@@ -300,6 +351,9 @@ impl Connection {
 
     /// Takes back a channel that nothing is under way on.
     pub fn return_channel(&self, channel: Channel) {
+        if self.is_inherited() {
+            return;
+        }
         let mut channels = lock(&self.channels);
         // With the channels locked: `die` clears what comes before it.
         if !self.is_dead() {
@@ -313,6 +367,9 @@ impl Connection {
     pub fn close_channel(&self, channel: Channel) {
         let (queue, region) = (channel.queue, channel.region);
         drop(channel);
+        if self.is_inherited() {
+            return;
+        }
         self.tell(&Ask::CloseQueue { queue });
         self.forget(region);
         lock(&self.channels).made -= 1;
@@ -320,7 +377,7 @@ impl Connection {
     }
 
     fn new_channel(&self) -> Result<Channel, Error> {
-        let (answer, fds) = self.ask(&Ask::Queue { entries: RING_ENTRIES }, &[])?;
+        let (answer, fds) = self.ask(&Ask::Queue { entries: RING_ENTRIES })?;
         let (queue, entries) = match answer {
             Answer::Queue { queue, entries } => (queue, entries),
             other => {
@@ -351,6 +408,9 @@ impl Connection {
     pub fn large(&self, bytes: usize) -> Result<Large, Error> {
         let bytes = bytes.checked_next_power_of_two().filter(|bytes| *bytes <= REGION_BYTES_MAX);
         let Some(bytes) = bytes else { return Err(TOO_LARGE) };
+        if self.is_inherited() {
+            return Err(Error::Gone);
+        }
         let mut kept = lock(&self.large);
         let fits = |large: &Large| large.memory.bytes() >= bytes;
         if let Some(index) = kept.iter().position(fits) {
@@ -362,13 +422,15 @@ impl Connection {
         if let Some(Large { region, .. }) = smaller {
             self.forget(region);
         }
-        let memory = SharedMemory::create(bytes).map_err(|_| NO_MEMORY)?;
-        let region = self.register(&memory)?;
+        let (memory, region) = self.region(bytes)?;
         Ok(Large { memory, region })
     }
 
     /// Takes back one that no request has any more, and keeps it if it may.
     pub fn return_large(&self, large: Large) {
+        if self.is_inherited() {
+            return;
+        }
         let mut kept = lock(&self.large);
         let bytes: usize = kept.iter().map(|large| large.memory.bytes()).sum();
         if bytes + large.memory.bytes() <= LARGE_BYTES_MAX && !self.is_dead() {
@@ -397,7 +459,6 @@ fn invalid(why: control::Malformed) -> io::Error {
 
 const TOO_LONG: Error = Error::InvalidKey("it is longer than a message to the daemon may be");
 const TOO_LARGE: Error = Error::invalid_request("it is larger than what can be shared, 2 GiB");
-const NO_MEMORY: Error = super::failed("there is no memory to share for a large request");
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

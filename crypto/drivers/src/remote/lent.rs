@@ -3,11 +3,10 @@
 use super::connection::{Connection, lock};
 use super::wire::Space;
 use crate::limits::{LENT_REGION_BYTES, LENT_REGIONS_MAX};
-use keyway_engine::{Buffer, Error, Memory, Operation};
+use keyway_engine::{Buffer, Memory, Operation};
 use keyway_ring::descriptor::{RegionHandle, Segment};
 use keyway_ring::limits::REGION_BYTES_MAX;
 use keyway_ring::{Piece, Pieces, SharedMemory};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{io, mem};
 
@@ -20,15 +19,15 @@ const BYTES_MIN: usize = 256;
 #[derive(Default)]
 pub(super) struct Regions(Mutex<Vec<Arc<Region>>>);
 
-/// A region of one [`Regions`].
+/// A region of one connection. When that is over, buffers that are left are copied like any others.
 struct Region {
-    /// The address of what it belongs to: nobody else's connections know it.
-    owner: usize,
+    /// The connection's number.
+    connection: u32,
+    /// What its daemon calls the region.
+    handle: RegionHandle,
     pieces: Arc<Pieces>,
     /// Longest buffer, in bytes.
     bytes: usize,
-    /// The connection that knows it, and its handle there; 0 for none.
-    registered: AtomicU64,
 }
 
 /// What is lent to an operation.
@@ -49,37 +48,39 @@ impl Memory for Lending {
 }
 
 impl Regions {
-    /// A buffer of so many bytes; what is in it is not known.
-    pub fn buffer(self: &Arc<Self>, bytes: usize) -> io::Result<Buffer> {
+    /// A buffer of so many bytes that the connection's daemon reaches; what is in it is not known. Where
+    /// the daemon makes no more regions, one that it does not reach.
+    pub fn buffer(&self, bytes: usize, connection: &Connection) -> io::Result<Buffer> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "a buffer has at most 1 GiB");
         let length = bytes.max(BYTES_MIN).checked_next_power_of_two().ok_or_else(invalid)?;
+        let whole = length + BESIDE_BYTES;
+        if whole > REGION_BYTES_MAX {
+            return Err(invalid());
+        }
         let mut regions = lock(&self.0);
+        regions.retain(|region| region.connection == connection.number);
         let fits = |region: &&Arc<Region>| region.bytes == length;
         let found = regions.iter().filter(fits).find_map(|region| {
             let piece = region.pieces.take(region.pieces.piece_bytes())?;
             Some((region.clone(), piece))
         });
-        let (region, piece) = match found {
-            Some(found) => found,
-            None => {
-                if regions.len() >= LENT_REGIONS_MAX {
-                    let why = "there are as many regions for buffers as there may be";
-                    return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
-                }
-                let whole = length + BESIDE_BYTES;
-                let count = (LENT_REGION_BYTES / whole).max(1);
-                if whole > REGION_BYTES_MAX {
-                    return Err(invalid());
-                }
-                let pieces = Pieces::create(count as u32, whole)?;
-                let piece = pieces.take(pieces.piece_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
-                let registered = AtomicU64::new(0);
-                let owner = Arc::as_ptr(self).addr();
-                let region = Arc::new(Region { owner, pieces, bytes: length, registered });
-                regions.push(region.clone());
-                (region, piece)
-            }
+        if let Some((region, piece)) = found {
+            return Ok(Buffer::lent(Lending { region, piece, bytes }));
+        }
+        if regions.len() >= LENT_REGIONS_MAX {
+            let why = "there are as many regions for buffers as there may be";
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
+        }
+        let piece_bytes = Pieces::whole_lines(whole);
+        let count = (LENT_REGION_BYTES / piece_bytes).max(1);
+        let Ok((memory, handle)) = connection.region(count * piece_bytes) else {
+            return Ok(vec![0; bytes].into());
         };
+        let pieces = Pieces::new(memory, piece_bytes);
+        let piece = pieces.take(pieces.piece_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let connection = connection.number;
+        let region = Arc::new(Region { connection, handle, pieces, bytes: length });
+        regions.push(region.clone());
         Ok(Buffer::lent(Lending { region, piece, bytes }))
     }
 }
@@ -92,25 +93,14 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Where the data of this operation lies, if that is in a region of this connection's client.
-    ///
-    /// # Errors
-    /// [`Error::Gone`].
-    pub fn of(operation: &mut Operation, connection: &Connection) -> Result<Option<Lent>, Error> {
-        let Some(Lending { region, piece, bytes }) = data(operation).and_then(Buffer::memory)
-        else {
-            return Ok(None);
-        };
-        if region.owner != connection.regions {
-            return Ok(None);
+    /// Where the data of this operation lies, if that is in a region of this connection.
+    pub fn of(operation: &mut Operation, connection: &Connection) -> Option<Lent> {
+        let Lending { region, piece, bytes } = data(operation).and_then(Buffer::memory)?;
+        if region.connection != connection.number {
+            return None;
         }
         let data = Segment { offset: piece.segment().offset, bytes: *bytes as u32 };
-        match region.handle(connection) {
-            Ok(handle) => Ok(Some(Lent { region: handle, of: region.clone(), data })),
-            // Copied, it may still find a place.
-            Err(Error::Busy) => Ok(None),
-            Err(error) => Err(error),
-        }
+        Some(Lent { region: region.handle, of: region.clone(), data })
     }
 
     pub fn memory(&self) -> &SharedMemory {
@@ -147,27 +137,5 @@ pub(super) fn give_up(operation: &mut Operation) {
     if let Some(data) = data(operation) {
         let zeros = vec![0; data.len()].into();
         mem::forget(mem::replace(data, zeros));
-    }
-}
-
-impl Region {
-    /// What the connection knows it by.
-    fn handle(&self, connection: &Connection) -> Result<RegionHandle, Error> {
-        let registered = self.registered.load(Ordering::Acquire);
-        if registered >> 32 == u64::from(connection.number) {
-            let (index, generation) = ((registered >> 16) as u8, registered as u16);
-            return Ok(RegionHandle { index, generation });
-        }
-        let region = connection.register(self.pieces.memory())?;
-        let number = u64::from(connection.number);
-        let new = number << 32 | u64::from(region.index) << 16 | u64::from(region.generation);
-        // Another thread may have been faster.
-        let swapped =
-            self.registered.compare_exchange(registered, new, Ordering::AcqRel, Ordering::Acquire);
-        if swapped.is_err() {
-            connection.forget(region);
-            return self.handle(connection);
-        }
-        Ok(region)
     }
 }

@@ -16,32 +16,34 @@
 //! meanwhile. One that is there and does nothing (stopped, or hung) counts as gone when it neither
 //! answers a request for a while nor says over the socket that it lives.
 //!
+//! In a process that is forked from this one, all of that is the parent's: the child touches nothing of it,
+//! connects by itself with its first request, and opens its sessions anew.
+//!
 //! A single request waits for its answer: it polls about as long as a wake-up takes, and then
 //! sleeps. A queue sleeps on its ring, if it waits for nothing else.
 
 mod channel;
 mod connection;
+mod home;
 mod lent;
 mod queue;
 mod session;
 mod silence;
 pub mod wire;
 
-use crate::limits::{RECONNECT_MAX, RECONNECT_MIN};
-use connection::{Connection, lock};
+use connection::Connection;
+use home::Home;
 use keyway_engine::{
     Algorithm, Buffer, Driver, DriverQueue, DriverSession, Engine, Error, Place, Selection, Step,
     Waker,
 };
 use keyway_ring::limits::STEPS_MAX;
-use lent::Regions;
 use queue::RemoteQueue;
 use session::RemoteSession;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Which daemon, and how the engine is to see it.
 #[derive(Clone, Debug)]
@@ -74,26 +76,13 @@ impl RemoteOptions {
 
 /// Keeps an engine connected to a daemon. When it is dropped the driver is unregistered, and
 /// requests that are under way go back to the engine.
+///
+/// A child that is forked from its process touches nothing of the connection: the parent goes on with
+/// it. The child gets a connection of its own with its first request, as the process that it is. Sessions
+/// whose keys the engine has, or that name one, are opened anew there; a key that the daemon generated for
+/// a session, and buffers, stay with the parent.
 pub struct Remote {
-    name: String,
-    shared: Arc<Shared>,
-    regions: Arc<Regions>,
-    watcher: Option<JoinHandle<()>>,
-}
-
-/// What the watcher and the owner share.
-struct Shared {
-    state: Mutex<State>,
-    /// The state is another.
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    connection: Option<Arc<Connection>>,
-    /// Whether the engine has, or had, a driver for it.
-    registered: bool,
-    stopped: bool,
+    home: Arc<Home>,
 }
 
 impl Remote {
@@ -115,169 +104,52 @@ impl Remote {
     pub fn connect_and_tell(
         engine: &Engine,
         options: RemoteOptions,
-        tell: impl Fn(bool) + Send + 'static,
+        tell: impl Fn(bool) + Send + Sync + 'static,
     ) -> io::Result<Remote> {
-        let (name, regions) = (options.name.clone(), Arc::new(Regions::default()));
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-        let watcher = Watcher {
-            engine: engine.clone(),
-            shared: shared.clone(),
-            regions: Arc::as_ptr(&regions).addr(),
-            options,
-            tell: Box::new(tell),
-        };
         session::spin_budget();
-        match watcher.connect() {
-            Err(why) if watcher.options.at_once => return Err(why),
-            _ => {}
-        }
-        let mut remote = Remote { name, shared, regions, watcher: None };
-        let thread = thread::Builder::new().name("remote".into());
-        remote.watcher = Some(thread.spawn(move || watcher.watch())?);
-        Ok(remote)
+        let home = Home::new(engine, options, RemoteDriver::make, Box::new(tell));
+        home.begin()?;
+        Ok(Remote { home })
     }
 
     /// Waits until the daemon is connected, and says whether it is. It may go again at any time.
     pub fn wait(&self, most: Duration) -> bool {
-        let begun = Instant::now();
-        let mut state = lock(&self.shared.state);
-        loop {
-            if state.connection.as_ref().is_some_and(|connection| !connection.is_dead()) {
-                return true;
-            }
-            let left = most.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                return false;
-            }
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
-        }
+        self.home.wait(most)
     }
 
     /// The driver of the connection that there is now, for those who examine it by itself. `None`
     /// while the daemon is gone.
     pub fn driver(&self) -> Option<Arc<dyn Driver>> {
-        let connection = lock(&self.shared.state).connection.clone()?;
+        let connection = self.home.here()?;
         Some(Arc::new(RemoteDriver {
-            name: self.name.clone(),
             selection: Selection::Any,
-            connection,
+            ..RemoteDriver::new(&self.home, connection)
         }))
     }
 
     /// A buffer of so many bytes that the daemon reaches. A task whose data lies in it is worked on
-    /// there by the daemon, without a copy; by another driver as any other.
+    /// there by the daemon, without a copy; by another driver, or by a daemon that has come since, as any
+    /// other. While the daemon is gone, it is an ordinary one.
     ///
     /// What is in it at first is not known. If the daemon goes while it works there, the task ends
     /// with [`Error::Driver`], since its data may be half done. A queue that is dropped while such
-    /// tasks are under way gives their buffers up for good: collect them first.
+    /// tasks are under way gives their buffers up for good: collect them first. In a child that is
+    /// forked, a buffer of the parent's panics when its bytes are asked for.
     ///
     /// # Errors
     /// The system's; `InvalidInput` for more than 1 GiB, `QuotaExceeded` if there are as many
     /// buffers as there may be ([`LENT_REGIONS_MAX`](crate::limits::LENT_REGIONS_MAX)).
     pub fn buffer(&self, bytes: usize) -> io::Result<Buffer> {
-        self.regions.buffer(bytes)
+        match self.home.here() {
+            Some(connection) => self.home.regions().buffer(bytes, &connection),
+            None => Ok(vec![0; bytes].into()),
+        }
     }
 }
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        let connection = {
-            let mut state = lock(&self.shared.state);
-            state.stopped = true;
-            state.connection.take()
-        };
-        self.shared.changed.notify_all();
-        // Without a connection no driver is registered, and who greets a daemon that does not
-        // answer hears only later that it is over.
-        let Some(connection) = connection else { return };
-        connection.die();
-        if let Some(watcher) = self.watcher.take()
-            && watcher.thread().id() != thread::current().id()
-        {
-            let _ = watcher.join();
-        }
-    }
-}
-
-/// Waits for the end of a connection, and makes the next.
-struct Watcher {
-    engine: Engine,
-    shared: Arc<Shared>,
-    /// The address of the regions that buffers are taken from.
-    regions: usize,
-    options: RemoteOptions,
-    /// Is told of each end and each new beginning.
-    tell: Box<dyn Fn(bool) + Send>,
-}
-
-impl Watcher {
-    fn connect(&self) -> io::Result<()> {
-        let connection = Arc::new(Connection::new(&self.options, self.regions)?);
-        let driver = RemoteDriver {
-            name: self.options.name.clone(),
-            selection: self.options.selection,
-            connection: connection.clone(),
-        };
-        let mut state = lock(&self.shared.state);
-        if state.stopped {
-            return Ok(());
-        }
-        let registered = self.engine.register(Arc::new(driver));
-        registered.map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-        (state.connection, state.registered) = (Some(connection), true);
-        drop(state);
-        self.shared.changed.notify_all();
-        Ok(())
-    }
-
-    fn watch(self) {
-        let mut pause = RECONNECT_MIN;
-        loop {
-            let connection = lock(&self.shared.state).connection.clone();
-            let was_there = connection.is_some();
-            if let Some(connection) = connection {
-                connection.wait_for_end();
-                connection.die();
-            }
-            self.unregister();
-            if was_there && !lock(&self.shared.state).stopped {
-                (self.tell)(false);
-            }
-            {
-                let state = lock(&self.shared.state);
-                let waited = self.shared.changed.wait_timeout_while(state, pause, |it| !it.stopped);
-                if waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.stopped {
-                    return;
-                }
-            }
-            pause = match self.connect() {
-                Ok(()) => {
-                    if !lock(&self.shared.state).stopped {
-                        (self.tell)(true);
-                    }
-                    RECONNECT_MIN
-                }
-                Err(_) => (2 * pause).min(RECONNECT_MAX),
-            };
-        }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.unregister();
-    }
-}
-
-impl Watcher {
-    fn unregister(&self) {
-        let mut state = lock(&self.shared.state);
-        state.connection = None;
-        // No driver of somebody else's that has the name.
-        if std::mem::take(&mut state.registered) {
-            self.engine.unregister(&self.options.name);
-        }
+        self.home.stop();
     }
 }
 
@@ -285,6 +157,27 @@ struct RemoteDriver {
     name: String,
     selection: Selection,
     connection: Arc<Connection>,
+    home: Weak<Home>,
+}
+
+impl RemoteDriver {
+    fn new(home: &Arc<Home>, connection: Arc<Connection>) -> RemoteDriver {
+        let RemoteOptions { name, selection, .. } = home.options();
+        let (name, selection) = (name.clone(), *selection);
+        RemoteDriver { name, selection, connection, home: Arc::downgrade(home) }
+    }
+
+    fn make(home: &Arc<Home>, connection: Arc<Connection>) -> Arc<dyn Driver> {
+        Arc::new(RemoteDriver::new(home, connection))
+    }
+
+    /// Its connection; in a forked child, the child's.
+    fn connection(&self) -> Option<Arc<Connection>> {
+        match self.connection.is_inherited() {
+            false => Some(self.connection.clone()),
+            true => self.home.upgrade()?.here(),
+        }
+    }
 }
 
 impl Driver for RemoteDriver {
@@ -306,12 +199,13 @@ impl Driver for RemoteDriver {
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         let algorithm = steps.first().map_or(Algorithm::Random, |step| step.algorithm);
-        let opened = self.connection.open(steps)?;
-        Ok(Box::new(RemoteSession::new(&self.connection, algorithm, &opened)))
+        let connection = self.connection().ok_or(Error::Gone)?;
+        let opened = connection.open(steps)?;
+        Ok(Box::new(RemoteSession::new(&connection, algorithm, &opened)))
     }
 
     fn queue(&self, _waker: &Waker) -> Option<Box<dyn DriverQueue>> {
-        Some(Box::new(RemoteQueue::new(&self.connection)?))
+        Some(Box::new(RemoteQueue::new(&self.connection()?)?))
     }
 }
 

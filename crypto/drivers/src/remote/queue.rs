@@ -80,12 +80,9 @@ impl RemoteQueue {
         let placed = match task.parts_as::<RemoteSession>() {
             Some((session, operation)) if Arc::ptr_eq(&session.connection, &self.connection) => {
                 let lent = Lent::of(operation, &self.connection);
-                lent.and_then(|lent| {
-                    let session = session.handle;
-                    operation.with(|request| {
-                        channel.begin(&self.connection, slot, session, request, lent)
-                    })
-                })
+                let session = session.handle;
+                operation
+                    .with(|request| channel.begin(&self.connection, slot, session, request, lent))
             }
             _ => Err(NOT_OURS),
         };
@@ -193,14 +190,19 @@ impl RemoteQueue {
     /// The daemon is gone: what it has not answered goes back to the engine as it was.
     #[cold]
     fn abandon(&mut self, done: &mut Vec<Box<Task>>) {
+        // In a forked child these are copies of the parent's tasks, and their lent memory is not there.
+        let inherited = self.connection.is_inherited();
+        if inherited {
+            self.connection.follow();
+        }
         let closed = self.channel.as_ref().is_some_and(|channel| channel.end.is_closed());
         // Else the daemon is still there, and may not know yet that this is over.
         let ended = closed || self.connection.has_hung_up();
         self.connection.die();
         for entry in &mut self.entries {
             let Some((mut task, placed)) = entry.take() else { continue };
-            let lent = placed.is_lent() && changes_in_place(&task.operation);
-            if lent && !ended {
+            let lent = placed.is_lent() && (inherited || changes_in_place(&task.operation));
+            if lent && (inherited || !ended) {
                 placed.give_up(&self.connection, &mut task.operation);
             }
             match lent {
@@ -225,6 +227,9 @@ fn changes_in_place(operation: &Operation) -> bool {
 impl DriverQueue for RemoteQueue {
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, _more: bool) -> Flow {
         if self.is_gone() {
+            if self.connection.is_inherited() {
+                self.connection.follow();
+            }
             return Flow::Gone;
         }
         if self.waiting.is_empty() {

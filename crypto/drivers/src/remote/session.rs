@@ -83,6 +83,10 @@ impl RemoteSession {
         request: &mut Request<'_>,
         nonce: Option<&mut [u8; NONCE_BYTES]>,
     ) -> Result<usize, Error> {
+        if self.connection.is_inherited() {
+            self.connection.follow();
+            return Err(Error::Gone);
+        }
         let mut channel = self.connection.wait_for_channel()?;
         let result = self.run_on(&mut channel, request, nonce);
         if result == Err(Error::Gone) {

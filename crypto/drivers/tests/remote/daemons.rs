@@ -1,8 +1,8 @@
 //! Daemons to be a client of: a good one in this process, one of its own process that can be
 //! killed, and one that is none.
 
-use keyway_daemon::limits::ClientLimits;
-use keyway_daemon::{Admission, Daemon, Options, listen};
+use keyway_daemon::limits::{ClientLimits, SharedLimits};
+use keyway_daemon::{Admission, Daemon, Options, Weights, listen};
 use keyway_drivers::software;
 use keyway_engine::{Algorithm, Engine};
 use keyway_ring::control::{self, Answer, Ask, Key};
@@ -55,8 +55,11 @@ fn serve(socket: &Path, limits: ClientLimits) -> Daemon {
     let engine = Engine::builder().legacy(true).driver(software()).build();
     let admission = Admission::default();
     let spin = Duration::from_micros(20);
-    let options = Options { admission, limits, keys: None, socket: None, pumps: 1, spin };
-    Daemon::start(&engine, listen(socket).unwrap(), options, Box::new(|_| {})).unwrap()
+    let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());
+    let listener = listen(socket).unwrap();
+    let (keys, socket) = (None, None);
+    let options = Options { admission, limits, shared, weights, keys, socket, pumps: 1, spin };
+    Daemon::start(&engine, listener, options, Box::new(|_| {})).unwrap()
 }
 
 /// A daemon of its own process, which is killed when this is dropped.
@@ -194,9 +197,10 @@ fn pretend(socket: &Socket, habit: Habit, ended: &Arc<AtomicBool>) {
                 pumps.push(ring.daemon_end(0, 0).unwrap());
                 (At::Queue, Answer::Queue { queue: 0, entries: ring.entries() })
             }
-            Ask::Region => {
-                let file = received.fds.into_iter().next().unwrap();
-                regions.push(SharedMemory::adopt(file, usize::MAX).unwrap());
+            Ask::Region { bytes } => {
+                let memory = SharedMemory::create(bytes as usize).unwrap();
+                fds.push(memory.as_fd().try_clone_to_owned().unwrap());
+                regions.push(memory);
                 (At::Region, Answer::Region { region })
             }
             Ask::Ping => {

@@ -31,6 +31,8 @@ pub(super) struct Statement {
     pub form: Form,
     /// With its line breaks, so that an error's line can be told.
     pub text: String,
+    /// The character of its line that the text begins with, counted from 1; none where lines are folded.
+    pub column: Option<u64>,
 }
 
 /// A line that cannot be read.
@@ -137,19 +139,27 @@ fn depth(text: &str) -> i64 {
     depth
 }
 
-fn directive(number: u64, line: &str) -> Result<Statement, Wrong> {
-    let line = line.trim();
+fn directive(number: u64, whole: &str) -> Result<Statement, Wrong> {
+    let line = whole.trim();
     let end = line.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(line.len());
     let (word, rest) = line.split_at_checked(end).unwrap_or((line, ""));
     let known = DIRECTIVES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
     let Some((_, keyword)) = known else {
         let near = nearest(word, DIRECTIVES.iter().map(|(name, _)| *name));
         let near = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-        let why = format!("\"{word}\" is no directive of a schema file{near}");
+        let why = match word {
+            "" => "a directive such as attributetype or objectclass is due; is a parenthesis closed too \
+                   early before it?"
+                .to_owned(),
+            _ => format!("\"{word}\" is no directive of a schema file{near}"),
+        };
         return Err(Wrong { line: number, shown: shown(line), why });
     };
     let text = rest.strip_prefix(':').unwrap_or(rest).to_owned();
-    Ok(Statement { line: number, keyword: *keyword, form: Form::OpenLdap, text })
+    let after = whole.trim_end().len().saturating_sub(text.len());
+    let before = whole.get(..after).unwrap_or_default();
+    let column = Some(1 + before.chars().count() as u64);
+    Ok(Statement { line: number, keyword: *keyword, form: Form::OpenLdap, text, column })
 }
 
 /// LDIF: of all its lines those that hold definitions.
@@ -178,7 +188,7 @@ fn ldif(text: &str) -> Result<Vec<Statement>, Wrong> {
             _ => continue,
         };
         let text = without_number(line.text().map_err(wrong)?.trim()).to_owned();
-        statements.push(Statement { line: number, keyword, form, text });
+        statements.push(Statement { line: number, keyword, form, text, column: None });
     }
     Ok(statements)
 }

@@ -122,9 +122,40 @@ fn an_error_says_where_and_why() {
         ("attributetype ( 1.2 NAME '\u{e4}' SUP name )", "a.schema, line 1, definition ( 1.2 NAME"),
     ];
     for (text, expected) in cases {
-        let error = read_one(text).unwrap_err().to_string();
+        // Where in the line, another test says.
+        let error = DefinitionError { column: 0, ..read_one(text).unwrap_err() }.to_string();
         assert!(error.starts_with(expected), "{text}\n  {error}\n  {expected}");
     }
     let error = read(&[File { name: "x", bytes: b"# a\n\xff" }]).unwrap_err();
     assert_eq!((error.line, error.why.as_str()), (2, "it is not UTF-8 text"));
+}
+
+/// slapd does not look at what is behind a definition's end. What is wrong before it has its place.
+#[test]
+fn a_parenthesis_too_many() {
+    let shoe = "attributetype ( 1.2.3 NAME 'shoeSize' SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )";
+    for text in
+        [format!("{shoe} )\n"), format!("{shoe}\n  ) )\n"), format!("{shoe}))\n{}\n", "# end")]
+    {
+        assert_eq!(names(&read_one(&text).unwrap()).0, ["shoeSize"], "{text}");
+    }
+    let place = |text: &str| {
+        let why = read_one(text).unwrap_err();
+        (why.line, why.column, why.to_string())
+    };
+    let (line, column, why) = place("# a\nattributetype ( 1.2.3 NAME 'a' ) DESC 'x' )\n");
+    assert_eq!((line, column), (2, 34), "{why}");
+    assert!(why.contains("a.schema, line 2, column 34"), "{why}");
+    let (line, column, why) =
+        place("  attributetype ( 1.2.3 NAME 'a'\n  SUP ) name )\n".trim_start());
+    assert_eq!((line, column), (2, 7), "{why}");
+    let (line, column, why) = place("attributetype ( 1.2.3 NAME 'a' ( SUP name )\n");
+    assert_eq!((line, column), (1, 32), "{why}");
+    let (line, _, why) = place(&format!("{shoe}\n)\n"));
+    assert_eq!(line, 2);
+    assert!(why.contains("a parenthesis closed too early"), "{why}");
+    let ldif = "dn: cn=schema\nattributeTypes: ( 1.2.3 NAME 'a' ) SUP name )\n";
+    let (line, column, why) = place(ldif);
+    assert_eq!((line, column), (2, 0));
+    assert!(why.contains("(character 20 of the definition)"), "{why}");
 }

@@ -122,9 +122,13 @@ impl<'a> Parser<'a> {
     pub(super) fn part(&mut self) -> Result<Option<&'a str>, DescriptionError> {
         match self.token()? {
             Token::Word(word) => Ok(Some(word)),
-            Token::Close => match self.token()? {
-                Token::End => Ok(None),
-                _ => Err(self.wrong("the description ends before this")),
+            Token::Close => loop {
+                match self.token()? {
+                    Token::End => return Ok(None),
+                    // slapd does not look at what is behind the end.
+                    Token::Close if self.is_lenient() => {}
+                    _ => return Err(self.wrong("the description ends before this")),
+                }
             },
             Token::End => Err(self.wrong("the closing ')' is missing")),
             _ => Err(self.wrong("a word such as NAME, or the closing ')', is due")),

@@ -1,6 +1,6 @@
 //! A SearchResultEntry written piece by piece, for servers that never hold an entry as a value.
 
-use crate::ber::{self, Mark, OCTET_STRING, SEQUENCE, SET, Writer};
+use crate::ber::{self, Mark, OCTET_STRING, SEQUENCE, SET, Writer, element_bytes};
 
 use super::{Control, tag};
 
@@ -82,4 +82,51 @@ impl<'b> EntryWriter<'b> {
     pub fn discard(mut self) {
         self.writer.rewind(self.start);
     }
+}
+
+/// Appends a SearchResultEntry up to its attributes, which take so many bytes together, and returns what
+/// follows them: for entries that are sent in pieces. [`begin_attribute`] and [`begin_value`] are for the
+/// attributes.
+pub fn begin_entry(
+    out: &mut Vec<u8>,
+    id: u32,
+    dn: &str,
+    attributes_bytes: usize,
+    controls: &[Control<'_>],
+) -> Vec<u8> {
+    let (mut number, mut rest) = (Vec::new(), Vec::new());
+    Writer::new(&mut number).integer(ber::INTEGER, i64::from(id));
+    Control::encode_all(controls, &mut Writer::new(&mut rest));
+    let entry_bytes = element_bytes(dn.len()) + element_bytes(attributes_bytes);
+    let mut writer = Writer::new(out);
+    writer.header(SEQUENCE, number.len() + element_bytes(entry_bytes) + rest.len());
+    writer.raw(&number);
+    writer.header(tag::SEARCH_RESULT_ENTRY, entry_bytes);
+    writer.string(OCTET_STRING, dn);
+    writer.header(SEQUENCE, attributes_bytes);
+    rest
+}
+
+/// How long an attribute is whose values take so many bytes together, in bytes.
+pub fn attribute_bytes(description: &str, values_bytes: usize) -> usize {
+    element_bytes(element_bytes(description.len()) + element_bytes(values_bytes))
+}
+
+/// Appends an attribute up to its values, which take so many bytes together.
+pub fn begin_attribute(out: &mut Vec<u8>, description: &str, values_bytes: usize) {
+    let mut writer = Writer::new(out);
+    let contents = element_bytes(description.len()) + element_bytes(values_bytes);
+    writer.header(SEQUENCE, contents);
+    writer.string(OCTET_STRING, description);
+    writer.header(SET, values_bytes);
+}
+
+/// How long a value of so many bytes is, in bytes.
+pub fn value_bytes(bytes: usize) -> usize {
+    element_bytes(bytes)
+}
+
+/// Appends what is before a value of so many bytes.
+pub fn begin_value(out: &mut Vec<u8>, bytes: usize) {
+    Writer::new(out).header(OCTET_STRING, bytes);
 }

@@ -16,6 +16,7 @@ pub(crate) struct Compiled {
     /// As it was written, but that attributes have canonical names and their subtypes beside them.
     pub rule: Rule,
     pub(super) dns: Vec<Vec<u8>>,
+    pub(super) subtrees: Vec<Name>,
     pub(super) groups: Vec<Name>,
     pub(super) relations: Vec<Link>,
     pub(super) below: Option<(Top, Scope)>,
@@ -37,9 +38,20 @@ pub(super) enum Top {
 impl Compiled {
     /// A rule that demands nothing.
     pub(super) fn bare(rule: Rule, secrets: Arc<Secrets>) -> Compiled {
-        let (dns, groups, relations, except) = Default::default();
+        let (dns, subtrees, groups, relations, except) = Default::default();
         let (below, below_text, filter) = (None, String::new(), None);
-        Compiled { rule, dns, groups, relations, below, below_text, filter, except, secrets }
+        Compiled {
+            rule,
+            dns,
+            subtrees,
+            groups,
+            relations,
+            below,
+            below_text,
+            filter,
+            except,
+            secrets,
+        }
     }
 
     /// Understands a rule.
@@ -72,6 +84,7 @@ impl Compiled {
         };
         Ok(Compiled {
             dns: names(&rule.needs.dns)?.iter().map(Name::canonical).collect(),
+            subtrees: names(&rule.needs.subtrees)?,
             groups: names(&rule.needs.groups)?,
             relations: rule.needs.relations.iter().map(relation).collect::<Result<_, _>>()?,
             below_text,

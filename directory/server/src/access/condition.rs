@@ -16,14 +16,21 @@ use keyway_store::{EntryId, Key};
 pub(super) enum OfSubject {
     Who,
     Dn,
+    Subtree,
     Group,
     From,
     Strength,
 }
 
 impl OfSubject {
-    pub const ALL: [OfSubject; 5] =
-        [OfSubject::Who, OfSubject::Dn, OfSubject::Group, OfSubject::From, OfSubject::Strength];
+    pub const ALL: [OfSubject; 6] = [
+        OfSubject::Who,
+        OfSubject::Dn,
+        OfSubject::Subtree,
+        OfSubject::Group,
+        OfSubject::From,
+        OfSubject::Strength,
+    ];
 }
 
 /// What a rule can demand of an entry.
@@ -56,7 +63,12 @@ impl Compiled {
                 Who::Administrator => facts.subject.is_administrator(),
             },
             OfSubject::Dn => {
-                self.dns.is_empty() || self.dns.iter().any(|dn| Some(dn) == facts.name.as_ref())
+                let name = facts.name.as_ref().map(Name::canonical);
+                self.dns.is_empty() || self.dns.iter().any(|dn| Some(dn) == name.as_ref())
+            }
+            OfSubject::Subtree => {
+                let is_within = |top| facts.name.as_ref().is_some_and(|name| name.is_within(top));
+                self.subtrees.is_empty() || self.subtrees.iter().any(is_within)
             }
             OfSubject::Group => {
                 let is_in = |group: &Name| facts.groups.contains(&group.canonical());

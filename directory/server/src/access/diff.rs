@@ -136,6 +136,10 @@ fn covers_needs(wider: &Needs, needs: &Needs, schema: &Schema) -> bool {
             == schema.attribute(other).map(|known| known.oid())
     };
     covers_list(&wider.dns, &needs.dns, same_dn)
+        && covers_list(&wider.subtrees, &needs.subtrees, |one, other| {
+            let (one, other) = (Name::parse(schema, one), Name::parse(schema, other));
+            matches!((one, other), (Ok(one), Ok(other)) if other.is_within(&one))
+        })
         && covers_list(&wider.groups, &needs.groups, same_dn)
         && covers_list(&wider.relations, &needs.relations, same_attribute)
         && covers_list(&wider.from, &needs.from, |one, other| one.covers(other))

@@ -204,6 +204,9 @@ fn of_subject(condition: OfSubject, rule: &Rule) -> String {
     match condition {
         OfSubject::Who => format!("it is for {}", rule.who),
         OfSubject::Dn => format!("the client is not {}", needs.dns.join(" or ")),
+        OfSubject::Subtree => {
+            format!("the client is neither {0} nor below", needs.subtrees.join(" or "))
+        }
         OfSubject::Group => format!("the client is not in group {}", needs.groups.join(" or ")),
         OfSubject::From => {
             let networks: Vec<String> = needs.from.iter().map(ToString::to_string).collect();

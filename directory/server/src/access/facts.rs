@@ -10,7 +10,7 @@ pub(crate) struct Facts<'s> {
     pub subject: &'s Subject,
     pub over: Over,
     /// His DN as the tree has it.
-    pub name: Option<Vec<u8>>,
+    pub name: Option<Name>,
     /// The normal form of his DN as a value.
     pub dn: Option<Vec<u8>>,
     /// The groups that rules speak of and he is in.
@@ -25,7 +25,7 @@ impl<'s> Facts<'s> {
 
     /// He has this DN.
     pub fn is_called(&mut self, dn: &str, schema: &Schema) {
-        self.name = Name::parse(schema, dn).ok().map(|name| name.canonical());
+        self.name = Name::parse(schema, dn).ok();
         self.dn = normal_dn(schema, dn);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::BitOr;
 
 /// A set of things that may be done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rights(u8);
+pub struct Rights(u16);
 
 impl Rights {
     /// None of them.
@@ -26,13 +26,15 @@ impl Rights {
     pub const RENAME: Rights = Rights(64);
     /// Give the entry a new password, and change nothing else.
     pub const RESET: Rights = Rights(128);
+    /// Add and remove one's own DN as a value of the attribute, and change nothing else of it.
+    pub const SELF_WRITE: Rights = Rights(256);
     /// Add, delete and rename.
     pub const MANAGE: Rights = Rights(16 | 32 | 64);
     /// All of them.
-    pub const ALL: Rights = Rights(u8::MAX);
+    pub const ALL: Rights = Rights(0x1ff);
 
     /// Each by itself, under its name in a configuration.
-    pub const EACH: [(&str, Rights); 8] = [
+    pub const EACH: [(&str, Rights); 9] = [
         ("read", Rights::READ),
         ("search", Rights::SEARCH),
         ("compare", Rights::COMPARE),
@@ -41,10 +43,11 @@ impl Rights {
         ("delete", Rights::DELETE),
         ("rename", Rights::RENAME),
         ("reset", Rights::RESET),
+        ("selfwrite", Rights::SELF_WRITE),
     ];
 
     /// All names that a configuration may use.
-    pub const NAMES: &str = "read, search, compare, write, add, delete, rename, reset, manage (add, delete, rename), all";
+    pub const NAMES: &str = "read, search, compare, write, add, delete, rename, reset, selfwrite, manage (add, delete, rename), all";
 
     /// Whether all of `other` are in it.
     pub fn contains(self, other: Rights) -> bool {

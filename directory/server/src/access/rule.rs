@@ -87,6 +87,8 @@ impl fmt::Display for Who {
 pub struct Needs {
     /// His entry has one of these DNs.
     pub dns: Vec<String>,
+    /// His entry is one of these, or below one.
+    pub subtrees: Vec<String>,
     /// He is in one of these groups, or in a group that is in one.
     pub groups: Vec<String>,
     /// One of these attributes of the entry names him.
@@ -256,7 +258,7 @@ impl Rule {
 
     /// Whom it lets, in words.
     pub fn subject_text(&self) -> String {
-        let Needs { dns, groups, relations, from, strength } = &self.needs;
+        let Needs { dns, subtrees, groups, relations, from, strength } = &self.needs;
         let mut text = self.who.to_string();
         let mut also = |what: &str, list: Vec<String>| {
             if !list.is_empty() {
@@ -264,6 +266,7 @@ impl Rule {
             }
         };
         also("being", dns.clone());
+        also("being or being below", subtrees.clone());
         also("in group", groups.clone());
         also("named by", relations.clone());
         also("from", from.iter().map(Network::to_string).collect());

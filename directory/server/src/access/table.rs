@@ -98,7 +98,11 @@ impl Table {
     /// Whether it matters what a subject is called and which groups he is in.
     pub(super) fn asks_for_names(&self) -> bool {
         let asks = |one: &Compiled| {
-            !(one.groups.is_empty() && one.dns.is_empty() && one.relations.is_empty())
+            !(one.groups.is_empty()
+                && one.dns.is_empty()
+                && one.subtrees.is_empty()
+                && one.relations.is_empty())
+                || one.rule.rights.contains(Rights::SELF_WRITE)
         };
         self.rules.iter().any(asks)
     }

@@ -8,8 +8,10 @@ use crate::access::Subject;
 use crate::candidate::Candidate;
 use crate::directory::Core;
 use crate::failure::Result;
+use crate::integrity::Link;
 use crate::limits::{ACCESS_RULES_MAX, STORED_RULES_MAX};
 use crate::names::Name;
+use crate::schema::Schema;
 use keyway_store::{EntryId, View as Tree};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
@@ -133,6 +135,13 @@ impl View {
         let rules = &self.resolved.table.rules;
         let chosen = self.resolved.chosen(self.place).rules.iter();
         chosen.filter_map(|at| Some((*at, rules.get(usize::from(*at))?)))
+    }
+
+    /// Whether a value of an attribute, which is its rule's or a subtype's, is the subject's own DN.
+    pub(crate) fn is_named_by(&self, schema: &Schema, attribute: &str, value: &[u8]) -> bool {
+        let Ok(link) = Link::to_dn(schema, attribute) else { return false };
+        let own = self.dn().map(|dn| link.normal(dn));
+        own.is_some() && link.normalize(schema, value) == own
     }
 
     /// The normal form of the subject's DN.

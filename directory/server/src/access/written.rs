@@ -30,6 +30,8 @@ pub struct Written {
     #[serde(default)]
     dn: Vec<Spanned<String>>,
     #[serde(default)]
+    dn_below: Vec<Spanned<String>>,
+    #[serde(default)]
     group: Vec<Spanned<String>>,
     #[serde(default)]
     named_by: Vec<Spanned<String>>,
@@ -101,13 +103,13 @@ impl Written {
     }
 
     fn who(&self, whole: &Spanned<Written>) -> Result<Who, Fault> {
-        let names_somebody =
-            !(self.dn.is_empty() && self.group.is_empty() && self.named_by.is_empty());
+        let lists = [&self.dn, &self.dn_below, &self.group, &self.named_by];
+        let names_somebody = lists.iter().any(|list| !list.is_empty());
         match &self.who {
             Some(who) => Who::from_name(who.get_ref())
                 .ok_or_else(|| unknown(who, "everyone, users, self, administrator")),
             None if names_somebody => Ok(Who::Users),
-            None => Err(fault(whole, "say whom it is for: who, group, dn or named_by")),
+            None => Err(fault(whole, "say whom it is for: who, group, dn, dn_below or named_by")),
         }
     }
 
@@ -116,6 +118,7 @@ impl Written {
             |text: &Spanned<String>| Network::parse(text.get_ref()).map_err(|why| fault(text, why));
         Ok(Needs {
             dns: names(&self.dn)?,
+            subtrees: names(&self.dn_below)?,
             groups: names(&self.group)?,
             relations: plain(&self.named_by),
             from: self.from.iter().map(network).collect::<Result<_, _>>()?,

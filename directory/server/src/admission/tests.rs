@@ -375,7 +375,9 @@ impl Flood {
         self.world.brake.right(attempt, way, self.now_ms);
         let (since_ms, places) = self.good.take().expect("he waits");
         self.waited_ms.push(self.now_ms - since_ms);
-        places.into_iter().for_each(|place| drop(self.line.leave(place)));
+        places.into_iter().for_each(|place| {
+            self.line.leave(place);
+        });
         true
     }
 }

@@ -1,9 +1,12 @@
 //! Export: entries as LDIF, parents before children.
 
+use super::frame::Framed;
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
 use crate::names::{self, Name, NamingContext, Place};
+use crate::schema::SchemaError;
 use keyway_codec::ldif::Writer;
+use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, EntryRef, Key, View};
 use std::fmt;
 use std::io;
@@ -49,7 +52,8 @@ impl From<io::Error> for ExportError {
 impl Directory {
     /// Writes a part of the tree as LDIF: the entry of `base` and all below it, or all naming
     /// contexts of users. Operational attributes and password hashes are written as they are
-    /// stored. Returns how many entries there were; `progress` hears of every one.
+    /// stored. A head says which definitions a new data folder lacks, and an end how many entries there are
+    /// and what their checksum is. Returns how many entries there were; `progress` hears of every one.
     ///
     /// All of it is one state of the store. The store cannot use freed pages again meanwhile.
     ///
@@ -65,16 +69,20 @@ impl Directory {
         let read = self.store.read()?;
         let view = read.view();
         let tops = core.export_tops(view, base)?;
+        let definitions = core.composed.beyond_defaults().map_err(unreadable)?;
+        let out = Framed::begin(out, &core.engine, &definitions)?;
         let mut export = Export { view, out, buffer: Vec::new(), entries: 0, progress };
-        export.write(|writer| {
-            writer.version();
-            Ok(())
-        })?;
         for top in tops {
             export.subtree(core, top)?;
         }
+        export.out.end(export.entries)?;
         Ok(export.entries)
     }
+}
+
+/// A schema that cannot be put together.
+pub(super) fn unreadable(why: SchemaError) -> Failure {
+    Failure::new(ResultCode::Other, why.to_string())
 }
 
 impl Core {
@@ -100,7 +108,7 @@ impl Core {
 
 struct Export<'a> {
     view: View<'a>,
-    out: &'a mut dyn io::Write,
+    out: Framed<'a>,
     buffer: Vec<u8>,
     entries: u64,
     progress: &'a mut dyn FnMut(u64),
@@ -163,6 +171,6 @@ impl Export<'_> {
     ) -> Result<(), ExportError> {
         self.buffer.clear();
         text(&mut Writer::new(&mut self.buffer))?;
-        Ok(self.out.write_all(&self.buffer)?)
+        self.out.write(&self.buffer)
     }
 }

@@ -1,14 +1,14 @@
 //! Import: LDIF records, entries and changes, in large commits.
 
 use super::notes::{Note, Notes};
-use super::prepare::{Group, Prepared, Taken, may_be_top};
+use super::prepare::{Group, Prepared, Taken, may_be_top, undefined};
 use super::spool::{ScratchMaker, Spool};
 use crate::access::Rule;
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
 use crate::integrity::{Claims, Disagreement};
 use crate::limits::{
-    IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
+    IMPORT_DEFINED_MAX, IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
     IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
 };
 use crate::write::{Operation, take_rules};
@@ -44,6 +44,8 @@ pub struct ImportOptions {
     pub keep_going: bool,
     /// Leave out so many records at the beginning, because they have been imported.
     pub skip_records: u64,
+    /// Store passwords that are given as they are with a hash that is fast, {SSHA512}.
+    pub fast_passwords: bool,
     /// Makes files for what has to wait; without it that is kept in memory.
     pub scratch: Option<ScratchMaker>,
 }
@@ -91,6 +93,8 @@ impl From<LdifError> for RecordError {
 /// What an import came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
+    /// Records that were there, those aside that were to be left out.
+    pub read: u64,
     /// Records that were imported.
     pub records: u64,
     /// Records that were wrong.
@@ -199,6 +203,7 @@ impl Directory {
             is_retry: false,
             outside: None,
             claims: Claims::default(),
+            defined: 0,
             report: ImportReport::default(),
         };
         import.all(input)?;
@@ -270,6 +275,14 @@ struct Waiting {
     is_outside: bool,
 }
 
+/// Why attributes could not be defined.
+enum NotDefined {
+    /// Something else is wrong.
+    Import(ImportError),
+    /// They cannot be.
+    Record(Failure),
+}
+
 struct Import<'a> {
     directory: &'a Directory,
     options: &'a ImportOptions,
@@ -293,6 +306,8 @@ struct Import<'a> {
     outside: Option<(usize, String)>,
     /// What entries say of their groups.
     claims: Claims,
+    /// Attributes that were defined because nobody had.
+    defined: usize,
     report: ImportReport,
 }
 
@@ -403,15 +418,23 @@ impl Import<'_> {
         {
             return Ok(());
         }
+        self.report.read += 1;
         self.take(self.seen, record)
     }
 
     fn take(&mut self, index: u64, record: Result<Record, LdifError>) -> Result<(), ImportError> {
-        let taken = match record {
-            Err(error) => Err(error.into()),
-            Ok(record) => {
+        let defined = record.as_ref().map_or(Ok(()), |record| self.define(record));
+        let taken = match (record, defined) {
+            (_, Err(NotDefined::Import(error))) => return Err(error),
+            (Err(error), _) => Err(error.into()),
+            (Ok(record), Err(NotDefined::Record(failure))) => {
+                let (line, dn) = (record.line, Some(record.dn));
+                Err(RecordError { line, dn, why: failure.diagnostic })
+            }
+            (Ok(record), Ok(())) => {
                 let (line, dn) = (record.line, record.dn.clone());
-                match self.group.take(self.directory, index, record, &mut self.claims) {
+                let is_fast = self.options.fast_passwords;
+                match self.group.take(self.directory, index, record, &mut self.claims, is_fast) {
                     Ok(Taken::Done) => Ok(()),
                     Ok(Taken::Outside(lines)) => self.outside(index, line, dn, &lines)?,
                     Err(failure) => {
@@ -443,6 +466,33 @@ impl Import<'_> {
         {
             self.flush()?;
         }
+        Ok(())
+    }
+
+    /// Defines what nobody has defined of an entry that may have attributes of all kinds.
+    fn define(&mut self, record: &Record) -> Result<(), NotDefined> {
+        let unknown = undefined(&self.directory.core().schema, record);
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        // What was prepared before is done under the schema of before; this record is not among it.
+        let is_told = self.group.is_told;
+        self.seen -= u64::from(!self.is_retry);
+        let flushed = self.flush().and_then(|()| self.settle());
+        self.seen += u64::from(!self.is_retry);
+        self.group.is_told = is_told;
+        flushed.map_err(NotDefined::Import)?;
+        if self.defined + unknown.len() > IMPORT_DEFINED_MAX {
+            let text = format!(
+                "more than {IMPORT_DEFINED_MAX} attributes of extensibleObject entries are not defined; \
+                 give their definitions with --schema"
+            );
+            let failure = Failure::new(ResultCode::AdminLimitExceeded, text);
+            return Err(NotDefined::Record(failure));
+        }
+        self.directory.define_as_text(&unknown).map_err(NotDefined::Record)?;
+        self.defined += unknown.len();
+        unknown.values().for_each(|one| self.report.notes.add(Note::Defined, 1, &one.name));
         Ok(())
     }
 
@@ -499,7 +549,7 @@ impl Import<'_> {
     fn flush(&mut self) -> Result<(), ImportError> {
         let mut group = std::mem::take(&mut self.group);
         self.report.notes.extend(std::mem::take(&mut group.notes));
-        self.report.passwords_hashed += group.hashed;
+        self.report.passwords_hashed += group.hashed + group.hashed_fast;
         for (scheme, count) in &group.unverified {
             let known = &mut self.report.passwords_unverified;
             let fits = known.len() < IMPORT_SCHEMES_MAX || known.contains_key(scheme);

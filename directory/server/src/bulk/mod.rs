@@ -1,14 +1,18 @@
 //! Much at once: import, export, and a look at everything.
 
 mod check;
+mod definitions;
 mod export;
+mod frame;
 mod import;
 mod notes;
 mod prepare;
 mod salvage;
 mod spool;
+mod verify;
 mod wait;
 
+pub use definitions::TakenDefinitions;
 pub use export::ExportError;
 pub use import::{
     ImportError, ImportOptions, ImportReport, MemberOfReport, Progress, RecordError, Unfinished,
@@ -16,3 +20,4 @@ pub use import::{
 pub use notes::{Note, Noted, Notes};
 pub use salvage::{Lost, Salvaged, salvage};
 pub use spool::{Scratch, ScratchMaker};
+pub use verify::{Verdict, Verifying};

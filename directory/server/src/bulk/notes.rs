@@ -21,6 +21,8 @@ pub enum Note {
     NoEffect(&'static str),
     /// Values of an attribute that means something only to the server that wrote them.
     LeftOut(&'static str),
+    /// An attribute of an extensibleObject that nobody had defined. What is noted is its name.
+    Defined,
     /// A deleted entry that the other server had not forgotten yet.
     Tombstone,
 }
@@ -41,6 +43,9 @@ impl fmt::Display for Note {
             Note::LeftOut(name) => {
                 write!(f, "values of {name}, left out: they mean something to their server only")
             }
+            Note::Defined => f.write_str(
+                "attributes of extensibleObject entries that nobody had defined, defined as text",
+            ),
             Note::Tombstone => f.write_str("deleted entries (tombstones), left out"),
         }
     }

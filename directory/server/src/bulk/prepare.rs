@@ -88,6 +88,9 @@ const LEFT_OUT: &[&str] = &[
     "ds-sync-state",
 ];
 
+/// The class whose entries 389 Directory Server lets have attributes that nobody has defined.
+const EXTENSIBLE: &[&str] = &["extensibleObject"];
+
 /// The class of what 389 Directory Server keeps of a deleted entry.
 const TOMBSTONES: &[&str] = &["nsTombstone"];
 
@@ -118,8 +121,10 @@ pub(super) struct Group {
     pub notes: Notes,
     /// Whether what is taken now has been told of before.
     pub is_told: bool,
-    /// Passwords that were given as they are.
+    /// Passwords that were given as they are, and are being hashed.
     pub hashed: u64,
+    /// Those that have been, fast.
+    pub hashed_fast: u64,
     /// Passwords that cannot be verified here, by what their scheme is called.
     pub unverified: BTreeMap<String, u64>,
 }
@@ -130,7 +135,8 @@ impl Group {
         self.records.len()
     }
 
-    /// Understands a record and takes it in; what it says of groups goes to `claims`.
+    /// Understands a record and takes it in; what it says of groups goes to `claims`. Passwords in clear are
+    /// hashed here if they are to be hashed fast.
     ///
     /// # Errors
     /// What is wrong with the record.
@@ -140,6 +146,7 @@ impl Group {
         index: u64,
         record: Record,
         claims: &mut Claims,
+        is_fast: bool,
     ) -> Result<Taken> {
         let Record { line, dn, mut kind } = record;
         if let RecordKind::Content(lines) | RecordKind::Add(lines) = &mut kind {
@@ -156,6 +163,9 @@ impl Group {
             }
         }
         let mut operation = self.operation(&directory.core(), &dn, kind)?;
+        if is_fast {
+            self.hashed_fast += Secrets::store_fast(&directory.shared.passwords, &mut operation)?;
+        }
         let secrets = loop {
             match Secrets::take(&directory.shared.passwords, &mut operation, Giver::Import) {
                 Err(failure) if failure.code == ResultCode::Busy => {
@@ -179,9 +189,6 @@ impl Group {
 
     /// Leaves out what means nothing here, and notes that and what has no effect.
     fn look_at(&mut self, dn: &str, lines: &mut Lines) {
-        let one_of = |list: &[&'static str], description: &str| {
-            list.iter().find(|name| name.eq_ignore_ascii_case(base(description))).copied()
-        };
         lines.retain(|(description, _)| {
             if let Some(name) = one_of(WITHOUT_EFFECT, description) {
                 self.notes.add(Note::NoEffect(name), 1, dn);
@@ -238,6 +245,40 @@ impl Group {
         }
         Ok(true)
     }
+}
+
+/// The name in a list that a description is of.
+fn one_of(list: &[&'static str], description: &str) -> Option<&'static str> {
+    list.iter().find(|name| name.eq_ignore_ascii_case(base(description))).copied()
+}
+
+/// An attribute that nobody has defined.
+pub(super) struct Undefined {
+    /// As it is written where it is first.
+    pub name: String,
+    /// Whether all its values are text.
+    pub is_text: bool,
+}
+
+/// Attributes of an extensibleObject that nobody has defined, by their names in lower case.
+pub(super) fn undefined(schema: &Schema, record: &Record) -> BTreeMap<String, Undefined> {
+    let mut undefined = BTreeMap::new();
+    let (RecordKind::Content(lines) | RecordKind::Add(lines)) = &record.kind else {
+        return undefined;
+    };
+    if !is_of(lines, EXTENSIBLE) || is_of(lines, TOMBSTONES) {
+        return undefined;
+    }
+    for (description, value) in lines {
+        let name = base(description);
+        if schema.attribute(name).is_none() && one_of(LEFT_OUT, name).is_none() {
+            let is_text = str::from_utf8(value).is_ok_and(|text| !text.is_empty());
+            let new = || Undefined { name: name.to_owned(), is_text: true };
+            let known = undefined.entry(name.to_ascii_lowercase()).or_insert_with(new);
+            known.is_text &= is_text;
+        }
+    }
+    undefined
 }
 
 /// Whether an entry that no naming context holds can become one: it is the first, or a container.

@@ -1,11 +1,15 @@
 //! Export of what can still be read of a damaged store.
 
 use super::ExportError;
+use super::export::unreadable;
+use super::frame::Framed;
 use crate::failure::Failure;
 use crate::names::{Name, SYSTEM_DN};
-use crate::schema::{Attributes, Schema};
+use crate::redefine::META_SCHEMA;
+use crate::schema::{Attributes, Changes, Schema, beyond_defaults};
 use keyway_codec::ldif::Writer;
 use keyway_codec::message::ResultCode;
+use keyway_engine::Engine;
 use keyway_store::{EntryId, EntryRef, Salvage};
 use std::io;
 
@@ -35,13 +39,14 @@ pub struct Lost {
 }
 
 /// Writes what can be read as LDIF, parents first: the entries of `base` and below, or all but the
-/// server's own. An entry that is lost is a comment in its place before its children, and one whose
-/// DN is not known stands in their DNs as `cn=lost entry N`.
+/// server's own, in an export's frame. An entry that is lost is a comment in its place before its
+/// children, and one whose DN is not known stands in their DNs as `cn=lost entry N`.
 ///
 /// # Errors
 /// The output's; `invalidDNSyntax` for the base.
 pub fn salvage(
     store: &Salvage,
+    engine: &Engine,
     base: Option<&str>,
     out: &mut dyn io::Write,
     progress: &mut dyn FnMut(u64),
@@ -53,8 +58,8 @@ pub fn salvage(
         None => true,
     };
     let mut salvaged = Salvaged::default();
+    let mut out = Framed::begin(out, engine, &definitions(store)?)?;
     let mut buffer = Vec::new();
-    Writer::new(&mut buffer).version();
     for id in store.lost() {
         let name = Named::of(store, id);
         if !name.is_system && is_asked_for(&name.dn) {
@@ -91,15 +96,26 @@ pub fn salvage(
             values.iter().for_each(|value| writer.value(name, value));
         }
         writer.end();
-        out.write_all(&buffer)?;
+        out.write(&buffer)?;
         buffer.clear();
         salvaged.entries += 1;
         progress(salvaged.entries);
     }
-    out.write_all(&buffer)?;
+    out.write(&buffer)?;
+    out.end(salvaged.entries)?;
     let known = read + store.lost().len() as u64;
     salvaged.unnamed = store.expected().map(|expected| expected.saturating_sub(known));
     Ok(salvaged)
+}
+
+/// The definitions that a new data folder lacks, if the store's can be read.
+fn definitions(store: &Salvage) -> Result<String, ExportError> {
+    let row = store.meta(META_SCHEMA).unwrap_or_default();
+    let text = String::from_utf8_lossy(&row);
+    // Of a row that is spoilt nothing is known, and the entries are worth something without.
+    let all = Changes::from_text(&text).unwrap_or_default();
+    let text = beyond_defaults(all.attribute_types.iter(), all.object_classes.iter());
+    Ok(text.map_err(unreadable)?)
 }
 
 /// What can be read of an entry's large attributes, and how many values of them cannot.

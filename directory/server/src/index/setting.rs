@@ -118,6 +118,8 @@ impl IndexSetting {
             "telephoneNumber",
             "employeeNumber",
             "manager",
+            "createTimestamp",
+            "modifyTimestamp",
         ];
         let others = others.map(|name| IndexSetting::new(name, &[Equality]));
         names.into_iter().chain(others).collect()

@@ -117,7 +117,9 @@ impl Integrity {
         };
         let unique = |one: &Unique| {
             let below = one.below.as_ref().map(name).transpose()?;
-            UniqueSet::new(schema, &one.attributes, below)
+            let filter = one.filter.as_deref();
+            let filter = filter.map(|text| unique::filter(schema, text)).transpose()?;
+            UniqueSet::new(schema, &one.attributes, below, filter)
         };
         Ok(Integrity {
             members: members.collect::<Result<_, _>>()?,

@@ -33,6 +33,8 @@ pub struct Unique {
     pub attributes: Vec<String>,
     /// The DN at the top of the subtree; `None` for all entries of users.
     pub below: Option<String>,
+    /// Only entries that match this filter count; `None` for all.
+    pub filter: Option<String>,
 }
 
 /// A range of numbers of which entries get one that come without.

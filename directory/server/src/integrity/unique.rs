@@ -3,10 +3,13 @@
 use crate::access::{Rights, View as Permissions};
 use crate::candidate::Candidate;
 use crate::directory::Core;
+use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
+use crate::filter::Matcher;
 use crate::names::{self, Name};
 use crate::schema::{Attributes, Schema, base};
 use crate::write::LargeDraft;
+use keyway_codec::Filter;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::MatchingRule;
 use keyway_store::{EntryId, Key, Names, View};
@@ -18,6 +21,22 @@ pub(super) struct UniqueSet {
     /// Canonical names and the rules by which values are equal.
     attributes: Vec<(String, MatchingRule)>,
     below: Option<Name>,
+    /// Only entries that match count.
+    filter: Option<Matcher>,
+}
+
+/// Understands the filter of a set.
+pub(super) fn filter(schema: &Schema, text: &str) -> Result<Matcher, String> {
+    let filter =
+        Filter::parse(text).map_err(|why| format!("[[integrity.unique]] filter {text}: {why}"))?;
+    let matcher = Matcher::new(schema, &filter);
+    match matcher.has_undefined() || matcher.follows_names() {
+        false => Ok(matcher),
+        true => Err(format!(
+            "[[integrity.unique]] filter {text}: it names an attribute that is not known, cannot be \
+             compared so, or is worked out from other entries"
+        )),
+    }
 }
 
 impl UniqueSet {
@@ -25,6 +44,7 @@ impl UniqueSet {
         schema: &Schema,
         names: &[String],
         below: Option<Name>,
+        filter: Option<Matcher>,
     ) -> Result<UniqueSet, String> {
         let attribute = |name: &String| {
             let known = schema.attribute(name);
@@ -35,7 +55,19 @@ impl UniqueSet {
                 )
             })
         };
-        Ok(UniqueSet { attributes: names.iter().map(attribute).collect::<Result<_, _>>()?, below })
+        Ok(UniqueSet {
+            attributes: names.iter().map(attribute).collect::<Result<_, _>>()?,
+            below,
+            filter,
+        })
+    }
+
+    /// Whether an entry counts.
+    fn counts(&self, candidate: &Candidate<'_, '_>) -> Result<bool> {
+        let Some(filter) = &self.filter else { return Ok(true) };
+        let unrestricted = Permissions::unrestricted();
+        let evaluator = Evaluator::search(&candidate.core().schema, &unrestricted);
+        Ok(evaluator.matches(filter, candidate)? == Truth::True)
     }
 
     /// The canonical names.
@@ -95,8 +127,12 @@ impl Core {
                 None => names::tops(view, &self.contexts())?,
             };
             let scope: Vec<Key> = scope.into_iter().map(Key::subtree).collect();
+            if !set.counts(&Candidate::made(self, &proposed.name.text(), proposed.attributes))? {
+                continue;
+            }
             let is_within = |was: &Name| set.below.as_ref().is_none_or(|top| was.is_within(top));
-            let was_here = proposed.was.is_some_and(is_within);
+            let was_within = proposed.was.is_some_and(is_within);
+            let was_here = was_within && self.counted(view, set, proposed.id)?;
             let is_given = |name: &str| !self.numbered(proposed.numbers).any(|one| one == name);
             let asked = set
                 .attributes
@@ -107,7 +143,7 @@ impl Core {
                     let normal = self.schema.normalize(*rule, &value);
                     let key = normal.and_then(|normal| self.indexes.equality(name, &normal));
                     let Some(key) = key else { continue };
-                    if let Some(other) = another(view, &key, &scope, proposed.id)? {
+                    if let Some(other) = self.another(view, &key, &scope, set, proposed.id)? {
                         return Err(self.taken(view, proposed, set, name, other)?);
                     }
                 }
@@ -164,25 +200,38 @@ impl Core {
         let text = format!("attribute {name} must be unique {scope}, and {who} has this value");
         Ok(Failure::new(ResultCode::ConstraintViolation, text))
     }
-}
 
-/// An entry of the scope in the list that is not this one.
-fn another(
-    view: View<'_>,
-    list: &Key,
-    scope: &[Key],
-    own: Option<EntryId>,
-) -> Result<Option<EntryId>> {
-    for id in view.postings(list, EntryId::ROOT)? {
-        let id = id?;
-        if Some(id) == own {
-            continue;
+    /// Whether an entry counted as it is in the store.
+    fn counted(&self, view: View<'_>, set: &UniqueSet, id: Option<EntryId>) -> Result<bool> {
+        if set.filter.is_none() {
+            return Ok(true);
         }
-        for top in scope {
-            if view.contains(top, id)? {
-                return Ok(Some(id));
+        let Some(id) = id else { return Ok(false) };
+        let Some(entry) = view.entry(id)? else { return Ok(false) };
+        let names = RefCell::new(Names::new());
+        set.counts(&Candidate::stored(self, id, entry, view, &names))
+    }
+
+    /// An entry of the scope in the list that counts and is not this one.
+    fn another(
+        &self,
+        view: View<'_>,
+        list: &Key,
+        scope: &[Key],
+        set: &UniqueSet,
+        own: Option<EntryId>,
+    ) -> Result<Option<EntryId>> {
+        for id in view.postings(list, EntryId::ROOT)? {
+            let id = id?;
+            if Some(id) == own {
+                continue;
+            }
+            for top in scope {
+                if view.contains(top, id)? && self.counted(view, set, Some(id))? {
+                    return Ok(Some(id));
+                }
             }
         }
+        Ok(None)
     }
-    Ok(None)
 }

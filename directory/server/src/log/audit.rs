@@ -1,9 +1,14 @@
 //! The audit log: who changed what.
 
-use super::{Book, Log, Record, Value};
+use super::Log;
+use super::kept::Kept;
+use crate::failure::Result;
 use crate::limits::{AUDITED_CHANGES_MAX, LOGGED_TEXT_BYTES_MAX};
 use crate::network::Peer;
 use keyway_codec::message::{ChangeOperation, Op};
+use keyway_store::Write;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// A change that was asked for, to be written down when it is on the disk: then, and also if
@@ -17,6 +22,10 @@ pub(crate) struct Audit {
     /// Who asked for it.
     pub author: String,
     pub change: Change,
+    /// When it was done: its line is the same wherever it is.
+    pub at: OnceLock<SystemTime>,
+    /// The number of the row after its own, once it is kept.
+    pub next: AtomicU64,
 }
 
 /// What is changed, without any value.
@@ -81,24 +90,35 @@ fn cut(text: &str) -> String {
 }
 
 impl Audit {
+    /// Keeps its line in the store, with the change itself. May be called again, if the change is made again.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn keep(&self, write: &mut Write<'_>) -> Result<()> {
+        let next = self.line().put(write)?;
+        self.next.store(next, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// It is done.
     pub fn done(&self) {
-        let change = &self.change;
-        let attributes = match change.attributes.is_empty() {
-            true => Value::None,
-            false => Value::List(&change.attributes),
-        };
-        let fields = [
-            ("connection", Value::Number(self.connection)),
-            ("operation", Value::Number(self.operation.into())),
-            ("from", Value::Shown(&self.peer)),
-            ("as", Value::Text(&self.author)),
-            ("dn", Value::Text(&change.dn)),
-            ("attributes", attributes),
-            ("new_rdn", Value::filled(&change.new_rdn)),
-            ("new_superior", Value::filled(&change.new_superior)),
-        ];
-        let (at, event) = ((self.clock)(), change.event);
-        self.log.put(&Record { at, book: Book::Audit, event, fields: &fields });
+        self.line().record(|record| self.log.put(record));
+        self.log.said(self.next.load(Ordering::Relaxed));
+    }
+
+    fn line(&self) -> Kept {
+        let Change { event, dn, attributes, new_rdn, new_superior } = &self.change;
+        Kept {
+            at: *self.at.get_or_init(self.clock),
+            connection: self.connection,
+            operation: self.operation.into(),
+            event: (*event).to_owned(),
+            from: self.peer.to_string(),
+            author: self.author.clone(),
+            dn: dn.clone(),
+            new_rdn: new_rdn.clone(),
+            new_superior: new_superior.clone(),
+            attributes: attributes.clone(),
+        }
     }
 }

@@ -6,16 +6,18 @@
 //! credentials. What clients sent may be in it as they sent it; whoever writes it escapes it.
 
 mod audit;
+pub(crate) mod kept;
 pub(crate) mod stages;
 mod text;
 
 pub(crate) use audit::{Audit, Change};
+pub use kept::Kept;
 pub(crate) use text::{Capped, hidden};
 
 use keyway_meter::{Counter, counter};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// Which log a line is for.
@@ -108,10 +110,13 @@ pub struct Log(Option<Arc<Inner>>);
 
 struct Inner {
     put: Box<dyn Fn(&Record<'_>) + Send + Sync>,
+    sync: Box<dyn Fn() -> bool + Send + Sync>,
     access: AtomicU8,
     one_in: AtomicU32,
     audit: AtomicBool,
     left_out: Counter,
+    /// Number of the first kept line of the audit log that was not handed over yet.
+    said: AtomicU64,
 }
 
 impl fmt::Debug for Log {
@@ -121,14 +126,20 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// A log whose lines go to `put`, which is called by any thread and must not wait for long.
-    pub fn new(put: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Log {
+    /// A log whose lines go to `put`, which is called by any thread and must not wait for long. `sync` brings
+    /// those of the audit log that came before to the disk, waits for that, and says whether it could.
+    pub fn new(
+        put: impl Fn(&Record<'_>) + Send + Sync + 'static,
+        sync: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Log {
         Log(Some(Arc::new(Inner {
             put: Box::new(put),
+            sync: Box::new(sync),
             access: AtomicU8::new(Access::Refused as u8),
             one_in: AtomicU32::new(1),
             audit: AtomicBool::new(true),
             left_out: counter("log.left_out"),
+            said: AtomicU64::new(0),
         })))
     }
 
@@ -168,6 +179,23 @@ impl Log {
     /// Whether changes are written down.
     pub fn audits(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.audit.load(Ordering::Relaxed))
+    }
+
+    /// Brings lines of the audit log to the disk; says whether it could. It waits for the disk.
+    pub(crate) fn sync(&self) -> bool {
+        self.0.as_ref().is_none_or(|inner| (inner.sync)())
+    }
+
+    /// Notes that kept lines of the audit log before this number were handed over.
+    pub(crate) fn said(&self, next: u64) {
+        if let Some(inner) = &self.0 {
+            inner.said.fetch_max(next, Ordering::Release);
+        }
+    }
+
+    /// The number of the first kept line that was not.
+    pub(crate) fn said_until(&self) -> u64 {
+        self.0.as_ref().map_or(0, |inner| inner.said.load(Ordering::Acquire))
     }
 
     /// Writes a line, if there is somewhere to write to. Whether its kind is wanted the caller has

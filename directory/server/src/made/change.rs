@@ -70,6 +70,8 @@ impl Handover {
         let reply = move |done: std::result::Result<(), String>| {
             if let (Ok(()), Some(audit)) = (&done, &audit) {
                 audit.done();
+                // No transaction has its line.
+                audit.log.sync();
             }
             // Nobody may be waiting any more.
             drop(sender.send(done.map(|()| WriteDone::default()).map_err(unwilling)));

@@ -8,7 +8,11 @@ use super::Shared;
 use super::administrator::FINGERPRINT_BYTES;
 use super::conversation::{Channel, Conversation, Ending, Stop};
 use super::journal::Origin;
-use super::limits::{CLOSE_MAX, KEPT_BUFFER_BYTES_MAX, LINGER_MAX, READ_BYTES, UNFINISHED_MAX};
+use super::limits::{
+    CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
+    UNFINISHED_MAX,
+};
+use super::proxied::{NOT_ASKED, begins_with_tls};
 use super::registry::Leave;
 use super::stream::{Stream, drain};
 use crate::log::{Access, Value};
@@ -16,6 +20,7 @@ use crate::network::Mode;
 use crate::search::nanoseconds;
 use keyway_codec::certificate::subject_dn;
 use keyway_codec::message::ResultCode;
+use keyway_codec::proxy::looks_like;
 use keyway_engine::Algorithm;
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -52,7 +57,10 @@ pub(super) async fn serve(
         (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
         (Mode::Tls(tls), Stream::Plain(tcp)) => {
             let began = Instant::now();
-            let handshake = timeout(handshake_max, Stream::accept_tls(tcp, tls.current()));
+            let handshake = timeout(handshake_max, async {
+                begins_with_tls(&tcp).await?;
+                Stream::accept_tls(tcp, tls.current()).await
+            });
             let result = tokio::select! {
                 result = handshake => result,
                 _ = &mut stop => return,
@@ -97,7 +105,11 @@ pub(super) async fn serve(
                 let close = async {
                     // Whoever does not take his last answer in time goes without.
                     if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
-                        let _ = timeout(LINGER_MAX, connection.linger()).await;
+                        let max = match connection.conversation.left_bytes() {
+                            0 => LINGER_MAX,
+                            _ => LEFT_MAX,
+                        };
+                        let _ = timeout(max, connection.linger()).await;
                     }
                 };
                 return tokio::select! {
@@ -197,6 +209,10 @@ struct Connection {
     active: bool,
     /// The request whose end the idle timer waits for.
     unfinished: Option<u64>,
+    /// Nothing has come in yet.
+    is_silent: bool,
+    /// It waits for the peer to read an entry.
+    within_entry: bool,
 }
 
 impl Connection {
@@ -215,6 +231,8 @@ impl Connection {
             idle,
             active: false,
             unfinished: None,
+            is_silent: true,
+            within_entry: false,
         }
     }
 
@@ -315,6 +333,10 @@ impl Connection {
             self.active = true;
             self.conversation.journal.received();
             self.conversation.shared.meters.bytes_in.add(bytes.len() as u64);
+            if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
+                let why = [("text", Value::Text(NOT_ASKED))];
+                self.conversation.journal.origin.connection(Access::Refused, "proxy-header", &why);
+            }
             self.received(bytes);
             bytes.zeroize();
             Ok(true)
@@ -396,7 +418,9 @@ impl Connection {
     /// Waits for what wakes us, and closes what has been idle for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
         let unfinished = self.conversation.unfinished().filter(|_| self.may_read());
-        if unfinished != self.unfinished {
+        let within_entry = self.conversation.is_within_entry();
+        if unfinished != self.unfinished || within_entry != self.within_entry {
+            self.within_entry = within_entry;
             let idle_max = idle_max(&self.conversation);
             let max = if unfinished.is_some() { UNFINISHED_MAX.min(idle_max) } else { idle_max };
             self.idle.as_mut().reset(Instant::now() + max);
@@ -460,14 +484,19 @@ impl Connection {
         if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
             return Ok(());
         }
-        drain(&mut self.stream).await
+        drain(&mut self.stream, self.conversation.left_bytes()).await
     }
 }
 
 fn idle_max(conversation: &Conversation) -> Duration {
     let limits = &conversation.settings.limits;
-    match conversation.subject.is_anonymous() {
+    let idle_max = match conversation.subject.is_anonymous() {
         true => limits.idle_before_bind_max,
         false => limits.idle_max,
+    };
+    match conversation.is_within_entry() {
+        // A state of the store is kept for it.
+        true => ENTRY_STALL_MAX.min(idle_max),
+        false => idle_max,
     }
 }

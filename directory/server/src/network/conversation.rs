@@ -117,6 +117,8 @@ pub(super) struct Conversation {
     request_bytes: usize,
     /// Length of what was read and not taken, or of the request that it begins, in bytes.
     unread_bytes: usize,
+    /// What is still to come of a request that was too long, in bytes.
+    left_bytes: usize,
     /// How many requests were taken.
     taken: u64,
     /// What it holds for unfinished requests.
@@ -213,6 +215,7 @@ impl Conversation {
             waiting_bytes: 0,
             request_bytes: 0,
             unread_bytes: 0,
+            left_bytes: 0,
             taken: 0,
             share,
             queued,
@@ -267,6 +270,11 @@ impl Conversation {
         self.share.hold(self.waiting_bytes + bytes, max)
     }
 
+    /// How many bytes are still to come of the request with which the session has ended.
+    pub fn left_bytes(&self) -> usize {
+        self.left_bytes
+    }
+
     /// Length of the request that is coming in, as far as it is known, in bytes.
     pub fn unread_bytes(&self) -> usize {
         self.unread_bytes
@@ -286,6 +294,10 @@ impl Conversation {
             Ok(Some(length)) => length,
             Ok(None) => return Err(Stop::Incomplete),
             Err(error) => {
+                if let DecodeError::TooLong { bytes, .. } = error {
+                    self.left_bytes = bytes.saturating_sub(input.len());
+                    self.answer_too_long(input, &error);
+                }
                 self.disconnect(ResultCode::ProtocolError, &error.to_string());
                 return Err(Stop::Ended);
             }
@@ -330,7 +342,9 @@ impl Conversation {
     fn must_wait(&self, bytes: &[u8]) -> bool {
         let (in_flight, limits) = (self.in_flight(), &self.settings.limits);
         match Message::peek_tag(bytes) {
-            None | Some(tag::UNBIND_REQUEST | tag::ABANDON_REQUEST) => false,
+            Some(tag::UNBIND_REQUEST) => false,
+            _ if self.is_within_entry() => true,
+            None | Some(tag::ABANDON_REQUEST) => false,
             _ if self.binding => true,
             _ if in_flight >= limits.requests_in_flight_max => true,
             _ if in_flight > 0 && self.waiting_bytes + bytes.len() > limits.message_bytes_max => {
@@ -341,6 +355,11 @@ impl Conversation {
             Some(tag::BIND_REQUEST) => in_flight > 0 || self.capacity() == 0,
             _ => self.capacity() == 0,
         }
+    }
+
+    /// Whether a part of an entry was sent: nothing else may be sent before the rest.
+    pub fn is_within_entry(&self) -> bool {
+        self.searches.front().is_some_and(|(_, search)| search.is_within_entry())
     }
 
     /// Requests that are being worked on.
@@ -361,6 +380,23 @@ impl Conversation {
         match (Message::peek_id(bytes).filter(|id| *id != 0), answer) {
             (Some(id), Some(answer)) => self.put(id, answer, &[]),
             _ => self.disconnect(ResultCode::Busy, UNFINISHED_FULL),
+        }
+    }
+
+    /// Answers a request that is longer than one may be, before the session ends: most clients show what an
+    /// answer says, and not what a notice does.
+    fn answer_too_long(&mut self, begin: &[u8], error: &DecodeError) {
+        let Some((id, request)) = Message::peek_begin(begin).filter(|(id, _)| *id != 0) else {
+            return;
+        };
+        let why = format!(
+            "{error} (limits.message_bytes_max, before a bind \
+                           message_bytes_before_bind_max)"
+        );
+        if let Some(answer) =
+            Op::answer(request, LdapResult::new(ResultCode::AdminLimitExceeded, why))
+        {
+            self.put(id, answer, &[]);
         }
     }
 
@@ -542,7 +578,14 @@ impl Conversation {
                 self.journal.origin.seen.step();
                 self.journal.wait_at(id, search.progress());
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
-                self.searches.push_back((id, search));
+                match search.is_within_entry() {
+                    true => self.searches.push_front((id, search)),
+                    false => self.searches.push_back((id, search)),
+                }
+            }
+            Step::Broken(result) => {
+                self.journal.disconnected(result.code, &result.diagnostic);
+                self.break_off();
             }
             Step::Done(result, mut controls) => {
                 controls.extend(search.deciding_rules());
@@ -601,7 +644,7 @@ impl Conversation {
     /// Answers what has become ready; says whether anything has.
     pub fn poll_waiting(&mut self, context: &mut Context<'_>) -> bool {
         let mut any = false;
-        while !self.waiting.is_empty() && self.capacity() > 0 {
+        while !self.waiting.is_empty() && self.capacity() > 0 && !self.is_within_entry() {
             let Poll::Ready(Some(finished)) = self.waiting.poll_next_unpin(context) else { break };
             any = true;
             self.finish(finished);
@@ -707,15 +750,27 @@ impl Conversation {
 
     /// Ends the session with a notice; running searches end without a result.
     pub fn disconnect(&mut self, code: ResultCode, why: &str) {
-        self.abandon_all();
         self.shared.meters.refuse(code);
         self.journal.disconnected(code, why);
+        if self.is_within_entry() {
+            return self.break_off();
+        }
+        self.abandon_all();
         self.outbox.notice(code, why);
         self.ending = Some(Ending::Notice);
     }
 
+    /// Ends the session within an entry: there is no way to say anything.
+    fn break_off(&mut self) {
+        self.abandon_all();
+        self.ending = Some(Ending::Unbound);
+    }
+
     /// Ends the session with a notice because others need its place.
     pub fn make_room(&mut self) {
+        if self.is_within_entry() {
+            return self.break_off();
+        }
         self.abandon_all();
         let why = "all connections are taken, and others need this one; try again";
         self.outbox.notice(ResultCode::Busy, why);
@@ -732,6 +787,9 @@ impl Conversation {
     /// For a shutdown: gives up searches, and when writes that were accepted are answered, ends
     /// the session with a notice.
     pub fn wind_up(&mut self) {
+        if self.is_within_entry() {
+            return self.break_off();
+        }
         self.searches.clear();
         if self.waiting.is_empty() && self.ending.is_none() {
             self.disconnect(ResultCode::Unavailable, "the server is shutting down");

@@ -17,7 +17,8 @@ use crate::search::Progress;
 use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, START_TLS, WHO_AM_I};
 use keyway_codec::message::{Authentication, LdapResult, Op, ResultCode, Scope};
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 /// Whose requests they are.
@@ -294,6 +295,8 @@ impl Journal {
             peer: *peer,
             author: subject.dn().unwrap_or_default().to_owned(),
             change,
+            at: OnceLock::new(),
+            next: AtomicU64::new(0),
         })
     }
 

@@ -21,7 +21,8 @@ pub struct Limits {
     /// unread.
     pub requests_in_flight_max: usize,
     /// Most answers that are held for a connection that does not read them, in bytes, at least 1.
-    /// A search stops here and goes on when there is room; one entry may overshoot.
+    /// A search stops here and goes on when there is room, also within a large entry; an entry of less
+    /// than 64 KiB may overshoot.
     pub unread_answer_bytes_max: usize,
     /// Most memory that all requests together take which are still coming in or wait for something,
     /// in bytes. Who has not bound finds a quarter of it. The first
@@ -88,6 +89,11 @@ pub(super) const CLOSE_MAX: Duration = Duration::from_secs(5);
 pub(super) const LINGER_MAX: Duration = Duration::from_secs(1);
 /// How much of what a peer still sends is read and dropped, so that it sees the last answer.
 pub(super) const LINGER_BYTES_MAX: usize = 1 << 20;
+/// How much is read and dropped besides of a request that is too long: many clients send all of it before they
+/// read its answer. In bytes.
+pub(super) const LEFT_BYTES_MAX: usize = 64 << 20;
+/// How long that may take.
+pub(super) const LEFT_MAX: Duration = Duration::from_secs(5);
 /// Connections that were asked to make room and are not gone yet, at most; meanwhile nobody is
 /// accepted.
 pub(super) const LEAVING_MAX: usize = 64;
@@ -95,6 +101,9 @@ pub(super) const LEAVING_MAX: usize = 64;
 pub(super) const SECOND_CHANCES_MAX: usize = 32;
 /// How often the error log says that connections have to make room.
 pub(super) const CROWD_SAID_EVERY: Duration = Duration::from_secs(60);
+/// For how long a peer may read nothing of an entry of which it has a part: at least this, at most twice
+/// this.
+pub(super) const ENTRY_STALL_MAX: Duration = Duration::from_secs(10);
 /// How long accepting pauses when the system has no more descriptors.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Send buffer that the system keeps for each connection, in bytes. What a slow reader makes us
@@ -106,3 +115,5 @@ pub(super) const MONITORED_CONNECTIONS_MAX: usize = 10_000;
 pub(super) const QUEUED_COUNTED_MAX: u64 = 1_000;
 /// How long an operation must be under way to be shown as slow.
 pub(super) const RUNNING_SHOWN_MIN: Duration = Duration::from_millis(100);
+/// Connections of proxies that have not said yet whose they are, of each listener. One more is closed.
+pub(super) const PROXY_HEADERS_WAITING_MAX: usize = 1_024;

@@ -1,16 +1,17 @@
 //! Accepting connections, each into a task of its own.
 
 use super::answer::Outbox;
-use super::limits::{ACCEPT_PAUSE, LEAVING_MAX, SEND_BUFFER_BYTES};
+use super::limits::{ACCEPT_PAUSE, LEAVING_MAX, PROXY_HEADERS_WAITING_MAX, SEND_BUFFER_BYTES};
 use super::peer::{Peer, PeerCredentials};
 use super::stream::Stream;
-use super::{Mode, Shared, Socket, connection};
+use super::{Mode, Shared, Socket, connection, proxied};
 use crate::log::{Access, Value};
 use keyway_codec::message::ResultCode;
 use rustix::net::sockopt;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
 
 /// A listener that is ready.
 pub(super) enum Accepting {
@@ -53,9 +54,30 @@ impl Accepting {
 
 /// Accepts until its task is aborted.
 pub(super) async fn accept(shared: Arc<Shared>, listener: Accepting, mode: Mode) {
+    // Those of proxies, whose header is read first. They end with this task.
+    let mut headers = JoinSet::new();
     loop {
         shared.registry.few_leave().await;
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(read) = headers.join_next() => {
+                if let Ok(Some((stream, peer))) = read {
+                    admit(&shared, stream, peer, &mode);
+                }
+                continue;
+            }
+        };
+        match accepted {
+            Ok((Stream::Plain(tcp), Peer::Tcp(proxy)))
+                if shared.settings().proxies.are_at(&mode, &Peer::Tcp(proxy)) =>
+            {
+                if headers.len() < PROXY_HEADERS_WAITING_MAX {
+                    headers.spawn(proxied::admit(shared.clone(), tcp, proxy));
+                } else {
+                    let why = "too many connections of proxies wait for their header";
+                    proxied::refuse(&shared, Peer::Tcp(proxy), &why);
+                }
+            }
             Ok((stream, peer)) => admit(&shared, stream, peer, &mode),
             Err(error) if concerns_one_peer(&error) => {}
             // Out of descriptors or memory: those who are connected leave some.
@@ -90,7 +112,9 @@ fn admit(shared: &Arc<Shared>, stream: Stream, peer: Peer, mode: &Mode) {
     let origin = shared.origin(id, seen);
     let task = tokio::spawn(async move {
         shared.meters.opened.increment();
-        origin.connection(Access::Everything, "open", &[]);
+        let proxy = origin.peer.proxy();
+        let via = proxy.as_ref().map_or(Value::None, |proxy| Value::Shown(proxy));
+        origin.connection(Access::Everything, "open", &[("via", via)]);
         connection::serve(shared.clone(), stream, origin.clone(), mode, stop).await;
         origin.connection(Access::Everything, "close", &[]);
         shared.meters.closed.increment();

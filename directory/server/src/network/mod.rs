@@ -25,6 +25,7 @@ mod listener;
 mod meters;
 mod monitor;
 mod peer;
+mod proxied;
 mod registry;
 mod seen;
 mod slow;
@@ -33,6 +34,7 @@ mod stream;
 mod tls;
 
 use crate::Directory;
+use crate::access::Network;
 use crate::made::{MadeEntry, MadeTree, Maker, Wanted};
 pub use administrator::Administrator;
 use budget::Budget;
@@ -47,7 +49,7 @@ use registry::Registry;
 use seen::Seen;
 use slow::Slowest;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 pub use tls::CurrentTls;
 use tokio::task::JoinHandle;
 
@@ -63,8 +65,38 @@ pub struct Settings {
     pub trust_loopback: bool,
     /// Which certificates of clients are the administrator's.
     pub administrators: Vec<Administrator>,
+    /// Who says in front of a connection whose it is.
+    pub proxies: Proxies,
     /// Who is what over a Unix socket.
     pub local: Local,
+}
+
+/// Proxies whose connections begin with a header that says whose they are
+/// ([`keyway_codec::proxy`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// Whether that is so on listeners that begin in the clear.
+    pub plain: bool,
+    /// Whether that is so on listeners that begin with TLS.
+    pub tls: bool,
+    /// Where they connect from. Nobody else is asked for a header, nor believed.
+    pub from: Vec<Network>,
+}
+
+impl Proxies {
+    /// Whether a connection from this address to a listener of this kind begins with a header.
+    fn are_at(&self, mode: &Mode, peer: &Peer) -> bool {
+        let is_wanted = match mode {
+            Mode::Plain | Mode::StartTls(_) => self.plain,
+            Mode::Tls(_) => self.tls,
+        };
+        match peer {
+            Peer::Tcp(address) => {
+                is_wanted && self.from.iter().any(|network| network.holds(address.ip()))
+            }
+            Peer::Proxied { .. } | Peer::Unix(_) => false,
+        }
+    }
 }
 
 /// Whom SASL EXTERNAL over a Unix socket makes of the users of this machine. All others have the name
@@ -84,6 +116,7 @@ impl Default for Settings {
             allow_plain_password: false,
             trust_loopback: true,
             administrators: Vec::new(),
+            proxies: Proxies::default(),
             local: Local::default(),
         }
     }
@@ -94,6 +127,8 @@ impl Settings {
     fn is_private(&self, peer: &Peer) -> bool {
         let is_near = match peer {
             Peer::Tcp(peer) => self.trust_loopback && peer.ip().to_canonical().is_loopback(),
+            // It has come over a network, whatever the client's address is where the proxy is.
+            Peer::Proxied { .. } => false,
             // It never leaves the system.
             Peer::Unix(_) => true,
         };
@@ -119,6 +154,30 @@ pub struct Listener {
     /// How its connections begin; those of a Unix socket are in the clear in any case.
     pub mode: Mode,
 }
+
+/// What connections of a listener are, for whoever names one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// They come over a network and begin in the clear.
+    Plain,
+    /// They come over a network and begin with TLS.
+    Tls,
+    /// They come from processes of this machine.
+    Unix,
+}
+
+impl Listener {
+    fn way(&self) -> Way {
+        match (&self.socket, &self.mode) {
+            (Socket::Unix(_), _) => Way::Unix,
+            (Socket::Tcp(_), Mode::Tls(_)) => Way::Tls,
+            (Socket::Tcp(_), Mode::Plain | Mode::StartTls(_)) => Way::Plain,
+        }
+    }
+}
+
+/// Listeners, and what clients call them.
+type Urls = Arc<RwLock<Vec<(Way, String)>>>;
 
 /// A socket that is bound and listens.
 pub enum Socket {
@@ -174,7 +233,8 @@ impl Shared {
 /// A running server. Dropping it without [`Server::shutdown`] stops accepting and leaves the
 /// connections to their own end.
 pub struct Server {
-    accepting: Vec<JoinHandle<()>>,
+    accepting: Mutex<Vec<(Way, JoinHandle<()>)>>,
+    urls: Urls,
     shared: Arc<Shared>,
     beside: Arc<Beside>,
 }
@@ -209,27 +269,55 @@ impl Server {
             crowd: Crowd::default(),
         };
         let shared = Arc::new(shared);
-        let urls = listeners.iter();
-        let urls = urls.filter_map(|listener| monitor::url(&listener.socket, &listener.mode));
+        let urls = Urls::default();
         let monitor = Monitor {
             directory: Arc::downgrade(&shared.directory.shared),
             registry: shared.registry.clone(),
             slowest,
             started: shared.directory.shared.now(),
-            listeners: urls.collect(),
+            listeners: urls.clone(),
             beside: Arc::default(),
         };
         let beside = monitor.beside.clone();
         shared
             .directory
             .publish(MadeTree::Monitor, Maker::new(move |wanted| monitor.entries(wanted)));
-        let sockets: Vec<_> = listeners
-            .into_iter()
-            .map(|Listener { socket, mode }| Ok((listener::prepare(socket)?, mode)))
-            .collect::<io::Result<_>>()?;
-        let accept = |(socket, mode)| tokio::spawn(listener::accept(shared.clone(), socket, mode));
-        let accepting = sockets.into_iter().map(accept).collect();
-        Ok(Server { accepting, shared, beside })
+        let server = Server { accepting: Mutex::default(), urls, shared, beside };
+        for listener in listeners {
+            server.listen(listener.way(), Some(listener))?;
+        }
+        Ok(server)
+    }
+
+    /// Accepts connections of this kind from this listener on, and from no other; from none, if there is none.
+    /// Those that are open go on.
+    ///
+    /// # Errors
+    /// If the system does not let it be set up; then all stays as it was.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub fn listen(&self, way: Way, listener: Option<Listener>) -> io::Result<()> {
+        let url = listener.as_ref().and_then(|it| monitor::url(&it.socket, &it.mode));
+        let ready = match listener {
+            Some(Listener { socket, mode }) => Some((listener::prepare(socket)?, mode)),
+            None => None,
+        };
+        let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        accepting.retain(|(other, task)| {
+            if *other == way {
+                task.abort();
+            }
+            *other != way
+        });
+        if let Some((socket, mode)) = ready {
+            let accept = listener::accept(self.shared.clone(), socket, mode);
+            accepting.push((way, tokio::spawn(accept)));
+        }
+        let mut urls = self.urls.write().unwrap_or_else(PoisonError::into_inner);
+        urls.retain(|(other, _)| *other != way);
+        urls.extend(url.map(|url| (way, url)));
+        Ok(())
     }
 
     /// Shows these entries below `cn=monitor` too, each after the one above it. They are made by the thread of
@@ -250,8 +338,9 @@ impl Server {
 
     /// Stops: accepts nobody and nothing more, answers the writes that were accepted, tells every
     /// peer, and closes. Returns after [`Limits::drain_max`] at the latest, or a little later.
-    pub async fn shutdown(mut self) {
-        for task in &mut self.accepting {
+    pub async fn shutdown(self) {
+        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).split_off(0);
+        for (_, task) in accepting {
             task.abort();
             // It ends by being aborted, which is an error in name only.
             let _ = task.await;
@@ -270,6 +359,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.accepting.iter().for_each(JoinHandle::abort);
+        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        accepting.iter().for_each(|(_, task)| task.abort());
     }
 }

@@ -2,11 +2,11 @@
 //! that know those find their way; below `cn=Counters` everything that is counted has the name that
 //! `keyway top` and `keyway metrics` know.
 
-use super::Mode;
 use super::limits::{MONITORED_CONNECTIONS_MAX, RUNNING_SHOWN_MIN};
 use super::registry::Registry;
 use super::seen::Seen;
 use super::slow::{Operation, Slowest};
+use super::{Mode, Urls};
 use crate::directory::Shared;
 use crate::limits::RUNNING_SHOWN_MAX;
 use crate::log::stages::FIELDS;
@@ -26,7 +26,7 @@ pub(super) struct Monitor {
     pub slowest: Arc<Slowest>,
     pub started: SystemTime,
     /// URLs without a path.
-    pub listeners: Vec<String>,
+    pub listeners: Urls,
     /// What the program has to show beside.
     pub beside: Arc<Beside>,
 }
@@ -111,7 +111,10 @@ impl Monitor {
             "Counters" => counters(all, dn, &page()),
             "Databases" => databases(all, dn, directory),
             "Filters" => filters(all, dn),
-            "Listeners" => listeners(all, dn, &self.listeners),
+            "Listeners" => {
+                let urls = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+                listeners(all, dn, &urls.iter().map(|(_, url)| url.clone()).collect::<Vec<_>>());
+            }
             "Operations" => operations(all, dn, &page()),
             "Running" => self.running(all, dn, now),
             "Slow" => all.extend(self.slowest.all(now).iter().map(|one| operation(dn, one))),

@@ -9,6 +9,13 @@ use tokio::net::unix::UCred;
 pub(crate) enum Peer {
     /// An address and a port.
     Tcp(SocketAddr),
+    /// The same of a client of a proxy, by the proxy's word.
+    Proxied {
+        /// Where the client is.
+        client: SocketAddr,
+        /// Where the proxy is.
+        proxy: SocketAddr,
+    },
     /// A process of this machine, over a Unix socket.
     Unix(PeerCredentials),
 }
@@ -24,15 +31,23 @@ impl Peer {
     /// Where it is; a process of this machine is at home.
     pub fn ip(&self) -> IpAddr {
         match self {
-            Peer::Tcp(address) => address.ip(),
+            Peer::Tcp(address) | Peer::Proxied { client: address, .. } => address.ip(),
             Peer::Unix(_) => Ipv4Addr::LOCALHOST.into(),
+        }
+    }
+
+    /// The proxy in between, if there is one.
+    pub fn proxy(&self) -> Option<SocketAddr> {
+        match self {
+            Peer::Proxied { proxy, .. } => Some(*proxy),
+            Peer::Tcp(_) | Peer::Unix(_) => None,
         }
     }
 
     /// Whose process it is, if that is known.
     pub fn credentials(&self) -> Option<PeerCredentials> {
         match self {
-            Peer::Tcp(_) => None,
+            Peer::Tcp(_) | Peer::Proxied { .. } => None,
             Peer::Unix(credentials) => Some(*credentials),
         }
     }
@@ -55,7 +70,7 @@ impl PeerCredentials {
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Peer::Tcp(address) => address.fmt(f),
+            Peer::Tcp(address) | Peer::Proxied { client: address, .. } => address.fmt(f),
             Peer::Unix(PeerCredentials { uid, gid }) => write!(f, "unix:uid={uid},gid={gid}"),
         }
     }

@@ -25,7 +25,7 @@ impl Source {
     pub fn of(peer: &Peer) -> Source {
         match peer {
             Peer::Unix(credentials) => Source::User(credentials.uid),
-            Peer::Tcp(address) => match address.ip().to_canonical() {
+            Peer::Tcp(_) | Peer::Proxied { .. } => match peer.ip().to_canonical() {
                 IpAddr::V4(address) => Source::V4(address.to_bits()),
                 IpAddr::V6(address) => {
                     Source::V6(u64::try_from(address.to_bits() >> 64).unwrap_or_default())

@@ -1,13 +1,15 @@
 //! A connection's bytes, with or without TLS.
 
-use super::limits::{LINGER_BYTES_MAX, LINGER_MAX};
+use super::limits::{LEFT_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX};
 use super::seen::TlsSeen;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::block_in_place;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{HandshakeKind, ServerConfig};
@@ -24,12 +26,15 @@ pub(super) enum Stream {
 impl Stream {
     /// Takes the peer through a TLS handshake. One that fails ends with an alert that says why.
     pub async fn accept_tls(tcp: TcpStream, config: Arc<ServerConfig>) -> io::Result<Self> {
-        match TlsAcceptor::from(config).accept(tcp).into_fallible().await {
+        let mut handshake = TlsAcceptor::from(config).accept(tcp).into_fallible();
+        // A key may be in another process, and that may hang: others go on meanwhile.
+        let apart = poll_fn(|context| block_in_place(|| Pin::new(&mut handshake).poll(context)));
+        match apart.await {
             Ok(tls) => Ok(Stream::Tls(Box::new(tls))),
             Err((error, mut tcp)) => {
                 // Neither can go wrong worse than the handshake did.
                 let _ = tcp.shutdown().await;
-                let _ = timeout(LINGER_MAX, drain(&mut tcp)).await;
+                let _ = timeout(LINGER_MAX, drain(&mut tcp, 0)).await;
                 Err(error)
             }
         }
@@ -67,10 +72,10 @@ impl Stream {
 }
 
 /// Reads on for a little after the last word: closing with input unread would make the system reset
-/// the connection, and the peer might never see it.
-pub(super) async fn drain(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+/// the connection, and the peer might never see it. `beside` is what is known to come besides, in bytes.
+pub(super) async fn drain(stream: &mut (impl AsyncRead + Unpin), beside: usize) -> io::Result<()> {
     let mut dropped = Zeroizing::new([0; 4096]);
-    let mut left = LINGER_BYTES_MAX;
+    let mut left = LINGER_BYTES_MAX.saturating_add(beside.min(LEFT_BYTES_MAX));
     while left > 0 {
         match stream.read(&mut *dropped).await? {
             0 => break,

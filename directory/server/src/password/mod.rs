@@ -298,6 +298,21 @@ impl Passwords {
         })
     }
 
+    /// Hashes a password to be stored as `{SSHA512}`, in microseconds: whoever reads it can try as fast. For
+    /// test data.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], or the engine's.
+    pub(crate) fn hash_fast(&self, password: &[u8]) -> Result<Vec<u8>, Error> {
+        if password.len() > PASSWORD_BYTES_MAX {
+            return Err(Error::TooLong);
+        }
+        let (mut digest, mut salt) = ([0; 64], [0; SALT_BYTES]);
+        self.engine.random(&mut salt)?;
+        self.engine.digest(Algorithm::Sha512, &[password, &salt], &mut digest)?;
+        Ok(stored::salted_sha512(&digest, &salt))
+    }
+
     /// Checks a password against an entry's stored values; any one that matches will do.
     ///
     /// A wrong password costs at least a check of a value of our own, whatever is stored: no such
@@ -334,7 +349,7 @@ impl Passwords {
             }
             (Recognition::Later, _) => {
                 let recognise = checking.clone().recognise_later(fast.clone());
-                let check = Box::pin(checking.as_strangers(fast));
+                let check = Box::pin(checking.go_the_strangers_way(fast));
                 return Ok(Check::Pending(Box::pin(async move {
                     match select(Box::pin(recognise), check).await {
                         Either::Left((Some(right), _)) => Ok(right),
@@ -352,7 +367,7 @@ impl Passwords {
                 Verdict::Wrong => Check::Pending(Box::pin(checking.derive_after())),
                 right => Check::Known(right),
             }),
-            None => Ok(Check::Pending(Box::pin(checking.as_strangers(fast)))),
+            None => Ok(Check::Pending(Box::pin(checking.go_the_strangers_way(fast)))),
         }
     }
 
@@ -533,7 +548,7 @@ impl Checking {
     }
 
     /// Waits for a stranger's turn, and compares and derives then: what every wrong password goes through.
-    async fn as_strangers(self, fast: Vec<Fast>) -> Result<Verdict, Error> {
+    async fn go_the_strangers_way(self, fast: Vec<Fast>) -> Result<Verdict, Error> {
         if fast.is_empty() {
             return self.derive_each(true).await;
         }

@@ -429,6 +429,11 @@ pub(super) fn argon2id(
         .into_bytes()
 }
 
+/// `{SSHA512}` of a digest and its salt.
+pub(super) fn salted_sha512(digest: &[u8], salt: &[u8]) -> Vec<u8> {
+    format!("{{SSHA512}}{}", BASE64.encode([digest, salt].concat())).into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

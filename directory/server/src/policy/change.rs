@@ -1,6 +1,7 @@
 //! A password that is changed: who may, what the new one must be, and what the entry says after it.
 
 use super::account::{Account, LockedTime};
+use super::limits::HISTORY_MAX;
 use super::time::{self, SECOND};
 use super::*;
 use crate::access::Subject;
@@ -147,7 +148,11 @@ impl Upkeep<'_> {
             false => core.policies.of(core, self.view, None, subentry(old))?,
         };
         let mut history: Vec<Vec<u8>> = values(new, HISTORY).map(<[u8]>::to_vec).collect();
-        history.extend(old.values(USER_PASSWORD).map(|stored| history::value(now, stored)));
+        // In the order in which they were current, whatever the clock says.
+        history = history::newest(history, HISTORY_MAX);
+        let at = history.last().and_then(|last| history::time_of(&core.schema, last));
+        let at = at.map_or(now, |last| now.max(last + 1));
+        history.extend(old.values(USER_PASSWORD).map(|stored| history::value(at, stored)));
         put(new, HISTORY, history::newest(history, policy.in_history));
         let has_one = values(new, USER_PASSWORD).next().is_some();
         put(new, CHANGED_TIME, has_one.then(|| time::seconds(now)));

@@ -36,7 +36,7 @@ use crate::log::{Severity, Value};
 use crate::names::{self, Name, Place};
 use crate::schema::{Attributes, OBJECT_CLASS};
 use keyway_codec::message::ResultCode;
-use keyway_store::{EntryRef, View};
+use keyway_store::{EntryId, EntryRef, View};
 use limits::POLICIES_KEPT_MAX;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -201,6 +201,31 @@ impl Kept {
         }
         &mut self.policies
     }
+}
+
+/// The attributes of an entry as they are to be seen, where its account has changed and the state of the
+/// store that they are of may lack it: a bind is answered before what follows from it is written.
+pub(crate) fn as_seen(
+    core: &Core,
+    view: View<'_>,
+    version: u64,
+    id: EntryId,
+    entry: &EntryRef<'_>,
+) -> Result<Option<Attributes>> {
+    let pending = &core.policies.pending;
+    if !pending.is_ahead_of(version) {
+        return Ok(None);
+    }
+    let events = pending.events(id);
+    if events.is_empty() {
+        return Ok(None);
+    }
+    let policy = core.policies.of(core, view, Some(version), subentry(entry))?;
+    let account = Account::read(&core.schema, entry);
+    let account = events.iter().fold(account, |account, events| account.after(&policy, events));
+    let mut attributes = entry.to_entry().attributes;
+    account.put(&mut attributes);
+    Ok(Some(attributes))
 }
 
 /// The policy of this name; `None` if no entry of that class has it.

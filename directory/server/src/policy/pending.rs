@@ -24,6 +24,8 @@ pub(crate) struct Pending {
     count: AtomicUsize,
     /// How often some were written.
     written: AtomicU64,
+    /// A state of the store that has all that was written; those before may lack what was written last.
+    written_version: AtomicU64,
 }
 
 #[derive(Default)]
@@ -31,6 +33,8 @@ struct State {
     accounts: HashMap<EntryId, Events>,
     /// Those that a job is writing. They count until it is done.
     writing: HashMap<EntryId, Events>,
+    /// Those that were written last, for who looks at an earlier state of the store.
+    last: HashMap<EntryId, Events>,
     is_writing: bool,
 }
 
@@ -51,14 +55,25 @@ impl Pending {
         events.into_iter().flatten().fold(account, |account, events| account.after(policy, events))
     }
 
+    /// Whether an entry in this state of the store may lack what has happened to its account.
+    pub fn is_ahead_of(&self, version: u64) -> bool {
+        self.count.load(Ordering::Acquire) != 0
+            || version < self.written_version.load(Ordering::Acquire)
+    }
+
+    /// All that has happened to an account which its entry may lack, in order.
+    pub fn events(&self, id: EntryId) -> Vec<Events> {
+        let state = self.lock();
+        let events = [&state.last, &state.writing, &state.accounts];
+        events.iter().filter_map(|of| of.get(&id).cloned()).collect()
+    }
+
     /// Forgets what has happened to an account, whose entry says something else now.
     pub fn forget(&self, id: EntryId) {
-        if self.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
         let mut state = self.lock();
         state.accounts.remove(&id);
         state.writing.remove(&id);
+        state.last.remove(&id);
         self.recount(&state);
     }
 
@@ -153,10 +168,11 @@ impl Pending {
         state.is_writing.then(|| state.writing.clone())
     }
 
-    /// It is written; what could not be is forgotten.
-    fn end(&self) {
+    /// It is written, as the store has it since this state; what could not be is forgotten.
+    fn end(&self, version: u64) {
         let mut state = self.lock();
-        state.writing.clear();
+        state.last = std::mem::take(&mut state.writing);
+        self.written_version.store(version, Ordering::Release);
         self.written.fetch_add(1, Ordering::Release);
         self.recount(&state);
     }
@@ -196,7 +212,7 @@ async fn write_all(store: Store, shared: Arc<Shared>, current: Current) {
             return pending.put_back();
         }
         let _ = receiver.await;
-        pending.end();
+        pending.end(store.read().map_or(0, |read| read.version()));
     }
 }
 

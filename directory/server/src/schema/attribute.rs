@@ -150,16 +150,43 @@ pub(super) fn build(
         ordering,
         substrings,
         syntax,
-        description: description.clone(),
+        description: published(description, syntax, [equality, ordering, substrings]),
     })
 }
 
-fn rule(name: &str) -> Option<MatchingRule> {
+/// As it is shown to clients: with the rules and the syntax that it was taken for, where it names some
+/// that are not known or not published.
+fn published(
+    description: &AttributeTypeDescription,
+    syntax: Syntax,
+    [equality, ordering, substrings]: [Option<MatchingRule>; 3],
+) -> AttributeTypeDescription {
+    let mut shown = description.clone();
+    let rules = [
+        (&mut shown.equality, equality),
+        (&mut shown.ordering, ordering),
+        (&mut shown.substring, substrings),
+    ];
+    for (named, taken) in rules {
+        if named.as_ref().is_some_and(|name| rule(name).is_none_or(|rule| Some(rule) != taken)) {
+            *named = taken.map(|rule| rule.name().to_owned());
+        }
+    }
+    if let Some(named) = shown.syntax.as_mut()
+        && Syntax::from_oid(&named.oid).is_none()
+    {
+        syntax.oid().clone_into(&mut named.oid);
+    }
+    shown
+}
+
+/// The matching rule of a name or OID.
+pub(super) fn rule(name: &str) -> Option<MatchingRule> {
     MatchingRule::from_name(name).or_else(|| MatchingRule::from_oid(name))
 }
 
 /// The syntax of an OID, also of one that another server has given to a syntax that is known.
-fn syntax_of(oid: &str) -> Option<Syntax> {
+pub(super) fn syntax_of(oid: &str) -> Option<Syntax> {
     Syntax::from_oid(oid).or(match oid {
         // Active Directory's: strings, large integers, security descriptors.
         "1.2.840.113556.1.4.905" => Some(Syntax::DirectoryString),

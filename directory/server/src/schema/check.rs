@@ -2,6 +2,7 @@
 
 use super::{AttributeType, ObjectClass, Schema, base};
 use crate::failure::{Failure, Result};
+use crate::operational::STRUCTURAL_OBJECT_CLASS;
 use keyway_codec::description::ClassKind;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
@@ -11,6 +12,9 @@ pub type Attributes = Vec<(String, Vec<Vec<u8>>)>;
 
 /// The canonical name of the attribute that lists an entry's classes.
 pub const OBJECT_CLASS: &str = "objectClass";
+
+/// Attributes whose values are an entry's classes.
+const OF_CLASSES: [&str; 2] = [OBJECT_CLASS, STRUCTURAL_OBJECT_CLASS];
 
 /// Adds the superclasses of an entry's object classes that are not listed (RFC 4512 § 3.3).
 ///
@@ -108,7 +112,7 @@ pub fn check_value(
 ) -> std::result::Result<(), &'static str> {
     validate(attribute.syntax(), value)?;
     // Unknown object classes are the business of those who check the whole entry.
-    let rule = attribute.equality().filter(|_| attribute.name() != OBJECT_CLASS);
+    let rule = attribute.equality().filter(|_| !OF_CLASSES.contains(&attribute.name()));
     match rule.map(|rule| schema.normalize(rule, value)) {
         Some(None) => Err("its matching rule does not take it"),
         _ => Ok(()),

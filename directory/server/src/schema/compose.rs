@@ -14,6 +14,8 @@ use std::fmt;
 pub enum Origin {
     /// It is there always.
     Standard,
+    /// It is the program's that has the server.
+    Program,
     /// A set that is switched on.
     Set(&'static str),
     /// A file.
@@ -31,6 +33,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Standard => f.write_str("the standard schema"),
+            Origin::Program => f.write_str("keyway's own"),
             Origin::Set(name) => write!(f, "the set {name}"),
             Origin::File { name, line } => write!(f, "{name}, line {line}"),
             Origin::Ldap => f.write_str("a change over LDAP"),
@@ -74,6 +77,8 @@ impl Composed {
             let definition = ObjectClassDescription::parse(text).map_err(|why| bad(text, &why))?;
             composed.object_classes.push(Defined { definition, origin: Origin::Standard });
         }
+        let program = sources.program.iter().map(|file| (file.name.as_str(), &*file.bytes));
+        composed.read(program, |_, _| Origin::Program)?;
         let sets = sources.sets.iter().map(|set| (set.name, set.text.as_bytes()));
         composed.read(sets, |name, _| Origin::Set(static_name(sources, name)))?;
         let files = sources.files.iter().map(|file| (file.name.as_str(), &*file.bytes));
@@ -124,6 +129,14 @@ impl Composed {
         )
     }
 
+    /// As text, a line each, the definitions that a new data folder lacks or has otherwise.
+    ///
+    /// # Errors
+    /// None, as [`Schema::standard`].
+    pub fn beyond_defaults(&self) -> Result<String, SchemaError> {
+        beyond_defaults(taken_along(&self.attribute_types), taken_along(&self.object_classes))
+    }
+
     fn read<'s>(
         &mut self,
         files: impl Iterator<Item = (&'s str, &'s [u8])>,
@@ -163,6 +176,32 @@ impl Composed {
     }
 }
 
+/// Those that another folder may lack: it has the program's as well.
+fn taken_along<D>(all: &[Defined<D>]) -> impl Iterator<Item = &D> {
+    let other = |one: &&Defined<D>| one.origin != Origin::Program;
+    all.iter().filter(other).map(|one| &one.definition)
+}
+
+/// Of these definitions, as text, those that a new data folder lacks or has otherwise.
+///
+/// # Errors
+/// None, as [`Schema::standard`].
+pub(crate) fn beyond_defaults<'d>(
+    attribute_types: impl Iterator<Item = &'d AttributeTypeDescription>,
+    object_classes: impl Iterator<Item = &'d ObjectClassDescription>,
+) -> Result<String, SchemaError> {
+    let defaults = Composed::new(&Sources::defaults(), &Changes::default())?;
+    Ok(to_text(
+        attribute_types.filter(|one| !is_among(&defaults.attribute_types, *one)),
+        object_classes.filter(|one| !is_among(&defaults.object_classes, *one)),
+    ))
+}
+
+/// Whether one of these says the same.
+pub(crate) fn is_among<D: Definition>(all: &[Defined<D>], definition: &D) -> bool {
+    all.iter().any(|one| one.definition.means(definition))
+}
+
 fn bad(text: &str, why: &dyn fmt::Display) -> SchemaError {
     SchemaError::new(text, why.to_string())
 }
@@ -174,7 +213,8 @@ fn static_name(sources: &Sources, name: &str) -> &'static str {
 /// Takes what was deleted over LDAP out of what files define.
 fn delete<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>, changes: &Changes) {
     all.retain(|one| {
-        let is_deleted = changes.deleted.iter().any(|oid| oid == one.definition.oid());
+        let is_deleted =
+            !is_kept(one) && changes.deleted.iter().any(|oid| oid == one.definition.oid());
         if is_deleted {
             let name = one.definition.shown();
             warnings
@@ -274,8 +314,12 @@ fn inherit_names<D: Definition>(all: &mut [Defined<D>], replaced: &mut Vec<Repla
 }
 
 /// Whether nothing may take its place.
-fn is_kept<D: Definition>(old: &Defined<D>) -> bool {
-    old.origin == Origin::Standard && old.definition.is_needed()
+pub(crate) fn is_kept<D: Definition>(old: &Defined<D>) -> bool {
+    match old.origin {
+        Origin::Standard => old.definition.is_needed(),
+        Origin::Program => true,
+        _ => false,
+    }
 }
 
 /// Puts a definition that came over LDAP in the place of those that it meets.
@@ -283,6 +327,17 @@ fn overlay<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>,
     let first = all.iter().position(|old| old.definition.meets(definition));
     let new = Defined { definition: definition.clone(), origin: Origin::Ldap };
     let Some(first) = first else { return all.push(new) };
+    let own =
+        all.iter().find(|old| old.origin == Origin::Program && old.definition.meets(definition));
+    if let Some(own) = own {
+        if !own.definition.means(definition) {
+            let (name, own) = (definition.shown(), own.definition.shown());
+            warnings.push(format!(
+                "{name}, which was added over LDAP, is left out: {own} is keyway's own"
+            ));
+        }
+        return;
+    }
     for old in all.iter().filter(|old| old.definition.meets(definition)) {
         if matches!(old.origin, Origin::File { .. }) && !old.definition.means(definition) {
             warnings.push(format!(

@@ -1,5 +1,7 @@
 //! What is asked of a definition when it meets others: whether it says the same, and what is needed.
 
+use super::attribute;
+use crate::operational::SUBSCHEMA_DN;
 use keyway_codec::description::{
     AttributeTypeDescription, ClassKind, ObjectClassDescription, Usage,
 };
@@ -21,6 +23,12 @@ pub trait Definition: Clone + fmt::Display {
     fn names_mut(&mut self) -> &mut Vec<String>;
     /// Takes the rules that it does not say from the one that it replaces.
     fn complete(&mut self, replaced: &Self);
+
+    /// What it refers to and this server does not know, so that its publication would lead nowhere. Other
+    /// definitions, which are looked for anyway, aside.
+    fn dangling(&self) -> Option<String> {
+        None
+    }
 
     /// What it is called.
     fn shown(&self) -> &str {
@@ -96,6 +104,22 @@ impl Definition for AttributeTypeDescription {
 
     fn is_needed(&self) -> bool {
         self.usage != Usage::UserApplications || NEEDED_ATTRIBUTES.contains(&self.shown())
+    }
+
+    fn dangling(&self) -> Option<String> {
+        let rules = [&self.equality, &self.ordering, &self.substring];
+        let unknown = rules.into_iter().flatten().find(|name| attribute::rule(name).is_none());
+        let syntax = self.syntax.as_ref().map(|syntax| syntax.oid.as_str());
+        let syntax = syntax.filter(|oid| attribute::syntax_of(oid).is_none());
+        match (unknown, syntax) {
+            (Some(rule), _) => Some(format!(
+                "matching rule {rule} is not known here; matchingRules of {SUBSCHEMA_DN} lists those that are"
+            )),
+            (None, Some(oid)) => Some(format!(
+                "syntax {oid} is not known here; ldapSyntaxes of {SUBSCHEMA_DN} lists those that are"
+            )),
+            (None, None) => None,
+        }
     }
 
     fn complete(&mut self, replaced: &Self) {

@@ -20,6 +20,7 @@ pub use check::{
 };
 pub use class::ObjectClass;
 pub use compose::{Composed, Defined, Origin};
+pub(crate) use compose::{beyond_defaults, is_among, is_kept};
 pub use definition::Definition;
 pub use describe::{Description, base, has_options};
 pub use difference::Difference;

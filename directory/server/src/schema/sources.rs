@@ -9,6 +9,8 @@ use std::sync::Arc;
 /// Where definitions come from, beside the standard ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
+    /// What the program that has the server needs for entries of its own. Nobody changes it.
+    pub program: Vec<SourceFile>,
     /// Sets that are switched on.
     pub sets: Vec<&'static Set>,
     /// Files, in any order.
@@ -18,7 +20,7 @@ pub struct Sources {
 impl Sources {
     /// What `keyway up` starts with: all sets.
     pub fn defaults() -> Sources {
-        Sources { sets: SETS.iter().collect(), files: Vec::new() }
+        Sources { sets: SETS.iter().collect(), ..Sources::default() }
     }
 }
 

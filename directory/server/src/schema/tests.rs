@@ -114,6 +114,46 @@ fn rules_that_are_not_known_are_taken_for_others() {
     assert_eq!(rules, (Some(MatchingRule::OctetString), None, Syntax::OctetString));
 }
 
+/// What is published refers to rules and syntaxes that are published.
+#[test]
+fn what_clients_see_refers_to_nothing_that_is_not_there() {
+    for odd in [
+        format!("EQUALITY unheardOfMatch ORDERING noOrderingMatch SUBSTR otherMatch {STRING}"),
+        "EQUALITY integerMatch SYNTAX 9.9.9".to_owned(),
+        "EQUALITY caseIgnoreOrderingMatch SYNTAX 1.2.840.113556.1.4.907".to_owned(),
+        "ORDERING unheardOfMatch SYNTAX 1.2.840.113556.1.4.905{64}".to_owned(),
+    ] {
+        let schema = Schema::new(&[&format!("( 1.2.3 NAME 'odd' {odd} )")], &[]).unwrap();
+        let shown = schema.attribute("odd").unwrap().description();
+        let syntax = shown.syntax.as_ref().unwrap();
+        assert!(Syntax::from_oid(&syntax.oid).is_some(), "{shown}");
+        for rule in [&shown.equality, &shown.ordering, &shown.substring].into_iter().flatten() {
+            assert!(MatchingRule::from_name(rule).is_some(), "{shown}");
+        }
+    }
+    let text = format!("( 1.2.3 NAME 'even' EQUALITY caseignorematch {STRING} )");
+    let schema = Schema::new(&[&text], &[]).unwrap();
+    assert_eq!(schema.attribute("even").unwrap().description().to_string(), text);
+}
+
+/// Apache's LDAP API refuses a schema with a class that inherits from another one on two ways.
+#[test]
+fn no_class_inherits_twice_from_another() {
+    let (schema, _) = composed(&[]).unwrap();
+    for class in schema.classes() {
+        let above: Vec<_> =
+            class.description().sup.iter().map(|sup| schema.class(sup).unwrap()).collect();
+        for (at, one) in above.iter().enumerate() {
+            for other in &above[at + 1..] {
+                let is_common =
+                    |c: &&ObjectClass| one.is_a(c) && other.is_a(c) && c.name() != "top";
+                let common = schema.classes().iter().find(is_common);
+                assert!(common.is_none(), "{} twice from {common:?}", class.name());
+            }
+        }
+    }
+}
+
 fn composed(files: &[(&str, &str)]) -> Result<(Schema, Vec<String>), SchemaError> {
     let file = |(name, text): &(&str, &str)| SourceFile {
         name: (*name).to_owned(),

@@ -1,7 +1,8 @@
 //! Searches: cursors that are stepped (RFC 4511 § 4.5).
 //!
 //! A search holds no transaction and no list of results between steps, only where it is; each step
-//! takes a fresh transaction, so that a client that does not read holds up nothing. What changes
+//! takes a fresh transaction, so that a client that does not read holds up nothing. The one exception is a
+//! large entry, which is sent in pieces of one state of the store (`pieces`). What changes
 //! between two steps may be seen or not; an entry is returned at most once unless it is deleted
 //! and added again.
 //!
@@ -10,6 +11,7 @@
 
 mod find;
 mod page;
+mod pieces;
 mod select;
 mod shapes;
 mod start;
@@ -22,6 +24,7 @@ pub use select::{Filtered, Selection};
 use shapes::Shape;
 pub(crate) use shapes::all as all_shapes;
 pub(crate) use unindexed::{Unindexed, nanoseconds};
+use write::Sink;
 pub(crate) use write::encode_entry;
 
 use crate::access::{self, Rights, Subject, View};
@@ -31,16 +34,18 @@ use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
 use crate::filter::Matcher;
-use crate::limits::{CLOCK_CANDIDATES, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
+use crate::limits::{CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::locate::{is_alias, urls};
 use crate::made::MadeEntry;
 use crate::plan::Source;
-use crate::policy::{Account, LOCKED_TIME, micros, subentry};
+use crate::policy::{Account, LOCKED_TIME, as_seen, micros, subentry};
 use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
 use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
 use page::Position;
+pub(crate) use pieces::Snapshots;
+use pieces::{Message as Entry, Pieces, Sending};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -80,6 +85,8 @@ pub struct Search {
     spent: Duration,
     /// When the last step was over.
     stepped: Option<SystemTime>,
+    /// A large entry that is being sent.
+    sending: Option<Sending>,
 }
 
 /// How far a search is.
@@ -139,6 +146,8 @@ pub enum Step {
     More,
     /// It is done, with this result and these controls.
     Done(LdapResult<'static>, Vec<ResponseControl>),
+    /// It failed within an entry, whose message cannot be ended.
+    Broken(LdapResult<'static>),
 }
 
 impl Cursor {
@@ -178,6 +187,8 @@ enum Pause {
     PageFull(EntryId),
     /// A limit is reached.
     Limit(ResultCode, &'static str),
+    /// This entry is to be sent in pieces.
+    Entry(EntryId, Entry),
 }
 
 impl Search {
@@ -189,6 +200,11 @@ impl Search {
     /// Which access rules decided what it has returned, if that was asked.
     pub(crate) fn deciding_rules(&self) -> Option<ResponseControl> {
         self.subject.trace().as_deref().map(ResponseControl::deciding_rules)
+    }
+
+    /// Whether it has sent a part of an entry: nothing else may be sent before the rest.
+    pub(crate) fn is_within_entry(&self) -> bool {
+        self.sending.is_some()
     }
 
     /// Whether its last step ended because it had looked at so much: the next may take as long.
@@ -248,10 +264,12 @@ impl Search {
         }
         self.note_way();
         match advanced {
-            Ok(Pause::Turn) => Step::More,
+            // It was begun in the same step.
+            Ok(Pause::Turn | Pause::Entry(..)) => Step::More,
             Ok(Pause::End) => self.done(LdapResult::success(), None),
             Ok(Pause::PageFull(after)) => self.done(LdapResult::success(), Some(after)),
             Ok(Pause::Limit(code, text)) => self.done(LdapResult::new(code, text), None),
+            Err(failure) if self.is_within_entry() => Step::Broken(failure.into()),
             Err(failure) => Step::Done(failure.into(), Vec::new()),
         }
     }
@@ -279,6 +297,9 @@ impl Search {
         budget_bytes: usize,
     ) -> Result<Pause> {
         let core = &*self.core.clone();
+        if self.sending.is_some() {
+            return self.send(core.now(), out, budget_bytes);
+        }
         directory.refresh(&self.subject)?;
         let view = core.permissions(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {
@@ -291,8 +312,8 @@ impl Search {
             }
             Target::Tree(mut cursor) => {
                 let end = out.len().saturating_add(budget_bytes);
+                let read = directory.store.read()?;
                 let pause = core.with_names(|names| {
-                    let read = directory.store.read()?;
                     cursor.forget_what_was_given_up(core);
                     let walk = Walk {
                         core,
@@ -306,9 +327,26 @@ impl Search {
                     self.walk(&walk, &mut cursor, out)
                 });
                 self.target = Target::Tree(cursor);
-                pause
+                let (id, entry) = match pause {
+                    Ok(Pause::Entry(id, entry)) => (id, entry),
+                    other => return other,
+                };
+                let (snapshot, now) = (core.snapshots.keep(read)?, core.now());
+                self.sending = Some(Sending::new(snapshot, id, entry, now));
+                self.send(now, out, end.saturating_sub(out.len()))
             }
         }
+    }
+
+    /// Goes on with an entry that is sent in pieces.
+    fn send(&mut self, now: SystemTime, out: &mut Vec<u8>, budget_bytes: usize) -> Result<Pause> {
+        let end = out.len().saturating_add(budget_bytes.max(1));
+        if let Some(sending) = &mut self.sending
+            && sending.step(out, end, now)?
+        {
+            self.sending = None;
+        }
+        Ok(Pause::Turn)
     }
 
     /// Goes through entries that are made up.
@@ -393,8 +431,21 @@ impl Search {
                     false => None,
                 };
                 let control = usability.as_ref().map(ResponseControl::as_control);
+                if is_large(&entry) {
+                    let mut pieces = Pieces::default();
+                    walk.encode(&mut pieces, &candidate, &entry, (&self.selection, &mut filtered))?;
+                    cursor.after = id;
+                    let message =
+                        pieces.message(walk.message_id, candidate.dn()?, control.as_slice());
+                    let Some(whole) = message.whole() else {
+                        return Ok(Pause::Entry(id, message));
+                    };
+                    out.extend_from_slice(whole);
+                    continue;
+                }
                 let mut writer = EntryWriter::begin(out, walk.message_id, candidate.dn()?);
-                match encode_entry(&mut writer, &candidate, &mut filtered) {
+                let selection = (&self.selection, &mut filtered);
+                match walk.encode(&mut writer, &candidate, &entry, selection) {
                     Ok(()) => writer.finish(control.as_slice()),
                     Err(failure) => {
                         writer.discard();
@@ -470,7 +521,29 @@ struct Walk<'a> {
     end: usize,
 }
 
+/// Whether an entry is sent in pieces.
+fn is_large(entry: &EntryRef<'_>) -> bool {
+    let apart = entry.large().map(|large| large.bytes).sum::<u64>();
+    entry.attributes_bytes() as u64 + apart >= ENTRY_PIECES_MIN as u64
+}
+
 impl Walk<'_> {
+    /// Hands over the attributes of an entry, as it is to be seen.
+    fn encode<'a>(
+        &self,
+        sink: &mut impl Sink,
+        candidate: &Candidate<'a, '_>,
+        entry: &EntryRef<'a>,
+        (selection, filtered): (&Selection, &mut Filtered<'a>),
+    ) -> Result<()> {
+        let Some(seen) = as_seen(self.core, self.tree, self.version, candidate.id(), entry)? else {
+            return encode_entry(sink, candidate, filtered);
+        };
+        let candidate = Candidate::stored(self.core, candidate.id(), *entry, self.tree, self.names);
+        let mut filtered = Filtered::new(&self.core.schema, selection, self.view);
+        encode_entry(sink, &candidate.showing(&seen), &mut filtered)
+    }
+
     /// Whether somebody could bind as an entry that has a password, for those who may read what it
     /// follows from.
     fn usability(

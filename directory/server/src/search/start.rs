@@ -119,6 +119,7 @@ impl Directory {
             shape,
             spent: Duration::ZERO,
             stepped: None,
+            sending: None,
         })
     }
 }

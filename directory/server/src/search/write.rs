@@ -3,7 +3,8 @@
 use super::Filtered;
 use crate::candidate::Candidate;
 use crate::failure::Result;
-use keyway_codec::message::{Attribute, EntryWriter};
+use keyway_codec::message::{Attribute, EntryWriter, value_bytes};
+use keyway_store::Large;
 use std::borrow::Cow;
 
 /// What takes an entry's attributes.
@@ -12,6 +13,15 @@ pub(crate) trait Sink {
     fn attribute(&mut self, description: &str);
     /// A value of it.
     fn value(&mut self, value: &[u8]);
+    /// A value of it that the entry's record has; they come in their order there.
+    fn stored_value(&mut self, value: &[u8]) {
+        self.value(value);
+    }
+    /// All values of it, which lie apart, if they are to be read later: now their lengths as they are sent
+    /// are only added up there.
+    fn large(&mut self, _large: &Large<'_>) -> Option<&mut usize> {
+        None
+    }
 }
 
 impl Sink for EntryWriter<'_> {
@@ -53,7 +63,7 @@ pub(crate) fn encode_entry<'a>(
         }
         sink.attribute(name);
         if !types_only {
-            values.for_each(|value| sink.value(value));
+            values.for_each(|value| sink.stored_value(value));
         }
     }
     if !candidate.large().is_empty() {
@@ -88,7 +98,14 @@ fn encode_large<'a>(
         if filtered.types_only() {
             continue;
         }
-        for value in candidate.large_values(&large)?.into_iter().flatten() {
+        let values = candidate.large_values(&large)?.into_iter().flatten();
+        if let Some(bytes) = sink.large(&large) {
+            for value in values {
+                *bytes += value_bytes(value?.1.len());
+            }
+            continue;
+        }
+        for value in values {
             sink.value(value?.1);
         }
     }

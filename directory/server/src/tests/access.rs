@@ -283,3 +283,41 @@ fn a_difference_is_what_no_other_rule_covers() {
     assert_eq!(left(&[&excepting], &[&everything]), []);
     assert_eq!(left(&[&everything], &[&excepting]).len(), 1);
 }
+
+#[test]
+fn a_subject_by_subtree_and_its_own_membership() {
+    let mut read = rule(look());
+    read.needs.subtrees = vec![PEOPLE.to_uppercase()];
+    let mut join = rule(Rights::SELF_WRITE);
+    join.attributes = Attributes::Only(vec!["member".into()]);
+    join.needs.subtrees = vec![PEOPLE.into()];
+    let fixture = with(&[read, join]);
+    let elsewhere = group("service");
+    fixture.add(&elsewhere, &[("objectClass", &["person"]), ("sn", &["x"])]);
+    let service = fixture.subject(&elsewhere);
+    assert_eq!(sees(&fixture, &fixture.user("kurt")).len(), 4);
+    assert_eq!(sees(&fixture, &service), [""; 0]);
+    let edit = |who: &Subject, changes: &[(ChangeOperation, &[&str])]| {
+        let values = |dns: &[&str]| -> Vec<String> { dns.iter().map(|uid| dn(uid)).collect() };
+        let changes: Vec<(ChangeOperation, Vec<String>)> =
+            changes.iter().map(|(operation, uids)| (*operation, values(uids))).collect();
+        let changes = changes.iter().map(|(operation, dns)| {
+            let dns: Vec<&str> = dns.iter().map(String::as_str).collect();
+            Change { operation: *operation, attribute: attribute("member", &dns) }
+        });
+        let changes = changes.collect();
+        code(fixture.modify_as(who, &group("few"), changes, &RequestControls::default()))
+    };
+    use ChangeOperation::{Add, Delete, Replace};
+    let kurt = fixture.user("kurt");
+    let denied = ResultCode::InsufficientAccessRights;
+    assert_eq!(edit(&kurt, &[(Add, &["kurt"])]), ResultCode::Success);
+    assert_eq!(edit(&kurt, &[(Add, &["alan"])]), denied);
+    assert_eq!(edit(&kurt, &[(Delete, &["ada"])]), denied);
+    assert_eq!(edit(&kurt, &[(Delete, &["kurt", "ada"])]), denied);
+    assert_eq!(edit(&kurt, &[(Delete, &["kurt"]), (Delete, &["ada"])]), denied);
+    assert_eq!(edit(&kurt, &[(Delete, &[])]), denied, "that is all of them");
+    assert_eq!(edit(&kurt, &[(Replace, &["kurt"])]), denied);
+    assert_eq!(edit(&service, &[(Add, &["kurt"])]), denied);
+    assert_eq!(edit(&kurt, &[(Delete, &["kurt"])]), ResultCode::Success);
+}

@@ -78,7 +78,7 @@ fn allows(
         Who::Owner => subject == Some(entry),
         Who::Administrator => false,
     };
-    let Needs { dns, groups, relations, from, strength } = &rule.needs;
+    let Needs { dns, groups, relations, from, strength, .. } = &rule.needs;
     let one = |list: &[String], is: &dyn Fn(&str) -> bool| {
         list.is_empty() || list.iter().any(|item| is(item))
     };
@@ -140,6 +140,7 @@ fn needs() -> impl Strategy<Value = Needs> {
             relations,
             from,
             strength,
+            ..Needs::default()
         })
 }
 

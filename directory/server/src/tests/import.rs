@@ -308,3 +308,67 @@ fn what_389_directory_server_lets_in_is_kept_and_can_be_changed() {
     fixture.modify(&dn, change).unwrap();
     assert_eq!(fixture.read(&dn, &["cosPriority"]).values("cosPriority"), ["2"]);
 }
+
+/// slapcat writes structuralObjectClass, which must not hide what is wrong.
+#[test]
+fn a_class_that_is_not_known_is_named_whatever_else_is_there() {
+    let fixture = empty(&settings());
+    let odd = "dn: cn=odd,dc=example,dc=com\nobjectClass: oddThing\ncn: odd\n\
+        structuralObjectClass: oddThing\n";
+    let refused = import(&fixture, &format!("{TREE}{odd}"), &ImportOptions::default());
+    let why = refused.unwrap_err().to_string();
+    assert!(why.contains("object class oddThing is not known"), "{why}");
+}
+
+/// As 389 Directory Server has them.
+#[test]
+fn an_extensible_object_may_have_attributes_that_nobody_has_defined() {
+    let fixture = empty(&settings());
+    let mut text = TREE.to_owned();
+    (0..30).for_each(|number| text.push_str(&person(&format!("u{number}"), "")));
+    text.push_str(
+        "dn: cn=free,dc=example,dc=com\nobjectClass: extensibleObject\nobjectClass: device\ncn: free\n\
+         shoeSize: 42\nshoesize;lang-de: 42\nrawThing:: /w==\nnsUniqueId: 1-2\n\n\
+         dn: cn=again,dc=example,dc=com\nobjectClass: extensibleObject\nobjectClass: device\n\
+         cn: again\nShoeSize: 43\n\n",
+    );
+    text.push_str(&person("last", "shoeSize: 1\n"));
+    let report = import(&fixture, &text, &keep_going()).unwrap();
+    assert_eq!((report.records, report.errors), (34, 1));
+    assert!(report.first_errors[0].why.contains("no object class"), "{:?}", report.first_errors);
+    let defined = &report.notes.0[&Note::Defined];
+    assert_eq!(
+        (defined.count, defined.first.as_slice()),
+        (2, &["rawThing".into(), "shoeSize".into()][..])
+    );
+    assert_eq!(fixture.names("(shoeSize=43)"), ["again"]);
+    assert_eq!(fixture.names("(shoeSize=4*)").len(), 2);
+    // They are the same wherever they are made, and go with an export.
+    let first = exported(&fixture, None);
+    let second = empty(&settings());
+    assert_eq!(import(&second, &text, &keep_going()).unwrap().errors, 1);
+    let definitions = |text: &str| {
+        text.lines()
+            .filter(|line| line.starts_with("# keyway: attr"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let made = definitions(&first);
+    assert!(made.contains("( 2.25.") && made.contains("NAME 'shoeSize'"), "{made}");
+    assert_eq!(definitions(&exported(&second, None)), made);
+}
+
+/// Many passwords are stored in no time, if that is wanted, and are verified.
+#[test]
+fn passwords_can_be_hashed_fast() {
+    let fixture = empty(&settings());
+    let text = format!("{TREE}{}{}", person("ada", "userPassword: secret\n"), person("bob", ""));
+    let options = ImportOptions { fast_passwords: true, ..ImportOptions::default() };
+    let report = import(&fixture, &text, &options).unwrap();
+    assert_eq!((report.records, report.passwords_hashed), (4, 1));
+    let credentials = fixture.directory.credentials(&format!("uid=ada,{PEOPLE}")).unwrap().unwrap();
+    let [stored] = &credentials.passwords[..] else { panic!() };
+    assert!(stored.starts_with(b"{SSHA512}") && stored.len() > 100);
+    let exported = exported(&fixture, None);
+    assert!(!exported.contains("secret"));
+}

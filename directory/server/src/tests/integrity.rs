@@ -90,8 +90,11 @@ fn person<'a>(cn: &'a [&'a str], mail: &'a [&'a str]) -> [(&'a str, &'a [&'a str
 #[test]
 fn a_unique_value_is_taken_once() {
     let fixture = integrity(|setting| {
-        setting.unique =
-            vec![Unique { attributes: vec!["mail".into()], below: Some(PEOPLE.to_uppercase()) }];
+        setting.unique = vec![Unique {
+            attributes: vec!["mail".into()],
+            below: Some(PEOPLE.to_uppercase()),
+            filter: None,
+        }];
     });
     let violation = ResultCode::ConstraintViolation;
     let refused = fixture.try_add(&dn("eve"), &person(&["Eve"], &["ADA@example.com"])).unwrap_err();
@@ -114,7 +117,7 @@ fn a_unique_value_is_taken_once() {
     let mut blind = Rule::new(Who::Users, data, Attributes::All, Rights::ALL);
     blind.target.filter = Some("(!(uid=ada))".into());
     let integrity = IntegritySetting {
-        unique: vec![Unique { attributes: vec!["mail".into()], below: None }],
+        unique: vec![Unique { attributes: vec!["mail".into()], below: None, filter: None }],
         ..IntegritySetting::default()
     };
     let fixture = filled_with(&Settings { rules: vec![blind], integrity, ..settings() });
@@ -131,7 +134,8 @@ fn a_unique_value_is_taken_once() {
 #[test]
 fn of_two_adds_at_once_one_gets_the_value() {
     let fixture = integrity(|setting| {
-        setting.unique = vec![Unique { attributes: vec!["mail".into()], below: None }];
+        setting.unique =
+            vec![Unique { attributes: vec!["mail".into()], below: None, filter: None }];
     });
     let (administrator, controls) = (fixture.administrator(), RequestControls::default());
     let add = |uid: &str| {
@@ -199,4 +203,41 @@ fn numbers_are_given_out_once() {
     assert_eq!(account("e", &[]), ResultCode::Success);
     assert_eq!(account("f", &[]), ResultCode::AdminLimitExceeded);
     assert_eq!(account("f", &["5000"]), ResultCode::Success);
+}
+
+#[test]
+fn only_entries_that_match_must_be_unique() {
+    let fixture = integrity(|setting| {
+        let filter = Some("(businessCategory=staff)".into());
+        setting.unique = vec![Unique { attributes: vec!["mail".into()], below: None, filter }];
+    });
+    let violation = ResultCode::ConstraintViolation;
+    let staff = |mail: &'static str| {
+        let person = person(&["Eve"], &[]);
+        let mut person = person.to_vec();
+        person.retain(|(name, _)| *name != "mail");
+        person.push(("businessCategory", &["staff"]));
+        (person, mail)
+    };
+    let add = |uid: &str, mail: &'static str| {
+        let (mut attributes, mail) = staff(mail);
+        let mails = [mail];
+        attributes.push(("mail", &mails));
+        code(fixture.try_add(&dn(uid), &attributes))
+    };
+    // Whoever is no staff does not count, on either side.
+    assert_eq!(add("eve", "ada@example.com"), ResultCode::Success);
+    fixture.add(&dn("guest"), &person(&["Guest"], &["ADA@example.com"]));
+    assert_eq!(add("bob", "ADA@example.com"), violation);
+    assert_eq!(add("bob", "bob@example.com"), ResultCode::Success);
+    let become_staff = |uid: &str| {
+        let change = change(ChangeOperation::Replace, "businessCategory", &["Staff"]);
+        code(fixture.modify(&dn(uid), vec![change]))
+    };
+    // To match is to have the values there, also those that have not changed.
+    assert_eq!(become_staff("guest"), violation);
+    set(&fixture, &dn("guest"), "mail", &["guest@example.com"]);
+    assert_eq!(become_staff("guest"), ResultCode::Success);
+    set(&fixture, &dn("eve"), "businessCategory", &["left"]);
+    assert_eq!(add("eva", "ada@example.com"), ResultCode::Success);
 }

@@ -390,8 +390,8 @@ fn a_filter_of_thousands_of_terms_lets_others_run() {
     };
     let (mut out, mut steps) = (Vec::new(), 1);
     while let Step::More = search.step(&fixture.directory, 7, &mut out, usize::MAX) {
-        steps += 1;
-        assert!(search.is_long());
+        // Others end with a large entry.
+        steps += usize::from(search.is_long());
     }
     assert_eq!(decode(&out).len(), 20);
     // Far fewer entries than a step may look at are far more tests than it may make.

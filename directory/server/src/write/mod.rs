@@ -250,7 +250,10 @@ impl Request {
                     Place::Subschema => {
                         unwilling("the schema's entry can be modified, not deleted or renamed")
                     }
-                    _ => Failure::no_such_object("").context("no naming context holds this DN"),
+                    _ => Failure::no_such_object("").context(
+                        "no naming context holds this DN; one more is held if naming_contexts of \
+                         keyway.toml names it",
+                    ),
                 });
             }
         };
@@ -539,11 +542,16 @@ fn submit(
     let changes_groups = operation.changes_groups(&core);
     let (laps, committed) = (stages::current(), stages::current());
     let latest = current.clone();
+    let audit = audit.map(Arc::new);
+    let kept = audit.clone();
     let job = move |write: &mut Write<'_>| {
         laps.iter().for_each(|laps| laps.lap(Stage::Queue));
         // Others may have changed the indexes by the time that it is its turn.
         let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
-        operation.apply(&core, write)
+        let done = operation.apply(&core, write)?;
+        // Its line is on the disk when the change is.
+        kept.as_ref().map_or(Ok(()), |audit| audit.keep(write))?;
+        Ok(done)
     };
     // Nobody may be waiting any more: the connection is gone.
     store.submit(job, move |mut result| {

@@ -3,7 +3,7 @@
 use super::draft::large_names;
 use super::edit::{self, describe};
 use super::{Draft, MODIFIERS_NAME, MODIFY_TIMESTAMP, Request, WriteDone, rdn_of};
-use crate::access::{RULE, Rights, Rule, Subject};
+use crate::access::{RULE, Rights, Rule, Subject, View as Permissions};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
@@ -86,7 +86,8 @@ impl Modify {
         changes: impl Iterator<Item = (ChangeOperation, &'a str, Vec<Vec<u8>>)>,
         controls: &RequestControls<'_>,
     ) -> Result<Modify> {
-        let request = Request::new(core, subject, dn, Rights::WRITE | Rights::RESET, controls)?;
+        let one_of = Rights::WRITE | Rights::RESET | Rights::SELF_WRITE;
+        let request = Request::new(core, subject, dn, one_of, controls)?;
         let edits: Vec<Edit> = changes
             .map(|(operation, given, values)| {
                 let description = describe(&core.schema, given)?;
@@ -131,7 +132,9 @@ impl Modify {
         for edit in &self.edits {
             let name = base(&edit.name);
             let may = rights.may(Rights::WRITE, name, &candidate)?
-                || (edit.is_reset() && rights.may(Rights::RESET, name, &candidate)?);
+                || (edit.is_reset() && rights.may(Rights::RESET, name, &candidate)?)
+                || (edit.is_of(core, &rights)
+                    && rights.may(Rights::SELF_WRITE, name, &candidate)?);
             if !may {
                 let text = format_args!("write attribute {} of this entry", edit.name);
                 return Err(Failure::denied(text));
@@ -289,6 +292,14 @@ impl Modify {
 }
 
 impl Edit {
+    /// Whether all that it adds or takes away is the DN of whoever asks.
+    fn is_of(&self, core: &Core, rights: &Permissions) -> bool {
+        let own = |value: &Vec<u8>| rights.is_named_by(&core.schema, base(&self.name), value);
+        matches!(self.operation, ChangeOperation::Add | ChangeOperation::Delete)
+            && !self.values.is_empty()
+            && self.values.iter().all(own)
+    }
+
     /// Whether it names the password that there is.
     fn gives_old(&self, core: &Core) -> bool {
         let is_password =

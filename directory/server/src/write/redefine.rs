@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::limits::SCHEMA_CHANGES_BYTES_MAX;
 use crate::operational::SUBSCHEMA_DN;
 use crate::redefine::Redefinition;
-use crate::schema::{Attributes, Changes, Composed, Defined, Definition, Origin};
+use crate::schema::{Attributes, Changes, Composed, Defined, Definition, Origin, is_kept};
 use keyway_codec::description::{
     AttributeTypeDescription, DescriptionError, ObjectClassDescription,
 };
@@ -122,7 +122,9 @@ impl<'c, D: Definition> Edited<'c, D> {
         }
         if change.operation == ChangeOperation::Replace {
             // What the program brings stays, whoever knows only of his own.
-            let own = |one: &&Defined<D>| matches!(one.origin, Origin::Standard | Origin::Set(_));
+            let own = |one: &&Defined<D>| {
+                matches!(one.origin, Origin::Standard | Origin::Program | Origin::Set(_))
+            };
             let kept = self.before.iter().filter(own);
             self.now = kept.map(|one| Cow::Borrowed(&one.definition)).collect();
         }
@@ -137,6 +139,12 @@ impl<'c, D: Definition> Edited<'c, D> {
                         let text = format!("\"{}\": {why}", beginning(value));
                         Failure::new(ResultCode::InvalidAttributeSyntax, text)
                     })?;
+                    if !self.before.iter().any(|one| one.definition.means(&new))
+                        && let Some(why) = new.dangling()
+                    {
+                        let text = format!("{}: {why}", new.shown());
+                        return Err(Failure::new(ResultCode::InvalidAttributeSyntax, text));
+                    }
                     self.add(new, change.operation == ChangeOperation::Replace)?;
                 }
             }
@@ -192,20 +200,21 @@ impl<'c, D: Definition> Edited<'c, D> {
     /// returns the OIDs of those that are gone and somebody else would bring again.
     fn into_changes(self, changed: &mut Vec<D>) -> Result<Vec<String>> {
         let mut deleted = Vec::new();
-        for Defined { definition, origin } in self.before {
+        for defined @ Defined { definition, origin } in self.before {
             let left = self.now.iter().find(|one| one.oid() == definition.oid());
-            let is_kept = left.is_some_and(|one| matches!(one, Cow::Borrowed(_)));
-            if is_kept {
+            if left.is_some_and(|one| matches!(one, Cow::Borrowed(_))) {
                 continue;
             }
             let name = definition.shown();
-            if *origin == Origin::Standard && definition.is_needed() {
+            if is_kept(defined) {
                 return Err(unwilling(format!("the server needs {name} as it is")));
             }
             if left.is_some() {
                 continue;
             }
             match origin {
+                // They are needed, which was said above.
+                Origin::Program => {}
                 Origin::Standard => {
                     return Err(unwilling(format!("{name} is a standard definition and stays")));
                 }

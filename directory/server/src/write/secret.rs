@@ -61,6 +61,23 @@ impl Secrets {
         Ok(Secrets { hashes, unverified })
     }
 
+    /// Hashes the passwords of an operation with a hash that is fast, and says how many there were.
+    ///
+    /// # Errors
+    /// `constraintViolation` for a password that is too long; the engine's.
+    pub fn store_fast(passwords: &Passwords, operation: &mut Operation) -> Result<u64> {
+        let mut count = 0;
+        for value in values(operation) {
+            if let Ok(Given::Password(password)) = passwords.classify(value) {
+                let hashed = passwords.hash_fast(password)?;
+                value.zeroize();
+                *value = hashed;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
     /// Whether there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()

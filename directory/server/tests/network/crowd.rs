@@ -86,7 +86,7 @@ async fn who_asks_for_something_stays_before_who_does_not() {
     assert_eq!(asking.ask(who_am_i()).await.code(), ResultCode::Success);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn handshakes_that_never_end_make_room() {
     let (mode, config) = tls::over_tls();
     let server = crowded(mode).await;

@@ -1,7 +1,7 @@
 //! Password policy: what a bind and a change come to, and what the controls say of it.
 
 use crate::client::{Answer, Client, bind, extended, search};
-use crate::directory::{BASE, PASSWORD, add, person, replace, wait};
+use crate::directory::{BASE, FAST, PASSWORD, add, person, replace, wait};
 use crate::extended::{PASSWORD_MODIFY, password_modify};
 use crate::support::{Running, plain, remembering};
 use keyway_codec::message::{
@@ -98,6 +98,54 @@ async fn failures_lock_and_time_unlocks() {
         assert_eq!(bind_from(&server, last, "wrong").await, (InvalidCredentials, NOTHING));
     }
     assert_eq!(bind_from(&server, 8, PASSWORD).await, (Success, NOTHING));
+}
+
+/// The values of an attribute of the watched one, as another user reads it.
+async fn seen(reader: &mut Client, attribute: &str) -> usize {
+    let Op::SearchRequest(mut request) = search(WATCHED, Scope::Base) else { unreachable!() };
+    request.attributes = vec![attribute];
+    reader.request(Op::SearchRequest(request)).await;
+    let answer = reader.receive().await;
+    let message = answer.message();
+    let Op::SearchResultEntry(entry) = &message.op else { panic!("{message:?}") };
+    let values = entry.attributes.iter().map(|one| one.values.len()).sum();
+    assert_eq!(reader.receive().await.code(), ResultCode::Success);
+    values
+}
+
+#[tokio::test]
+async fn what_a_bind_changes_is_seen_when_it_is_answered() {
+    let server = plain().await;
+    let policy = [("pwdLockout", "TRUE"), ("pwdMaxFailure", "12"), ("pwdLockoutDuration", "60")];
+    watch(&server, &policy).await;
+    let mut reader = Client::connect(server.address).await;
+    assert_eq!(reader.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    for failures in 1..=12 {
+        let (code, _) = bind_from(&server, failures, "wrong").await;
+        assert_eq!(code, ResultCode::InvalidCredentials);
+        assert_eq!(seen(&mut reader, "pwdFailureTime").await, usize::from(failures));
+        assert_eq!(seen(&mut reader, "pwdAccountLockedTime").await, usize::from(failures == 12));
+    }
+}
+
+#[tokio::test]
+async fn the_last_passwords_are_remembered_however_fast_they_follow_each_other() {
+    let server = plain().await;
+    watch(&server, &[("pwdInHistory", "4")]).await;
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(bind(WATCHED, PASSWORD)).await.code(), ResultCode::Success);
+    let mut change = async |new: &str| {
+        let value = own_change(None, new);
+        client.ask(extended(PASSWORD_MODIFY, Some(&value))).await.code()
+    };
+    for number in 0..12 {
+        assert_eq!(change(&format!("password {number}")).await, ResultCode::Success);
+    }
+    for number in 7..12 {
+        let code = change(&format!("password {number}")).await;
+        assert_eq!(code, ResultCode::ConstraintViolation, "{number}");
+    }
+    assert_eq!(change("password 6").await, ResultCode::Success);
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ pub fn over_tls() -> (Mode, Arc<ClientConfig>) {
     (Mode::Tls(pki.server()), pki.client())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn passwords_may_cross_tls() {
     let pki = Pki::new();
     let server = start(Mode::Tls(pki.server()), strict()).await;
@@ -110,7 +110,7 @@ async fn passwords_may_cross_tls() {
     assert!(client.receive_or_end().await.is_none());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn start_tls_makes_a_clear_connection_private() {
     use ResultCode::*;
     let pki = Pki::new();
@@ -124,7 +124,7 @@ async fn start_tls_makes_a_clear_connection_private() {
     assert_eq!(client.ask(who_am_i()).await.value().unwrap(), format!("dn:{FAST}").into_bytes());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_follows_start_tls_in_the_clear_is_not_taken_into_tls() {
     let pki = Pki::new();
     let server = start_tls_server(&pki).await;
@@ -137,7 +137,7 @@ async fn what_follows_start_tls_in_the_clear_is_not_taken_into_tls() {
     assert!(client.receive_or_end().await.is_none());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn start_tls_while_a_request_is_under_way_is_an_operations_error() {
     let pki = Pki::new();
     let settings = Settings::default();
@@ -152,7 +152,7 @@ async fn start_tls_while_a_request_is_under_way_is_an_operations_error() {
     assert_eq!(client.receive().await.id(), first);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn no_handshake_no_connection() {
     let pki = Pki::new();
     let limits = Limits { handshake_max: Duration::from_millis(20), ..Limits::default() };
@@ -167,7 +167,7 @@ async fn no_handshake_no_connection() {
     assert!(garbled.into_tls(pki.client()).await.is_err());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_proves_who_its_subject_is() {
     use ResultCode::*;
     let pki = Pki::new();
@@ -201,7 +201,7 @@ async fn mechanisms(client: &mut Client) -> Vec<String> {
     text
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn mechanisms_are_offered_where_they_can_work() {
     let pki = Pki::new();
     let ada = [(DnType::OrganizationName, "Certified"), (DnType::CommonName, "Ada")];
@@ -224,7 +224,7 @@ async fn mechanisms_are_offered_where_they_can_work() {
     assert_eq!(mechanisms(&mut Client::connect(server.address).await).await, ["PLAIN"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_nobody_here_proves_nothing() {
     use ResultCode::*;
     let pki = Pki::new();
@@ -243,7 +243,7 @@ async fn a_certificate_of_nobody_here_proves_nothing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_another_authority_ends_the_connection() {
     let pki = Pki::new();
     let server = start_tls_server(&pki).await;

@@ -11,9 +11,9 @@ use crate::timestamp::Timestamp;
 use crate::trust;
 use keyway_drivers::remote::Remote;
 use keyway_engine::Engine;
-use keyway_load::Anybody;
+use keyway_load::Trust;
 use keyway_tls::{Certified, ServerOptions, client_config, server_config_with};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::SocketAddr;
@@ -81,24 +81,24 @@ fn held(data: &Path, engine: &Engine) -> Result<Own, Failure> {
     Ok(Own { chain, key: PrivateKey::Held(key.0), remote })
 }
 
-/// What the server is spoken to with over TLS.
+/// What the server is spoken to with over TLS. Without --ca the system's authorities are believed, and the
+/// folder's own. Where there are none at all, nobody is trusted, and a server that has TLS is not spoken to.
 pub fn connector(proxy: &Proxy, engine: &Engine) -> Result<TlsConnector, Failure> {
-    let roots = if proxy.insecure { RootCertStore::empty() } else { authorities(proxy)? };
-    let mut config: ClientConfig =
-        client_config(&keyway_tls::provider(engine), roots).map_err(Failure::new)?;
-    if proxy.insecure {
-        let provider = config.crypto_provider().clone();
-        config.dangerous().set_certificate_verifier(Arc::new(Anybody::new(provider)));
-    }
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-/// Those of --ca; else the system's, and the folder's own. Where there are none at all, nobody is trusted,
-/// and a server that has TLS is not spoken to.
-fn authorities(proxy: &Proxy) -> Result<RootCertStore, Failure> {
-    let own = proxy.data.as_ref().map(|data| data.join(name::CA_CERTIFICATE));
-    match trust::authorities(proxy.ca.as_deref(), own.as_deref()) {
-        Err(_) if proxy.ca.is_none() && !proxy.to.tls => Ok(RootCertStore::empty()),
-        roots => roots,
-    }
+    trust::warn(proxy.insecure);
+    let own_ca = proxy.data.as_ref().map(|data| data.join(name::CA_CERTIFICATE));
+    let provider = keyway_tls::provider(engine);
+    let wanted = Trust {
+        ca: proxy.ca.clone(),
+        own_ca: Some(own_ca.unwrap_or_else(trust::usual_authority)),
+        insecure: proxy.insecure,
+        ..Trust::default()
+    };
+    let config = match wanted.config(&provider) {
+        Err(_) if proxy.ca.is_none() && !proxy.to.tls => {
+            let nobody = client_config(&provider, RootCertStore::empty());
+            Arc::new(nobody.map_err(Failure::new)?)
+        }
+        config => config?,
+    };
+    Ok(TlsConnector::from(config))
 }

@@ -4,10 +4,13 @@ use super::{Clock, Telling, secret};
 use crate::decode::arguments::{Replay, Target};
 use crate::failure::{Failure, plain};
 use crate::limits::REPLAY_ANSWER_BYTES_MAX;
-use keyway_codec::message::{Authentication, BindRequest, ExtendedRequest, LdapResult, tag};
+use crate::trust;
+use keyway_codec::message::{
+    Authentication, BindRequest, ExtendedRequest, LdapResult, ResultCode, tag,
+};
 use keyway_codec::{Message, Op, ber, extended};
 use keyway_decode::replay::{Conversation, Now, Request, Speed};
-use keyway_load::Trust;
+use keyway_load::{Trust, tls_words};
 use rustls::crypto::CryptoProvider;
 use rustls_pki_types::ServerName;
 use std::cell::RefCell;
@@ -54,13 +57,15 @@ impl Server {
             ));
         }
         let tls = if target.tls || arguments.start_tls {
-            let trust = Trust {
+            let wanted = Trust {
                 ca: arguments.ca.clone(),
+                own_ca: Some(trust::usual_authority()),
                 insecure: arguments.insecure,
                 resume: false,
                 own: None,
             };
-            let config = trust.config(provider).map_err(Failure::new)?;
+            trust::warn(arguments.insecure);
+            let config = wanted.config(provider).map_err(Failure::new)?;
             let name = ServerName::try_from(target.host.clone());
             let name = name.map_err(|_| Failure::usage(format!("{} is no host", target.host)))?;
             Some((TlsConnector::from(config), name))
@@ -82,7 +87,11 @@ impl Server {
             ask(&mut tcp, &request, "StartTLS").await?;
         }
         let mut stream: Box<dyn Stream> = match &self.tls {
-            Some((connector, name)) => Box::new(connector.connect(name.clone(), tcp).await?),
+            Some((connector, name)) => {
+                let shaken = connector.connect(name.clone(), tcp).await;
+                let words = |why| io::Error::other(tls_words(&why, &self.target.host));
+                Box::new(shaken.map_err(words)?)
+            }
             None => Box::new(tcp),
         };
         if let Some(bind) = &self.bind {
@@ -120,12 +129,22 @@ async fn ask(stream: &mut (impl Stream + ?Sized), request: &[u8], what: &str) ->
             Ok(Some(length)) => break answer.get(..length).unwrap_or_default(),
             // An octet at a time: what follows the answer may be TLS.
             Ok(None) => answer.push(stream.read_u8().await?),
+            Err(_) if answer.starts_with(&[0x15]) || answer.starts_with(&[0x16]) => {
+                return Err(io::Error::other(
+                    "the server speaks TLS on this port; write ldaps:// instead of ldap://",
+                ));
+            }
             Err(_) => return Err(io::Error::other("the server does not speak LDAP")),
         }
     };
     let message = Message::decode(whole).map_err(io::Error::other)?;
     match result(&message.op) {
-        Some(result) if result.code == keyway_codec::message::ResultCode::Success => Ok(()),
+        Some(result) if result.code == ResultCode::Success => Ok(()),
+        Some(result) if result.code == ResultCode::InvalidCredentials => {
+            let words = "the server does not take the account (invalidCredentials): --bind-dn or the \
+                         password is wrong; it is not tried again";
+            Err(io::Error::new(ErrorKind::PermissionDenied, words))
+        }
         Some(result) => {
             let (code, why) = (result.code, &result.diagnostic);
             Err(io::Error::other(format!("the server refuses {what}: {code} {why}")))
@@ -173,6 +192,9 @@ pub async fn replay(
     };
     let Progress { now, told, closed, .. } = exchange.progress.into_inner();
     if let Some(why) = said.err().or(closed.flatten()) {
+        if why.kind() == ErrorKind::PermissionDenied {
+            telling.refused(&format!("{}: {}", server.target, plain(&why)));
+        }
         telling.connection(conversation.number, &plain(&why));
     }
     for ((request, now), told) in conversation.requests.iter().zip(now).zip(told) {

@@ -9,10 +9,10 @@ mod value;
 pub use agents::{Agent, Serve};
 pub use results::{Compare, Kept, Output, Report};
 pub use scenarios::{Find, Init, Run, Short, Wait};
-pub use target::Target;
+pub use target::{Target, as_at_home, own_urls};
 pub use value::users;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 /// Put load on an LDAP server, any LDAP server, and measure what it does
 ///
@@ -21,9 +21,17 @@ use clap::Subcommand;
 /// seconds shows it. Without --rate each connection goes on when it has its answer (a closed loop).
 /// Service times, from a request to its answer, are printed beside that. It says when this program,
 /// and not the server, was the limit.
-#[derive(Debug, Subcommand)]
+///
+/// Without a command it is `keyway load search`; without a URL the server is the one that runs on
+/// ./keyway-data, its users are asked for, and its administrator asks. Each operation is tried once before the
+/// start; a run of which almost all fails is ended after three seconds.
+#[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  keyway load
+      searches on the server that keyway up has started, for its users, for 10 seconds
+  keyway load mixed
+      the same with logins, compares, changes and new entries
   keyway load search ldap://localhost:1389 --rate 5000 --users 0-9999
       searches for (uid=user.N), 5,000 a second for 10 seconds
   keyway load auth ldaps://ds.example.com --ca ca.pem --rate 500 --duration 5m --fail-if 'p99 > 20ms'
@@ -37,9 +45,16 @@ Examples:
   keyway load report a.json > a.html; keyway load compare a.json b.json
       pictures, and two results beside one another, of runs or of searches
 
-Entries that MakeLDIF's example template makes (uid=user.N,ou=People,BASE, password 'password') are what
-the short forms expect; --filter, --user-dn and --user-password say otherwise.")]
-pub enum Load {
+Users are those that the server shows; of one that shows none, those that MakeLDIF's example template makes
+(uid=user.N,ou=People,BASE, password 'password'). --users, --filter, --user-dn and --user-password say otherwise.")]
+pub struct Load {
+    #[command(subcommand)]
+    pub command: Option<Kind>,
+}
+
+/// What kind of load, or what else about it.
+#[derive(Debug, Subcommand)]
+pub enum Kind {
     /// Logins: a search for the user, and a bind as what it found, over a second connection
     Auth(Short),
     /// Searches for one user by name, or by --filter

@@ -1,7 +1,9 @@
 //! What is run: a short form, a scenario's file, a search for the knee.
 
-use super::value::{rate, time, users};
+use super::value::{rate, users};
 use super::{Kept, Output, Target};
+use crate::data::name;
+use crate::value::{count_within, some_time, time};
 use clap::Args;
 use keyway_load::Users;
 use std::path::PathBuf;
@@ -11,8 +13,12 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway load search ldap://localhost:1389 --rate 5000
-      5,000 a second for 10 seconds, over 8 connections
+  keyway load search
+      as fast as answers come for 10 seconds, over 8 connections, on the server on ./keyway-data
+  keyway load search ldap://localhost:1389 --rate 5k --duration 1m30s
+      5,000 a second for a minute and a half
+  keyway load search --operations 100k
+      a hundred thousand, and how long they took
   keyway load auth ldaps://localhost:1636 --ca ca.pem --users logins.txt --user-password '{user.2}'
       as fast as answers come; a name and a password a line, with a tab between
   keyway load modify ldap://localhost:1389 --bind-dn cn=admin,cn=keyway --password-file pw --in-flight 16
@@ -26,16 +32,21 @@ Examples:
 These are the scenarios of keyway load init of the same names, filled in; --show-scenario prints them.
 Lines: what came due, was done and failed in each second, response times, how many wait for a
 connection, what our busiest thread used of a core, and how late our own starts were.
-The exit status is 0 if no rule of --fail-if came true and something went right, else 1.")]
+Each operation is tried once before the start. A run of which almost all fails is ended after three
+seconds, and an account that the server does not take is not tried again.
+The exit status is 0 if no rule of --fail-if came true and more went right than failed, else 1.")]
 pub struct Short {
     #[command(flatten)]
     pub target: Target,
     /// Sequences a second [default: as many as are answered]
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
-    /// How long
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    /// How long: 30s, 1m30s, 2h
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub duration: Duration,
+    /// So many sequences (5000, 5k, 5M) instead of a time; how long they took in all is printed
+    #[arg(long, value_name = "N", value_parser = count_within::<1, { u64::MAX }>, conflicts_with = "duration")]
+    pub operations: Option<u64>,
     /// How long before that, without counting
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
     pub warm_up: Duration,
@@ -66,8 +77,14 @@ pub struct Run {
     #[arg(long = "url", value_name = "URL")]
     pub urls: Vec<String>,
     /// Trust this certificate authority instead, PEM
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
+    /// Take any certificate: whoever is on the way can read and change everything
+    #[arg(long)]
+    pub insecure: bool,
+    /// A data folder, whose authority is trusted where the scenario names none
+    #[arg(long = "data", value_name = "DIR", default_value = name::DEFAULT)]
+    pub folder: PathBuf,
     #[command(flatten)]
     pub output: Output,
 }
@@ -106,7 +123,7 @@ pub struct Find {
     #[arg(long, value_name = "RULE", default_value = "p99 > 20ms or errors > 0.1%")]
     pub until: String,
     /// How long a rate is held
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub hold: Duration,
     #[command(flatten)]
     pub kept: Kept,
@@ -158,15 +175,18 @@ Examples:
   keyway load wait ldaps://localhost:1636 --ca ca.pem --at-most 2m
       fail if it is not within two minutes")]
 pub struct Wait {
-    /// The server
+    /// The server [default: the one that runs on --data]
     #[arg(value_name = "URL")]
-    pub url: String,
-    /// The certificate authority to trust, PEM [default: those of this system]
+    pub url: Option<String>,
+    /// The certificate authority to trust, PEM [default: those of this system, and ca.pem of --data]
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
     /// Take any certificate
     #[arg(long)]
     pub insecure: bool,
+    /// The data folder of a server on this machine
+    #[arg(long = "data", value_name = "DIR", default_value = name::DEFAULT)]
+    pub folder: PathBuf,
     /// How long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub at_most: Duration,

@@ -1,30 +1,21 @@
-//! Values of flags, read.
+//! Values of load's flags, read.
 
-use keyway_load::{Users, duration};
-use std::time::Duration;
-
-/// Reads a time: `30s`, `250ms`, or a number of seconds.
-pub fn time(text: &str) -> Result<Duration, String> {
-    let seconds = || text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    duration(text)
-        .or_else(seconds)
-        .filter(|time| *time <= keyway_load::limits::PHASE_MAX)
-        .ok_or_else(|| "it is no time, such as 30s, 250ms or 5m".into())
-}
+use crate::value::count;
+use keyway_load::Users;
 
 /// Reads sequences a second.
 pub fn rate(text: &str) -> Result<f64, String> {
-    match text.replace('_', "").parse() {
-        Ok(rate) if rate > 0.0 && rate <= keyway_load::limits::RATE_MAX => Ok(rate),
-        _ => Err("it is no number of sequences a second".into()),
+    let number = text.replace('_', "").parse::<f64>().ok();
+    match number.or_else(|| count(text).ok().map(|whole| whole as f64)) {
+        Some(rate) if rate > 0.0 && rate <= keyway_load::limits::RATE_MAX => Ok(rate),
+        _ => Err("it is no number of sequences a second, such as 500, 0.5 or 5k".into()),
     }
 }
 
 /// Reads who the users are: a range, or a file.
 pub fn users(text: &str) -> Result<Users, String> {
-    let range = text
-        .split_once('-')
-        .and_then(|(low, high)| Some((low.parse::<u64>().ok()?, high.parse::<u64>().ok()?)));
+    let range =
+        text.split_once('-').and_then(|(low, high)| Some((count(low).ok()?, count(high).ok()?)));
     match range {
         Some((low, high)) if low <= high && high < u64::MAX => Ok(Users::Range(low, high)),
         Some(_) => Err("the first is greater than the last".into()),

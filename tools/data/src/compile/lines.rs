@@ -216,11 +216,27 @@ pub(super) fn branch(
     Ok((dn.rdns.len(), draft))
 }
 
+/// The same text for every spelling of a branch's name, as far as that can be told without a schema.
+pub(super) fn same_name(name: &str) -> String {
+    let Ok(dn) = Dn::parse(name) else { return name.to_owned() };
+    let rdns = dn.rdns.iter().map(|rdn| {
+        let ava = |ava: &keyway_codec::dn::Ava| {
+            let value = String::from_utf8_lossy(&ava.value).to_lowercase();
+            let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{}={words:?}", ava.attribute.to_ascii_lowercase())
+        };
+        let mut avas: Vec<String> = rdn.avas.iter().map(ava).collect();
+        avas.sort_unstable();
+        avas.join("+")
+    });
+    rdns.collect::<Vec<_>>().join(",")
+}
+
 /// Text in which nothing is a tag.
 fn literal(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for sign in value.chars() {
-        if "<>[]{}".contains(sign) {
+        if "<>[]{}\\".contains(sign) {
             text.push('\\');
         }
         text.push(sign);

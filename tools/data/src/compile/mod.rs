@@ -112,9 +112,17 @@ impl Plan {
 /// Branches, those higher up first, and templates with what they inherit.
 fn drafts(sections: &Sections) -> Result<(Vec<Draft>, HashMap<String, usize>), TemplateError> {
     let mut branches = Vec::new();
+    let mut names: HashMap<String, Place> = HashMap::new();
     for section in &sections.sections {
         if let SectionKind::Branch(dn) = &section.kind {
             branches.push(lines::branch(sections, section, dn)?);
+            if let Some(first) = names.insert(lines::same_name(dn), section.place) {
+                let line = first.line;
+                let why = format!(
+                    "there is a branch {dn} already, in line {line}: an entry is there once"
+                );
+                return Err(sections.error(section.place, why));
+            }
         }
     }
     // An entry comes after the one above it, as servers ask.

@@ -4,6 +4,7 @@ use super::Context;
 use crate::letters::{Charset, Letters};
 use crate::limits::{EXEC_BYTES_MAX, RANDOM_MAX, VALUES_MAX};
 use crate::list::{List, Pick};
+use crate::number::NumberForm;
 use crate::piece::{Condition, Piece};
 use crate::plan::class;
 use crate::random::mix;
@@ -186,7 +187,7 @@ fn random(what: &str, arguments: &[&str]) -> Result<Option<Piece>, String> {
         ("numeric", [digits]) if (1..=18).contains(&number::<u32>(digits)?) => {
             let digits: u32 = number(digits)?;
             let span = 10u64.pow(digits);
-            Ok(Some(Piece::Number { least: 0, span, width: digits as usize }))
+            Ok(Some(Piece::Number { least: 0, span, form: NumberForm::digits(digits as usize) }))
         }
         ("numeric", _) => letters(DIGITS, arguments),
         ("alpha", _) => letters(ALPHA, arguments),
@@ -214,25 +215,26 @@ fn no_random(what: &str) -> String {
     }
 }
 
-/// A number from `least` to `most`, with so many digits (SLAMD) or in this form (OpenDJ: `0000`).
+/// A number from `least` to `most`, with so many digits (SLAMD) or in this form (OpenDJ: `0000`, `#,##0`).
 fn between(least: &str, most: &str, format: &[&str]) -> Result<Option<Piece>, String> {
     let (least, most): (i64, i64) = (number(least)?, number(most)?);
-    let width = match format {
-        [] => 1,
-        [format] if format.starts_with(['0', '#']) => {
-            if !format.bytes().all(|byte| b"0#".contains(&byte)) {
-                return Err(format!("the form '{format}' is not known; 0000 is four digits"));
-            }
-            format.bytes().filter(|byte| *byte == b'0').count()
-        }
-        [digits] => number(digits)?,
+    let form = match format {
+        [] => NumberForm::digits(1),
+        [format] if format.starts_with(['0', '#', ',', '.']) => NumberForm::parse(format)
+            .ok_or_else(|| {
+                format!("the form '{format}' is not known; 0000 is four digits, #,##0 has commas")
+            })?,
+        [digits] => match number(digits)? {
+            digits @ ..=20 => NumberForm::digits(digits),
+            _ => return Err("a number has 20 digits at most".to_owned()),
+        },
         _ => return Ok(None),
     };
-    if least > most || width > 20 {
-        return Err(format!("{least} is more than {most}, or more than 20 digits are wanted"));
+    if least > most {
+        return Err(format!("{least} is more than {most}"));
     }
     let span = most.abs_diff(least).saturating_add(1);
-    Ok(Some(Piece::Number { least, span, width }))
+    Ok(Some(Piece::Number { least, span, form }))
 }
 
 /// The two ways to write a list: SLAMD's `a:2,b`, OpenDJ's `a;2:b`.

@@ -7,7 +7,8 @@ use crate::limits::{
     WARNINGS_MAX,
 };
 use crate::plan::Lookup;
-use std::collections::HashMap;
+use keyway_codec::definitions::nearest;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Bytes as they are written, and again with constants replaced.
 const ALL_BYTES_MAX: usize = 2 * TEMPLATE_BYTES_MAX;
@@ -70,17 +71,20 @@ pub(crate) fn read(
     given: &[(String, String)],
     look_up: Lookup<'_>,
 ) -> Result<Sections, TemplateError> {
-    let given: HashMap<String, String> =
+    let beating: HashMap<String, String> =
         given.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
     let mut reader = Reader {
-        constants: given.clone(),
-        given,
+        constants: beating.clone(),
+        used: HashSet::new(),
+        defined: BTreeSet::new(),
+        given: beating,
         out: Sections { sections: Vec::new(), files: vec![name.to_owned()], warnings: Vec::new() },
         open: false,
         bytes: 0,
         look_up,
     };
     reader.file(0, text)?;
+    reader.require_known(given)?;
     Ok(reader.out)
 }
 
@@ -101,6 +105,10 @@ impl Sections {
 struct Reader<'a> {
     constants: HashMap<String, String>,
     given: HashMap<String, String>,
+    /// Constants that lines have in brackets.
+    used: HashSet<String>,
+    /// Constants that the file defines.
+    defined: BTreeSet<String>,
     out: Sections,
     /// Whether the last section goes on.
     open: bool,
@@ -181,7 +189,7 @@ impl Reader<'_> {
 
     /// A line with its constants replaced, which may not grow without bound.
     fn expanded(&mut self, line: &Text) -> Result<(Text, Vec<Place>), TemplateError> {
-        let (expanded, unknown) = line.expanded(&self.constants);
+        let (expanded, unknown) = line.expanded(&self.constants, &mut self.used);
         self.bytes = self.bytes.saturating_add(expanded.text.len());
         let is_long = line.text.len() > LINE_BYTES_MAX;
         if is_long || expanded.text.len() > EXPANDED_BYTES_MAX || self.bytes > ALL_BYTES_MAX {
@@ -221,9 +229,27 @@ impl Reader<'_> {
             return Err(self.out.error(text.place(0), "the constant has no name"));
         }
         if !self.given.contains_key(&name) {
-            self.constants.insert(name, value);
+            self.constants.insert(name.clone(), value);
         }
+        self.defined.insert(name);
         Ok(())
+    }
+
+    /// That every constant that was given is one: a slip would leave the template's own value.
+    fn require_known(&self, given: &[(String, String)]) -> Result<(), TemplateError> {
+        let known = |name: &str| self.used.contains(name) || self.defined.contains(name);
+        let Some((name, _)) = given.iter().find(|(name, _)| !known(&name.to_ascii_lowercase()))
+        else {
+            return Ok(());
+        };
+        let all = || self.defined.iter().map(String::as_str);
+        let advice = match nearest(name, all()) {
+            Some(near) => format!("did you mean {near}?"),
+            None if self.defined.is_empty() => "it has none".to_owned(),
+            None => format!("it has {}", all().collect::<Vec<_>>().join(", ")),
+        };
+        let start = Place { file: 0, line: 1, column: 1 };
+        Err(self.out.error(start, format!("the template has no constant {name}; {advice}")))
     }
 
     fn include(&mut self, line: &Text, at: usize) -> Result<(), TemplateError> {

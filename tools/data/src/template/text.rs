@@ -1,7 +1,7 @@
 //! A line of a template, which knows where each of its characters was in the file.
 
 use crate::limits::EXPANDED_BYTES_MAX;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Where something is in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,24 +71,33 @@ impl Text {
         part
     }
 
-    /// The same with `[name]` replaced by the constant of that name, and the names that are none.
+    /// The same with `[name]` replaced by the constant of that name, and the names that are none. Names of
+    /// constants that were there go into `used`, in lower case.
     /// Replacing ends when the line is longer than one may be.
-    pub(crate) fn expanded(&self, constants: &HashMap<String, String>) -> (Text, Vec<Place>) {
+    pub(crate) fn expanded(
+        &self,
+        constants: &HashMap<String, String>,
+        used: &mut HashSet<String>,
+    ) -> (Text, Vec<Place>) {
         let mut out = Text::default();
         let mut unknown = Vec::new();
         let (mut done, mut from) = (0, 0);
         while let Some(open) = find(&self.text, from, '[')
             && out.text.len() <= EXPANDED_BYTES_MAX
         {
-            let escaped = self.text.get(..open).is_some_and(|before| before.ends_with('\\'));
+            // Two backslashes are one, which takes no meaning from anything.
+            let before = self.text.get(..open).unwrap_or_default().bytes().rev();
+            let escaped = before.take_while(|byte| *byte == b'\\').count() % 2 == 1;
             let close = find(&self.text, open + 1, ']');
             let Some(close) = close.filter(|_| !escaped) else {
                 from = open + 1;
                 continue;
             };
             let name = self.text.get(open + 1..close).unwrap_or_default();
-            match constants.get(&name.to_ascii_lowercase()) {
+            let lower = name.to_ascii_lowercase();
+            match constants.get(&lower) {
                 Some(value) => {
+                    used.insert(lower);
                     out.take(self, done, open);
                     out.append(value, self.place(open), false);
                     (done, from) = (close + 1, close + 1);

@@ -15,7 +15,7 @@ pub(crate) enum Part {
 }
 
 /// What a backslash takes the meaning from.
-const ESCAPED: [char; 6] = ['<', '>', '[', ']', '{', '}'];
+const ESCAPED: [char; 7] = ['<', '>', '[', ']', '{', '}', '\\'];
 
 /// Takes apart the bytes of a line from `from` to `to`.
 ///
@@ -151,6 +151,8 @@ mod tests {
         assert_eq!(take("<x:\"<y:1>\">z"), Ok(vec![tag(0, "x", Some((3, 10))), text("z")]));
         assert_eq!(take("a <= b < c"), Ok(vec![text("a <= b < c")]));
         assert_eq!(take(r"\{\<x\>\[a\]\,\"), Ok(vec![text(r"{<x>[a]\,\")]));
+        assert_eq!(take(r"a\\b\\{c}"), Ok(vec![text(r"a\b\"), attribute(6, "c", None)]));
+        assert_eq!(take(r"\\server\\\\share\n"), Ok(vec![text(r"\server\\share\n")]));
         assert!(take("{b").is_err() && take("<b").is_err() && take("{a:b}").is_err());
         assert!(take("<a:<b:<c:<d:<e>>>>>").is_err());
     }
@@ -158,7 +160,7 @@ mod tests {
     #[test]
     fn arguments_are_split() {
         assert_eq!(split("a:b", ':'), ["a", "b"]);
-        assert_eq!(split(r"a\:b:\>c\d", ':'), ["a:b", r">c\d"]);
+        assert_eq!(split(r"a\:b:\>c\d:\\:e\\", ':'), ["a:b", r">c\d", r"\", r"e\"]);
         assert_eq!(split("", ':'), [""]);
     }
 }

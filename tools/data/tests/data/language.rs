@@ -292,3 +292,26 @@ fn the_examples_of_the_tags() {
         assert!(tag.forms.iter().all(|form| form.starts_with(&format!("<{}", tag.name))));
     }
 }
+
+#[test]
+fn a_backslash_is_written_twice() {
+    assert_eq!(value(1, r"x: \\\\server\\share"), [r"\\server\share"]);
+    assert_eq!(value(1, r"x: C:\\<list:a>\\"), [r"C:\a\"]);
+    assert_eq!(value(1, r"x: <list:\\>"), [r"\"]);
+    assert_eq!(value(1, r"x: a\nb\,c"), [r"a\nb\,c"], "others stay as they are");
+    let text = "define c=value\n\nbranch: dc=x\ndescription: \\[c] \\\\[c] \\\\\\[c]\n";
+    assert!(ldif(text).contains("description: [c] \\value \\[c]\n"), "{}", ldif(text));
+    // A branch has its name as it is.
+    let text = "branch: ou=a\\\\b,dc=x\n\nbranch: dc=x\n";
+    assert!(ldif(text).contains("ou: a\\b\n"), "{}", ldif(text));
+}
+
+#[test]
+fn numbers_with_commas() {
+    for value in value(50, "x: <random:numeric:1000:9999999:#,##0>") {
+        let (plain, parts) = (value.replace(',', ""), value.split(',').collect::<Vec<_>>());
+        assert!((1_000..=9_999_999).contains(&plain.parse::<u64>().unwrap()), "{value}");
+        assert!(parts.len() > 1 && parts[1..].iter().all(|part| part.len() == 3), "{value}");
+    }
+    assert_eq!(value(1, "x: <random:numeric:7:7:0,000.00>"), ["0,007.00"]);
+}

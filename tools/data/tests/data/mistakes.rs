@@ -178,3 +178,29 @@ fn templates_do_not_grow_without_bound() {
     let much: String = (0..5_000).map(|at| format!("x{at}: a\n")).collect();
     at(&format!("branch: dc=x\n{much}"), 4_098, 1, "no more");
 }
+
+/// A slip in a name that is given would leave the template's own value.
+#[test]
+fn constants_that_are_given_and_are_none() {
+    let text = "define numusers=3\ndefine suffix=dc=x\n\nbranch: [suffix]\ndescription: [other]\n";
+    let given = |name: &str| {
+        let constants = vec![(name.to_owned(), "1".to_owned())];
+        Plan::compile("t", text, &Options { constants, ..Options::default() }, &mut files)
+    };
+    for name in ["numusers", "NumUsers", "other"] {
+        assert!(given(name).is_ok(), "{name}");
+    }
+    let why = |name: &str| given(name).err().map(|why| why.to_string()).unwrap_or_default();
+    assert!(
+        why("numuser").contains("no constant numuser; did you mean numusers?"),
+        "{}",
+        why("numuser")
+    );
+    assert!(why("zzzzzzzz").contains("it has numusers, suffix"), "{}", why("zzzzzzzz"));
+}
+
+#[test]
+fn a_branch_that_is_there_twice() {
+    at("branch: dc=x\n\nbranch: ou=a,dc=x\n\nbranch: OU = A , dc=X\n", 5, 1, "already, in line 3");
+    at("branch: dc=x\n\nbranch: dc=x\nsubordinateTemplate: t:1\n", 3, 1, "already, in line 1");
+}

@@ -188,7 +188,7 @@ fn work(
             match local.next() {
                 Some(Said::Second(tally)) => link.send(&Message::Second(tally)).map_err(lost)?,
                 Some(Said::End(ended)) => working = working.saturating_sub(ended.len()),
-                Some(Said::Failed(why)) => return Err(Error::Server(why)),
+                Some(Said::Failed(why) | Said::Refused(why)) => return Err(Error::Server(why)),
                 _ => {}
             }
             while let Some(message) = link.poll().map_err(lost)? {

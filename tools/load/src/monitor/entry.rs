@@ -1,7 +1,7 @@
 //! Numbers of an entry, and how long a change of one takes to be seen elsewhere.
 
-use super::client::Client;
 use super::{Watch, is_over};
+use crate::client::Client;
 use crate::limits::{MONITOR_EVERY, REPLICATION_MAX};
 use keyway_codec::Op;
 use keyway_codec::message::{

@@ -1,17 +1,16 @@
 //! What else is looked at while a run goes on, each by a thread of its own: numbers of an entry, how long a
 //! change takes to be seen elsewhere, a Keyway server's page.
 
-mod client;
 mod entry;
 mod page;
 
+use crate::client::Client;
 use crate::error::Error;
 use crate::limits::{MONITOR_EVERY, MONITOR_PATIENCE};
 use crate::run::server;
 use crate::scenario::Scenario;
 use crate::scenario::monitors::{Monitor, Watched};
 use crate::target::Url;
-use client::Client;
 use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
 use std::collections::BTreeMap;
@@ -133,8 +132,10 @@ impl Watch<'_> {
     /// Looks once a second until the end; again from the beginning where something breaks.
     fn all(&mut self, ended: &Receiver<()>) {
         while let Err(why) = self.watch(ended) {
-            self.lost(&why.to_string());
-            if is_over(ended, MONITOR_EVERY) {
+            // An account that the server does not take is not tried again.
+            let is_refused = why.kind() == io::ErrorKind::PermissionDenied;
+            self.lost(&why.to_string(), !is_refused);
+            if is_refused || is_over(ended, MONITOR_EVERY) {
                 return;
             }
         }
@@ -152,7 +153,8 @@ impl Watch<'_> {
     }
 
     fn watch(&mut self, ended: &Receiver<()>) -> io::Result<()> {
-        let not_reached = |why: io::Error| io::Error::other(format!("not reached: {why}"));
+        let not_reached =
+            |why: io::Error| io::Error::new(why.kind(), format!("not reached: {why}"));
         let monitor = self.monitor;
         match &monitor.watched {
             Watched::Entry { url, dn, attributes, growth } => {
@@ -192,12 +194,13 @@ impl Watch<'_> {
     }
 
     /// Nothing is seen any more, for this reason.
-    fn lost(&mut self, why: &str) {
+    fn lost(&mut self, why: &str, is_tried_again: bool) {
         if self.trouble.as_deref() == Some(why) {
             return;
         }
         self.trouble = Some(why.to_owned());
-        let words = format!("monitor {}: {why} (it is tried again)", self.title());
+        let again = if is_tried_again { " (it is tried again)" } else { "" };
+        let words = format!("monitor {}: {why}{again}", self.title());
         let mut seen = lock(&self.seen);
         seen.news.push(words);
         for name in &self.names {

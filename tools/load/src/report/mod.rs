@@ -76,6 +76,9 @@ fn notes(result: &Value, page: &mut String) {
     if result["interrupted"] == true {
         note("Somebody ended the run early.".into());
     }
+    if let Some(why) = result["ended_by"].as_str() {
+        note(format!("The run ended early: {why}."));
+    }
     if let Some(rule) = result["aborted_by"].as_str() {
         note(format!("The run ended early: the threshold '{rule}' was broken."));
     }
@@ -97,7 +100,7 @@ fn jobs(result: &Value, page: &mut String) {
     page.push_str(
         "<h2>Response times</h2>\n<p class=\"soft\">From the moment at which a sequence was to start, \
          so that waiting for a slow server counts. Service times, from a request to its answer, stand \
-         below.</p>\n<table><tr><th>Job<th>Rate/s<th>Done<th>Errors<th>p50<th>p90<th>p99<th>p99.9\
+         below.</p>\n<table><tr><th>Job<th>Rate/s<th>Done<th>Errors<th>p50<th>p90<th>p95<th>p99<th>p99.9\
          <th>Max</tr>\n",
     );
     row("all", Some(result), &result["response"], page);
@@ -129,7 +132,7 @@ fn row(name: &str, counts: Option<&Value>, times: &Value, page: &mut String) {
             let _ = write!(page, "<td><td>{}<td>", grouped(number(&times["count"])));
         }
     }
-    for key in ["p50_ms", "p90_ms", "p99_ms", "p999_ms", "max_ms"] {
+    for key in ["p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms"] {
         let _ = write!(page, "<td>{}", time(1e6 * number(&times[key])));
     }
     page.push_str("</tr>\n");

@@ -33,6 +33,7 @@ pub fn value(scenario: &Scenario, outcome: &Outcome) -> Value {
         "recorded_s": outcome.recorded_s,
         "interrupted": outcome.was_interrupted,
         "aborted_by": outcome.aborted_by,
+        "ended_by": outcome.ended_by,
         "good": outcome.is_good(),
         "rate": outcome.rate(),
         "due": outcome.recorded.due(),
@@ -45,7 +46,7 @@ pub fn value(scenario: &Scenario, outcome: &Outcome) -> Value {
         "phases": scenario.phases.iter().zip(&outcome.phases).map(|(phase, tally)| json!({
             "length_s": phase.length.as_secs_f64(),
             "recorded": phase.record,
-            "planned": phase.starts(),
+            "planned": phase.planned(),
             "due": tally.due(),
             "done": tally.done(),
             "errors": tally.errors(),
@@ -144,13 +145,7 @@ fn second(second: &Second) -> Value {
         "monitors": second.monitors.iter().map(|(name, value)| {
             (name.to_string(), Value::from(*value))
         }).collect::<serde_json::Map<_, _>>(),
-        "host": second.host.map(|host| json!({
-            "cpu_share": host.cpu_share,
-            "memory_bytes": host.memory_bytes,
-            "written_bytes": host.written_bytes,
-            "received_bytes": host.network_bytes.0,
-            "sent_bytes": host.network_bytes.1,
-        })),
+        "host": second.host,
     })
 }
 
@@ -185,6 +180,7 @@ fn summary(times: &Latencies) -> Value {
         "mean_ms": times.mean() / 1e6,
         "p50_ms": at(0.5),
         "p90_ms": at(0.9),
+        "p95_ms": at(0.95),
         "p99_ms": at(0.99),
         "p999_ms": at(0.999),
         "max_ms": ms(times.max()),

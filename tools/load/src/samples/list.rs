@@ -22,9 +22,8 @@ mod step {
     pub const SEARCH: &str = r#"{ search = { filter = "@FILTER@", attributes = ["cn", "mail"], expect = { @EXPECT@ } } }"#;
     pub const EQUALITY: &str = r#"{ search = { filter = "@FILTER@", expect = { @EXPECT@ } } }"#;
     pub const FIND_NAME: &str = r#"{ search = { filter = "@FILTER@", attributes = ["1.1"], expect = { entries = 1 }, take = "dn" } }"#;
-    pub const BIND_FOUND: &str =
-        r#"{ bind = { dn = "{dn}", password = "@PASSWORD@" }, on = "second" }"#;
-    pub const BIND: &str = r#"{ bind = { dn = "@USER_DN@", password = "@PASSWORD@" } }"#;
+    pub const BIND_FOUND: &str = r#"{ bind = { dn = "{dn}", @CREDENTIAL@ }, on = "second" }"#;
+    pub const BIND: &str = r#"{ bind = { dn = "@USER_DN@", @CREDENTIAL@ } }"#;
     pub const READ: &str =
         r#"{ search = { base = "@USER_DN@", scope = "base", expect = { entries = 1 } } }"#;
     pub const SUBSTRING: &str = r#"{ search = { filter = "(cn={random:alpha:2}*)", size_limit = 50, attributes = ["cn"], expect = { code = [0, 4] } } }"#;

@@ -5,7 +5,7 @@ mod list;
 mod options;
 
 pub use list::SAMPLES;
-pub use options::{Adds, Knee, Options, Users};
+pub use options::{Adds, Knee, Options, UserPassword, Users};
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -93,50 +93,26 @@ impl Sample {
     }
 
     fn target(&self, options: &Options, text: &mut String) {
-        let urls: Vec<String> = options.urls.iter().map(|url| quoted(url)).collect();
-        let _ = writeln!(text, "\n[target]\nurls = [{}]", urls.join(", "));
-        let _ = writeln!(text, "base = {}", quoted(&options.base));
-        if let Some(ca) = &options.ca {
-            let _ = writeln!(text, "ca = {}", path(ca));
-        }
-        if let Some((certificate, key)) = &options.own {
-            let (certificate, key) = (path(certificate), path(key));
-            let _ = writeln!(text, "certificate = {certificate}\nkey = {key}");
-        }
-        for (flag, name) in [
-            (options.insecure, "insecure"),
-            (options.start_tls, "start_tls"),
-            (options.resume, "resume"),
-        ] {
-            if flag {
-                let _ = writeln!(text, "{name} = true");
-            }
-        }
-        match &options.admin {
-            Some((dn, file)) => {
-                let (dn, file) = (quoted(dn), path(file));
-                let _ = writeln!(text, "admin = {{ dn = {dn}, password_file = {file} }}");
-            }
-            None if options.external => text.push_str("admin = { sasl = \"EXTERNAL\" }\n"),
-            None if self.needs_admin => {
-                let _ = writeln!(
-                    text,
-                    "admin = {{ dn = {}, password_file = \"admin-password\" }}",
-                    quoted(&format!("cn=admin,{}", options.base))
-                );
-            }
-            None => {}
+        options.target(text);
+        if self.needs_admin && !options.has_admin() {
+            let dn = quoted(&format!("cn=admin,{}", options.base()));
+            let _ = writeln!(text, "admin = {{ dn = {dn}, password_file = \"admin-password\" }}");
         }
     }
 
     fn data(&self, options: &Options, text: &mut String) {
         let _ = writeln!(text, "\n# Values for {{name}} in the texts below.\n[data]");
         let pick = self.pick;
-        let _ = match &options.users {
+        let _ = match options.users() {
             Users::Range(low, high) => {
                 writeln!(text, "user = {{ range = [{low}, {high}]{pick} }}")
             }
             Users::File(file) => writeln!(text, "user = {{ file = {}{pick} }}", path(file)),
+            Users::Lines { lines, .. } => {
+                let lines: Vec<String> = lines.iter().map(|line| quoted(line)).collect();
+                let lines = lines.join(",\n  ");
+                writeln!(text, "user = {{ lines = [\n  {lines}\n]{pick} }}")
+            }
         };
         text.push_str(&self.filled(self.data, options));
     }
@@ -180,7 +156,9 @@ impl Sample {
             let warm_up = seconds(options.warm_up);
             let _ = writeln!(text, "[[phase]]\nfor = \"{warm_up}\"\n{rate}record = false\n");
         }
-        if self.phases.is_empty() {
+        if let Some(operations) = options.operations {
+            let _ = write!(text, "[[phase]]\noperations = {operations}\n{rate}");
+        } else if self.phases.is_empty() {
             let _ = write!(text, "[[phase]]\nfor = \"{}\"\n{rate}", seconds(options.length));
         } else {
             text.push_str(&self.filled(self.phases, options));
@@ -188,11 +166,11 @@ impl Sample {
     }
 
     fn filled(&self, text: &str, options: &Options) -> String {
-        let is_file = matches!(options.users, Users::File(_));
-        let user = if is_file { "{user.1}" } else { "user.{user}" };
-        let filter = options.filter.clone().unwrap_or_else(|| format!("(uid={user})"));
-        let user_dn = options.user_dn.clone();
-        let user_dn = user_dn.unwrap_or_else(|| format!("uid={user},ou=People,{}", options.base));
+        let user = options.user();
+        let credential = match &options.user_password {
+            UserPassword::Text(text) => format!("password = {}", quoted(text)),
+            UserPassword::File(file) => format!("password_file = {}", path(file)),
+        };
         // Of another filter only who wrote it knows how many entries it has.
         let expect = if options.filter.is_some() { "code = 0" } else { "entries = 1" };
         let mut text = text.replace("@EXPECT@", expect);
@@ -201,11 +179,12 @@ impl Sample {
             _ => (FRESH_DATA.to_owned(), ADD.to_owned()),
         };
         text = text.replace("@FRESH_DATA@", &data).replace("@ADD@", &add);
+        text = text.replace("@CREDENTIAL@", &credential);
         for (name, value) in [
-            ("@BASE@", &options.base),
-            ("@FILTER@", &filter),
-            ("@USER_DN@", &user_dn),
-            ("@PASSWORD@", &options.user_password),
+            ("@BASE@", options.base()),
+            ("@BELOW@", &user.below),
+            ("@FILTER@", &user.filter),
+            ("@USER_DN@", &user.dn),
             ("@FRESH@", &options.fresh.to_string()),
             ("@LENGTH@", &seconds(options.length)),
         ] {
@@ -216,13 +195,56 @@ impl Sample {
     }
 }
 
+impl Options {
+    /// `[target]`: how the servers are reached, and as whom.
+    fn target(&self, text: &mut String) {
+        let urls: Vec<String> = self.urls.iter().map(|url| quoted(url)).collect();
+        let _ = writeln!(text, "\n[target]\nurls = [{}]", urls.join(", "));
+        let _ = writeln!(text, "base = {}", quoted(self.base()));
+        if let Some(ca) = &self.ca {
+            let _ = writeln!(text, "ca = {}", path(ca));
+        }
+        if let Some((certificate, key)) = &self.own {
+            let (certificate, key) = (path(certificate), path(key));
+            let _ = writeln!(text, "certificate = {certificate}\nkey = {key}");
+        }
+        for (flag, name) in
+            [(self.insecure, "insecure"), (self.start_tls, "start_tls"), (self.resume, "resume")]
+        {
+            if flag {
+                let _ = writeln!(text, "{name} = true");
+            }
+        }
+        match &self.admin {
+            Some((dn, file)) => {
+                let (dn, file) = (quoted(dn), path(file));
+                let _ = writeln!(text, "admin = {{ dn = {dn}, password_file = {file} }}");
+            }
+            None if self.external => text.push_str("admin = { sasl = \"EXTERNAL\" }\n"),
+            None => {}
+        }
+    }
+
+    /// A scenario that asks who it is, and nothing else.
+    pub(crate) fn target_only(&self) -> String {
+        let mut text = String::new();
+        self.target(&mut text);
+        let bind = if self.has_admin() { "admin" } else { "none" };
+        let _ = writeln!(
+            text,
+            "[connections]\ncount = 1\nbind = \"{bind}\"\n[[job]]\nsteps = [{{ whoami = {{}} }}]"
+        );
+        text
+    }
+}
+
 /// Entries of a run's own, and how one is added.
 const FRESH_DATA: &str = "\
 # Each value once, for entries that are added. Choose another beginning if entries of an earlier run
 # are still there.
 fresh = { counter = @FRESH@ }
 ";
-const ADD: &str = r#"{ add = { dn = "uid=load.{fresh},ou=People,@BASE@", attributes = { objectClass = ["top", "person", "organizationalPerson", "inetOrgPerson"], uid = "load.{fresh}", cn = "Load {fresh}", sn = "Load", description = "{random:alpha:64}" } } }"#;
+const ADD: &str = r#"{ add = { dn = "uid=load.{fresh},@BELOW@", attributes = { objectClass = ["top", "person", "organizationalPerson", "inetOrgPerson"], uid = "load.{fresh}", cn = "Load {fresh}", sn = "Load", description = "{random:alpha:64}" } } }"#;
 const ADD_ENTRY: &str = "{ add = { entry = \"entry\" } }";
 
 impl Adds {
@@ -295,12 +317,20 @@ fn path(path: &Path) -> String {
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// The administrator's password, for us only.
+    fn secret(folder: &Path, text: &str) {
+        let file = folder.join("admin-password");
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
 
     #[test]
     fn every_sample_is_a_scenario() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("names.txt"), "ada\nbob\n").unwrap();
-        std::fs::write(folder.path().join("admin-password"), "x{y}\n").unwrap();
+        secret(folder.path(), "x{y}\n");
         for sample in SAMPLES {
             let text = sample.text(&Options::default());
             let scenario = Scenario::parse(&text, sample.name, folder.path());
@@ -311,10 +341,28 @@ mod tests {
     }
 
     #[test]
+    fn users_that_a_server_has_shown_are_asked_for_by_their_names() {
+        let lines =
+            vec!["ada{1}\tcn=ada\\,\"x\",ou={a},o=b".to_owned(), "bob\tcn=bob,o=b".to_owned()];
+        let users = Some(Users::Lines { lines, login: "cn" });
+        let options = Options { users, operations: Some(7), ..Options::default() };
+        for sample in SAMPLES.iter().filter(|sample| !sample.data.contains("names.txt")) {
+            let text = sample.text(&options);
+            let folder = tempfile::tempdir().unwrap();
+            secret(folder.path(), "x");
+            let scenario = Scenario::parse(&text, sample.name, folder.path());
+            let scenario = scenario.unwrap_or_else(|why| panic!("{}: {why}\n{text}", sample.name));
+            assert_eq!(scenario.phases.last().and_then(|phase| phase.most), Some(7));
+        }
+        let text = Sample::named("mixed").unwrap().text(&options);
+        assert!(text.contains("(cn={user.1})") && text.contains("{fresh},ou={{a}},o=b"), "{text}");
+    }
+
+    #[test]
     fn what_is_filled_in_is_quoted() {
         let options = Options {
-            base: "o=\"a\\,b\"".into(),
-            user_password: "\u{1}\"".into(),
+            base: Some("o=\"a\\,b\"".into()),
+            user_password: UserPassword::Text("\u{1}\"".into()),
             rate: Some(2_500.0),
             warm_up: Duration::from_millis(1_500),
             reconnect_after: Some(100),

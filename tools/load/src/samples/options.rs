@@ -1,5 +1,6 @@
 //! What is filled into samples.
 
+use crate::scenario::parent;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,22 @@ pub enum Users {
     Range(u64, u64),
     /// Named in a file, a line each; what tabs part are `{user.1}`, `{user.2}`.
     File(PathBuf),
+    /// Those that a server has shown.
+    Lines {
+        /// What each is called at a login, a tab, and its DN.
+        lines: Vec<String>,
+        /// The attribute of that name.
+        login: &'static str,
+    },
+}
+
+/// What users prove with who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserPassword {
+    /// A text, with values in it.
+    Text(String),
+    /// The file of the one that all have.
+    File(PathBuf),
 }
 
 /// What is filled in.
@@ -19,6 +36,9 @@ pub struct Options {
     pub urls: Vec<String>,
     /// The authority that is trusted.
     pub ca: Option<PathBuf>,
+    /// Without one, the authority of a data folder, beside those of the system. It is in no text: see
+    /// [`crate::Trust`].
+    pub own_ca: Option<PathBuf>,
     /// Our own certificate, and its key.
     pub own: Option<(PathBuf, PathBuf)>,
     /// Who binds is whom that shows.
@@ -29,18 +49,18 @@ pub struct Options {
     pub start_tls: bool,
     /// TLS sessions are resumed.
     pub resume: bool,
-    /// Below which all entries are.
-    pub base: String,
+    /// Below which all entries are; without one dc=example,dc=com.
+    pub base: Option<String>,
     /// The administrator, and the file with the password.
     pub admin: Option<(String, PathBuf)>,
-    /// The users.
-    pub users: Users,
+    /// The users; without them those with the numbers from 0 to 9,999.
+    pub users: Option<Users>,
     /// How a user is found.
     pub filter: Option<String>,
     /// A user's name.
     pub user_dn: Option<String>,
     /// A user's password.
-    pub user_password: String,
+    pub user_password: UserPassword,
     /// Sequences a second; without one as many as are answered.
     pub rate: Option<f64>,
     /// Connections.
@@ -51,6 +71,8 @@ pub struct Options {
     pub reconnect_after: Option<u64>,
     /// How long it is run, warm-up apart.
     pub length: Duration,
+    /// How many sequences are run at most, instead of for a time.
+    pub operations: Option<u64>,
     /// How long before that, without counting.
     pub warm_up: Duration,
     /// A search for the knee, instead of one run.
@@ -93,9 +115,53 @@ pub struct Adds {
     pub define: Vec<(String, String)>,
 }
 
+/// Where MakeLDIF's example has its entries, and which users.
+const USUAL_BASE: &str = "dc=example,dc=com";
+static USUAL_USERS: Users = Users::Range(0, 9_999);
+
+/// See [`Options::user`].
+pub(super) struct User {
+    pub(super) filter: String,
+    pub(super) dn: String,
+    pub(super) below: String,
+}
+
+/// A text in which a brace is a brace.
+fn braced(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
 impl Options {
     pub(super) fn has_admin(&self) -> bool {
         self.admin.is_some() || self.external
+    }
+
+    /// Below which all entries are.
+    pub(super) fn base(&self) -> &str {
+        self.base.as_deref().unwrap_or(USUAL_BASE)
+    }
+
+    pub(super) fn users(&self) -> &Users {
+        self.users.as_ref().unwrap_or(&USUAL_USERS)
+    }
+
+    /// How a user is found, how one is named, and what those are below.
+    pub(super) fn user(&self) -> User {
+        let below = format!("ou=People,{}", self.base());
+        let (login, name, dn, below) = match self.users() {
+            Users::Range(..) => ("uid", "user.{user}", None, below),
+            Users::File(_) => ("uid", "{user.1}", None, below),
+            Users::Lines { lines, login } => {
+                let first = lines.first().and_then(|line| line.split('\t').nth(1));
+                let below = first.map(parent).filter(|it| !it.is_empty()).map_or(below, braced);
+                (*login, "{user.1}", Some("{user.2}".to_owned()), below)
+            }
+        };
+        User {
+            filter: self.filter.clone().unwrap_or_else(|| format!("({login}={name})")),
+            dn: self.user_dn.clone().or(dn).unwrap_or_else(|| format!("uid={name},{below}")),
+            below,
+        }
     }
 }
 
@@ -104,22 +170,24 @@ impl Default for Options {
         Options {
             urls: vec!["ldap://localhost:389".into()],
             ca: None,
+            own_ca: None,
             own: None,
             external: false,
             insecure: false,
             start_tls: false,
             resume: false,
-            base: "dc=example,dc=com".into(),
+            base: None,
             admin: None,
-            users: Users::Range(0, 9_999),
+            users: None,
             filter: None,
             user_dn: None,
-            user_password: "password".into(),
+            user_password: UserPassword::Text("password".into()),
             rate: None,
             connections: None,
             in_flight: None,
             reconnect_after: None,
             length: Duration::from_secs(10),
+            operations: None,
             warm_up: Duration::ZERO,
             find: None,
             seed: 1,

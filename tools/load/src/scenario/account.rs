@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::PASSWORD_BYTES_MAX;
 use crate::request::Request;
 use crate::text::Names;
-use crate::trust::read as read_file;
+use crate::trust::read_secret;
 use keyway_codec::Op;
 use keyway_codec::message::{Authentication, BindRequest, Control};
 use keyway_codec::sasl::Plain;
@@ -101,7 +101,7 @@ fn password(section: &mut Section<'_>, folder: &Path) -> Result<Zeroizing<String
         (Some(password), None) => Ok(Zeroizing::new(password.to_owned())),
         (None, Some(file)) => {
             let path = folder.join(file);
-            let bytes = Zeroizing::new(read_file(&path, PASSWORD_BYTES_MAX)?);
+            let bytes = Zeroizing::new(read_secret(&path, PASSWORD_BYTES_MAX)?);
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| Error::Content(path, "the password is not UTF-8".into()))?;
             let text = text.strip_suffix('\n').unwrap_or(text);

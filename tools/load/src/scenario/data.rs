@@ -32,18 +32,26 @@ fn source<'t>(
     let range = section.get("range");
     let width = section.whole("width", 0..21)?.unwrap_or(0) as usize;
     let file = section.text("file")?;
+    let written = section.texts("lines")?;
     let counter = section.whole("counter", 0..u64::MAX)?;
     let template = section.text("template")?;
-    let values = match (range, file, counter, template) {
-        (Some(range), None, None, None) => range_of(&section, range, width)?,
-        (None, Some(file), None, None) => lines(files.folder.join(file))?,
-        (None, None, Some(from), None) => Values::Counter { from },
-        (None, None, None, Some(name)) => {
+    let values = match (range, file, written, counter, template) {
+        (Some(range), None, None, None, None) => range_of(&section, range, width)?,
+        (None, Some(file), None, None, None) => lines(files.folder.join(file))?,
+        (None, None, Some(written), None, None) => {
+            let lines = Lines::new(written.join("\n").into_bytes());
+            if lines.count() == 0 {
+                return Err(section.error("there is no line in lines = [...]"));
+            }
+            Values::Lines(lines)
+        }
+        (None, None, None, Some(from), None) => Values::Counter { from },
+        (None, None, None, None, Some(name)) => {
             Values::Entries(template::read(&mut section, name, files, seed)?)
         }
         _ => {
-            let why = "exactly one of range = [FIRST, LAST], file = \"...\", counter = FIRST and \
-                       template = \"...\"";
+            let why = "exactly one of range = [FIRST, LAST], file = \"...\", lines = [\"...\"], \
+                       counter = FIRST and template = \"...\"";
             return Err(section.error(why));
         }
     };

@@ -32,6 +32,7 @@ use std::path::Path;
 use std::time::Duration;
 use toml::de::DeTable;
 
+pub(crate) use operation::parent;
 pub use phases::Find;
 
 /// The part of a rate's trial that only warms up, of the time that it is held.
@@ -97,6 +98,27 @@ pub(crate) struct Group {
     pub(crate) lifetime: Lifetime,
     /// What is sent first on each of them, and the sources it needs.
     pub(crate) bind: Option<(Request, Vec<usize>)>,
+}
+
+impl Group {
+    /// Whether its connections begin with the bind of one account, always the same.
+    pub(crate) fn has_account(&self) -> bool {
+        self.bind.as_ref().is_some_and(|(_, sources)| sources.is_empty())
+    }
+}
+
+impl Job {
+    /// What a step of it is called.
+    pub(crate) fn step_name(&self, step: usize) -> String {
+        let kind = match self.steps.get(step) {
+            Some(Step::Operation(operation)) => operation.kind,
+            _ => "wait",
+        };
+        match kind == self.name {
+            true => self.name.clone(),
+            false => format!("{}, step {} ({kind})", self.name, step + 1),
+        }
+    }
 }
 
 /// How long a connection is used.
@@ -289,8 +311,8 @@ impl Scenario {
         let level = Rate::Line { from: rate, to: rate };
         let warm_up = length.mul_f64(WARM_UP);
         self.phases = vec![
-            Phase { length: warm_up, rate: level, record: false },
-            Phase { length, rate: level, record: true },
+            Phase { length: warm_up, rate: level, record: false, most: None },
+            Phase { length, rate: level, record: true, most: None },
         ];
         self.held = Some((rate, length));
     }

@@ -305,7 +305,7 @@ impl<'t> Reading<'_, 't, '_> {
 }
 
 /// What follows the first comma that is not escaped.
-fn parent(dn: &str) -> &str {
+pub(crate) fn parent(dn: &str) -> &str {
     let mut escaped = false;
     for (at, c) in dn.char_indices() {
         match c {

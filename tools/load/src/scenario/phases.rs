@@ -43,20 +43,27 @@ pub(crate) fn read(
         section.finish()?;
     }
     if phases.is_empty() && find.is_none() {
-        phases.push(Phase { length: USUAL_LENGTH, rate: Rate::AsAnswered, record: true });
+        let (length, rate) = (USUAL_LENGTH, Rate::AsAnswered);
+        phases.push(Phase { length, rate, record: true, most: None });
+    }
+    let ahead = phases.len().saturating_sub(1);
+    if phases.iter().take(ahead).any(|phase| phase.most.is_some()) {
+        return Err(root.error("operations is for the last phase: the run is over with them"));
     }
     Ok((phases, find))
 }
 
 /// A phase; with a list of steps several.
 fn phase(section: &mut Section<'_>) -> Result<Vec<Phase>, Error> {
-    let length = section.time("for")?.unwrap_or(USUAL_LENGTH);
+    let most = section.whole("operations", 1..u64::MAX)?;
+    let usual = if most.is_some() { PHASE_MAX } else { USUAL_LENGTH };
+    let length = section.time("for")?.unwrap_or(usual);
     if length.is_zero() || length > PHASE_MAX {
         return Err(section.error_of("for", "for should be a time above 0, and a week at most"));
     }
     let record = section.flag("record")?.unwrap_or(true);
     let Some(value) = section.get("rate") else {
-        return Ok(vec![Phase { length, rate: Rate::AsAnswered, record }]);
+        return Ok(vec![Phase { length, rate: Rate::AsAnswered, record, most }]);
     };
     let rates = match value.get_ref().as_table() {
         None => vec![level(section, value)?],
@@ -76,7 +83,10 @@ fn phase(section: &mut Section<'_>) -> Result<Vec<Phase>, Error> {
             rates
         }
     };
-    Ok(rates.into_iter().map(|rate| Phase { length, rate, record }).collect())
+    if most.is_some() && rates.len() > 1 {
+        return Err(section.error("operations goes with one rate, or without any"));
+    }
+    Ok(rates.into_iter().map(|rate| Phase { length, rate, record, most }).collect())
 }
 
 fn level(section: &Section<'_>, value: &Value<'_>) -> Result<Rate, Error> {

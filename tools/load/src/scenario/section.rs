@@ -245,18 +245,29 @@ pub(crate) fn number(value: &DeValue<'_>) -> Option<f64> {
     Some(number).filter(|number: &f64| number.is_finite())
 }
 
-/// `"250ms"`, `"30s"`, `"1.5m"`, `"2h"`, `"100us"`.
+/// `"250ms"`, `"30s"`, `"1.5m"`, `"2h"`, `"100us"`, `"1d"`; `"1m30s"`: several, the longer ones first.
 pub fn duration(text: &str) -> Option<Duration> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = text.split_at(split);
-    let unit_s = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3_600.0,
-        _ => return None,
-    };
-    let number: f64 = number.trim().replace('_', "").parse().ok()?;
-    Duration::try_from_secs_f64(number * unit_s).ok()
+    let (mut rest, mut all, mut before_s) = (text, Duration::ZERO, f64::INFINITY);
+    while !rest.is_empty() {
+        let unit = rest.find(|c: char| c.is_ascii_alphabetic())?;
+        let (number, after) = rest.split_at(unit);
+        let end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(end);
+        let unit_s = match unit {
+            "us" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return None,
+        };
+        let number: f64 = number.trim().replace('_', "").parse().ok()?;
+        if unit_s >= before_s {
+            return None;
+        }
+        all = all.checked_add(Duration::try_from_secs_f64(number * unit_s).ok()?)?;
+        (rest, before_s) = (after, unit_s);
+    }
+    (before_s < f64::INFINITY).then_some(all)
 }

@@ -54,6 +54,7 @@ pub(crate) fn read(
     let trust = Trust {
         own,
         ca: section.text("ca")?.map(|file| folder.join(file)),
+        own_ca: None,
         insecure: section.flag("insecure")?.unwrap_or(false),
         resume: section.flag("resume")?.unwrap_or(false),
     };

@@ -21,6 +21,8 @@ impl Worker<'_> {
         let mut body = Reader::new(bytes).nested(SEQUENCE)?;
         let id = body.natural(ber::INTEGER)?;
         let (tag, contents) = body.element()?;
+        let connection = &mut self.connections[index];
+        (connection.is_answered, connection.pause_ns) = (true, 0);
         match id {
             // Unsolicited: that the connection is about to be closed, which will be seen.
             0 => return Ok(()),

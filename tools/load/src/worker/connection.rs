@@ -5,9 +5,13 @@ use super::Worker;
 use super::stream::{Got, Stream};
 use crate::limits::{MESSAGE_BYTES_MAX, RETRY_FIRST, RETRY_MAX};
 use crate::tally::Fault;
+use crate::trust::{is_of_tls, tls_closed, tls_words};
 use keyway_codec::message::Message;
 use keyway_codec::{Op, ber};
 use std::ops::Range;
+
+/// Said of a server that answers LDAP with TLS.
+const SPEAKS_TLS: &str = "the server speaks TLS on this port; write ldaps://";
 
 /// The message id of what a connection begins with; those of lanes stay below.
 pub(super) const SETUP_ID: u32 = i32::MAX as u32;
@@ -42,6 +46,8 @@ pub(super) struct Connection {
     pub(super) in_flight: usize,
     /// Sequences that were done over it.
     pub(super) sequences: u64,
+    /// Something has been answered since it was opened.
+    pub(super) is_answered: bool,
     pub(super) opening_ns: u64,
     pub(super) tls_ns: u64,
     /// When it may be opened again, and the pause before that.
@@ -66,10 +72,24 @@ impl Connection {
             waiting: Vec::new(),
             in_flight: 0,
             sequences: 0,
+            is_answered: false,
             opening_ns: 0,
             tls_ns: 0,
             retry_ns: 0,
             pause_ns: 0,
+        }
+    }
+
+    /// That the server has closed it, and what that may mean.
+    fn closed_words(&self) -> String {
+        match self.state {
+            State::Handshaking => tls_closed(),
+            State::Ready | State::Binding if !self.is_answered => {
+                "the server closed the connection before it had answered anything; if its port \
+                 speaks TLS, write ldaps://"
+                    .to_owned()
+            }
+            _ => "the server closed the connection".to_owned(),
         }
     }
 
@@ -83,6 +103,13 @@ impl Connection {
         self.partial.clear();
         self.out.clear();
         (self.sent, self.in_flight, self.sequences) = (0, 0, 0);
+    }
+
+    /// One that came to nothing is not opened again at once.
+    fn pause(&mut self, now: u64) {
+        let (first, longest) = (RETRY_FIRST.as_nanos() as u64, RETRY_MAX.as_nanos() as u64);
+        self.pause_ns = (2 * self.pause_ns).clamp(first, longest);
+        self.retry_ns = now + self.pause_ns;
     }
 }
 
@@ -160,11 +187,18 @@ impl Worker<'_> {
                 Ok(Got::All) if has_ended => {}
                 Ok(Got::All) => break,
                 Ok(Got::End) => {
-                    self.lost(index, "the server closed the connection", now);
+                    let why = connection.closed_words();
+                    self.lost(index, &why, now);
                     break;
                 }
                 Err(why) => {
-                    self.lost(index, &why.to_string(), now);
+                    let why = match connection.state {
+                        State::Handshaking => {
+                            tls_words(&why, &self.shared.servers[connection.server].host)
+                        }
+                        _ => why.to_string(),
+                    };
+                    self.lost(index, &why, now);
                     break;
                 }
             }
@@ -187,6 +221,10 @@ impl Worker<'_> {
                     self.message(index, rest.get(..length).unwrap_or_default(), now);
                 }
                 Ok(None) => break,
+                Err(_) if is_of_tls(rest) => {
+                    self.fail(index, Fault::Malformed, SPEAKS_TLS, now);
+                    break;
+                }
                 Err(why) => {
                     self.fail(index, Fault::Malformed, &why.to_string(), now);
                     break;
@@ -215,7 +253,11 @@ impl Worker<'_> {
         }
         if is_idle {
             // It is opened again when it is needed.
-            return self.connections[index].close();
+            let connection = &mut self.connections[index];
+            if !connection.is_answered {
+                connection.pause(now);
+            }
+            return connection.close();
         }
         self.fail(index, fault, why, now);
     }
@@ -228,9 +270,9 @@ impl Worker<'_> {
         }
         if connection.state != State::Ready {
             self.tally.connections.not_opened += 1;
-            let (first, longest) = (RETRY_FIRST.as_nanos() as u64, RETRY_MAX.as_nanos() as u64);
-            connection.pause_ns = (2 * connection.pause_ns).clamp(first, longest);
-            connection.retry_ns = now + connection.pause_ns;
+        }
+        if connection.state != State::Ready || !connection.is_answered {
+            connection.pause(now);
         }
         if let Some(stream) = &mut connection.stream {
             // An alert of TLS, if there is one to be sent.

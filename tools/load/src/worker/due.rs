@@ -5,6 +5,7 @@ use crate::limits::BACKLOG_MAX;
 use crate::schedule::Rate;
 use crate::tally::Fault;
 use fastrand::Rng;
+use std::sync::atomic::Ordering;
 
 impl Worker<'_> {
     /// Goes on at another rate, if somebody wants that.
@@ -41,6 +42,12 @@ impl Worker<'_> {
             }
             self.next_start = self.starts.next();
         }
+        let is_last = self
+            .scenario
+            .phases
+            .last()
+            .is_some_and(|phase| phase.most.is_some() && phase.rate != Rate::AsAnswered);
+        self.is_counted_out |= is_last;
     }
 
     /// Gives free lanes what waits; in a closed loop there is always something.
@@ -49,6 +56,7 @@ impl Worker<'_> {
             self.phase += 1;
         }
         let is_closed = now < self.end_ns
+            && !self.is_counted_out
             && self
                 .scenario
                 .phases
@@ -62,7 +70,10 @@ impl Worker<'_> {
                         self.backlogged -= 1;
                         pending
                     }
-                    None if is_closed && self.scenario.has_work(group) => self.closed(group, now),
+                    None if is_closed && self.scenario.has_work(group) => {
+                        let Some(pending) = self.closed(group, now) else { return };
+                        pending
+                    }
                     None => break,
                 };
                 let Some(lane) = self.free[group].pop_front() else { break };
@@ -71,13 +82,22 @@ impl Worker<'_> {
         }
     }
 
-    /// The next sequence of a closed loop.
-    fn closed(&mut self, group: usize, now: u64) -> Pending {
+    /// The next sequence of a closed loop, if it has another one.
+    fn closed(&mut self, group: usize, now: u64) -> Option<Pending> {
+        let most = self.scenario.phases.get(self.phase).and_then(|phase| phase.most);
+        if let Some(most) = most {
+            let (agent, agents) = self.scenario.share;
+            let ours = most / agents + u64::from(agent < most % agents);
+            if self.shared.taken.fetch_add(1, Ordering::Relaxed) >= ours {
+                self.is_counted_out = true;
+                return None;
+            }
+        }
         self.closed += 1;
         let stream = mix(self.scenario.seed, 1 << 40 | self.stripe);
         let seed = mix(stream, self.closed);
         let job = self.scenario.pick_job(&mut Rng::with_seed(seed), Some(group));
         self.tally.job(self.scenario, self.phase, job).due += 1;
-        Pending { at_ns: now, phase: self.phase, job, seed: mix(seed, 1) }
+        Some(Pending { at_ns: now, phase: self.phase, job, seed: mix(seed, 1) })
     }
 }

@@ -65,12 +65,22 @@ impl Worker<'_> {
                 wanted.push_back(index);
             }
         }
+        // One account is tried once before it is used many times.
+        let binds = |index: &usize| {
+            let connection = &self.connections[*index];
+            !connection.is_second && scenario.groups[connection.group].has_account()
+        };
+        wanted.make_contiguous().sort_by_key(|index| !binds(index));
         let all: Vec<usize> = wanted.iter().copied().collect();
         let mut opening: Vec<usize> = Vec::new();
         let until = self.now() + CONNECT_MAX.as_nanos() as u64;
         loop {
             let now = self.now();
-            while opening.len() < OPENING_AT_ONCE
+            let at_once = match self.shared.may_bind.load(Ordering::Relaxed) {
+                true => OPENING_AT_ONCE,
+                false => usize::from(self.thread == 0),
+            };
+            while opening.len() < at_once
                 && let Some(index) = wanted.pop_front()
             {
                 self.open(index, now);
@@ -79,11 +89,14 @@ impl Worker<'_> {
             self.look_for_timeouts(now);
             self.flush_all(now);
             opening.retain(|index| self.connections[*index].is_opening());
+            if opening.is_empty() && self.thread == 0 {
+                self.shared.may_bind.store(true, Ordering::Relaxed);
+            }
             let is_over = opening.is_empty() && wanted.is_empty();
             if is_over || now > until || self.shared.stop.load(Ordering::Relaxed) {
                 break;
             }
-            if opening.len() < OPENING_AT_ONCE && !wanted.is_empty() {
+            if opening.len() < at_once && !wanted.is_empty() {
                 continue;
             }
             self.wait(now, now + LOOK_EVERY_NS)?;

@@ -15,7 +15,7 @@ mod stream;
 use crate::entries::Makers;
 use crate::limits::{INTERRUPTED_DRAIN_MAX, TIMEOUT_LOOK_EVERY};
 use crate::run::Pace;
-use crate::scenario::Scenario;
+use crate::scenario::{Group, Scenario};
 use crate::schedule::{Start, Starts};
 use crate::tally::{Fault, SecondTally};
 use connection::{Connection, State};
@@ -29,13 +29,16 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
 pub(crate) use stream::{Address, Server};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Said of an account that the server does not take.
+pub(crate) const REFUSED: &str = "the server does not take the account (invalidCredentials): the name \
+                                  (--bind-dn, target.admin) or the password is wrong; it is not tried again";
 
 /// What threads have in common.
 pub(crate) struct Shared {
@@ -47,6 +50,33 @@ pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     /// Somebody wants another rate.
     pub(crate) pace: Pace,
+    /// Starts of a closed loop that has only so many.
+    pub(crate) taken: AtomicU64,
+    /// The first bind of an account has been answered: others may follow it.
+    pub(crate) may_bind: AtomicBool,
+    /// The server does not take the account that connections begin with. It is not asked again: each time would
+    /// count as somebody's guess.
+    pub(crate) is_refused: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        servers: Vec<Server>,
+        tls: Option<Arc<ClientConfig>>,
+        pace: Pace,
+    ) -> Shared {
+        Shared {
+            servers,
+            tls,
+            origin: Instant::now(),
+            stop: AtomicBool::new(false),
+            pace,
+            taken: AtomicU64::new(0),
+            may_bind: AtomicBool::new(!scenario.groups.iter().any(Group::has_account)),
+            is_refused: AtomicBool::new(false),
+        }
+    }
 }
 
 /// What a thread says.
@@ -57,8 +87,12 @@ pub(crate) enum Said {
     Second(Box<SecondTally>),
     /// These threads are done.
     End(Range<usize>),
+    /// A connection was of no use, for this reason.
+    Broken(Fault, String),
     /// An agent with these threads is gone.
     Lost { agent: usize, threads: Range<usize>, why: String },
+    /// The server does not take the account of connections.
+    Refused(String),
     /// The system has refused something.
     Failed(String),
 }
@@ -112,6 +146,8 @@ pub(crate) struct Worker<'s> {
     look_ns: u64,
     /// Sequences of closed loops.
     closed: u64,
+    /// All starts have been made of a phase that has only so many.
+    is_counted_out: bool,
     random: Rng,
     makers: Makers,
     tally: SecondTally,
@@ -162,6 +198,7 @@ impl<'s> Worker<'s> {
             is_interrupted: false,
             look_ns: 0,
             closed: 0,
+            is_counted_out: false,
             stripe,
             random: Rng::with_seed(mix(scenario.seed, stripe)),
             makers: Makers::new(&scenario.sources),
@@ -245,8 +282,17 @@ impl<'s> Worker<'s> {
                 return Err(io::Error::other(why.to_string()));
             }
             self.flush_all(now);
-            if now >= self.end_ns {
+            if self.shared.is_refused.load(Ordering::Relaxed) && !self.is_interrupted {
+                let _ = self.sender.send(Said::Refused(self.refusal()));
+                self.shared.stop.store(true, Ordering::Relaxed);
+                continue;
+            }
+            if now >= self.end_ns || self.is_counted_out {
                 let is_idle = self.backlogged == 0 && self.lanes.iter().all(|lane| !lane.is_busy);
+                if is_idle && self.is_counted_out {
+                    self.end_ns = self.end_ns.min(now);
+                    break;
+                }
                 if is_idle || now >= self.end_ns + drain_ns {
                     break;
                 }
@@ -256,6 +302,12 @@ impl<'s> Worker<'s> {
         }
         self.end();
         Ok(())
+    }
+
+    /// What to say where the server does not take the account of connections.
+    pub(super) fn refusal(&self) -> String {
+        let url = self.scenario.urls.first().map(ToString::to_string).unwrap_or_default();
+        format!("{url}: {REFUSED}")
     }
 
     fn wake_at(&mut self, at_ns: u64, what: Wake) {
@@ -317,6 +369,9 @@ impl<'s> Worker<'s> {
     }
 
     fn hand_over(&mut self, now: u64, next: u64) {
+        if let Some((fault, why)) = self.last_error.take() {
+            let _ = self.sender.send(Said::Broken(fault, why));
+        }
         let cpu_ns = thread_cpu_ns();
         let new = SecondTally::new(self.thread, next, self.scenario);
         let mut tally = std::mem::replace(&mut self.tally, new);

@@ -1,8 +1,8 @@
 //! How a connection is opened: connect, StartTLS, TLS, bind.
 
-use super::Worker;
 use super::connection::{SETUP_ID, State};
 use super::stream::Stream;
+use super::{REFUSED, Worker};
 use crate::tally::Fault;
 use crate::text::Drawn;
 use fastrand::Rng;
@@ -10,6 +10,10 @@ use keyway_codec::message::{ExtendedRequest, Message, ResultCode};
 use keyway_codec::{Op, extended};
 use rustix::io::Errno;
 use std::io;
+use std::sync::atomic::Ordering;
+
+/// RFC 4511 § A.2.
+const INVALID_CREDENTIALS: u32 = 49;
 
 impl Worker<'_> {
     /// Begins to open a connection that is closed.
@@ -17,6 +21,14 @@ impl Worker<'_> {
         let connection = &mut self.connections[index];
         connection.generation = connection.generation.wrapping_add(1);
         connection.state = State::Connecting;
+        connection.is_answered = false;
+        let group = &self.scenario.groups[connection.group];
+        if group.has_account()
+            && !connection.is_second
+            && self.shared.is_refused.load(Ordering::Relaxed)
+        {
+            return self.fail(index, Fault::BindRefused(INVALID_CREDENTIALS), REFUSED, now);
+        }
         connection.opening_ns = now;
         let token = u64::from(connection.generation) << 32 | index as u64;
         let address = &self.shared.servers[connection.server].address;
@@ -110,7 +122,6 @@ impl Worker<'_> {
     fn ready(&mut self, index: usize, now: u64) {
         let connection = &mut self.connections[index];
         connection.state = State::Ready;
-        connection.pause_ns = 0;
         let took = now.saturating_sub(connection.opening_ns);
         self.tally.connections.opening.saturating_record(took);
         for lane in std::mem::take(&mut connection.waiting) {
@@ -131,6 +142,12 @@ impl Worker<'_> {
                 self.fail(index, Fault::TlsFailed, &format!("StartTLS: {}", words()), now);
             }
             (State::Binding, 0) => self.ready(index, now),
+            (State::Binding, INVALID_CREDENTIALS)
+                if self.scenario.groups[self.connections[index].group].has_account() =>
+            {
+                self.shared.is_refused.store(true, Ordering::Relaxed);
+                self.fail(index, Fault::BindRefused(code), REFUSED, now);
+            }
             (State::Binding, _) => {
                 self.fail(index, Fault::BindRefused(code), &format!("bind: {}", words()), now);
             }

@@ -16,6 +16,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) address: Address,
+    /// What it is called in its URL.
+    pub(crate) host: String,
     /// Who it has to be.
     pub(crate) name: Option<ServerName<'static>>,
     /// Whether TLS comes first.

@@ -5,6 +5,7 @@ mod faults;
 mod finds;
 mod loops;
 mod monitors;
+mod probes;
 mod races;
 mod scenarios;
 mod secure;

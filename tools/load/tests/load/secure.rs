@@ -41,6 +41,7 @@ fn handshakes_are_counted_by_kind() {
 fn whoever_is_not_trusted_is_not_used() {
     let why = run(true, "", "\"kept\"").unwrap_err().to_string();
     assert!(why.contains("TLS failed") && why.contains("--ca FILE"), "{why}");
+    // One that has signed itself is believed if it is in the file; not for another host, and not after its end.
     // Not TLS at all.
     let stub = Stub::new(|_| FINE);
     let url = stub.url.replace("ldap://", "ldaps://");

@@ -1,16 +1,24 @@
 //! TLS as a client: whom we trust, and whether sessions are resumed.
 
+mod verify;
+mod words;
+
+pub use verify::Anybody;
+pub(crate) use words::closed as tls_closed;
+pub use words::{is_of_tls, tls_words};
+
 use crate::error::Error;
 use crate::limits::CERTIFICATES_BYTES_MAX;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,8 +29,10 @@ const SYSTEM_AUTHORITIES: [&str; 3] =
 /// `tls` of a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// The authorities that may say who the server is; without it those of the system.
+    /// The authorities that may say who the server is; without it those of the system, and of `own_ca`.
     pub ca: Option<PathBuf>,
+    /// The authority of a data folder, which may not be there.
+    pub own_ca: Option<PathBuf>,
     /// The certificate that we show if we are asked for one, and its key.
     pub own: Option<(PathBuf, PathBuf)>,
     /// Any certificate is taken.
@@ -40,12 +50,11 @@ impl Trust {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(no_tls)?;
-        let builder = if self.insecure {
-            let anybody = Arc::new(Anybody::new(provider.clone()));
-            builder.dangerous().with_custom_certificate_verifier(anybody)
-        } else {
-            builder.with_root_certificates(self.authorities()?)
+        let verifier: Arc<dyn ServerCertVerifier> = match self.insecure {
+            true => Arc::new(Anybody::new(provider.clone())),
+            false => verify::issued_by(self.authorities()?, provider)?,
         };
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &self.own {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
@@ -60,23 +69,25 @@ impl Trust {
         Ok(Arc::new(config))
     }
 
-    fn authorities(&self) -> Result<RootCertStore, Error> {
-        let mut roots = RootCertStore::empty();
-        let Some(path) = &self.ca else {
-            for path in SYSTEM_AUTHORITIES.iter().map(Path::new) {
-                // One that is not there is not trusted.
-                add(&mut roots, &read(path, CERTIFICATES_BYTES_MAX).unwrap_or_default());
-            }
-            return match roots.is_empty() {
-                false => Ok(roots),
-                true => Err(Error::Usage(
-                    "no certificate authority is known on this machine; name one (--ca FILE), or \
-                     take any certificate (--insecure)"
-                        .into(),
-                )),
-            };
-        };
-        authorities(path)
+    /// The certificates of who may say who the server is; one that has signed itself may be the server's.
+    fn authorities(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
+        if let Some(path) = &self.ca {
+            return authorities(path);
+        }
+        let system = SYSTEM_AUTHORITIES.iter().map(Path::new);
+        let mut all = Vec::new();
+        for path in system.chain(self.own_ca.as_deref()) {
+            // One that is not there is not trusted.
+            all.extend(certificates(&read(path, CERTIFICATES_BYTES_MAX).unwrap_or_default()));
+        }
+        match all.is_empty() {
+            false => Ok(all),
+            true => Err(Error::Usage(
+                "no certificate authority is known on this machine; name one (--ca FILE), or take \
+                 any certificate (--insecure)"
+                    .into(),
+            )),
+        }
     }
 }
 
@@ -98,7 +109,7 @@ impl Identity {
         &self,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<ServerConfig>, Error> {
-        let roots = Arc::new(authorities(&self.ca)?);
+        let roots = Arc::new(verify::roots(&authorities(&self.ca)?));
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build();
         let verifier = verifier.map_err(|why| Error::Content(self.ca.clone(), why.to_string()))?;
         let (chain, key) = own(&self.certificate, &self.key)?;
@@ -119,7 +130,7 @@ impl Identity {
         let config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(no_tls)?
-            .with_root_certificates(authorities(&self.ca)?)
+            .with_root_certificates(verify::roots(&authorities(&self.ca)?))
             .with_client_auth_cert(chain, key);
         Ok(Arc::new(config.map_err(|why| not_fitting(&self.certificate, &self.key, &why))?))
     }
@@ -153,22 +164,38 @@ fn no_tls(why: rustls::Error) -> Error {
     Error::Server(format!("no TLS: {why}"))
 }
 
-/// The authorities of a file.
-fn authorities(path: &Path) -> Result<RootCertStore, Error> {
-    let mut roots = RootCertStore::empty();
-    add(&mut roots, &read(path, CERTIFICATES_BYTES_MAX)?);
-    if roots.is_empty() {
+/// The certificates of a file.
+fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let all = certificates(&read(path, CERTIFICATES_BYTES_MAX)?);
+    if all.is_empty() {
         let why = "there is no certificate of an authority in it; it should be a PEM file";
         return Err(Error::Content(path.to_owned(), why.into()));
     }
-    Ok(roots)
+    Ok(all)
 }
 
-/// Adds those that can be used: systems also trust some that cannot.
-fn add(roots: &mut RootCertStore, pem: &[u8]) {
-    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
-        let _ = roots.add(certificate);
+fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).flatten().collect()
+}
+
+/// Reads a file with a password, which nobody but its owner may be able to read. A pipe (`<(command)`) is
+/// nobody else's.
+///
+/// # Errors
+/// As [`read`], and if others may read it.
+pub(crate) fn read_secret(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
+    let wrong = |why| Error::File { verb: "read", path: path.to_owned(), why };
+    let metadata = std::fs::metadata(path).map_err(wrong)?;
+    let mode = metadata.permissions().mode();
+    if metadata.is_file() && mode & 0o077 != 0 {
+        let why = format!(
+            "others may read or change it (mode {:03o}); close it to them: chmod 600 {}",
+            mode & 0o777,
+            path.display()
+        );
+        return Err(Error::Content(path.to_owned(), why));
     }
+    read(path, bytes_max)
 }
 
 /// Reads a file that has no more than so many bytes.
@@ -185,54 +212,4 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
         return Err(Error::Content(path.to_owned(), why));
     }
     Ok(bytes)
-}
-
-/// Takes any certificate, because somebody asked for that, and still has the handshake's signature
-/// verified under it.
-#[derive(Debug)]
-pub struct Anybody(Arc<CryptoProvider>);
-
-impl Anybody {
-    /// One that verifies signatures with this cryptography.
-    #[must_use]
-    pub fn new(provider: Arc<CryptoProvider>) -> Anybody {
-        Anybody(provider)
-    }
-}
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

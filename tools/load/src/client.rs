@@ -1,23 +1,29 @@
-//! A connection that waits for its answers: one question at a time.
+//! A connection that waits for its answers, for monitors and for what is asked before a run: one question
+//! at a time.
 
 use crate::entries::Makers;
 use crate::limits::{MESSAGE_BYTES_MAX, MONITOR_PATIENCE};
 use crate::request::Request;
 use crate::text::Drawn;
-use crate::worker::{Address, Server};
+use crate::trust::{is_of_tls, tls_words};
+use crate::worker::{Address, REFUSED, Server};
 use fastrand::Rng;
-use keyway_codec::message::{ExtendedRequest, LdapResult, Message};
+use keyway_codec::message::{ExtendedRequest, LdapResult, Message, ResultCode};
 use keyway_codec::{Op, ber, extended};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+/// RFC 4511 § A.2.
+const INVALID_CREDENTIALS: u32 = 49;
+
 trait Stream: Read + Write + Send {}
 impl<S: Read + Write + Send> Stream for S {}
 
-pub(super) struct Client {
+pub(crate) struct Client {
     stream: Box<dyn Stream>,
     input: Vec<u8>,
     id: u32,
@@ -25,7 +31,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Connects, with TLS and a bind where that is wanted.
-    pub(super) fn open(
+    pub(crate) fn open(
         server: &Server,
         tls: Option<&Arc<ClientConfig>>,
         start_tls: bool,
@@ -47,7 +53,8 @@ impl Client {
                             Client::on(socket.try_clone()?).start_tls()?;
                         }
                         let tls = ClientConnection::new(config.clone(), name.clone());
-                        Client::on(StreamOwned::new(tls.map_err(io::Error::other)?, socket))
+                        let tls = tls.map_err(io::Error::other)?;
+                        Client::on(secured(tls, socket, &server.host)?)
                     }
                     _ => Client::on(socket),
                 }
@@ -81,11 +88,15 @@ impl Client {
         };
         request.write(self.id, &mut drawn, &mut scratch, &mut out);
         self.stream.write_all(&out)?;
-        self.answer(&mut |_| ())
+        let answered = self.answer(&mut |_| ());
+        answered.map_err(|why| match refused(&why) {
+            Some(INVALID_CREDENTIALS) => io::Error::new(ErrorKind::PermissionDenied, REFUSED),
+            _ => why,
+        })
     }
 
     /// Asks, hands over what comes before the result, and waits for that; an error if it is none.
-    pub(super) fn ask(&mut self, op: Op<'_>, each: &mut dyn FnMut(&Message<'_>)) -> io::Result<()> {
+    pub(crate) fn ask(&mut self, op: Op<'_>, each: &mut dyn FnMut(&Message<'_>)) -> io::Result<()> {
         self.id += 1;
         let mut out = Vec::new();
         Message::new(self.id, op).encode(&mut out);
@@ -97,6 +108,9 @@ impl Client {
         self.stream.flush()?;
         let wrong = |why: String| io::Error::new(ErrorKind::InvalidData, why);
         loop {
+            if is_of_tls(&self.input) {
+                return Err(wrong("the server speaks TLS on this port; write ldaps://".into()));
+            }
             while let Some(length) =
                 ber::frame(&self.input, MESSAGE_BYTES_MAX).map_err(|why| wrong(why.to_string()))?
             {
@@ -105,10 +119,7 @@ impl Client {
                 match (message.id == self.id, result(&message.op)) {
                     (true, Some(result)) if result.code.code() == 0 => return Ok(()),
                     (true, Some(result)) => {
-                        return Err(io::Error::other(format!(
-                            "the server answered {}",
-                            result.code
-                        )));
+                        return Err(io::Error::other(Refused(result.code)));
                     }
                     (true, None) => each(&message),
                     (false, _) => {}
@@ -126,6 +137,37 @@ impl Client {
             self.input.extend_from_slice(room.get(..bytes).unwrap_or_default());
         }
     }
+}
+
+/// Has TLS come about before anything is said over it, so that what keeps it from that can be told.
+fn secured(
+    mut tls: ClientConnection,
+    mut socket: TcpStream,
+    host: &str,
+) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    while tls.is_handshaking() {
+        let went = tls.complete_io(&mut socket);
+        went.map_err(|why| io::Error::new(why.kind(), tls_words(&why, host)))?;
+    }
+    Ok(StreamOwned::new(tls, socket))
+}
+
+/// What a server answered instead of success.
+#[derive(Debug)]
+struct Refused(ResultCode);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server answered {}", self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The result code, if the server has answered with one.
+pub(crate) fn refused(why: &io::Error) -> Option<u32> {
+    let refused = why.get_ref()?.downcast_ref::<Refused>()?;
+    Some(refused.0.code())
 }
 
 /// The result that an operation ends with.

@@ -1,0 +1,50 @@
+//! Room for large requests, which goes back to the system with each: an allocator keeps what is locked.
+
+use crate::limits::ROOM_BYTES_MIN;
+use keyway_engine::{Buffer, Memory, Operation};
+use keyway_ring::descriptor::Descriptor;
+use keyway_ring::{Piece, Pieces, SharedMemory};
+
+/// Memory that is mapped for one buffer.
+struct Mapped(Piece);
+
+impl Memory for Mapped {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+}
+
+/// Makes room for the data of a request in an operation of its kind, if that is much.
+pub fn make(operation: &mut Operation, descriptor: &Descriptor) {
+    let [a, b, _] = descriptor.segments.map(|segment| segment.bytes as usize);
+    match operation {
+        Operation::Seal { data, .. }
+        | Operation::Open { data, .. }
+        | Operation::Encrypt { data, .. }
+        | Operation::Decrypt { data, .. }
+        | Operation::Chain { data, .. } => put(data, b),
+        Operation::Digest { data, .. } | Operation::Mac { data, .. } => put(data, a),
+        Operation::Compress { data, out } | Operation::Decompress { data, out } => {
+            put(data, a);
+            put(out, b);
+        }
+        // What others have is bounded, and far shorter.
+        _ => {}
+    }
+}
+
+fn put(buffer: &mut Buffer, bytes: usize) {
+    if bytes < ROOM_BYTES_MIN {
+        return;
+    }
+    // Where there is no such memory, the allocator may have some.
+    let memory = SharedMemory::create(Pieces::whole_lines(bytes)).ok();
+    let piece = memory.and_then(|memory| Pieces::new(memory, bytes).take(bytes));
+    if let Some(piece) = piece {
+        *buffer = Buffer::lent(Mapped(piece));
+    }
+}

@@ -1,0 +1,83 @@
+//! `keyway config accept` and `keyway config restore`: going on where a configuration looks like what is left
+//! of another one, or is gone.
+
+use super::arguments::{Accept, Restore};
+use super::told;
+use crate::applied;
+use crate::configuration::{Configuration, DEFAULT};
+use crate::data::{self, name};
+use crate::failure::Failure;
+use crate::output;
+use crate::schema::Given;
+use serde_json::json;
+use std::path::Path;
+
+/// Takes the file as it is.
+///
+/// # Errors
+/// If it is no configuration, cannot be written, or the server refuses it for another reason.
+pub fn accept(arguments: &Accept) -> Result<(), Failure> {
+    let folder = &arguments.data.folder;
+    let file = folder.join(name::CONFIGURATION);
+    let lock = data::lock_edits(folder)?;
+    match (file.exists(), arguments.default) {
+        (false, true) => data::write(folder, name::CONFIGURATION, DEFAULT.as_bytes())?,
+        (true, false) => {}
+        (false, false) => {
+            return Err(Failure::new(format!(
+                "{} is not there; put it back, or take the default one with --default",
+                file.display()
+            )));
+        }
+        (true, true) => {
+            return Err(Failure::new(format!(
+                "{} is there, and --default is for one that is gone; move it away first",
+                file.display()
+            )));
+        }
+    }
+    let text = data::read(&file)?;
+    Configuration::of_text(folder, &text, &Given::none())?;
+    data::write_secret(folder, name::ACCEPTED, text.as_bytes())?;
+    drop(lock);
+    say(folder, &file, "accepted", arguments.json)
+}
+
+/// Writes the configuration that was in force last.
+///
+/// # Errors
+/// If there was none, or it cannot be written.
+pub fn restore(arguments: &Restore) -> Result<(), Failure> {
+    let folder = &arguments.data.folder;
+    let file = folder.join(name::CONFIGURATION);
+    let Some(text) = applied::of_folder(folder)? else {
+        return Err(Failure::new(format!(
+            "the store in {} remembers no configuration: nothing was served from it yet",
+            folder.display()
+        )));
+    };
+    let lock = data::lock_edits(folder)?;
+    match file.exists() {
+        true => data::replace(&file, &text)?,
+        false => data::write(folder, name::CONFIGURATION, text.as_bytes())?,
+    }
+    drop(lock);
+    say(folder, &file, "restored", arguments.json)
+}
+
+/// Has a running server take it, and says what was done.
+fn say(folder: &Path, file: &Path, event: &str, json: bool) -> Result<(), Failure> {
+    let running = told::have_read(folder, file)?;
+    if let Some(why) = running.as_ref().and_then(|running| running.refused.as_ref()) {
+        return Err(Failure::new(format!("the server does not take {}: {why}", file.display())));
+    }
+    let state = match running {
+        None => "the next start takes it",
+        Some(_) => "the server has taken it",
+    };
+    let file = file.display().to_string();
+    match json {
+        true => output::json(&json!({ "event": event, "file": file, "state": state })),
+        false => output::text(format_args!("{file} is {event}; {state}")),
+    }
+}

@@ -1,0 +1,249 @@
+//! Programs that fork with a connection to the daemon open: neither process gets a result of the other's, and
+//! none a wrong one.
+
+use keyway_engine::{
+    Algorithm, Demand, Engine, Key, Nonces, Operation, Parameters, Request, Session, Task,
+};
+use keyway_tests::cryptod::{Cryptod, PATIENCE, beside_neighbours};
+use keyway_tests::{finish, keyway, nightly};
+use rustix::process::{Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
+use rustix::thread::set_thread_uid;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SIGNS: Algorithm = Algorithm::EcdsaP256Sha256;
+const SEALS: Algorithm = Algorithm::Aes128Gcm;
+const SECRET: [u8; 16] = [7; 16];
+
+/// What a process has when it forks.
+struct Parent {
+    /// Without the daemon, to compare with.
+    local: Engine,
+    remote: Engine,
+    /// Signs with a key that the daemon holds.
+    named: Session,
+    public_key: Vec<u8>,
+    /// With a key that the engine has, at the daemon and nowhere else.
+    clear: Session,
+    _connection: keyway_drivers::remote::Remote,
+}
+
+impl Parent {
+    fn new(cryptod: &Cryptod) -> Parent {
+        let mut generate = Command::new(keyway());
+        generate.args(["key", "generate", "web", "--algorithm", "ecdsa-p256-sha-256"]);
+        generate.args(["--for", "everybody", "--data"]).arg(cryptod.data());
+        finish(&mut generate, "").expect(0);
+        let (remote, connection) = cryptod.engine("forks");
+        let named = remote.session(Parameters::new(SIGNS, Key::Named("web"))).unwrap();
+        let public_key = named.public_key().unwrap();
+        let clear = Parameters::new(SEALS, Key::Secret(&SECRET)).on(Demand::Named("remote"));
+        let clear = remote.session(clear).unwrap();
+        let local = keyway_drivers::engine();
+        Parent { local, remote, named, public_key, clear, _connection: connection }
+    }
+
+    /// Signs and seals so often, and looks at each result; says what is wrong.
+    fn works(&self, name: &str, rounds: u32) -> Result<(), String> {
+        let reference = self.local.session(Parameters::new(SEALS, Key::Secret(&SECRET))).unwrap();
+        for round in 0..rounds {
+            let message = format!("{name} of {}: {round}", std::process::id()).into_bytes();
+            let signature = self.named.sign(&message).map_err(|why| format!("sign: {why}"))?;
+            let mut verify = Request::Verify {
+                public_key: &self.public_key,
+                message: &message,
+                signature: &signature,
+            };
+            self.local.run(SIGNS, &mut verify).map_err(|why| format!("WRONG SIGNATURE: {why}"))?;
+            let mut nonce = [0; 12];
+            nonce[..4].copy_from_slice(&round.to_le_bytes());
+            let (mut sealed, mut expected) = (message.clone(), message);
+            let tag =
+                self.clear.seal(&nonce, b"", &mut sealed).map_err(|why| format!("seal: {why}"))?;
+            let expected_tag = reference.seal(&nonce, b"", &mut expected).unwrap();
+            if (sealed, tag) != (expected, expected_tag) {
+                return Err("WRONG CIPHERTEXT".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+unsafe extern "C" {
+    #[link_name = "fork"]
+    fn system_fork() -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// A child, which does this and ends, whatever it holds a copy of.
+fn fork(work: impl FnOnce() -> Result<(), String>) -> Pid {
+    // SAFETY: the child has copies of everything and of one thread. It takes no lock that others may hold but
+    // the allocator's, which the C library sees to, and it never returns from here.
+    let child = unsafe { system_fork() };
+    if child == 0 {
+        let done = catch_unwind(AssertUnwindSafe(work));
+        let status = match done {
+            Ok(Ok(())) => 0,
+            Ok(Err(why)) => {
+                // Not by the test's own output, whose lock another thread may have had.
+                let line = format!("a forked child: {why}\n");
+                let _ = std::fs::write("/dev/stderr", line);
+                1
+            }
+            Err(_) => 2,
+        };
+        // SAFETY: it ends this process and nothing else.
+        unsafe { _exit(status) };
+    }
+    Pid::from_raw(child).expect("a child")
+}
+
+/// Waits for a child, which has to have found everything right.
+fn join(child: Pid) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        match waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
+            Some((_, status)) if status.exit_status() == Some(0) => return Ok(()),
+            Some((_, status)) => return Err(format!("a child ended with {status:?}")),
+            None if begun.elapsed() > PATIENCE => {
+                kill_process(child, Signal::KILL).unwrap();
+                waitpid(Some(child), WaitOptions::empty()).unwrap();
+                return Err("a child hangs".to_owned());
+            }
+            None => thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
+
+/// Sixteen children, each with one of its own, and the parent sign at once, and so does another thread of the
+/// parent's when it forks.
+#[test]
+fn children_and_their_parent_sign_at_once() {
+    beside_neighbours(Cryptod::start(&[]), |cryptod| {
+        let parent = Parent::new(cryptod);
+        let rounds = if nightly() { 1_000 } else { 20 };
+        parent.works("before", 1).unwrap();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let busy = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    parent.works("beside", 1).unwrap();
+                }
+            });
+            let children: Vec<Pid> = (0..16)
+                .map(|_| {
+                    fork(|| {
+                        parent.works("child", rounds / 2)?;
+                        let grandchild = fork(|| parent.works("grandchild", rounds));
+                        parent.works("child", rounds)?;
+                        join(grandchild)
+                    })
+                })
+                .collect();
+            let own = parent.works("parent", rounds);
+            let ended: Vec<_> = children.into_iter().map(join).collect();
+            over.store(true, Ordering::Relaxed);
+            busy.join().unwrap();
+            own.unwrap();
+            ended.into_iter().for_each(|ended| ended.unwrap());
+        });
+        parent.works("after", 10).unwrap();
+        parent
+    });
+}
+
+/// Requests that are under way when a process forks are done in both, and right.
+#[test]
+fn a_queue_that_is_under_way_is_done_in_both() {
+    beside_neighbours(Cryptod::start(&[]), |cryptod| {
+        let parent = Parent::new(cryptod);
+        let mut queue = parent.remote.queue(64);
+        let mut tasks: Vec<_> = (0..40_u64)
+            .map(|number| {
+                let message = number.to_le_bytes().to_vec();
+                Task::tagged(&parent.named, Operation::sign(&parent.named, message), number)
+            })
+            .collect();
+        queue.submit(&mut tasks, false);
+        let collect = |queue: &mut keyway_engine::Queue| {
+            let (mut done, begun) = (Vec::new(), Instant::now());
+            while queue.in_flight() > 0 {
+                queue.wait(&mut done, Duration::from_secs(1));
+                if begun.elapsed() > PATIENCE {
+                    return Err("tasks do not come back".to_owned());
+                }
+            }
+            for task in &done {
+                let used = task.result().map_err(|why| format!("sign: {why}"))?;
+                let Operation::Sign { message, out } = &task.operation else { unreachable!() };
+                let (public_key, signature) = (&parent.public_key[..], &out[..used]);
+                let mut verify = Request::Verify { public_key, message, signature };
+                parent.local.run(SIGNS, &mut verify).map_err(|_| "WRONG SIGNATURE".to_owned())?;
+            }
+            if done.len() == 40 { Ok(()) } else { Err(format!("{} came back", done.len())) }
+        };
+        let child = fork(|| collect(&mut queue));
+        collect(&mut queue).unwrap();
+        join(child).unwrap();
+        drop(queue);
+        parent
+    });
+}
+
+/// A key that was made for a session is its parent's; nonces are not repeated; buffers are not shared.
+#[test]
+fn what_cannot_go_along_is_refused() {
+    beside_neighbours(Cryptod::start(&[]), |cryptod| {
+        let parent = Parent::new(cryptod);
+        let made = Parameters::new(Algorithm::Ed25519, Key::Generate).on(Demand::Named("remote"));
+        let made = parent.remote.session(made).unwrap();
+        assert!(made.sign(b"text").is_ok());
+        let key = || Parameters::new(SEALS, Key::Secret(&SECRET));
+        let salted = parent.local.session(key().nonces(Nonces::Salted)).unwrap();
+        let counter = Nonces::Counter { iv: [1; 12], from: 0 };
+        let counted = parent.local.session(key().nonces(counter)).unwrap();
+        salted.seal_next(b"", &mut [1; 16]).unwrap();
+        counted.seal_next(b"", &mut [1; 16]).unwrap();
+        let child = fork(|| {
+            let refused = |what: &str, is_refused: bool| match is_refused {
+                true => Ok(()),
+                false => Err(format!("not refused: {what}")),
+            };
+            refused("a key of the parent's", made.sign(b"text").is_err())?;
+            refused("salted nonces", salted.seal_next(b"", &mut [1; 16]).is_err())?;
+            refused("counted nonces", counted.seal_next(b"", &mut [1; 16]).is_err())?;
+            let anew = parent.local.session(key().nonces(Nonces::Salted)).unwrap();
+            anew.seal_next(b"", &mut [1; 16])
+                .map_err(|why| format!("a session of its own: {why}"))?;
+            parent.works("child", 3)
+        });
+        join(child).unwrap();
+        made.sign(b"text").unwrap();
+        salted.seal_next(b"", &mut [1; 16]).unwrap();
+        counted.seal_next(b"", &mut [1; 16]).unwrap();
+        (parent, made)
+    });
+}
+
+/// A child that has become another user has that user's rights and not its parent's: here none.
+#[test]
+fn a_child_is_let_in_as_who_it_is() {
+    beside_neighbours(Cryptod::start(&[]), |cryptod| {
+        let parent = Parent::new(cryptod);
+        parent.works("parent", 1).unwrap();
+        let child = fork(|| {
+            let user = Uid::from_raw(4_242);
+            set_thread_uid(user).map_err(|why| format!("this test is root's: {why}"))?;
+            match parent.named.sign(b"text") {
+                Ok(_) => Err("it signs with its parent's rights".to_owned()),
+                Err(_) => Ok(()),
+            }
+        });
+        join(child).unwrap();
+        parent.works("parent", 1).unwrap();
+        parent
+    });
+}

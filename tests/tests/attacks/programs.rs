@@ -1,0 +1,259 @@
+//! Passing for the program that a key was granted to.
+
+use keyway_ring::control::{self, Answer, Ask, VERSION};
+use keyway_tests::cryptod::{Cryptod, beside_neighbours, eventually};
+use keyway_tests::{Finished, available, finish, keyway};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Debian's `nobody`.
+const NOBODY: u32 = 65534;
+
+/// Connects, from a child that ends if `fork` is said, and asks what it may do with the key `granted`. Says
+/// `connected` and a process when that is done; before, and before it reads the answers, it waits for a line.
+const CLIENT: &str = r"
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+sys.stdin.readline()
+if 'fork' in sys.argv:
+    child = os.fork()
+    if child == 0:
+        s.connect(sys.argv[1])
+        os._exit(0)
+    os.waitpid(child, 0)
+else:
+    child = os.getpid()
+    s.connect(sys.argv[1])
+print('connected', child, flush=True)
+sys.stdin.readline()
+for ask in sys.argv[2:4]:
+    s.send(bytes.fromhex(ask))
+    answer = s.recv(32768)
+print(answer.hex(), flush=True)
+";
+
+/// A place that everybody may look into, with a program that a key is granted to: a Python of its own.
+struct Granted {
+    program: PathBuf,
+}
+
+impl Granted {
+    fn new(cryptod: &Cryptod) -> Granted {
+        let program = cryptod.folder().path().join("granted");
+        fs::copy(fs::canonicalize(keyway_tests::PYTHON).unwrap(), &program).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let who = format!("program:{}", program.display());
+        key(cryptod, &["generate", "granted", "--algorithm", "ed25519", "--for", &who]).expect(0);
+        Granted { program }
+    }
+}
+
+fn key(cryptod: &Cryptod, arguments: &[&str]) -> Finished {
+    let mut command = Command::new(keyway());
+    finish(command.arg("key").args(arguments).arg("--socket").arg(cryptod.socket()), "")
+}
+
+fn hex(ask: &Ask) -> String {
+    control::encode(ask).unwrap().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The client as a program, or behind a command that starts it.
+struct Client {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Client {
+    fn start(command: &mut Command, program: &Path, cryptod: &Cryptod, more: &[&str]) -> Client {
+        let hello = hex(&Ask::Hello { version: VERSION, name: "attack".to_owned() });
+        let ask = hex(&Ask::Usable { name: "granted".to_owned() });
+        command.arg(program).args(["-c", CLIENT]).arg(cryptod.socket()).arg(hello).arg(ask);
+        command.args(more).env("PYTHONHOME", "/usr").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Client { child, output }
+    }
+
+    /// As nobody, and nothing else about it.
+    fn plain(program: &Path, cryptod: &Cryptod, more: &[&str]) -> Client {
+        let mut env = Command::new("/usr/bin/env");
+        Client::start(env.uid(NOBODY).gid(NOBODY), program, cryptod, more)
+    }
+
+    fn go_on(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    /// Connects, and says which process did.
+    fn connect(&mut self) -> u32 {
+        self.go_on();
+        let line = self.line();
+        line.strip_prefix("connected ").unwrap_or_else(|| panic!("{line:?}")).parse().unwrap()
+    }
+
+    /// Whether it may use the key.
+    fn may(mut self) -> bool {
+        self.go_on();
+        let digits = self.line();
+        self.child.wait().unwrap();
+        let pairs = digits.as_bytes().chunks(2);
+        let answer: Vec<u8> = pairs
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect();
+        match control::decode_answer(&answer).unwrap() {
+            Answer::Usable { purposes, .. } => purposes == ["sign"],
+            Answer::Refused { why, .. } => {
+                assert!(why.contains("no key of that name that you may use"), "{why}");
+                false
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn asks(mut self) -> bool {
+        self.connect();
+        self.may()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Why the last one was refused, for those who look after the daemon.
+fn last_refusal(cryptod: &Cryptod) -> String {
+    let log = fs::read_to_string(cryptod.data().join("cryptod/keys/audit.log")).unwrap();
+    let last: Value = serde_json::from_str(log.lines().next_back().unwrap()).unwrap();
+    last["unseen"].as_str().unwrap_or_else(|| panic!("{last}")).to_owned()
+}
+
+fn is_possible() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+    assert!(is_root || !ci, "nothing may be skipped in CI, but other users take root");
+    is_root && available(&["unshare", "setpriv", "python3"])
+}
+
+/// In the daemon's sandbox, which is closed to clients' processes.
+#[test]
+fn the_granted_program_may_and_others_may_not() {
+    if !is_possible() {
+        return;
+    }
+    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+        let granted = Granted::new(cryptod);
+        assert!(Client::plain(&granted.program, cryptod, &[]).asks());
+        let other = cryptod.folder().path().join("other");
+        fs::copy(&granted.program, &other).unwrap();
+        assert!(!Client::plain(&other, cryptod, &[]).asks());
+        // Its name is not what counts: a link leads to the file.
+        let link = cryptod.folder().path().join("link");
+        std::os::unix::fs::symlink(&granted.program, &link).unwrap();
+        assert!(Client::plain(&link, cryptod, &[]).asks());
+    });
+}
+
+#[test]
+fn a_bind_mount_over_the_program_is_not_the_program() {
+    if !is_possible() {
+        return;
+    }
+    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+        let granted = Granted::new(cryptod);
+        let evil = cryptod.folder().path().join("evil");
+        fs::copy(&granted.program, &evil).unwrap();
+        let script =
+            format!("mount --bind {} {} && exec \"$@\"", evil.display(), granted.program.display());
+        // A namespace that root made, and one that anybody may make.
+        let drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+        let mut by_root = Command::new("unshare");
+        by_root.args(["--mount", "sh", "-c", &script, "sh"]).args(drop);
+        let mut by_anybody = Command::new("unshare");
+        by_anybody.args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"]);
+        by_anybody.uid(NOBODY).gid(NOBODY);
+        for mut command in [by_root, by_anybody] {
+            let client = Client::start(&mut command, &granted.program, cryptod, &[]);
+            assert!(!client.asks());
+            let why = last_refusal(cryptod);
+            // In a namespace of users of his own he has capabilities, which is seen first.
+            assert!(why.contains("another namespace") || why.contains("capabilities"), "{why}");
+        }
+        assert!(Client::plain(&granted.program, cryptod, &[]).asks());
+    });
+}
+
+#[test]
+fn a_program_that_was_replaced_while_it_ran_is_another() {
+    if !is_possible() {
+        return;
+    }
+    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+        let granted = Granted::new(cryptod);
+        let client = Client::plain(&granted.program, cryptod, &[]);
+        // It has started when it is the granted program, and no longer `env`.
+        let exe = format!("/proc/{}/exe", client.child.id());
+        eventually("it runs", || fs::read_link(&exe).is_ok_and(|it| it == granted.program));
+        let new = cryptod.folder().path().join("new");
+        fs::copy(&granted.program, &new).unwrap();
+        fs::rename(&new, &granted.program).unwrap();
+        assert!(!client.asks());
+        assert!(last_refusal(cryptod).contains("not, or no longer, at its path"));
+        assert!(Client::plain(&granted.program, cryptod, &[]).asks());
+    });
+}
+
+/// The process that connected ends before the daemon looks, and the granted program gets its number.
+#[test]
+fn a_process_with_the_number_of_one_that_has_ended_lends_it_nothing() {
+    const NEXT: &str = "/proc/sys/kernel/ns_last_pid";
+    if !is_possible() {
+        return;
+    }
+    let cryptod = Cryptod::for_everybody(&[]);
+    let granted = Granted::new(&cryptod);
+    let other = cryptod.folder().path().join("other");
+    fs::copy(&granted.program, &other).unwrap();
+    let mut client = Client::plain(&other, &cryptod, &["fork"]);
+    cryptod.signal(Signal::STOP);
+    let pid = client.connect();
+    let mut taken = None;
+    for _ in 0..2_000 {
+        if fs::write(NEXT, (pid - 1).to_string()).is_err() {
+            break;
+        }
+        let mut sleeps = Command::new(&granted.program);
+        sleeps.args(["-c", "import sys; sys.stdin.read()"]).env("PYTHONHOME", "/usr");
+        let mut child = sleeps.uid(NOBODY).stdin(Stdio::piped()).spawn().unwrap();
+        if child.id() == pid {
+            taken = Some(child);
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    cryptod.signal(Signal::CONT);
+    // Where the number could not be had, the daemon is asked all the same.
+    assert!(!client.may());
+    assert!(last_refusal(&cryptod).contains("has ended"), "{}", last_refusal(&cryptod));
+    if let Some(mut child) = taken {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(Client::plain(&granted.program, &cryptod, &[]).asks());
+    assert!(cryptod.stop().success());
+}

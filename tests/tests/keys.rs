@@ -1,0 +1,160 @@
+//! `keyway key` as scripts use it: what a key of cryptod does from a shell, compared with OpenSSL.
+
+use keyway_tests::cryptod::{Cryptod, as_user};
+use keyway_tests::{Finished, available, finish, keyway};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn run(cryptod: &Cryptod, arguments: &[&str], input: &str) -> Finished {
+    let mut command = Command::new(keyway());
+    command.arg("key").args(arguments).arg("--socket").arg(cryptod.socket());
+    finish(command.current_dir(cryptod.folder().path()), input)
+}
+
+fn key(cryptod: &Cryptod, arguments: &[&str]) -> String {
+    run(cryptod, arguments, "").expect(0).out
+}
+
+fn make(cryptod: &Cryptod, name: &str, algorithm: &str) {
+    key(cryptod, &["generate", name, "--algorithm", algorithm, "--for", "everybody"]);
+}
+
+fn openssl(place: &Path, arguments: &[&str]) -> String {
+    finish(Command::new("openssl").args(arguments).current_dir(place), "").expect(0).out
+}
+
+#[test]
+fn signatures_and_macs_are_those_of_openssl() {
+    if !available(&["openssl"]) {
+        return;
+    }
+    let cryptod = Cryptod::start(&[]);
+    let place = cryptod.folder().path();
+    fs::write(place.join("text"), "a text").unwrap();
+    make(&cryptod, "web", "ecdsa-p256-sha-256");
+    key(&cryptod, &["sign", "web", "text", "-o", "text.sig"]);
+    let public = key(&cryptod, &["public", "web", "--pem"]);
+    fs::write(place.join("web.pub"), public).unwrap();
+    let verify = ["dgst", "-sha256", "-verify", "web.pub", "-signature", "text.sig", "text"];
+    assert_eq!(openssl(place, &verify), "Verified OK\n");
+    assert_eq!(
+        key(&cryptod, &["verify", "web", "text", "--signature", "text.sig"]),
+        "web: verified\n"
+    );
+    fs::write(place.join("other"), "another text").unwrap();
+    let wrong = ["verify", "web", "other", "--signature", "text.sig", "--json"];
+    let wrong: Value = serde_json::from_str(&run(&cryptod, &wrong, "").expect(1).out).unwrap();
+    assert_eq!(wrong["verified"], false);
+    fs::write(place.join("secret"), [0x61; 32]).unwrap();
+    let import =
+        ["import", "shared", "secret", "--algorithm", "hmac-sha-256", "--for", "everybody"];
+    key(&cryptod, &import);
+    let code = run(&cryptod, &["mac", "shared", "--format", "hex"], "a text").expect(0).out;
+    let theirs = openssl(place, &["dgst", "-sha256", "-hmac", &"a".repeat(32), "-r", "text"]);
+    assert_eq!(code.trim(), theirs.split_whitespace().next().unwrap());
+    fs::write(place.join("text.mac"), &code).unwrap();
+    let verify = ["verify", "shared", "text", "--signature", "text.mac", "--format", "hex"];
+    key(&cryptod, &verify);
+    assert!(cryptod.stop().success());
+}
+
+#[test]
+fn what_was_encrypted_is_decrypted_also_after_a_rotation() {
+    let cryptod = Cryptod::start(&[]);
+    let place = cryptod.folder().path();
+    make(&cryptod, "vault", "aes-256-gcm");
+    make(&cryptod, "box", "rsa-oaep-sha-256");
+    run(&cryptod, &["encrypt", "vault", "--context", "here", "-o", "first"], "a text").expect(0);
+    key(&cryptod, &["rotate", "vault"]);
+    run(&cryptod, &["encrypt", "vault", "--context", "here", "-o", "second"], "a text").expect(0);
+    for file in ["first", "second"] {
+        assert_eq!(key(&cryptod, &["decrypt", "vault", file, "--context", "here"]), "a text");
+        let elsewhere = run(&cryptod, &["decrypt", "vault", file], "").expect(1);
+        assert!(elsewhere.err.contains("--context"), "{}", elsewhere.err);
+    }
+    let mut changed = fs::read(place.join("second")).unwrap();
+    *changed.last_mut().unwrap() ^= 1;
+    fs::write(place.join("changed"), changed).unwrap();
+    run(&cryptod, &["decrypt", "vault", "changed", "--context", "here"], "").expect(1);
+    run(&cryptod, &["encrypt", "box", "-o", "boxed"], "a text").expect(0);
+    let open = run(&cryptod, &["decrypt", "box", "boxed", "--json"], "").expect(0).out;
+    let open: Value = serde_json::from_str(&open).unwrap();
+    assert_eq!(open["data"], "YSB0ZXh0");
+    assert!(cryptod.stop().success());
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let cryptod = Cryptod::start(&[]);
+    make(&cryptod, "web", "ed25519");
+    key(
+        &cryptod,
+        &[
+            "generate",
+            "opener",
+            "--algorithm",
+            "aes-256-gcm",
+            "--purpose",
+            "decrypt",
+            "--for",
+            "everybody",
+        ],
+    );
+    for (arguments, code, said) in [
+        (&["sign", "none"][..], 1, "no key of that name that you may use"),
+        (&["encrypt", "web"], 1, "it is for ed25519"),
+        (&["encrypt", "opener"], 1, "and not to encrypt"),
+        (&["sign", "web", "missing"], 1, "missing"),
+        (&["sign", "web", "--algorithm", "ed448"], 2, "--algorithm"),
+        (&["verify", "web", "--signature", "-"], 2, "only one"),
+        (&["public", "opener"], 1, "public half"),
+    ] {
+        let err = run(&cryptod, arguments, "text").expect(code).err;
+        assert!(err.contains(said), "{arguments:?}: {err}");
+    }
+    assert!(cryptod.stop().success());
+}
+
+/// `crypto test` by way of a daemon, as the paper measured /dev/crypto.
+#[test]
+fn a_daemon_is_tested_like_any_driver() {
+    let cryptod = Cryptod::start(&[]);
+    let with = format!("remote:{}", cryptod.socket().display());
+    let mut command = Command::new(keyway());
+    command.args(["crypto", "test", "--with", &with, "--driver", "remote", "--json"]);
+    command.args(["--algorithm", "aes-128-cbc", "--size", "1k", "--count", "500"]);
+    let said = finish(&mut command, "").expect(0).out;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["runs"][0]["drivers"]["remote"], 500, "{said}");
+    assert_eq!(said["runs"][0]["operations"], 500);
+    let mut command = Command::new(keyway());
+    command.args(["crypto", "test", "--with", "remote:/nowhere", "--driver", "remote"]);
+    assert!(finish(&mut command, "").expect(1).err.contains("cryptod at /nowhere"));
+    assert!(cryptod.stop().success());
+}
+
+/// A daemon of a user who is not root sees what that user runs, and says at once that it sees no others.
+#[test]
+fn a_grant_that_could_be_for_nobody_is_refused_at_once() {
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let folder = std::sync::Arc::new(place);
+    // As if that user had started it: the folder is his, and it has none of root's rights.
+    let cryptod = as_user(NOBODY, || Cryptod::start_on(&folder, &[]));
+    let generate = |name: &str, who: &str| {
+        run(&cryptod, &["generate", name, "--algorithm", "ed25519", "--for", who], "")
+    };
+    let program = format!("program:{}", fs::canonicalize("/bin/sh").unwrap().display());
+    let refused = generate("a", &program).expect(1).err;
+    assert!(refused.contains("sees only which programs that user runs"), "{refused}");
+    generate("b", &format!("user:0+{program}")).expect(1);
+    generate("c", &format!("user:{NOBODY}+{program}")).expect(0);
+    generate("d", "group:7").expect(0);
+    assert!(cryptod.stop().success());
+}
