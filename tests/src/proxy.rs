@@ -40,6 +40,29 @@ impl Proxy {
         Proxy { child, lines, url }
     }
 
+    /// What it says where it refuses to start.
+    ///
+    /// # Panics
+    /// If it starts.
+    pub fn refused(arguments: &[&str]) -> String {
+        finish(&mut command(arguments), "").expect(2).err
+    }
+
+    /// One that tells in words, once it is ready, and where clients connect to.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn in_words(arguments: &[&str]) -> (Recorder, String) {
+        let mut command = command(arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("it starts");
+        let mut told = BufReader::new(child.stderr.take().expect("its notes"));
+        let mut line = String::new();
+        told.read_line(&mut line).expect("it is ready");
+        let url = line.split_whitespace().find(|word| word.starts_with("ldap")).expect("a URL");
+        (Recorder { child, _told: told }, url.to_owned())
+    }
+
     /// The next line.
     ///
     /// # Panics
@@ -113,4 +136,25 @@ pub fn captured(to: &str, file: &Path, clients: usize, say: impl FnOnce(&str)) {
     signal(&child, Signal::INT);
     errors.read_to_string(&mut String::new()).expect("the rest");
     assert!(child.wait().expect("its end").success());
+}
+
+/// One that tells in words when it ends.
+pub struct Recorder {
+    child: Child,
+    // Open, so that it can say more.
+    _told: BufReader<std::process::ChildStderr>,
+}
+
+impl Recorder {
+    /// Ends it with Ctrl-C: what it says on standard output.
+    ///
+    /// # Panics
+    /// If it does not end well.
+    pub fn interrupt(mut self) -> String {
+        signal(&self.child, Signal::INT);
+        let mut said = String::new();
+        self.child.stdout.take().expect("its output").read_to_string(&mut said).expect("text");
+        assert!(self.child.wait().expect("it ends").success(), "{said}");
+        said
+    }
 }

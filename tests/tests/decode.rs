@@ -6,6 +6,7 @@ use keyway_tests::capture::{
 use keyway_tests::proxy::Proxy;
 use keyway_tests::{PYTHON, available, finish, keyway, sample};
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -69,8 +70,21 @@ fn views(file: &Path, port: &str) {
     assert!(full.out.contains("attribute    userPassword: *\n"), "{}", full.out);
     let shown = decode(&["--full", "-f", "(op=add)", "--show-secrets"]).expect(0);
     assert!(shown.out.contains("userPassword: first secret"), "{}", shown.out);
-    let wrong = decode(&["-f", "(latancy>=1)"]).expect(2);
-    assert!(wrong.err.contains("latency is one"), "{}", wrong.err);
+    for (slip, meant) in [("(latancy>=1)", "latency is one"), ("(op=serch)", "search is one")] {
+        let wrong = decode(&["-f", slip]).expect(2);
+        assert!(wrong.err.contains(meant), "{}", wrong.err);
+    }
+    let paged = decode(&["--full", "-f", "(control=paged-results)"]).expect(0);
+    assert!(paged.out.contains("paged-results 1.2.840.113556.1.4.319"), "{}", paged.out);
+    assert!(paged.out.contains(" size: 3\n"), "{}", paged.out);
+    // A capture is not what is written, under another name of its neither.
+    let (before, link) = (fs::read(file).unwrap(), file.with_extension("link"));
+    fs::hard_link(file, &link).unwrap();
+    for other in [file, &link] {
+        let refused = decode(&["-w", other.to_str().unwrap()]).expect(2);
+        assert!(refused.err.contains("write to another file"), "{}", refused.err);
+    }
+    assert_eq!(fs::read(file).unwrap(), before);
     // Whoever reads the output leaves; the disk is full.
     let shell = |script: &str| {
         let mut command = Command::new("sh");
@@ -122,6 +136,30 @@ fn python_ldap_is_decoded_as_tshark_does() {
 /// Finds an operation by its name.
 fn find<'t>(told: &'t [Value], op: &str) -> &'t Value {
     told.iter().find(|one| one["op"] == op).unwrap_or_else(|| panic!("no {op} in {told:#?}"))
+}
+
+#[test]
+fn a_proxy_records_a_scenario() {
+    if !available(&["ldapsearch"]) {
+        return;
+    }
+    let (folder, server) = sample(20);
+    let into = folder.path().join("captured");
+    let refused = Proxy::refused(&["--to", server.ldap(), "--as", "scenario"]);
+    assert!(refused.contains("--into DIR"), "{refused}");
+    let arguments = ["--to", server.ldap(), "--as", "scenario", "--into", into.to_str().unwrap()];
+    let (proxy, url) = Proxy::in_words(&arguments);
+    for uid in 1..6 {
+        let filter = format!("(uid=user.{uid})");
+        let mut command = server.tool("ldapsearch", &url);
+        command.args(["-x", "-b", PEOPLE, "-z", "7", &filter, "cn"]);
+        finish(&mut command, "").expect(0);
+    }
+    let said = proxy.interrupt();
+    assert!(said.contains("scenario.toml"), "{said}");
+    let scenario = fs::read_to_string(into.join("scenario.toml")).unwrap();
+    assert!(scenario.contains("size_limit = 7") && scenario.contains("weight = 5"), "{scenario}");
+    assert!(scenario.contains("range = [1, 5]"), "{scenario}");
 }
 
 #[test]

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// Tell what LDAP clients and servers say to each other, from a capture of their packets
 ///
-/// Reads pcap and pcapng, also compressed by gzip, from files or as tcpdump writes it. Segments may be
+/// Reads pcap, pcapng and snoop, also compressed by gzip, from files or as tcpdump writes it. Segments may be
 /// out of order, come twice, overlap or be missing: what cannot be seen is said, and the next message
 /// that is whole is found. Connections on the ports of LDAP (389, 636, 1389, 1636, 3268, 3269, 10389,
-/// 10636) are decoded, and others that begin with an LDAP message.
+/// 10636) are decoded, and others that begin with an LDAP message; on those ports UDP too (CLDAP).
 ///
 /// Passwords are shown as *, whatever their length, also in what is written.
 #[derive(Debug, Args)]
@@ -81,6 +81,8 @@ Examples:
       the server is told whose connections they are
   keyway decode proxy --to ldap://ds1.example.com --report --every 10s
       what was asked so far, summed up every ten seconds, at SIGUSR1 and at the end
+  keyway decode proxy --to ldap://ds1.example.com --as scenario --into captured
+      at the end captured/scenario.toml, which keyway load can repeat with the same mixture
   keyway decode proxy --to ldap://ds1.example.com --tui
       a list to look through, with a filter, the elements and the octets of each operation")]
 pub struct Proxy {
@@ -117,6 +119,9 @@ pub struct Proxy {
     pub filter: Option<Query>,
     #[command(flatten)]
     pub form: Form,
+    /// Where the files of --as scenario go at the end; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub into: Option<PathBuf>,
     /// Sum up in the manner of keyway decode report: at the end, and when SIGUSR1 comes
     #[arg(long, conflicts_with_all = ["full", "words", "write", "tui"])]
     pub report: bool,
@@ -344,7 +349,7 @@ Examples:
   keyway decode traffic.pcap --as ldapsearch -f '(&(op=search)(code>=1))'
       searches that failed, to be tried again
   keyway decode traffic.pcap --as scenario --into captured
-      captured/scenario.toml, which a load generator can repeat with the same mixture
+      captured/scenario.toml, which keyway load can repeat with the same mixture
   SSLKEYLOGFILE=keys.log ldapsearch -H ldaps://ds1.example.com ...
   keyway decode tls.pcap --keylog keys.log -w plain.pcapng
       what was within TLS, for Wireshark, without passwords

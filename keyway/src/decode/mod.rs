@@ -5,20 +5,22 @@ mod live;
 mod proxy;
 mod reading;
 mod replay;
+mod scenario;
 mod tui;
 
 use crate::failure::{Failure, plain};
 use crate::output;
 use crate::signals::{self, Second};
 use arguments::{DecodeCommand, Form, Words};
-use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
+use keyway_decode::say::{Changes, Commands, Packets, Python};
 use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
 use live::Live;
+use scenario::Recording;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -44,15 +46,13 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
     let options = options(form, decode.show_secrets);
     let decoder = Decoder::new(&decode.ports, options).with_keys(keys(decode.keylog.as_deref())?);
     if form.words == Some(Words::Scenario) {
-        let Some(folder) = decode.into.clone() else {
-            return Err(Failure::usage("--as scenario makes files: name a folder, --into DIR"));
-        };
-        let printer = Printer::new(Scenario::default(), decode.filter.clone(), io::sink());
-        return reading::run(&decode.files, decoder, printer, move |scenario, _| {
-            write_files(&folder, &scenario.files())
+        let recording = Recording::new(decode.into.as_deref())?;
+        let (printer, captures) = (recording.printer(decode.filter.clone()), decode.files.clone());
+        return reading::run(&decode.files, decoder, printer, move |_, _| {
+            recording.write(&captures)
         });
     }
-    let printer = printer(form, decode.filter.clone())?;
+    let printer = printer(form, decode.filter.clone(), &decode.files)?;
     reading::run(&decode.files, decoder, printer, |_, _| Ok(()))
 }
 
@@ -110,10 +110,10 @@ fn options(form: &Form, show_secrets: bool) -> Options {
 }
 
 /// Operations in a form that was asked for, on their way to where they go.
-type Told = Printer<Box<dyn View + Send>, Box<dyn Write + Send>>;
+type Printed = Printer<Box<dyn View + Send>, Box<dyn Write + Send>>;
 
 /// What writes in this form to where it goes.
-fn printer(form: &Form, filter: Option<Query>) -> Result<Told, Failure> {
+fn printer(form: &Form, filter: Option<Query>, captures: &[PathBuf]) -> Result<Printed, Failure> {
     let view: Box<dyn View + Send> = match form {
         Form { full: true, .. } => Box::new(Full),
         Form { json: true, .. } => Box::new(Json),
@@ -121,37 +121,34 @@ fn printer(form: &Form, filter: Option<Query>) -> Result<Told, Failure> {
         Form { words: Some(Words::Ldapsearch), .. } => Box::new(Commands),
         Form { words: Some(Words::Ldif), .. } => Box::new(Changes::default()),
         Form { words: Some(Words::PythonLdap), .. } => Box::new(Python::default()),
-        Form { words: Some(Words::Scenario), .. } => {
-            return Err(Failure::usage("a scenario is made of a capture: keyway decode FILE"));
-        }
         _ => Box::new(Line),
     };
     let output: Box<dyn Write + Send> = match &form.write {
-        Some(file) if file.as_os_str() != "-" => Box::new(create(file)?),
+        Some(file) if file.as_os_str() != "-" => Box::new(create(file, captures)?),
         _ => Box::new(io::stdout()),
     };
     Ok(Printer::new(view, filter, output))
 }
 
-/// A new file that only its owner reads: what people say to a directory is theirs.
-fn create(file: &Path) -> Result<fs::File, Failure> {
+/// A new file that only its owner reads: what people say to a directory is theirs. One that is among
+/// these captures is left as it is: to open it would empty what is about to be read.
+fn create(file: &Path, captures: &[PathBuf]) -> Result<fs::File, Failure> {
+    let same = |one: &fs::Metadata, other: &fs::Metadata| {
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    };
+    if let Ok(there) = fs::metadata(file) {
+        let read = |capture: &PathBuf| fs::metadata(capture).is_ok_and(|read| same(&read, &there));
+        if let Some(capture) = captures.iter().find(|capture| there.is_file() && read(capture)) {
+            return Err(Failure::usage(format!(
+                "{} is the capture {} that is read: write to another file",
+                file.display(),
+                capture.display()
+            )));
+        }
+    }
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options.open(file).map_err(|why| Failure::system("write", file, &why))
-}
-
-fn write_files(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|why| Failure::system("make", folder, &why))?;
-    for (name, text) in files {
-        let path = folder.join(name);
-        let written = create(&path)?.write_all(text.as_bytes());
-        written.map_err(|why| Failure::system("write", &path, &why))?;
-    }
-    output::text(format_args!(
-        "{} and {} files of values",
-        folder.join("scenario.toml").display(),
-        files.len() - 1
-    ))
 }
 
 /// An error of the decoder's; nothing where nobody wants to read any more.

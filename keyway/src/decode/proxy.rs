@@ -5,9 +5,10 @@ mod header;
 mod starttls;
 mod trust;
 
-use super::arguments::Proxy;
+use super::arguments::{Proxy, Words};
 use super::live::Live;
-use super::{Told, failure, options, printer, tui};
+use super::scenario::Recording;
+use super::{Printed, failure, options, printer, tui};
 use crate::failure::Failure;
 use crate::listeners;
 use crate::output;
@@ -39,7 +40,12 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     let tap = Arc::new(Tap::default());
     let shared = Arc::new(Shared::new(proxy, upstream, accept, tap.clone()));
     let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
-    let mut printer = told(proxy, &book)?;
+    let records = proxy.form.words == Some(Words::Scenario);
+    let recording = records.then(|| Recording::new(proxy.into.as_deref())).transpose()?;
+    let mut printer = match &recording {
+        Some(recording) => recording.printer(proxy.filter.clone()),
+        None => told(proxy, &book)?,
+    };
     let decoding = tap.clone();
     let decoder = thread::spawn(move || {
         decoding.decode(options, &mut printer)?;
@@ -77,6 +83,7 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
             "{left_out} bytes were forwarded and not decoded: too many came"
         ));
     }
+    recording.map_or(Ok(()), |recording| recording.write(&[]))?;
     match told {
         Ok(()) => Ok(true),
         Err(why) => failure(why).map_or(Ok(true), Err),
@@ -84,7 +91,7 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
 }
 
 /// What writes, sums up or shows what is told.
-fn told(proxy: &Proxy, book: &tui::Shared) -> Result<Told, Failure> {
+fn told(proxy: &Proxy, book: &tui::Shared) -> Result<Printed, Failure> {
     if proxy.form.tui {
         tui::check()?;
         let view: Box<dyn View + Send> = Box::new(book.clone());
@@ -95,7 +102,7 @@ fn told(proxy: &Proxy, book: &tui::Shared) -> Result<Told, Failure> {
         let view: Box<dyn View + Send> = Box::new(report);
         return Ok(Printer::new(view, proxy.filter.clone(), Box::new(io::stdout())));
     }
-    printer(&proxy.form, proxy.filter.clone())
+    printer(&proxy.form, proxy.filter.clone(), &[])
 }
 
 async fn until(is_so: impl Fn() -> bool) {

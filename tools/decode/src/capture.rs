@@ -1,12 +1,13 @@
-//! Files of packets: pcap and pcapng, also compressed by gzip, from anything that can be read.
+//! Files of packets: pcap, pcapng and snoop, also compressed by gzip, from anything that can be read.
 //!
-//! Both formats are read as they come, so that `tcpdump -w - |` works: no more is asked of the
+//! The formats are read as they come, so that `tcpdump -w - |` works: no more is asked of the
 //! input than the next record has. A file that ends within a record is one whose writer was
 //! stopped; that is said ([`Capture::is_cut_short`]) and is no error.
 
 mod buffer;
 mod classic;
 mod next_generation;
+pub(crate) mod snoop;
 
 use crate::error::Error;
 use buffer::Buffer;
@@ -31,7 +32,8 @@ pub enum Item<'a> {
 pub struct Packet<'a> {
     /// When, in nanoseconds since 1970 (UTC).
     pub time_ns: u64,
-    /// The number of the link layer (`LINKTYPE_` of the registry of tcpdump.org).
+    /// The number of the link layer (`LINKTYPE_` of the registry of tcpdump.org); from 65,536 on
+    /// one that only snoop knows.
     pub link: u32,
     /// The octets that were captured.
     pub data: &'a [u8],
@@ -42,6 +44,7 @@ pub struct Packet<'a> {
 enum Format {
     Classic(classic::Header),
     NextGeneration(next_generation::Section),
+    Snoop(snoop::Header),
 }
 
 /// Reads packets, one after another.
@@ -62,7 +65,11 @@ impl<'r> Capture<'r> {
         if input.data().starts_with(&GZIP) {
             input = Buffer::new(Box::new(MultiGzDecoder::new(input.into_read())));
         }
-        input.fill(4)?;
+        input.fill(snoop::MAGIC.len())?;
+        if input.data().starts_with(&snoop::MAGIC) {
+            let format = Format::Snoop(snoop::Header::read(&mut input)?);
+            return Ok(Capture { input, format, cut_short: false });
+        }
         let magic: [u8; 4] = match input.data().first_chunk() {
             Some(magic) => *magic,
             None if input.data().is_empty() => return Err(Error::Empty),
@@ -85,6 +92,7 @@ impl<'r> Capture<'r> {
         match format {
             Format::Classic(header) => header.next(input, cut_short),
             Format::NextGeneration(section) => section.next(input, cut_short),
+            Format::Snoop(header) => header.next(input, cut_short),
         }
     }
 
@@ -95,6 +103,7 @@ impl<'r> Capture<'r> {
         match &self.format {
             Format::Classic(header) => header.is_ready(data),
             Format::NextGeneration(section) => section.is_ready(data),
+            Format::Snoop(header) => header.is_ready(data),
         }
     }
 

@@ -6,10 +6,10 @@ mod flow;
 use crate::capture::{Capture, Item, Packet};
 use crate::error::Error;
 use crate::limits::{CONNECTIONS_MAX, HELD_BYTES_MAX};
-use crate::network::{Content, Network, Segment};
+use crate::network::{Content, Datagram, Network, Segment, named};
 use crate::operation::{Event, Note, Sink};
 use crate::pairing::Options;
-use crate::session::Session;
+use crate::session::{Session, Side};
 use crate::tls::Keys;
 use flow::Flow;
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ pub const PORTS: [u16; 8] = [389, 636, 1389, 1636, 3268, 3269, 10389, 10636];
 pub struct Counts {
     /// Packets in the capture.
     pub packets: u64,
-    /// Those of other protocols than TCP over IP.
+    /// Those of other protocols than TCP and UDP over IP.
     pub others: u64,
     /// Those that cannot be read, or are of an unknown link layer.
     pub unreadable: u64,
@@ -49,6 +49,8 @@ struct Ends(SocketAddr, SocketAddr);
 pub struct Decoder {
     network: Network,
     flows: HashMap<Ends, Flow>,
+    /// What was said in datagrams of UDP between two ends (CLDAP).
+    datagrams: HashMap<Ends, Session>,
     ports: Vec<u16>,
     options: Options,
     counts: Counts,
@@ -68,6 +70,7 @@ impl Decoder {
         Decoder {
             network: Network::default(),
             flows: HashMap::new(),
+            datagrams: HashMap::new(),
             ports: ports.to_vec(),
             options,
             counts: Counts::default(),
@@ -131,6 +134,7 @@ impl Decoder {
         let mut network = std::mem::take(&mut self.network);
         let done = match network.content(packet) {
             Content::Segment(segment) => self.segment(packet.time_ns, &segment, sink),
+            Content::Datagram(datagram) => self.datagram(packet.time_ns, &datagram, sink),
             Content::Fragment => Ok(()),
             Content::Other => {
                 self.counts.others += 1;
@@ -152,9 +156,63 @@ impl Decoder {
             return Ok(());
         }
         self.unknown_links.push(link);
-        let what = format!("packets of link layer {link} are passed over: it is not known here");
+        let link = named(link);
+        let what = format!("packets of this link layer are passed over: {link}");
         let (time_ns, what) = (self.time_ns, Event::Unreadable(Cow::Owned(what)));
         sink.note(&Note { time_ns, connection: None, what })
+    }
+
+    /// A message of CLDAP (RFC 1798, and as Active Directory's clients look for a server). Only ports
+    /// that are LDAP's are looked at: most of UDP is something else.
+    fn datagram(
+        &mut self,
+        time_ns: u64,
+        datagram: &Datagram<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let (from, to) = (datagram.from, datagram.to);
+        if !self.is_ours(from) && !self.is_ours(to) {
+            self.counts.others += 1;
+            return Ok(());
+        }
+        let ends = if from <= to { Ends(from, to) } else { Ends(to, from) };
+        if !self.datagrams.contains_key(&ends) {
+            if self.datagrams.len() >= CONNECTIONS_MAX {
+                self.counts.given_up += self.datagrams.len() as u64;
+                self.finish_datagrams(sink)?;
+            }
+            self.number += 1;
+            let pair =
+                if self.is_ours(from) && !self.is_ours(to) { (to, from) } else { (from, to) };
+            let session = Session::new(self.number, pair, false, true, self.options).over_udp();
+            self.datagrams.insert(ends, session);
+        }
+        let Some(session) = self.datagrams.get_mut(&ends) else { return Ok(()) };
+        let side = if session.first() == from { Side::First } else { Side::Second };
+        session.octets(side, time_ns, datagram.payload, sink)?;
+        self.counts.missing_bytes += datagram.missing as u64;
+        match datagram.missing {
+            0 => Ok(()),
+            missing => session.gap(side, time_ns, missing as u64, sink),
+        }
+    }
+
+    fn finish_datagrams(&mut self, sink: &mut impl Sink) -> Result<(), Error> {
+        let mut all: Vec<Session> = self.datagrams.drain().map(|(_, session)| session).collect();
+        all.sort_unstable_by_key(|session| session.connection().number);
+        for mut session in all {
+            session.finish(self.time_ns, false, sink)?;
+            self.counts.connections += u64::from(session.is_told());
+        }
+        Ok(())
+    }
+
+    /// Whether it is a port of LDAP.
+    fn is_ours(&self, end: SocketAddr) -> bool {
+        match self.ports.as_slice() {
+            [] => PORTS.contains(&end.port()),
+            ports => ports.contains(&end.port()),
+        }
     }
 
     fn segment(
@@ -219,17 +277,13 @@ impl Decoder {
 
     fn begin(&mut self, segment: &Segment<'_>) -> Flow {
         let (from, to) = (segment.from, segment.to);
-        let is_ours = |end: SocketAddr| match self.ports.as_slice() {
-            [] => PORTS.contains(&end.port()),
-            ports => ports.contains(&end.port()),
-        };
         // Who opens it is the client; joined midway, who is not at a server's port.
         let answers = match segment.syn {
             true => segment.acknowledgement.is_some(),
-            false => is_ours(from) && !is_ours(to),
+            false => self.is_ours(from) && !self.is_ours(to),
         };
         let (client, server) = if answers { (to, from) } else { (from, to) };
-        let expected = is_ours(from) || is_ours(to);
+        let expected = self.is_ours(from) || self.is_ours(to);
         self.number += 1;
         let number = self.number;
         let midway = !segment.syn;
@@ -295,6 +349,7 @@ impl Decoder {
             .collect();
         open.sort_unstable_by_key(|(number, _)| *number);
         open.iter().try_for_each(|(_, ends)| self.remove(ends, sink))?;
+        self.finish_datagrams(sink)?;
         Ok(self.counts)
     }
 }

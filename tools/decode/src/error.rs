@@ -34,7 +34,7 @@ impl fmt::Display for Error {
             Error::Write(why) => write!(f, "the output cannot be written: {why}"),
             Error::NotACapture { magic: [a, b, c, d] } => write!(
                 f,
-                "this is neither pcap nor pcapng, also not compressed by gzip: it begins with \
+                "this is neither pcap, pcapng nor snoop, also not compressed by gzip: it begins with \
                  {a:02x} {b:02x} {c:02x} {d:02x}"
             ),
             Error::Empty => f.write_str("the capture is empty: there is not even a header"),

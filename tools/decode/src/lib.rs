@@ -11,6 +11,7 @@
 
 pub mod capture;
 pub mod decoder;
+mod direction;
 mod error;
 pub mod framing;
 mod kept;
@@ -18,6 +19,7 @@ pub mod limits;
 pub mod network;
 mod operation;
 mod pairing;
+pub mod parameters;
 pub mod query;
 pub mod replay;
 mod report;
@@ -32,12 +34,12 @@ pub mod view;
 
 pub use capture::Capture;
 pub use decoder::{Counts, Decoder};
+pub use direction::Direction;
 pub use error::Error;
 pub use kept::Kept;
-pub use operation::{
-    Answers, Connection, Direction, End, Event, Kind, Note, Operation, Part, Sink, extended_name,
-};
+pub use operation::{Answers, Connection, End, Event, Kind, Note, Operation, Part, Sink};
 pub use pairing::Options;
+pub use parameters::extended_name;
 pub use query::Query;
 pub use report::Report;
 pub use secrets::Secrets;

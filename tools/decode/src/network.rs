@@ -1,4 +1,4 @@
-//! From a frame of some link layer to a TCP segment.
+//! From a frame of some link layer to a TCP segment, or a datagram of UDP.
 
 mod fragments;
 mod internet;
@@ -6,6 +6,7 @@ mod link;
 
 use crate::capture::Packet;
 use fragments::Fragments;
+pub(crate) use link::named;
 use std::net::SocketAddr;
 
 /// A TCP segment (RFC 9293 § 3.1), as far as it was captured.
@@ -31,11 +32,26 @@ pub struct Segment<'a> {
     pub missing: usize,
 }
 
+/// A datagram of UDP (RFC 768), as far as it was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// To whom.
+    pub to: SocketAddr,
+    /// The octets.
+    pub payload: &'a [u8],
+    /// How many octets of it follow those, and were not captured.
+    pub missing: usize,
+}
+
 /// What a packet is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// A segment.
     Segment(Segment<'a>),
+    /// A datagram.
+    Datagram(Datagram<'a>),
     /// A fragment, kept until the others are there.
     Fragment,
     /// Of another protocol.

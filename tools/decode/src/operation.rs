@@ -1,6 +1,8 @@
 //! What is told of a connection: its operations, and what could not be seen.
 
+use crate::direction::Direction;
 use crate::error::Error;
+use crate::parameters::extended_name;
 use crate::secrets::Secrets;
 use keyway_codec::message::{LdapResult, ResultCode, tag};
 use keyway_codec::{DecodeError, Message, Op};
@@ -18,28 +20,10 @@ pub struct Connection {
     pub server: SocketAddr,
     /// Whether TLS protects it by now.
     pub tls: bool,
+    /// Whether it is no connection, but datagrams of UDP between two ends (CLDAP).
+    pub udp: bool,
     /// The name of the last successful bind; empty if that was anonymous or there was none.
     pub bound: String,
-}
-
-/// One of the two directions of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the client to the server.
-    Request,
-    /// From the server to the client.
-    Response,
-}
-
-impl Direction {
-    /// Whose octets these are.
-    #[must_use]
-    pub fn sender(self) -> &'static str {
-        match self {
-            Direction::Request => "client",
-            Direction::Response => "server",
-        }
-    }
 }
 
 /// What an operation does, by the request's tag.
@@ -264,22 +248,6 @@ impl<'a> Operation<'a> {
             _ => return None,
         })
     }
-}
-
-/// Names of extended operations.
-const EXTENDED: [(&str, &str); 6] = [
-    (keyway_codec::extended::START_TLS, "starttls"),
-    (keyway_codec::extended::WHO_AM_I, "whoami"),
-    (keyway_codec::extended::PASSWORD_MODIFY, "passwd"),
-    (keyway_codec::extended::CANCEL, "cancel"),
-    (keyway_codec::extended::NOTICE_OF_DISCONNECTION, "disconnection"),
-    ("1.3.6.1.1.21.1", "txn-start"),
-];
-
-/// What an extended operation is called for short.
-#[must_use]
-pub fn extended_name(oid: &str) -> Option<&'static str> {
-    EXTENDED.iter().find(|(known, _)| *known == oid).map(|(_, name)| *name)
 }
 
 /// Something that is no operation.

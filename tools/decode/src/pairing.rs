@@ -5,7 +5,7 @@ use crate::framing::is_request;
 use crate::limits::{ABANDONED_MAX, ANSWERS_BYTES_MAX, PENDING_MAX};
 use crate::operation::{Answers, Connection, End, Kind, Operation, Part, Sink};
 use crate::secrets::{Secrets, hide};
-use keyway_codec::message::{ResultCode, tag};
+use keyway_codec::message::{Authentication, BindRequest, ResultCode, tag};
 use keyway_codec::{Message, Op, extended};
 use std::collections::VecDeque;
 
@@ -53,13 +53,15 @@ struct Pending {
 }
 
 /// What a message means for its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Consequence {
     None,
     /// StartTLS was granted: what follows is TLS.
     Tls,
     /// The client said goodbye.
     Unbind,
+    /// A SASL bind with this mechanism has succeeded: a layer of its may protect what follows.
+    Layer(String),
 }
 
 #[derive(Debug, Default)]
@@ -277,11 +279,22 @@ impl Pairing {
             _ => None,
         };
         let tls = success && operation.oid() == Some(extended::START_TLS);
+        let layer = match operation.request.op() {
+            Some(Op::BindRequest(BindRequest {
+                authentication: Authentication::Sasl { mechanism, .. },
+                ..
+            })) if success => Some((*mechanism).to_owned()),
+            _ => None,
+        };
         if let Some(bound) = bound {
             connection.bound = bound;
         }
         self.recycle(pending);
-        Ok(if tls { Consequence::Tls } else { Consequence::None })
+        Ok(match layer {
+            _ if tls => Consequence::Tls,
+            Some(mechanism) => Consequence::Layer(mechanism),
+            None => Consequence::None,
+        })
     }
 
     fn recycle(&mut self, mut pending: Pending) {

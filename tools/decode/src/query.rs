@@ -144,10 +144,25 @@ fn ordered(name: &str, order: Order, value: &[u8]) -> Result<Node, QueryError> {
         Kind::Time => number(duration_ns(&text), "time such as 10ms, 250us or 1.5s")?,
         Kind::Number => number(text.parse().ok(), "number")?,
         Kind::Code => number(code(&text), "result code, as a number or by its name")?,
-        Kind::Text if order == Order::Same => Test::Equal(value.to_vec()),
+        Kind::Text if order == Order::Same => {
+            known(name, field, &text)?;
+            Test::Equal(value.to_vec())
+        }
         Kind::Text => Test::TextOrder(order, value.to_vec()),
     };
     Ok(Node::Test(field, test))
+}
+
+/// Refuses a value that a field never has.
+fn known(name: &str, field: Field, text: &str) -> Result<(), QueryError> {
+    let Some(values) = field.values() else { return Ok(()) };
+    if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {
+        return Ok(());
+    }
+    Err(QueryError(match nearest(text, values.iter().copied()) {
+        Some(meant) => format!("{name} is never '{text}'; {meant} is one it can be"),
+        None => format!("{name} is never '{text}'; it can be {}", values.join(", ")),
+    }))
 }
 
 /// Nanoseconds of `10ms`; a number without a unit is of milliseconds.
@@ -247,6 +262,10 @@ mod tests {
         assert!(why("(zzzzzzzzz=1)").contains("there are op, "));
         assert!(why("(op:=search)").contains("means nothing here"));
         assert!(why("op=search").contains("begins with '('"));
+        assert!(why("(op=serch)").contains("search is one"));
+        assert!(why("(scope=tree)").contains("base, one, sub"));
+        assert!(Query::parse("(op=passwd)").is_ok() && Query::parse("(op=*sea*)").is_ok());
+        assert!(Query::parse("(result=Success)").is_ok());
         assert!(Query::parse("(code>=invalidCredentials)").is_ok());
     }
 

@@ -3,6 +3,7 @@
 //! A password becomes `*`, whatever its length. That happens once, where a message is decoded; what
 //! comes after, views, filters and files, never has them.
 
+use crate::parameters::{is_harmless, is_secret_control};
 use keyway_codec::extended::{self, PasswordModifyRequest};
 use keyway_codec::message::{
     Attribute, Authentication, ExtendedRequest, ExtendedResponse, is_password,
@@ -22,7 +23,7 @@ pub enum Secrets {
 }
 
 /// What stands in the place of a password.
-pub const STAR: &[u8] = b"*";
+pub use crate::parameters::STAR;
 
 /// Attributes of other directories that hold passwords, or what is as good as one.
 const SECRET: [&str; 22] = [
@@ -180,16 +181,11 @@ fn hide_assertions(filter: &mut Filter<'_>) {
     }
 }
 
-/// Extended operations without a secret in them.
-fn is_harmless(oid: &str) -> bool {
-    [extended::START_TLS, extended::WHO_AM_I, extended::CANCEL, extended::NOTICE_OF_DISCONNECTION]
-        .contains(&oid)
-}
-
 /// Entries and filters in controls may have passwords too.
 fn hide_controls(message: &mut Message<'_>) {
     for control in &mut message.controls {
-        if control.value.as_deref().is_some_and(mentions_secret) {
+        let is_secret = is_secret_control(control.oid);
+        if control.value.as_deref().is_some_and(|value| is_secret || mentions_secret(value)) {
             control.value = Some(Cow::Borrowed(STAR));
         }
     }

@@ -2,11 +2,13 @@
 
 mod recognise;
 
+use crate::direction::Direction;
 use crate::error::Error;
 use crate::framing::{Frame, Framer, is_request};
-use crate::operation::{Connection, Direction, Event, Note, Sink};
+use crate::operation::{Connection, Event, Note, Sink};
 use crate::pairing::{Consequence, Options, Pairing, Raw, peek_tag};
 use crate::tls::Keys;
+use keyway_codec::ber::SEQUENCE;
 use recognise::Mode;
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -45,6 +47,8 @@ pub struct Session {
     framers: [Framer; 2],
     pairing: Pairing,
     options: Options,
+    /// The end that was named first.
+    first: SocketAddr,
     client_side: Side,
     /// Whether that is more than a guess.
     client_known: bool,
@@ -53,6 +57,9 @@ pub struct Session {
     is_told: bool,
     /// Whether it is LDAP whatever it begins with: by its port, or by who asks.
     expected: bool,
+    /// The mechanism of a SASL bind that has succeeded, as long as it is not known whether a layer
+    /// of its protects what follows (RFC 4513 § 5.2.1).
+    layer: Option<String>,
     /// With which TLS may be read.
     keys: Option<Arc<Keys>>,
 }
@@ -70,20 +77,36 @@ impl Session {
         options: Options,
     ) -> Self {
         let framer = || if midway { Framer::midway() } else { Framer::default() };
-        let connection = Connection { number, client, server, tls: false, bound: String::new() };
+        let (tls, udp, bound) = (false, false, String::new());
+        let connection = Connection { number, client, server, tls, udp, bound };
         Session {
             connection,
             mode: Mode::Unknown,
             framers: [framer(), framer()],
             pairing: Pairing::default(),
             options,
+            first: client,
             client_side: Side::First,
             client_known: false,
             unbind: false,
             is_told: false,
             expected,
+            layer: None,
             keys: None,
         }
+    }
+
+    /// The same, of datagrams of UDP.
+    #[must_use]
+    pub fn over_udp(mut self) -> Self {
+        self.connection.udp = true;
+        self
+    }
+
+    /// The end that was named first: what it sends is [`Side::First`]'s.
+    #[must_use]
+    pub fn first(&self) -> SocketAddr {
+        self.first
     }
 
     /// The same, with keys to read TLS with.
@@ -232,6 +255,10 @@ impl Session {
     ) -> Result<(), Error> {
         let mut input = octets;
         loop {
+            if let Some(mechanism) = self.protecting_layer(side, input) {
+                let why = format!("a SASL layer ({mechanism}) protects what follows");
+                return self.unreadable(time_ns, why.into(), sink);
+            }
             let mut framer = std::mem::take(&mut self.framers[side.index()]);
             let done = self.frame(&mut framer, side, time_ns, &mut input, sink);
             self.framers[side.index()] = framer;
@@ -276,8 +303,25 @@ impl Session {
                 self.unbind = true;
                 Ok(Step::Next)
             }
+            Consequence::Layer(mechanism) => {
+                self.layer = Some(mechanism);
+                Ok(Step::Next)
+            }
             Consequence::None => Ok(Step::Next),
         }
+    }
+
+    /// The mechanism whose layer protects these octets, if that is what they are: such a layer
+    /// puts a length of four octets before each buffer (RFC 4422 § 3.7), a message of LDAP begins
+    /// with its tag.
+    fn protecting_layer(&mut self, side: Side, octets: &[u8]) -> Option<String> {
+        let first = octets.first()?;
+        self.layer.as_ref()?;
+        if self.framers[side.index()].held_bytes() > 0 {
+            return None;
+        }
+        let layer = self.layer.take()?;
+        (*first != SEQUENCE).then_some(layer)
     }
 
     fn message(

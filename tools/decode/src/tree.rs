@@ -1,7 +1,11 @@
 //! A message as a tree of its elements, each with its name and its place among the octets.
 //!
-//! Names are those of RFC 4511. What they do not reach, controls' values say, is not looked into.
+//! Names are those of RFC 4511. What is in values of controls and extended operations stands below
+//! them as fields.
 
+use crate::direction::Direction;
+use crate::framing::is_request;
+use crate::parameters::{self, Value};
 use crate::view::value;
 use keyway_codec::ber::Reader;
 use keyway_codec::message::tag;
@@ -137,6 +141,9 @@ const OPERATIONS: &[(u8, Shape)] = &[
     ),
 ];
 
+/// Elements that say what is in the value behind them.
+const OIDS: [&str; 3] = ["controlType", "requestName", "responseName"];
+
 /// Choices of a filter by their tags.
 const FILTERS: [(u8, &str); 10] = [
     (0xa0, "and"),
@@ -154,7 +161,8 @@ const FILTERS: [(u8, &str); 10] = [
 /// The elements of a message, as far as it is one.
 #[must_use]
 pub fn tree(message: &[u8]) -> Vec<Node> {
-    let mut walk = Walk { octets: message, nodes: Vec::new() };
+    let direction = Direction::Request;
+    let mut walk = Walk { octets: message, nodes: Vec::new(), direction, oid: String::new() };
     const MESSAGE: Shape =
         Sequence("LDAPMessage", &[Number("messageID"), Tagged(OPERATIONS), Controls]);
     walk.one(0, 0..message.len(), &MESSAGE);
@@ -164,6 +172,10 @@ pub fn tree(message: &[u8]) -> Vec<Node> {
 struct Walk<'m> {
     octets: &'m [u8],
     nodes: Vec<Node>,
+    /// Whose message it is, once its operation was seen.
+    direction: Direction,
+    /// The last object identifier, which says what is in the value behind it.
+    oid: String,
 }
 
 /// An element that was found.
@@ -197,7 +209,14 @@ impl Walk<'_> {
         let element = self.element(&part).filter(|_| depth <= DEPTH_MAX)?;
         let within = element.contents.clone();
         match shape {
-            Text(name) => self.add(depth, name, &element, self.text(&element)),
+            Text(name) => {
+                let text = self.text(&element);
+                if OIDS.contains(name) {
+                    self.oid.clone_from(&text);
+                }
+                self.add(depth, name, &element, text);
+                self.fields(depth + 1, name, &element);
+            }
             Number(name) => {
                 let text = number(self.octets.get(within).unwrap_or_default());
                 self.add(depth, name, &element, text);
@@ -225,11 +244,36 @@ impl Walk<'_> {
             }
             Filter => self.filter(depth, &element),
             Tagged(choices) => match choices.iter().find(|(known, _)| *known == element.tag) {
-                Some((_, shape)) => return self.one(depth, part, shape),
+                Some((_, shape)) => {
+                    if std::ptr::eq(*choices, OPERATIONS) && !is_request(element.tag) {
+                        self.direction = Direction::Response;
+                    }
+                    return self.one(depth, part, shape);
+                }
                 None => self.add(depth, "unknown", &element, self.text(&element)),
             },
         }
         Some(element.place.end)
+    }
+
+    /// Adds what is in the value of a control or an extended operation that is known.
+    fn fields(&mut self, depth: usize, name: &str, element: &Element) {
+        let octets = self.octets.get(element.contents.clone()).unwrap_or_default();
+        let known = match name {
+            "controlValue" => parameters::control(&self.oid, octets, self.direction),
+            "requestValue" | "responseValue" => {
+                parameters::extended(&self.oid, octets, self.direction)
+            }
+            _ => return,
+        };
+        if matches!(known, Value::Octets(_)) {
+            return;
+        }
+        known.leaves(&mut |path, octets| {
+            let colon = if path.is_empty() { "" } else { ": " };
+            let text = format!("{path}{colon}{}", shown(octets));
+            self.nodes.push(Node { depth, name: "field", text, place: element.place.clone() });
+        });
     }
 
     /// Adds elements of these shapes, in this order, and what is more than is known.
@@ -290,6 +334,22 @@ mod tests {
     use super::*;
     use keyway_codec::message::{Deref, Scope, SearchRequest};
     use keyway_codec::{Filter as Wanted, Message, Op};
+
+    #[test]
+    fn values_of_controls_are_taken_apart() {
+        let value = [0x30, 0x05, 0x02, 0x01, 0x32, 0x04, 0x00];
+        let oid = keyway_codec::controls::PAGED_RESULTS;
+        let control =
+            keyway_codec::message::Control { oid, critical: true, value: Some(value[..].into()) };
+        let mut message = Message::new(3, Op::DeleteRequest("dc=example"));
+        message.controls.push(control);
+        let mut octets = Vec::new();
+        message.encode(&mut octets);
+        let fields: Vec<_> =
+            tree(&octets).into_iter().filter(|node| node.name == "field").collect();
+        let texts: Vec<_> = fields.iter().map(|node| node.text.as_str()).collect();
+        assert_eq!(texts, ["size: 50", "cookie: "]);
+    }
 
     #[test]
     fn elements_have_names_and_places() {

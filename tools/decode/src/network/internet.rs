@@ -1,11 +1,13 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200), and the TCP header (RFC 9293) in them.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200), and the headers of TCP (RFC 9293) and UDP (RFC 768) in them.
 
 use super::fragments::{Fragment, Fragments, Key};
-use super::{Content, Octets, Segment};
+use super::{Content, Datagram as Message, Octets, Segment};
 use crate::limits::EXTENSION_HEADERS_MAX;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const TCP: u8 = 6;
+const UDP: u8 = 17;
+const UDP_BYTES: usize = 8;
 
 /// Extension headers of IPv6, by number.
 const HOP_BY_HOP: u8 = 0;
@@ -36,7 +38,8 @@ pub(super) fn content<'a>(fragments: &'a mut Fragments, octets: Octets<'a>) -> C
         None => return Content::Unreadable,
     };
     let Some(datagram) = datagram else { return Content::Unreadable };
-    if datagram.protocol != TCP {
+    let protocol = datagram.protocol;
+    if protocol != TCP && protocol != UDP {
         return Content::Other;
     }
     let (source, destination) = (datagram.source, datagram.destination);
@@ -51,7 +54,23 @@ pub(super) fn content<'a>(fragments: &'a mut Fragments, octets: Octets<'a>) -> C
             }
         }
     };
-    segment(source, destination, rest).map_or(Content::Unreadable, Content::Segment)
+    let content = match protocol {
+        UDP => message(source, destination, rest).map(Content::Datagram),
+        _ => segment(source, destination, rest).map(Content::Segment),
+    };
+    content.unwrap_or(Content::Unreadable)
+}
+
+fn message(source: IpAddr, destination: IpAddr, octets: Octets<'_>) -> Option<Message<'_>> {
+    let payload = octets.skip(UDP_BYTES)?;
+    let length = usize::from(octets.u16(4)?).checked_sub(UDP_BYTES)?;
+    let payload = payload.first(length);
+    Some(Message {
+        from: SocketAddr::new(source, octets.u16(0)?),
+        to: SocketAddr::new(destination, octets.u16(2)?),
+        payload: payload.data,
+        missing: payload.original - payload.data.len(),
+    })
 }
 
 fn ipv4(octets: Octets<'_>) -> Option<Datagram<'_>> {

@@ -2,6 +2,7 @@
 
 use super::{Content, Octets};
 use crate::capture::Packet;
+use crate::capture::snoop::OTHER_LINKS;
 use crate::limits::VLAN_TAGS_MAX;
 
 /// Numbers of the registry of link-layer types.
@@ -19,11 +20,49 @@ mod number {
     pub(super) const LINUX_COOKED_2: u32 = 276;
 }
 
+/// Link layers that are not taken apart, by number, with what people call them.
+const OTHERS: [(u32, &str); 22] = [
+    (6, "token ring"),
+    (9, "PPP"),
+    (10, "FDDI"),
+    (50, "PPP in HDLC"),
+    (51, "PPP over Ethernet"),
+    (104, "Cisco HDLC"),
+    (105, "IEEE 802.11"),
+    (107, "frame relay"),
+    (119, "IEEE 802.11 with Prism headers"),
+    (127, "IEEE 802.11 with radiotap headers"),
+    (149, "one of a user's own"),
+    (187, "Bluetooth HCI"),
+    (189, "USB, as Linux has it"),
+    (192, "PPI"),
+    (195, "IEEE 802.15.4"),
+    (220, "USB, as Linux maps it"),
+    (227, "CAN"),
+    (239, "NFLOG"),
+    (242, "IP over InfiniBand"),
+    (247, "InfiniBand"),
+    (249, "USB, as Windows has it"),
+    (253, "netlink"),
+];
+
+/// What a link layer is called that is not taken apart, and its number.
+pub(crate) fn named(link: u32) -> String {
+    match (OTHERS.iter().find(|(number, _)| *number == link), link.checked_sub(OTHER_LINKS)) {
+        (Some((_, name)), _) => format!("{name} (link type {link})"),
+        (None, Some(snoop)) => format!("number {snoop} of snoop"),
+        (None, None) => format!("number {link}"),
+    }
+}
+
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 const VLAN_BYTES: usize = 4;
+
+/// A greater number is a protocol's, this and lesser ones are lengths (IEEE 802.3).
+const LENGTH_MAX: u16 = 1_500;
 
 /// The datagram in a packet; `None` if it has another protocol's. An unknown link layer, and what
 /// is shorter than its header, is an error.
@@ -48,12 +87,21 @@ fn ethernet(frame: Octets<'_>, at: usize) -> Option<Option<Octets<'_>>> {
     let mut at = at;
     for _ in 0..VLAN_TAGS_MAX {
         let protocol = frame.u16(at)?;
+        if protocol <= LENGTH_MAX {
+            return Some(link_control(frame.skip(at + 2)?.first(protocol.into())));
+        }
         if !VLAN.contains(&protocol) {
             return Some(of_protocol((protocol, frame.skip(at + 2)?)));
         }
         at += VLAN_BYTES;
     }
     Some(None)
+}
+
+/// What comes after a length (IEEE 802.2), if it names a protocol (RFC 1042).
+fn link_control(frame: Octets<'_>) -> Option<Octets<'_>> {
+    let names = frame.data.starts_with(&[0xaa, 0xaa, 0x03, 0, 0, 0]);
+    of_protocol((frame.u16(6).filter(|_| names)?, frame.skip(8)?))
 }
 
 fn of_protocol((protocol, rest): (u16, Octets<'_>)) -> Option<Octets<'_>> {

@@ -1,7 +1,8 @@
 //! The fields of an operation, by name.
 
-use crate::operation::{End, Operation, Part};
-use keyway_codec::message::{Attribute, Authentication, Scope};
+use crate::operation::{End, Kind as Operations, Operation, Part};
+use crate::parameters::{control_name, extended_names};
+use keyway_codec::message::{Attribute, Authentication, ResultCode, Scope};
 use keyway_codec::sasl::Plain;
 use keyway_codec::{Op, extended};
 use std::fmt::Write;
@@ -66,7 +67,12 @@ pub(super) const FIELDS: &[(&str, Field, Kind, &str)] = &[
     ("user", Field::User, Kind::Text, "whom SASL PLAIN or a password modify names"),
     ("mechanism", Field::Mechanism, Kind::Text, "simple, or SASL's"),
     ("oid", Field::Oid, Kind::Text, "of an extended operation"),
-    ("control", Field::Control, Kind::Text, "object identifier of a control of the request"),
+    (
+        "control",
+        Field::Control,
+        Kind::Text,
+        "a control of the request: by number, or as paged-results",
+    ),
     ("client", Field::Client, Kind::Text, "address, or address:port"),
     ("server", Field::Server, Kind::Text, "address, or address:port"),
     ("conn", Field::Connection, Kind::Number, "the connection's number"),
@@ -93,6 +99,19 @@ impl Field {
     pub(super) fn named(name: &str) -> Option<Self> {
         let known = FIELDS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
         known.map(|(_, field, ..)| *field)
+    }
+
+    /// The values that it can have, where these are known, so that a slip of the pen is no filter
+    /// that nothing matches.
+    pub(super) fn values(self) -> Option<Vec<&'static str>> {
+        Some(match self {
+            Field::Op => Operations::names().chain(extended_names()).chain(["notice"]).collect(),
+            Field::Scope => vec!["base", "one", "sub", "subordinate"],
+            Field::End => vec!["answered", "unanswered", "abandoned", "complete", "unsolicited"],
+            Field::Tls => vec!["true", "false"],
+            Field::Result => ResultCode::ALL.iter().map(|code| code.name()).collect(),
+            _ => return None,
+        })
     }
 
     pub(super) fn kind(self) -> Kind {
@@ -126,7 +145,9 @@ impl Field {
             Field::Mechanism => mechanism(operation).is_some_and(text),
             Field::Oid => operation.oid().is_some_and(text),
             Field::Control => match &operation.request {
-                Part::Whole(message) => message.controls.iter().any(|control| text(control.oid)),
+                Part::Whole(message) => message.controls.iter().any(|control| {
+                    text(control.oid) || control_name(control.oid).is_some_and(&mut text)
+                }),
                 _ => false,
             },
             Field::Client => {

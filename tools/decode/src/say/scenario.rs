@@ -40,6 +40,7 @@ struct Values {
 #[derive(Debug, Clone)]
 enum Text {
     One(String),
+    Number(u32),
     Many(Vec<String>),
     Table(Vec<(String, String)>),
 }
@@ -213,6 +214,7 @@ impl Job {
         for (key, text) in &self.texts {
             let text = match text {
                 Text::One(text) => quoted(&fillings.filled(text)),
+                Text::Number(number) => number.to_string(),
                 Text::Many(texts) => {
                     let all: Vec<_> = texts.iter().map(|text| quoted(text)).collect();
                     format!("[{}]", all.join(", "))
@@ -302,6 +304,9 @@ fn parts(request: &Op<'_>, secrets: Secrets) -> Option<Parts> {
                 ("scope", Text::One(scope.to_owned())),
                 ("filter", Text::One(filter(&search.filter, &mut values)?)),
             ];
+            if search.size_limit > 0 {
+                texts.push(("size_limit", Text::Number(search.size_limit)));
+            }
             if !search.attributes.is_empty() {
                 let names = search.attributes.iter().map(|name| (*name).to_owned()).collect();
                 texts.push(("attributes", Text::Many(names)));

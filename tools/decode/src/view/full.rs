@@ -3,7 +3,9 @@
 use super::line::{begin, event, result, write};
 use super::text::{latency, plain, quoted};
 use super::{Calendar, Full, View, value};
+use crate::direction::Direction;
 use crate::operation::{Note, Operation, Part};
+use crate::parameters::{self, Value, control_name};
 use crate::query::{mechanism, scope, user};
 use crate::secrets::hide;
 use keyway_codec::message::{Attribute, ChangeOperation, Control, Deref, LdapResult};
@@ -32,7 +34,7 @@ impl View for Full {
             outcome(result, out);
         }
         if let Some(message) = operation.response.message() {
-            response(message, out);
+            response(operation, message, out);
         }
         out.push(b'\n');
     }
@@ -66,8 +68,12 @@ fn connection(operation: &Operation<'_>, out: &mut Vec<u8>) {
     Calendar::timestamp(operation.time_ns(), out);
     out.push(b'\n');
     let connection = operation.connection;
-    let tls = if connection.tls { ", TLS" } else { "" };
-    field("connection", format_args!("{} to {}{tls}", connection.client, connection.server), out);
+    let how = match (connection.tls, connection.udp) {
+        (true, _) => ", TLS",
+        (false, true) => ", UDP (CLDAP)",
+        (false, false) => "",
+    };
+    field("connection", format_args!("{} to {}{how}", connection.client, connection.server), out);
     if !connection.bound.is_empty() {
         text("bound as", &connection.bound, out);
     }
@@ -147,13 +153,32 @@ fn request(operation: &Operation<'_>, message: &Message<'_>, out: &mut Vec<u8>) 
                         parameters.new.iter().for_each(|new| octets("new", new, out));
                     }
                 }
-                (_, Some(parameters)) => octets("value", parameters, out),
+                (oid, Some(octets)) => {
+                    parts("value", &parameters::extended(oid, octets, Direction::Request), out);
+                }
                 _ => {}
             }
         }
         _ => {}
     }
-    controls(&message.controls, out);
+    controls(&message.controls, Direction::Request, out);
+}
+
+/// A value: what it is made of a line each, indented.
+fn parts(name: &str, whole: &Value, out: &mut Vec<u8>) {
+    let mut is_first = true;
+    whole.leaves(&mut |path, octets| {
+        label(if std::mem::take(&mut is_first) { name } else { "" }, out);
+        if !path.is_empty() {
+            write(out, format_args!("{path}: "));
+        }
+        value(octets, out);
+        out.push(b'\n');
+    });
+    // Without parts, such as an empty list.
+    if is_first {
+        field(name, format_args!("(empty)"), out);
+    }
 }
 
 fn credentials(authentication: &keyway_codec::message::Authentication<'_>, out: &mut Vec<u8>) {
@@ -186,18 +211,20 @@ fn attribute(name: &str, attribute: &Attribute<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn controls(controls: &[Control<'_>], out: &mut Vec<u8>) {
+fn controls(controls: &[Control<'_>], direction: Direction, out: &mut Vec<u8>) {
     for control in controls {
         label("control", out);
+        if let Some(name) = control_name(control.oid) {
+            write(out, format_args!("{name} "));
+        }
         plain(control.oid, out);
         if control.critical {
             out.extend_from_slice(b" critical");
         }
-        if let Some(octets) = &control.value {
-            out.push(b' ');
-            value(octets, out);
-        }
         out.push(b'\n');
+        if let Some(octets) = &control.value {
+            parts("", &parameters::control(control.oid, octets, direction), out);
+        }
     }
 }
 
@@ -216,11 +243,15 @@ fn answers(operation: &Operation<'_>, out: &mut Vec<u8>) {
                 uris.iter().for_each(|uri| text("reference", uri, out));
             }
             Op::IntermediateResponse(response) => {
-                text("intermediate", response.oid.unwrap_or_default(), out);
+                let oid = response.oid.unwrap_or_default();
+                text("intermediate", oid, out);
+                if let Some(octets) = response.value {
+                    parts("", &parameters::extended(oid, octets, Direction::Response), out);
+                }
             }
             _ => {}
         }
-        controls(&message.controls, out);
+        controls(&message.controls, Direction::Response, out);
     }
     if operation.answers.left_out > 0 {
         field("and", format_args!("{} more that were not kept", operation.answers.left_out), out);
@@ -238,7 +269,7 @@ fn outcome(result: &LdapResult<'_>, out: &mut Vec<u8>) {
     result.referrals.iter().for_each(|uri| text("referral", uri, out));
 }
 
-fn response(message: &Message<'_>, out: &mut Vec<u8>) {
+fn response(operation: &Operation<'_>, message: &Message<'_>, out: &mut Vec<u8>) {
     match &message.op {
         Op::BindResponse(response) => {
             response
@@ -248,9 +279,12 @@ fn response(message: &Message<'_>, out: &mut Vec<u8>) {
         }
         Op::ExtendedResponse(response) => {
             response.oid.iter().for_each(|oid| text("response", oid, out));
-            response.value.iter().for_each(|answer| octets("value", answer, out));
+            if let Some(octets) = &response.value {
+                let oid = operation.oid().unwrap_or_default();
+                parts("value", &parameters::extended(oid, octets, Direction::Response), out);
+            }
         }
         _ => {}
     }
-    controls(&message.controls, out);
+    controls(&message.controls, Direction::Response, out);
 }

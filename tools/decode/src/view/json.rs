@@ -3,7 +3,9 @@
 //! Octets that are no UTF-8 are `{"base64": "..."}`. Times are RFC 3339, latencies microseconds.
 
 use super::{Calendar, Json, View};
+use crate::direction::Direction;
 use crate::operation::{Event, Note, Operation, Part};
+use crate::parameters::{self, control_name};
 use crate::query::{end, mechanism, scope, user};
 use crate::secrets::hide;
 use base64::Engine;
@@ -75,6 +77,7 @@ fn object(operation: &Operation<'_>) -> Value {
         "client": connection.client.to_string(),
         "server": connection.server.to_string(),
         "tls": connection.tls,
+        "udp": connection.udp,
         "bound": connection.bound,
         "op": operation.name(),
         "end": end(operation.end),
@@ -159,7 +162,9 @@ fn request(operation: &Operation<'_>, message: &Message<'_>) -> Value {
         }),
         Op::AbandonRequest(id) => json!({ "abandons": id }),
         Op::ExtendedRequest(request) => {
-            json!({ "oid": request.oid, "value": request.value.map(octets) })
+            let parts = |octets| parameters::extended(request.oid, octets, Direction::Request);
+            let value = request.value.map(|octets| parts(octets).json());
+            json!({ "oid": request.oid, "value": value })
         }
         _ => json!({}),
     };
@@ -176,7 +181,7 @@ fn request(operation: &Operation<'_>, message: &Message<'_>) -> Value {
         }
     }
     if !message.controls.is_empty() {
-        request["controls"] = controls(&message.controls);
+        request["controls"] = controls(&message.controls, Direction::Request);
     }
     request
 }
@@ -193,12 +198,17 @@ fn attributes(attributes: &[Attribute<'_>]) -> Value {
     Value::Object(object)
 }
 
-fn controls(controls: &[Control<'_>]) -> Value {
+fn controls(controls: &[Control<'_>], direction: Direction) -> Value {
     controls
         .iter()
         .map(|control| {
-            let value = control.value.as_deref().map(octets);
-            json!({ "oid": control.oid, "critical": control.critical, "value": value })
+            let parts = |octets: &[u8]| parameters::control(control.oid, octets, direction).json();
+            json!({
+                "oid": control.oid,
+                "name": control_name(control.oid),
+                "critical": control.critical,
+                "value": control.value.as_deref().map(parts),
+            })
         })
         .collect()
 }
@@ -207,12 +217,13 @@ fn controls(controls: &[Control<'_>]) -> Value {
 fn answer(operation: &Operation<'_>, object: &mut Value) {
     if let Some(message) = operation.response.message() {
         if !message.controls.is_empty() {
-            object["response_controls"] = controls(&message.controls);
+            object["response_controls"] = controls(&message.controls, Direction::Response);
         }
         if let Op::ExtendedResponse(response) = &message.op
             && let Some(value) = &response.value
         {
-            object["value"] = octets(value);
+            let oid = operation.oid().unwrap_or_default();
+            object["value"] = parameters::extended(oid, value, Direction::Response).json();
         }
     }
     let mut found = Vec::new();

@@ -2,6 +2,7 @@
 
 mod any_order;
 mod captures;
+mod datagrams;
 mod filters;
 mod kept;
 mod secrets;

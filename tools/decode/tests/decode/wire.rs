@@ -175,9 +175,10 @@ pub enum Format {
         big: bool,
         resolution: u8,
     },
+    Snoop,
 }
 
-pub const FORMATS: [Format; 8] = [
+pub const FORMATS: [Format; 9] = [
     Format::Microseconds { big: false },
     Format::Microseconds { big: true },
     Format::Nanoseconds { big: false },
@@ -186,6 +187,7 @@ pub const FORMATS: [Format; 8] = [
     Format::NextGeneration { big: true, resolution: 9 },
     Format::NextGeneration { big: false, resolution: 10 },
     Format::NextGeneration { big: false, resolution: 0x80 | 30 },
+    Format::Snoop,
 ];
 
 pub fn file(format: Format, link: u32, packets: &[Packet]) -> Vec<u8> {
@@ -194,6 +196,7 @@ pub fn file(format: Format, link: u32, packets: &[Packet]) -> Vec<u8> {
         Format::Microseconds { big }
         | Format::Nanoseconds { big }
         | Format::NextGeneration { big, .. } => big,
+        Format::Snoop => true,
     };
     let n32 = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
     let n16 = |number: u16| if big { number.to_be_bytes() } else { number.to_le_bytes() };
@@ -227,6 +230,28 @@ pub fn file(format: Format, link: u32, packets: &[Packet]) -> Vec<u8> {
             ];
             let header: Vec<u8> = numbers.into_iter().flat_map(n32).collect();
             block(6, &[&header[..], &packet.data].concat());
+        }
+        return out;
+    }
+    if format == Format::Snoop {
+        out.extend(b"snoop\0\0\0\0\0\0\x02");
+        // Its own number of Ethernet.
+        out.extend(n32(if link == 1 { 4 } else { link }));
+        for packet in packets {
+            let captured = packet.data.len() as u32;
+            let padded = captured.next_multiple_of(4);
+            let (seconds, rest) = (packet.time_ns / 1_000_000_000, packet.time_ns % 1_000_000_000);
+            let numbers = [
+                packet.original as u32,
+                captured,
+                24 + padded,
+                0,
+                seconds as u32,
+                rest as u32 / 1000,
+            ];
+            numbers.into_iter().for_each(|number| out.extend(n32(number)));
+            out.extend(&packet.data);
+            out.resize(out.len() + (padded - captured) as usize, 0);
         }
         return out;
     }
