@@ -77,7 +77,7 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
         let _ = decoder.finish(&mut printer).and_then(|_| printer.end());
     });
     let live = decode.files.iter().any(|file| file.as_os_str() == "-");
-    tui::run(source, live, &book, &stopped)?;
+    tui::run(source, live, &decode.files, &book, &stopped)?;
     Ok(true)
 }
 

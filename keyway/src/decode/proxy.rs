@@ -59,7 +59,7 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
         ready(proxy, &shared, address)?;
         let screen = proxy.form.tui.then(|| {
             let (source, stopped) = (source(proxy, &shared, address), stopped.clone());
-            thread::spawn(move || tui::run(source, true, &book, &stopped))
+            thread::spawn(move || tui::run(source, true, &[], &book, &stopped))
         });
         let is_left = || screen.as_ref().is_some_and(thread::JoinHandle::is_finished);
         let ended = tokio::select! {

@@ -195,7 +195,7 @@ impl Screen {
             false => operations(book, self.list.shown()),
         };
         let path = Path::new(file);
-        let written = create(path).and_then(|mut output| {
+        let written = create(path, &self.captures).and_then(|mut output| {
             let text = said(&mut Packets::default(), &chosen);
             output
                 .write_all(&text)

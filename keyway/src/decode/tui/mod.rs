@@ -18,6 +18,7 @@ use list::List;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is shown.
@@ -59,6 +60,8 @@ struct Prompt {
 
 /// The state of the screen.
 struct Screen {
+    /// What is read, and not to be written over.
+    captures: Vec<PathBuf>,
     /// What is read.
     source: String,
     list: List,
@@ -92,10 +95,16 @@ pub fn check() -> Result<(), Failure> {
 ///
 /// # Errors
 /// If the terminal cannot be used.
-pub fn run(source: String, live: bool, book: &Shared, stopped: &AtomicBool) -> Result<(), Failure> {
+pub fn run(
+    source: String,
+    live: bool,
+    captures: &[PathBuf],
+    book: &Shared,
+    stopped: &AtomicBool,
+) -> Result<(), Failure> {
     let remarks = book.clone();
     output::divert_notes(Some(Box::new(move |text| remarks.lock().remark(text))));
-    let shown = show(Screen::new(source, live), book, stopped);
+    let shown = show(Screen::new(source, live, captures), book, stopped);
     output::divert_notes(None);
     shown.map_err(|why| Failure::new(format!("cannot use the terminal: {}", plain(&why))))
 }
@@ -137,8 +146,9 @@ fn look(
 }
 
 impl Screen {
-    fn new(source: String, live: bool) -> Screen {
+    fn new(source: String, live: bool, captures: &[PathBuf]) -> Screen {
         Screen {
+            captures: captures.to_vec(),
             source,
             list: List::new(live),
             shows: Shows::List,
