@@ -147,7 +147,8 @@ impl SharedLimits {
     /// Limits for a machine with so much memory, in bytes, on which this process may have so many files open:
     /// half of the memory, and all files.
     pub fn of_machine(memory_bytes: usize, open_files: usize) -> Self {
-        let files = open_files.saturating_sub(FILES_BESIDE_CLIENTS);
+        // Where there are few, clients have half: connections that are closed seldom wait.
+        let files = open_files.saturating_sub(FILES_BESIDE_CLIENTS).max(open_files / 2);
         let clients = 1_024.min(files / 2).max(ADMINISTRATORS_CONNECTIONS + 1);
         Self::shared_out(clients, files, memory_bytes / 2, 65_536)
     }

@@ -133,6 +133,7 @@
 mod algorithm;
 mod append;
 mod buffer;
+mod busy;
 mod calibrate;
 mod chain;
 mod clock;
@@ -169,6 +170,7 @@ pub mod workload;
 
 pub use algorithm::{Algorithm, Class, Kind, Unknown};
 pub use buffer::{Buffer, Memory};
+pub use busy::found_busy;
 pub use chain::run_chain;
 pub use costs::Linear;
 pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, Selection};

@@ -43,6 +43,8 @@ pub(crate) struct Placement {
 pub(crate) struct Binding {
     pub driver: Arc<RegisteredDriver>,
     pub work: Arc<Work>,
+    /// Whether the driver works beside the caller: it may have to wait for a place there.
+    pub beside: bool,
     /// Opened when it is first used.
     state: OnceLock<Result<Box<dyn DriverSession>, Error>>,
 }
@@ -453,7 +455,8 @@ impl Placement {
 
     fn bind(&self, driver: Arc<RegisteredDriver>) -> Result<u32, Error> {
         let work = driver.work(&self.algorithms);
-        let binding = Binding { driver, work, state: OnceLock::new() };
+        let beside = !driver.on_caller;
+        let binding = Binding { driver, work, beside, state: OnceLock::new() };
         self.bindings.push(binding).map(|index| index as u32).map_err(|_| TOO_MANY_CHANGES)
     }
 

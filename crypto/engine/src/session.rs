@@ -5,6 +5,7 @@
 //! ([`Request::check`]) says whether it fits the algorithm. Here they are put together: see
 //! [`Session::run`].
 
+use crate::busy;
 use crate::costs::Mode;
 use crate::metrics::{Client, Stage};
 use crate::parameters::{Nonces, OwnedKey, Parameters};
@@ -162,6 +163,9 @@ impl Session {
                 Ok(used) => {
                     binding.work.operations.increment();
                     binding.work.bytes.add(bytes as u64);
+                    if binding.beside && busy::take() {
+                        binding.work.busy.increment();
+                    }
                     Ok(used)
                 }
                 Err(error) => inner.failed(binding, request, bytes, error),
@@ -387,6 +391,9 @@ impl Inner {
             if shared {
                 binding.driver.unload(u64::from(service));
                 self.placement.registry.finish(&binding.driver, 1);
+                if busy::take() {
+                    binding.work.busy.increment();
+                }
             }
             if result == Err(Error::Gone) {
                 self.placement.registry.mark_dead(&binding.driver);

@@ -380,3 +380,31 @@ fn signatures_are_made_beside_the_ciphers() {
     assert_eq!(counters.busy_public_key, Duration::from_nanos(10_002_000));
     assert_eq!(counters.busy, Duration::ZERO);
 }
+
+#[test]
+fn direct_calls_that_wait_for_a_place_are_counted() {
+    let card = Card { ring: 1, ..Card::hifn_7951().also(&[MAC]) };
+    let card = simulated("crowded", card, software());
+    let engine = engine(&[&card]);
+    let busy = keyway_meter::counter("engine.crowded.hmac-sha-256.busy");
+    let session = session(&engine, "crowded");
+    let calls = |session: &Session| {
+        for number in 0..20 {
+            let mut out = [0; MAC_BYTES];
+            let request = &mut Request::Mac { data: &[&text(number, 4096)], out: &mut out };
+            session.run(request).unwrap();
+        }
+    };
+    calls(&session);
+    assert_eq!(busy.value(), 0);
+    let before = keyway_meter::counter("engine.crowded.hmac-sha-256.operations").value();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| calls(&session));
+        }
+    });
+    let after = keyway_meter::counter("engine.crowded.hmac-sha-256.operations").value();
+    assert_eq!(after - before, 80);
+    // Each counts once, however often it looks again.
+    assert!((1..=80).contains(&busy.value()), "{}", busy.value());
+}

@@ -94,9 +94,11 @@ pub fn run() -> Result<(), Failure> {
     let socket = io::stdin().as_fd().try_clone_to_owned();
     let socket: OwnedFd = socket.map_err(|why| cannot(&plain(&why)))?;
     let socket = Socket::from_fd(socket);
-    let asked = socket.receive();
-    let Ok(Some(Received { bytes, .. })) = asked else {
-        return Err(Failure::usage("keyway cryptod starts its witness by itself"));
+    let bytes = match socket.receive() {
+        Ok(Some(Received { bytes, .. })) => bytes,
+        // The daemon has ended before it became one, and has said why.
+        Ok(None) => return Ok(()),
+        Err(_) => return Err(Failure::usage("keyway cryptod starts its witness by itself")),
     };
     let Become { uid, gid } = control::decode(&bytes).map_err(|why| cannot(&malformed(why)))?;
     give_up(uid, gid).map_err(|why| cannot(&plain(&why)))?;

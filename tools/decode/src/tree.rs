@@ -266,13 +266,13 @@ impl Walk<'_> {
             }
             _ => return,
         };
-        if matches!(known, Value::Octets(_)) {
+        if matches!(known, Value::Octets(_)) || octets.is_empty() {
             return;
         }
         known.leaves(&mut |path, octets| {
             let colon = if path.is_empty() { "" } else { ": " };
             let text = format!("{path}{colon}{}", shown(octets));
-            self.nodes.push(Node { depth, name: "field", text, place: element.place.clone() });
+            self.nodes.push(Node { depth, name: "field", text, place: element.contents.clone() });
         });
     }
 

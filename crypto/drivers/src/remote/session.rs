@@ -113,6 +113,7 @@ impl RemoteSession {
             if result != Err(Error::Busy) || matches!(request, Request::VerifyPassword { .. }) {
                 return result;
             }
+            keyway_engine::found_busy();
             if busy_since.get_or_insert_with(Instant::now).elapsed() >= BUSY {
                 return result;
             }

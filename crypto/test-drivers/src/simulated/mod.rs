@@ -293,6 +293,9 @@ impl DriverSession for Session {
             }
             let slot = device.accept(self.half, service, bytes);
             device.close();
+            if slot.is_none() {
+                keyway_engine::found_busy();
+            }
             slot.map(Ok).ok_or_else(|| device.capacity_at(self.half))
         })?;
         // The buffers are not touched before the card would begin, so that it can die until then;
