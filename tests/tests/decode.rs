@@ -97,7 +97,7 @@ fn views(file: &Path, port: &str) {
     let full = shell(r#""$KEYWAY" decode "$PCAP" --port "$PORT" > /dev/full"#).expect(1);
     assert!(full.err.contains("cannot write: "), "{}", full.err);
     let garbage = shell(r#"echo garbage | "$KEYWAY" decode -"#).expect(1);
-    assert!(garbage.err.contains("neither pcap nor pcapng"), "{}", garbage.err);
+    assert!(garbage.err.contains("neither pcap, pcapng nor snoop"), "{}", garbage.err);
 }
 
 #[test]
@@ -152,7 +152,9 @@ fn a_proxy_records_a_scenario() {
     for uid in 1..6 {
         let filter = format!("(uid=user.{uid})");
         let mut command = server.tool("ldapsearch", &url);
-        command.args(["-x", "-b", PEOPLE, "-z", "7", &filter, "cn"]);
+        command.args(["-D", server.administrator()]);
+        command.args(["-y", server.text("administrator_password_file")]);
+        command.args(["-b", PEOPLE, "-z", "7", &filter, "cn"]);
         finish(&mut command, "").expect(0);
     }
     let said = proxy.interrupt();
