@@ -112,7 +112,7 @@ fn every_view_by_its_key_small_and_large() {
         let pane = Pane::open(width, height, &["--data", folder_of(&server), "--interval", "0.2"]);
         let lines = pane.shows("since start");
         assert!(lines[0].contains("Keyway") && lines[0].contains("every 0.2s"), "{}", lines[0]);
-        assert!(lines[usize::from(height) - 1].contains("Q quit"), "{lines:?}");
+        assert!(lines[usize::from(height) - 1].contains("q quit"), "{lines:?}");
         let line = lines.iter().find(|line| line.starts_with("time")).unwrap();
         assert!(line.contains("search") && line.contains("p99"), "{line}");
         assert_eq!(line.contains("dirty"), width == 200, "{line}");
@@ -202,7 +202,7 @@ fn it_sorts_pauses_follows_the_window_and_leaves_the_terminal_as_it_was() {
     pane.size(15, 3);
     pane.shows("too small");
     pane.size(132, 43);
-    pane.wait("larger footer", |lines| lines.len() == 43 && lines[42].contains("Q quit"));
+    pane.wait("larger footer", |lines| lines.len() == 43 && lines[42].contains("q quit"));
     for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::INT, Signal::TERM]] {
         let pane = Pane::open(80, 24, &["--data", folder_of(&server), "--interval", "0.2"]);
         pane.shows("since start");
