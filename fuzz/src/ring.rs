@@ -51,7 +51,7 @@ pub fn ring(data: &[u8]) {
         }
         let mut seen = [false; ENTRIES as usize];
         for _ in 0..count {
-            let cookie = bench.pair.next().cookie as usize;
+            let cookie = bench.pair.completion().cookie as usize;
             assert!(cookie < count && !seen[cookie], "two answers, or one to no request");
             seen[cookie] = true;
         }

@@ -605,7 +605,7 @@ fn pictures() {
     }
     for (name, ready) in [
         ("backups", "document.querySelectorAll('#panel tbody tr').length === 2"),
-        ("load", "document.querySelectorAll('canvas').length === 4"),
+        ("load", "document.querySelectorAll('canvas').length === 6"),
         ("now", "document.querySelectorAll('canvas').length >= 6"),
         ("slow", "document.querySelectorAll('.bar i').length > 5"),
     ] {

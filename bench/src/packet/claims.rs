@@ -86,7 +86,9 @@ impl Figures {
 /// Claims and tables of those that are wanted.
 pub fn all(figures: &Figures, wants: impl Fn(u8) -> bool) -> Findings {
     let mut found = Findings::default();
-    let parts: [(u8, fn(&Figures, &mut Findings)); 5] =
+    /// What is said of a claim.
+    type Part = fn(&Figures, &mut Findings);
+    let parts: [(u8, Part); 5] =
         [(1, libraries), (2, masks), (3, connections), (4, bulk), (5, seed)];
     for (_, part) in parts.into_iter().filter(|(number, _)| wants(*number)) {
         part(figures, &mut found);

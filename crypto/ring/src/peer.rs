@@ -75,7 +75,7 @@ fn process(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 /// Reads an option of the socket that is some words, and says how many they are.
 fn option(socket: BorrowedFd<'_>, name: i32, words: &mut [u32]) -> io::Result<usize> {
     let word = size_of::<u32>();
-    let mut bytes = (words.len() * word) as libc::socklen_t;
+    let mut bytes = std::mem::size_of_val(words) as libc::socklen_t;
     // SAFETY: the kernel writes at most `bytes` bytes, which is what `words` has, and their number.
     let result = unsafe {
         libc::getsockopt(

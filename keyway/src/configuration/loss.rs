@@ -90,7 +90,7 @@ fn is_wider_without(leaf: &Leaf, applied: &str, after: &[Leaf]) -> bool {
         false => leaf.path == *guarded,
     };
     let value = |text: &str| settings(text).ok()?.remove(&leaf.path).map(|it| it.value);
-    GUARDED.iter().any(|it| is_guarded(&it)) && value(applied) != value("")
+    GUARDED.iter().any(is_guarded) && value(applied) != value("")
 }
 
 /// The section of a path, without the number of a table.

@@ -65,7 +65,7 @@ fn no_damaged_export_is_taken_for_a_whole_one() {
     let mut texts = Vec::new();
     for number in 0..places {
         let at = whole.len() * number / places;
-        texts.push(whole[..at].as_bytes().to_vec());
+        texts.push(whole.as_bytes()[..at].to_vec());
         let mut flipped = whole.clone().into_bytes();
         flipped[at] ^= 1;
         texts.push(flipped);

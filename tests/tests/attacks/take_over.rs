@@ -36,7 +36,7 @@ fn slow_work_is_handed_over() {
     neighbours.iter().for_each(Neighbour::goes_on);
     let mut answered = Vec::new();
     for _ in 0..requests {
-        let completion = pair.next();
+        let completion = pair.completion();
         assert_eq!((completion.status, completion.used), (Status::Done, 32));
         answered.push(completion.cookie);
     }

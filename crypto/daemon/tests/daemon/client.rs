@@ -112,7 +112,7 @@ impl Pair {
     /// Has one request done, and rings where the daemon wants it.
     pub fn run(&mut self, descriptor: &Descriptor) -> Completion {
         self.submit(descriptor);
-        self.next()
+        self.completion()
     }
 
     pub fn submit(&mut self, descriptor: &Descriptor) {
@@ -122,7 +122,7 @@ impl Pair {
         }
     }
 
-    pub fn next(&mut self) -> Completion {
+    pub fn completion(&mut self) -> Completion {
         let begun = Instant::now();
         loop {
             if let Some(completion) = self.end.poll() {

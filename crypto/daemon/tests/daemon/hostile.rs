@@ -297,7 +297,7 @@ fn what_grows_is_bounded() {
     for _ in 0..6 {
         pair.submit(&derive);
     }
-    let ends: Vec<_> = (0..6).map(|_| pair.next().status).collect();
+    let ends: Vec<_> = (0..6).map(|_| pair.completion().status).collect();
     assert!(ends.iter().filter(|status| **status == Status::Done).count() >= 2, "{ends:?}");
     assert!(ends.contains(&Status::Busy), "{ends:?}");
     is_served(&served.socket());

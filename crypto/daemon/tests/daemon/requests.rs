@@ -49,7 +49,7 @@ fn many_clients_are_served_at_the_same_time() {
                     }
                     let expected = &known[usize::from(number ^ round as u8)];
                     for _ in 0..16 {
-                        let completion = pair.next();
+                        let completion = pair.completion();
                         assert_eq!(completion.status, Status::Done);
                         let text = region.bytes(completion.cookie as usize * 128, 100);
                         assert_eq!((text, completion.result), *expected);
@@ -84,7 +84,7 @@ fn fast_requests_pass_slow_ones() {
     for _ in 0..10 {
         assert_eq!(pair.null().cookie, 77);
     }
-    let completion = pair.next();
+    let completion = pair.completion();
     assert_eq!((completion.cookie, completion.status, completion.used), (1, Status::Done, 32));
     assert_ne!(region.bytes(64, 32), [0; 32]);
 }

@@ -144,7 +144,7 @@ fn large_requests_hold_up_no_small_one() {
     let unanswered = clients.iter().filter(|(_, pair, ..)| !pair.end.is_ready()).count();
     assert!(unanswered >= 5, "{unanswered}");
     for (_, pair, ..) in &mut clients {
-        assert_eq!(pair.next().status, Status::Done);
+        assert_eq!(pair.completion().status, Status::Done);
     }
 
     // The same bytes as an engine of one's own makes of them, and nothing of a hole is made a page.
