@@ -40,7 +40,7 @@ fn death_in_every_state_gives_everything_back() {
         }
         if round % 6 == 3 {
             pair.submit(&region.seal(session, &[1; 1000]));
-            pair.next();
+            pair.completion();
         }
     }
     // The control thread hears of each death in its turn, and the pumps let go when they have
