@@ -2,7 +2,7 @@
 //!
 //! A process in a sandbox of Landlock cannot see that of processes outside. So a daemon in one has a helper,
 //! a process that was started before: it is handed the client's process (a pidfd), looks at it
-//! ([`mod@look`]), and says the path of its program, or why that is not to be relied on. Without a sandbox the
+//! (`look`), and says the path of its program, or why that is not to be relied on. Without a sandbox the
 //! daemon looks by itself.
 
 pub(crate) mod look;
