@@ -384,6 +384,7 @@ impl Folder {
     /// # Errors
     /// If it is not there, too long, not text, or cannot be read.
     pub fn read(&self, name: &str) -> Result<String, Failure> {
+        plain_file(&self.file(name))?;
         read(&self.file(name))
     }
 
@@ -392,7 +393,19 @@ impl Folder {
     /// # Errors
     /// As [`Folder::read`], and if others can read it.
     pub fn read_secret(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
+        plain_file(&self.file(name))?;
         read_secret(&self.file(name))
+    }
+}
+
+/// Refuses what is there and no plain file: to open a FIFO would wait for somebody at its other end.
+fn plain_file(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(Failure::new(format!(
+            "{} is no plain file; put a file in its place",
+            path.display()
+        ))),
+        _ => Ok(()),
     }
 }
 

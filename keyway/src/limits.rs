@@ -131,6 +131,9 @@ pub const ALIVE_LOOK_EVERY: Duration = Duration::from_secs(4);
 /// After how many looks at which it has said nothing it counts as hung, and is killed. A machine that was
 /// asleep makes one of them at most.
 pub const SILENT_LOOKS_MAX: u32 = 3;
+/// After how many of these it is killed once it was asked to end: what ends in good order may have
+/// much to do, and says meanwhile that it is alive.
+pub const SILENT_LOOKS_ENDING_MAX: u32 = 8;
 /// How often is looked whether a cryptod that somebody else started is still there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 

@@ -260,15 +260,26 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Asks a process to end and waits for it. With a second signal all is over at once.
+    /// Asks a process to end and waits for it; one that hangs is killed. With a second signal all is
+    /// over at once.
     async fn end(&mut self, mut process: Process) -> ExitStatus {
         process.ask_to_end();
+        let mut beats = tokio::time::interval(ALIVE_LOOK_EVERY);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if let Some(status) = process.ended() {
                 return status;
             }
             tokio::select! {
                 _ = self.ends.recv() => {}
+                _ = beats.tick() => {
+                    if !self.arguments.serve.allow_debugging && process.hangs_ending() {
+                        process.kill();
+                        let id = process.id();
+                        let text = format!("process {id} was asked to end and hangs, and is killed");
+                        self.say(Severity::Error, "hang", &text);
+                    }
+                }
                 () = self.signals.end() => std::process::exit(STATUS_AT_ONCE),
             }
         }
@@ -365,7 +376,8 @@ impl Supervisor<'_> {
             self.say(Severity::Error, "restart", &text);
             return None;
         }
-        if !is_crash(status) {
+        // One that was not ready may have found a cryptod that hangs, and is killed soon.
+        if !is_crash(status) && process.was_ready() {
             return Some(Over::Ended(status));
         }
         let next = self.ldapd.after(&process);

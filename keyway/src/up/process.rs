@@ -1,7 +1,7 @@
 //! A process that `keyway up` has started: this program again, which knows of its supervisor.
 
 use crate::failure::{Failure, plain};
-use crate::limits::SILENT_LOOKS_MAX;
+use crate::limits::{SILENT_LOOKS_ENDING_MAX, SILENT_LOOKS_MAX};
 use crate::supervised::{self, Inherited, MOVED, Moved, READY, RELOAD};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::Value;
@@ -125,6 +125,13 @@ impl Process {
         self.silent += 1;
         self.listen();
         self.serves.is_some() && self.silent > SILENT_LOOKS_MAX
+    }
+
+    /// The same of one that was asked to end: it may take longer.
+    pub fn hangs_ending(&mut self) -> bool {
+        self.silent += 1;
+        self.listen();
+        self.silent > SILENT_LOOKS_ENDING_MAX
     }
 
     /// Kills one that hangs.

@@ -4,6 +4,7 @@ use keyway_tests::cryptod::{Cryptod, beside_neighbours};
 use keyway_tests::{Finished, Server, finish, keyway};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -74,6 +75,15 @@ fn a_damaged_file_disables_its_key_and_nothing_else() {
     let path = file(&cryptod, "spoilt");
     let good = fs::read(&path).unwrap();
     assert!(cryptod.stop().success());
+    // To open it would wait for somebody at its other end.
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let cryptod = Cryptod::start_on(&folder, &[]);
+    key(&cryptod, &["sign", "spoilt"]).expect(1);
+    assert!(cryptod.stop().success());
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &good).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     spoil(&path);
     beside_neighbours(Cryptod::start_on(&folder, &[]), |cryptod| {
         key(cryptod, &["sign", "spoilt"]).expect(1);

@@ -1,6 +1,6 @@
 //! Values of controls and extended operations, by name and field.
 //!
-//! What each looks like stands in a table, [`known`]. A value that is not what its table says is
+//! What each looks like stands in a table (`known`). A value that is not what its table says is
 //! shown as octets: nothing of it is lost.
 
 mod form;

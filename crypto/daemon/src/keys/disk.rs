@@ -113,7 +113,10 @@ fn read_checked(
     bytes_max: usize,
     check: impl Fn(&Path, &Metadata) -> Result<(), Error>,
 ) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
-    let file = match File::open(path) {
+    // What is a FIFO would not be open before somebody opens its other end.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let file = match options.open(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(Error::system("open", path))?,
     };
