@@ -278,6 +278,8 @@ fn one_that_hangs_is_killed_and_started_again() {
         let _ = client.kill();
         client.wait().unwrap();
     }
+    // The new cryptod is ready.
+    until(|| handshake(&up, &place).code == Some(0), "no handshake is made");
     // Both at once: whichever is killed first finds the other one hanging when it starts again.
     let (ldapd, other) = (up.server(), up.child("cryptod").unwrap());
     kill(ldapd, Signal::STOP);
