@@ -394,8 +394,9 @@ pub struct DriverReport {
     pub algorithms: Vec<Algorithm>,
     /// Nanoseconds of work that it is reckoned to have before it.
     pub backlog: u64,
-    /// The most requests that it had at one time and had not finished; 0 where it works on the
-    /// caller's own time.
+    /// The most requests that it had at one time and had not finished, where each queue counts with
+    /// the most that it had there since it was last empty; 0 where the driver works on the caller's
+    /// own time.
     pub pending_most: u64,
 }
 

@@ -73,7 +73,7 @@ struct DriverEnd {
     in_flight: usize,
     /// Nanoseconds of the driver's backlog that are tasks of this end.
     load: u64,
-    /// Tasks that were placed here and are not back, and how many of them the registry counts.
+    /// Tasks that were placed here and are not back, and how many the registry counts.
     pending: u64,
     counted: u64,
 }
@@ -97,14 +97,16 @@ impl DriverEnd {
         self.count(registry);
     }
 
-    /// Has the registry count what is pending here, once for many tasks.
+    /// Has the registry count the most that was pending here since this end was last empty. A queue
+    /// that is kept full touches no counter of others.
     fn count(&mut self, registry: &Registry) {
         if self.pending > self.counted {
             registry.begin(&self.driver, self.pending - self.counted);
-        } else if self.pending < self.counted {
-            registry.finish(&self.driver, self.counted - self.pending);
+            self.counted = self.pending;
+        } else if self.pending == 0 && self.counted > 0 {
+            registry.finish(&self.driver, self.counted);
+            self.counted = 0;
         }
-        self.counted = self.pending;
     }
 }
 
