@@ -384,7 +384,6 @@ impl Folder {
     /// # Errors
     /// If it is not there, too long, not text, or cannot be read.
     pub fn read(&self, name: &str) -> Result<String, Failure> {
-        plain_file(&self.file(name))?;
         read(&self.file(name))
     }
 
