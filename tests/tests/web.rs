@@ -232,6 +232,8 @@ fn a_server_may_come_and_go_while_the_page_is_open() {
     let browser = Browser::start();
     browser.open(&page.url());
     browser.wait("document.getElementById('state').innerText.startsWith('up since')");
+    // It has had figures to show.
+    browser.wait("document.querySelectorAll('.tiles').length === 1");
     server.stop();
     browser.wait(
         "document.getElementById('state').innerText.startsWith('not seen: no server runs on')",
