@@ -9,16 +9,15 @@ use quinn::{
     TokioRuntime, TransportConfig, VarInt,
 };
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ResolvesServerCert;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{
-    CipherSuite, ClientConfig, DigitallySignedStruct, InconsistentKeys, NamedGroup, RootCertStore,
-    ServerConfig, SignatureScheme,
+    CipherSuite, ClientConfig, InconsistentKeys, NamedGroup, RootCertStore, ServerConfig,
 };
 use std::fmt::Display;
 use std::io;
@@ -179,25 +178,30 @@ impl Host {
             .map_err(socket_refused)
     }
 
-    /// What a client is configured with. Each of its connections has a full handshake.
+    /// Takes servers whose certificates these authorities have issued.
+    ///
+    /// # Errors
+    /// If there is no authority among them.
+    pub fn verifier(
+        &self,
+        authorities: RootCertStore,
+    ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+        let roots = Arc::new(authorities);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, self.provider.clone());
+        Ok(verifier.build().map_err(|why| Error::Connect(why.to_string()))?)
+    }
+
+    /// What a client is configured with. Each of its connections has a full handshake. `verifier`
+    /// says which servers are taken.
     ///
     /// # Errors
     /// If the cryptography cannot do TLS 1.3.
     pub fn client_config(
         &self,
-        authorities: Option<Arc<RootCertStore>>,
+        verifier: Arc<dyn ServerCertVerifier>,
         protocol: &[u8],
     ) -> Result<quinn::ClientConfig, Error> {
         let bad = |why: &dyn Display| Error::Connect(why.to_string());
-        let algorithms = self.provider.signature_verification_algorithms;
-        let verifier: Arc<dyn ServerCertVerifier> = match authorities {
-            Some(roots) => {
-                WebPkiServerVerifier::builder_with_provider(roots, self.provider.clone())
-                    .build()
-                    .map_err(|why| bad(&why))?
-            }
-            None => Arc::new(Anybody(algorithms)),
-        };
         let mut tls = ClientConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])
             .map_err(|why| bad(&why))?
@@ -216,45 +220,6 @@ impl Host {
 
 fn socket_refused(why: io::Error) -> Error {
     Error::Socket(Arc::new(why))
-}
-
-/// Takes any certificate, but no wrong signature under it.
-#[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }
 
 /// Connects to a server, at the first of its addresses that answers.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use quinn::{ClientConfig, Connection, Endpoint, ReadError, RecvStream, SendStream};
 use rustix::time::ClockId;
 use rustls::RootCertStore;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -134,18 +135,17 @@ pub struct Side {
 }
 
 impl Side {
-    /// Measures with a server elsewhere. `authorities` say who it is; without any, it may be
-    /// anybody.
+    /// Measures with a server elsewhere, if `verifier` takes it.
     ///
     /// # Errors
     /// If the system gives no socket, or the cryptography cannot do TLS 1.3.
     pub fn with(
         host: &Host,
         target: Target,
-        authorities: Option<Arc<RootCertStore>>,
+        verifier: Arc<dyn ServerCertVerifier>,
     ) -> Result<Side, Error> {
         let client = host.client()?;
-        let config = host.client_config(authorities, PERF)?;
+        let config = host.client_config(verifier, PERF)?;
         Ok(Side { client, config, target, server: None, stages: host.stages.clone() })
     }
 
@@ -177,7 +177,7 @@ impl Side {
         });
         let (name, path) = (address.ip().to_string(), String::new());
         let target = Target { host: name, port: address.port(), path };
-        let side = Side::with(host, target, Some(Arc::new(authorities)))?;
+        let side = Side::with(host, target, host.verifier(authorities)?)?;
         Ok(Side { server: Some(server), ..side })
     }
 

@@ -65,7 +65,7 @@ fn files_come_whole_or_not_at_all() {
         let file =
             |path: &str| Target { host: "127.0.0.1".to_owned(), port, path: path.to_owned() };
         let client = getting.client().unwrap();
-        let config = getting.client_config(Some(Arc::new(authorities)), HQ).unwrap();
+        let config = getting.client_config(getting.verifier(authorities).unwrap(), HQ).unwrap();
         let stream = Kept::default();
         let wanted = vec![
             Wanted::file(file("/file"), here("whole")).unwrap(),
@@ -113,7 +113,7 @@ fn a_server_that_nobody_vouches_for_is_not_believed() {
         let mut others = RootCertStore::empty();
         others.add(self::certificate().0).unwrap();
         let client = getting.client().unwrap();
-        let config = getting.client_config(Some(Arc::new(others)), HQ).unwrap();
+        let config = getting.client_config(getting.verifier(others).unwrap(), HQ).unwrap();
         let target = Target { host: "127.0.0.1".to_owned(), port, path: "/".to_owned() };
         let why = keyway_quic::connect(&client, &config, &target).await.unwrap_err();
         assert!(why.is_distrust(), "{why}");

@@ -105,7 +105,7 @@ pub struct Test {
     #[arg(long = "size", value_name = "BYTES", value_parser = size)]
     pub sizes: Vec<usize>,
     /// Operations of each algorithm and size, of all threads together
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+    #[arg(long, value_name = "N", value_parser = value::count_within::<1, { u64::MAX }>,
           conflicts_with = "seconds")]
     pub count: Option<u64>,
     /// Seconds for each algorithm and size, checks included [default: 1]

@@ -18,12 +18,13 @@ use std::time::Instant;
 /// If it could not be begun.
 pub fn run(arguments: &Get) -> Result<bool, Failure> {
     let wanted = wanted(arguments)?;
-    let authorities = host::authorities(&arguments.trust)?;
+    let engine = keyway_drivers::engine();
+    let verifier = host::verifier(&engine, &arguments.trust)?;
     host::runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
-        let host = host::host(&keyway_drivers::engine(), &arguments.transport, None, None)?;
+        let host = host::host(&engine, &arguments.transport, None, None)?;
         let endpoint = host.client()?;
-        let config = host.client_config(authorities, HQ)?;
+        let config = host.client_config(verifier, HQ)?;
         let bar = Progress::bytes("fetching", None);
         let begun = Instant::now();
         let results = tokio::select! {

@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use crate::trust;
 use keyway_engine::Engine;
 use keyway_quic::{Host, Options};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{aws_lc_rs, ring};
-use rustls::{CipherSuite, NamedGroup, RootCertStore};
+use rustls::{CipherSuite, NamedGroup};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -55,15 +56,20 @@ pub fn runtime(transport: &Transport) -> Result<Runtime, Failure> {
     runtime.map_err(|why| Failure::new(format!("cannot start threads: {why}")))
 }
 
-/// Who is trusted to say who the server is; `None` is anybody.
+/// Which servers are taken.
 ///
 /// # Errors
-/// If there is nobody, or the file is not what it should be.
-pub fn authorities(arguments: &Trust) -> Result<Option<Arc<RootCertStore>>, Failure> {
-    if arguments.insecure {
-        return Ok(None);
-    }
-    let own = Path::new(DATA).join(name::CA_CERTIFICATE);
-    let roots = trust::authorities(arguments.ca.as_deref(), Some(&own))?;
-    Ok(Some(Arc::new(roots)))
+/// If the authorities cannot be read.
+pub fn verifier(
+    engine: &Engine,
+    arguments: &Trust,
+) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
+    trust::warn(arguments.insecure);
+    let trust = keyway_load::Trust {
+        ca: arguments.ca.clone(),
+        own_ca: Some(Path::new(DATA).join(name::CA_CERTIFICATE)),
+        insecure: arguments.insecure,
+        ..keyway_load::Trust::default()
+    };
+    Ok(trust.verifier(&keyway_tls::provider(engine))?)
 }

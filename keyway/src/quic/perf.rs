@@ -91,7 +91,7 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
 /// Whom it measures with: the server that is named, or one of its own.
 fn side(engine: &Engine, host: &Host, arguments: &Perf) -> Result<Side, Failure> {
     if let Some(address) = &arguments.address {
-        return Ok(Side::with(host, address.clone(), host::authorities(&arguments.trust)?)?);
+        return Ok(Side::with(host, address.clone(), host::verifier(engine, &arguments.trust)?)?);
     }
     let (certificate, key) = authority::for_loopback(engine)?;
     Ok(Side::with_itself(host, certificate, key)?)

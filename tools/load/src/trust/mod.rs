@@ -50,10 +50,7 @@ impl Trust {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(no_tls)?;
-        let verifier: Arc<dyn ServerCertVerifier> = match self.insecure {
-            true => Arc::new(Anybody::new(provider.clone())),
-            false => verify::issued_by(self.authorities()?, provider)?,
-        };
+        let verifier = self.verifier(provider)?;
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &self.own {
             None => builder.with_no_client_auth(),
@@ -67,6 +64,20 @@ impl Trust {
             config.resumption = Resumption::disabled();
         }
         Ok(Arc::new(config))
+    }
+
+    /// Which servers are taken.
+    ///
+    /// # Errors
+    /// If the authorities cannot be read.
+    pub fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+        Ok(match self.insecure {
+            true => Arc::new(Anybody::new(provider.clone())),
+            false => verify::issued_by(self.authorities()?, provider)?,
+        })
     }
 
     /// The certificates of who may say who the server is; one that has signed itself may be the server's.
