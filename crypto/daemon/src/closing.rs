@@ -1,10 +1,11 @@
 //! Closing what clients have a hand in, on threads that may wait.
 //!
-//! To close a connection closes the files that its client has sent along and nobody has taken, and how long
-//! that takes is the client's choice: a TCP socket can be made to linger. So the last hold on a connection
-//! hands it to a thread here. One that waits is left alone with what it waits for: others go on, and a user
-//! with [`CLOSERS_USER_MAX`] of them gets no more. What waits for a thread keeps its file open meanwhile; if
-//! that is too much ([`CLOSING_MAX`]), nobody is let in until it is less.
+//! To close a connection closes the files that its client has sent along and the daemon has not
+//! taken. The client decides how long that takes: a TCP socket can be made to linger. So the last
+//! hold on a connection hands it to a thread here. A thread that waits is left alone with its
+//! connection: other threads go on, and a user with [`CLOSERS_USER_MAX`] of them gets no more. A
+//! connection that waits for a thread keeps its files open meanwhile; if too many wait
+//! ([`CLOSING_MAX`]), no client is let in until there are fewer.
 //!
 //! Files are never taken out of the messages they come with: what was taken has to be closed by `close`,
 //! which asks the file system's server, where that is the client's own, and waits for its answer.
@@ -33,7 +34,7 @@ pub struct Closer(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Something is to be closed, or somebody has closed something.
+    /// Something is to be closed, or a thread has closed something.
     changed: Condvar,
 }
 
@@ -84,14 +85,15 @@ impl Drop for Line {
 }
 
 impl Closer {
-    /// Says something to a client that is not let in, and closes its connection. What it has sent is read
-    /// before: if a socket is closed with something unread, the system tells the other side of that instead.
+    /// Says something to a client that is not let in, and closes its connection. The messages that
+    /// it has sent are read before: if a socket is closed with something unread, the system tells
+    /// the other side of that instead.
     pub fn turn_away(&self, socket: Socket, user: u32, last_words: Option<Zeroizing<Vec<u8>>>) {
         let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Read);
         self.put(Closing { socket, user, last_words });
     }
 
-    /// Whether so much waits to be closed that nobody else can be let in.
+    /// Whether so much waits to be closed that no other client can be let in.
     pub fn is_full(&self) -> bool {
         self.0.lock().waiting.len() >= CLOSING_MAX
     }
@@ -126,7 +128,7 @@ impl Shared {
                 closing.close();
                 state = self.lock();
                 state.is_done(user);
-                // What waited for this user's turn may begin.
+                // A connection that waited for this user's turn may be closed now.
                 self.changed.notify_one();
                 continue;
             }
@@ -190,7 +192,7 @@ mod tests {
         set_socket_linger(&stream, Some(Duration::from_secs(600))).unwrap();
         set_socket_send_buffer_size(&stream, 1 << 16).unwrap();
         stream.set_nonblocking(true).unwrap();
-        // Nobody reads it: to close it waits until somebody does.
+        // The peer reads nothing: to close the stream waits until the peer does.
         while std::io::Write::write(&mut &stream, &[0; 4096]).is_ok() {}
         let (one, other) = Socket::pair().unwrap();
         one.send(b"", &[stream.as_fd()]).unwrap();

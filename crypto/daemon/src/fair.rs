@@ -38,7 +38,7 @@ pub fn costliest(steps: &[Algorithm]) -> Option<Algorithm> {
     steps.iter().copied().max_by_key(|step| cost(*step, 64 << 10))
 }
 
-/// What a slow request is expected to take.
+/// The expected cost of a slow request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowCost {
     /// Nanoseconds of one processor.
@@ -55,9 +55,9 @@ impl SlowCost {
     }
 }
 
-/// What a request of the slow class is expected to take, under a key whose signatures have at most so many
-/// bytes. It is meant to be right within a factor of two on a processor of 2020; what it took is charged
-/// afterwards.
+/// The expected cost of a request of the slow class, under a key whose signatures have at most so
+/// many bytes. It is meant to be right within a factor of two on a processor of 2020; the time that
+/// the request took is charged afterwards.
 pub fn slow_cost(
     algorithm: Algorithm,
     operation: &Operation,

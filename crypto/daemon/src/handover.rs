@@ -2,11 +2,12 @@
 //! clients' connections, rings and memory, and their sessions.
 //!
 //! The new daemon connects to the old one's socket like a client and asks to [take
-//! over](keyway_ring::control::Ask::TakeOver), twice: one that is stopped after the first time holds up
-//! nobody. Changes of keys that are under way come first; until then it is told to ask again. The old
-//! one's pumps finish what they have taken, but for slow requests, and take no more. Then it sends a [`Part`] at a time, each with its files, and goes on if the new
-//! one does not say in the end that it has them all. Clients notice nothing but a pause: what they
-//! submit meanwhile waits in their rings, which stay where they are.
+//! over](keyway_ring::control::Ask::TakeOver), twice: a new daemon that is stopped after the first
+//! time holds up no client. Changes of keys that are under way come first; until then the new
+//! daemon is told to ask again. The old one's pumps finish what they have taken, but for slow
+//! requests, and take no more. Then it sends a [`Part`] at a time, each with its files, and goes on
+//! if the new one does not say in the end that it has them all. Clients notice nothing but a pause:
+//! what they submit meanwhile waits in their rings, which stay where they are.
 //!
 //! Keys go over the socket too. So it only goes to a process of the daemon's own user, or root's.
 

@@ -23,7 +23,7 @@ pub const CLOSERS_MAX: usize = 64;
 pub const CLOSERS_USER_MAX: usize = 4;
 /// How long one of them waits for more to close before it ends.
 pub const CLOSER_IDLE: Duration = Duration::from_secs(10);
-/// Most connections that wait to be closed; past that nobody is let in.
+/// Most connections that wait to be closed; past that no client is let in.
 pub const CLOSING_MAX: usize = 256;
 /// How long a pump may take to finish what it has taken, but for slow requests, and another daemon to take
 /// all that is handed over.
@@ -42,12 +42,14 @@ pub const TAKE_OVER_AGAIN: Duration = Duration::from_millis(50);
 pub const BATCH_MAX: usize = 64;
 /// Most requests that a pump has handed to the engine and not answered.
 pub const PUMP_DEPTH: usize = 8192;
-/// What a pump does in one turn for all clients together, in nanoseconds by
+/// The work of a pump in one turn, for all clients together, in nanoseconds by
 /// [`cost`](crate::fair::cost); one request may exceed it.
 pub const TURN_NS_MAX: u32 = 1_000_000;
-/// What one request may cost a pump, in nanoseconds. What costs more is done by the slow class.
+/// Most that one request may cost a pump, in nanoseconds. The slow class does a request that costs
+/// more.
 pub const REQUEST_NS_MAX: u32 = 200_000;
-/// How many bytes of one request a pump copies in and out. What has more is done by the slow class.
+/// Most bytes of one request that a pump copies in and out. The slow class does a request that has
+/// more.
 pub const REQUEST_COPIED_BYTES_MAX: usize = 256 << 10;
 /// From so many bytes on a buffer of the slow class is mapped for its request and unmapped after it.
 pub const ROOM_BYTES_MIN: usize = 64 << 10;
@@ -122,7 +124,7 @@ impl Default for ClientLimits {
 /// Files that one client may take: all its queue pairs and regions, and its connection.
 const FILES_OF_CLIENT: usize = 64 * FILES_OF_QUEUE + 128 + 1;
 
-/// What all clients may have together, and all clients of one user.
+/// Limits of all clients together, and of all clients of one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedLimits {
     /// Connections.
@@ -227,8 +229,8 @@ pub const USAGE_SAVE_S: u64 = 60;
 pub const AUDIT_REFUSALS_BYTES_MAX: u64 = 64 << 20;
 /// Refusals of one user that the audit log tells of one by one; then of one in [`AUDIT_REFUSALS_S`].
 pub const AUDIT_REFUSALS: u32 = 32;
-/// After how many seconds it tells of another refusal of a user of whom there were many, and how often at most it
-/// says how many it has not told of: a third of a megabyte a day.
+/// Seconds until the audit log tells of another refusal of a user who has had many. It says no more
+/// often how many refusals it has left out: a third of a megabyte a day.
 pub const AUDIT_REFUSALS_S: u64 = 60;
 /// Refusals of all users together that it tells of one by one; then of one in [`AUDIT_REFUSALS_ALL_S`].
 pub const AUDIT_REFUSALS_ALL: u32 = 512;

@@ -15,7 +15,7 @@ pub struct Options {
     pub admission: Admission,
     /// What each client may have.
     pub limits: ClientLimits,
-    /// What all clients may have together, and all of one user.
+    /// Limits of all clients together, and of all clients of one user.
     pub shared: SharedLimits,
     /// How many times the time of others clients get.
     pub weights: Weights,

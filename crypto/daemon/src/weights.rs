@@ -8,9 +8,9 @@ use keyway_ring::control::{Key, Step};
 /// weight 1, one that fits several has the greatest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
-    /// Of clients: users, groups, programs.
+    /// Weights of clients: users, groups, programs.
     pub clients: Vec<(Who, u32)>,
-    /// Of requests in sessions with the daemon's keys, by their names.
+    /// Weights of requests in sessions with the daemon's keys, by the keys' names.
     pub keys: Vec<(String, u32)>,
 }
 
@@ -21,7 +21,7 @@ impl Weights {
         greatest(fitting.map(|(_, weight)| *weight))
     }
 
-    /// Of requests in a session of these steps.
+    /// The weight of requests in a session of these steps.
     pub fn of_session(&self, steps: &[Step]) -> u32 {
         let is_named = |name: &str| {
             steps.iter().any(|step| matches!(&step.key, Key::Named(named) if named == name))

@@ -144,7 +144,7 @@ impl KeyStore {
         })
     }
 
-    /// Forgets a key that is revoked or disabled. What was sealed under it is lost.
+    /// Forgets a key that is revoked or disabled. Data that was sealed under it is lost.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], [`Error::NotRevoked`], [`Error::System`].
@@ -169,8 +169,9 @@ impl KeyStore {
         })
     }
 
-    /// Takes a disabled key into use with the file that is there, although it may be older than it should be:
-    /// what was revoked or taken from somebody since is in force no more.
+    /// Takes a disabled key into use with the file that is there, although it may be older than it
+    /// should be: a revocation since then is undone, and so is a permission that was taken from a
+    /// user.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`]; [`Error::Unfit`] if it is not disabled; [`Error::Damaged`],

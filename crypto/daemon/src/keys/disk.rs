@@ -44,8 +44,8 @@ fn private(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     if owned && !exposed { Ok(()) } else { Err(Error::Exposed(path.to_owned())) }
 }
 
-/// That nobody but this user and root can get at an open file, if it is one that stays: a terminal or a socket is
-/// not.
+/// Checks that only this user and root can get at an open file, if the file is one that stays. A
+/// terminal or a socket does not stay, and passes.
 ///
 /// # Errors
 /// [`Error::Exposed`], [`Error::System`].
@@ -113,7 +113,7 @@ fn read_checked(
     bytes_max: usize,
     check: impl Fn(&Path, &Metadata) -> Result<(), Error>,
 ) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
-    // What is a FIFO would not be open before somebody opens its other end.
+    // To open a FIFO would otherwise wait until another process opens its other end.
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let file = match options.open(path) {

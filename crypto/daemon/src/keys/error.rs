@@ -22,15 +22,15 @@ pub enum Error {
     NoSuchKey(String),
     /// Nothing that was granted is for this caller. Who wants to use a key sees [`Error::Refused`].
     NotAllowed(String),
-    /// The key's file cannot be relied on, so that nobody may use it. Everybody who asks for it is told, since
-    /// for whom it was is in the file.
+    /// The key's file cannot be relied on, so that no client may use the key. Every caller that
+    /// asks for it is told so, since only the file says which callers it was for.
     Disabled {
         /// The key.
         name: String,
-        /// What is wrong with its file.
+        /// Why its file cannot be relied on.
         why: String,
     },
-    /// What clients are told of a disabled key.
+    /// A disabled key, as clients are told of it.
     Unusable(String),
     /// The key is revoked, and nobody may use it.
     Revoked(String),

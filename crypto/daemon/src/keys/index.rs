@@ -1,5 +1,5 @@
-//! What the store remembers of its keys' files, in one more file, so that an older file of a key, put back
-//! in its place, is noticed: it is sealed as well as the new one.
+//! The store's record of its keys' files, in one more file. By it an older file of a key that is
+//! put back in its place is noticed: the older file is sealed as well as the new one.
 //!
 //! All files of a store share one counter, its *generation*: each that is written has a higher number than
 //! all before it. The index has the number of each key's file, and the highest of all. So a key's file is as
@@ -21,7 +21,7 @@ use std::path::Path;
 
 /// The file, in the store's folder.
 pub(super) const FILE: &str = "index";
-/// What it is sealed as: no key can be called so.
+/// The name that it is sealed under: no key can be called so.
 const SEALED_AS: &str = "/index";
 
 /// The numbers of the files.
@@ -34,7 +34,7 @@ pub struct Index {
     pub generation: u64,
 }
 
-/// What there is of an index.
+/// An index, as it was found.
 #[derive(Debug)]
 pub(super) enum Found {
     Good(Index),
@@ -48,7 +48,7 @@ impl Index {
     /// Reads what was sealed.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why it cannot be read.
     pub fn decode(generation: u64, bytes: &[u8]) -> Result<Index, &'static str> {
         match postcard::take_from_bytes::<Index>(bytes) {
             Ok((index, [])) if index.keys.len() <= limits::KEYS_MAX => {

@@ -25,7 +25,7 @@ pub struct KeyInfo {
     pub revoked_s: Option<u64>,
     /// Its versions, the newest last.
     pub versions: Vec<VersionInfo>,
-    /// Why nobody may use it, if its file cannot be relied on. Then nothing else is known of it.
+    /// Why it may not be used, if its file cannot be relied on. Then nothing else is known of it.
     pub disabled: Option<String>,
 }
 

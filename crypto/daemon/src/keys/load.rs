@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A key that nobody may use, since its file cannot be relied on.
+/// A key that may not be used, since its file cannot be relied on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Disabled {
     pub why: String,
@@ -21,7 +21,7 @@ pub(super) struct Disabled {
     pub indexed: Option<u64>,
 }
 
-/// What the file of a key holds.
+/// The content of a key's file.
 pub(super) struct Opened {
     pub record: Record,
     pub revision: u64,

@@ -1,7 +1,8 @@
 //! Which refusals get a line in the audit log: those of each user while they are few, and all together.
 //!
-//! A user, and all users together, have so many lines in hand and get another each time that some seconds have
-//! gone by. What has no line is counted, and the count has a line of its own once a minute at most.
+//! A user, and all users together, have so many lines in hand and get another each time that some
+//! seconds have gone by. A refusal without a line is counted, and the count has a line of its own
+//! once a minute at most.
 
 use crate::limits::{
     AUDIT_REFUSALS, AUDIT_REFUSALS_ALL, AUDIT_REFUSALS_ALL_S, AUDIT_REFUSALS_S, AUDIT_USERS_MAX,
@@ -13,7 +14,7 @@ use std::time::{Duration, SystemTime};
 pub(super) struct Refusals {
     all: Allowance,
     users: BTreeMap<u32, Allowance>,
-    /// Of users beyond those.
+    /// The allowance that all further users share.
     others: Allowance,
 }
 

@@ -71,7 +71,7 @@ impl<'a> SealedFile<'a> {
 const FOREIGN: &str = "it is no file of a key store";
 const CUT: &str = "it is cut off";
 
-/// What a file held.
+/// The content of a sealed file.
 pub(crate) struct Unsealed {
     /// Version of its format.
     pub version: u16,
@@ -129,7 +129,7 @@ impl Vault {
         Ok(std::mem::take(&mut *file))
     }
 
-    /// What was sealed.
+    /// Opens a sealed file.
     ///
     /// # Errors
     /// [`Error::Damaged`] for the file at `path`, or the engine's.

@@ -43,7 +43,7 @@ pub struct KeyStore {
 #[derive(Default)]
 pub(super) struct Keys {
     pub(super) live: BTreeMap<String, Arc<Entry>>,
-    /// Those that nobody may use.
+    /// Those that may not be used.
     pub(super) disabled: BTreeMap<String, Disabled>,
     /// The number of the file that was written last.
     pub(super) generation: u64,
@@ -52,7 +52,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// What the index is to say of them.
+    /// The index of these keys.
     pub(super) fn index(&self) -> Index {
         let live = self.live.iter().map(|(name, entry)| (name, entry.revision));
         let disabled = self.disabled.iter().filter_map(|(name, it)| Some((name, it.indexed?)));
@@ -239,7 +239,7 @@ impl KeyStore {
         let mut index = self.indexed();
         index.keys.insert(record.name.clone(), revision);
         if let Err(why) = self.save_index(&index) {
-            // What is not acknowledged is not to come into force at the next start either.
+            // A change that is not acknowledged must not come into force at the next start either.
             match before {
                 Some(before) => drop(self.write(&before.record)),
                 // One that is there already is not this program's to remove.
@@ -259,7 +259,7 @@ impl KeyStore {
         Ok(())
     }
 
-    /// What the index is to say of the keys as they are.
+    /// The index of the keys as they are now.
     pub(super) fn indexed(&self) -> Index {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).index()
     }

@@ -46,7 +46,8 @@ impl KeyStore {
         granted.iter().filter(does).collect()
     }
 
-    /// What a client may do with a key: its algorithms, the client's purposes, and its newest version.
+    /// Says what a client may do with a key: its algorithms, the client's purposes, and its newest
+    /// version.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::Unusable`]; to one who may use it, [`Error::Revoked`].

@@ -67,8 +67,8 @@ impl Client {
         }
     }
 
-    /// What a request takes of its pump, or what it takes to refuse it: nonsense is no cheaper than
-    /// what makes sense. And whether it is too much for a pump.
+    /// The cost of a request to its pump, or of its refusal: nonsense is no cheaper than a request
+    /// that makes sense. And whether it is too much for a pump.
     #[inline]
     pub fn cost(&self, descriptor: &Descriptor) -> (u32, bool) {
         match self.session(descriptor.session) {
@@ -179,7 +179,7 @@ pub struct Entry {
     pub generation: u64,
     pub session: Session,
     pub algorithm: Algorithm,
-    /// Of the steps of a chain the one that costs most.
+    /// The costliest algorithm among a chain's steps.
     pub costliest: Algorithm,
     /// The daemon's own key, which says what it may be used for.
     pub key: Option<KeySession>,

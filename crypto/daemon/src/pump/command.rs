@@ -77,11 +77,11 @@ pub enum Command {
         client: ClientId,
         /// The pair's number among the client's.
         number: u32,
-        /// What was asked.
+        /// The request.
         descriptor: Descriptor,
     },
-    /// Takes no more requests, finishes those that were taken but for the slow ones, and says how far it
-    /// is. What becomes of the slow ones is not answered before it thaws.
+    /// Takes no more requests, finishes those that were taken but for the slow ones, and says how
+    /// far it is. Slow requests are not answered before it thaws.
     Freeze(Sender<Vec<Position>>),
     /// Goes on after all.
     Thaw,

@@ -43,8 +43,8 @@ impl Work {
         self.sleep();
     }
 
-    /// Sleeps until a command comes or the pump is to end. What slow work finishes meanwhile waits: an
-    /// answer may be the other daemon's to give.
+    /// Sleeps until a command comes or the pump is to end. Slow work that is done meanwhile waits:
+    /// an answer may be the other daemon's to give.
     fn wait_for_command(&mut self) {
         let asleep = Armed(&self.mailbox.asleep);
         asleep.set();

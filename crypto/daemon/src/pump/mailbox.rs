@@ -77,7 +77,8 @@ impl Mailbox {
         Some(Writing(self.clone()))
     }
 
-    /// From now on nobody writes there; waits for those who do, which copy no more than one request.
+    /// From now on no thread writes there. Waits for threads that are writing, each for one request
+    /// at most.
     pub fn close_memory(&self) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.closed = true;

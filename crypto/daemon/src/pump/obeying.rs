@@ -144,7 +144,8 @@ impl Work {
         }
     }
 
-    /// Drops slow requests of a client that nobody has begun and nobody waits for any more, by their pair.
+    /// Drops slow requests of a client that no thread has begun, where `which` says by their pair
+    /// that the client waits for them no more.
     fn drop_slow(&mut self, slot: usize, which: impl Fn(Option<&Pair>) -> bool) {
         let Some(client) = self.clients.get(slot) else { return };
         let (pairs, in_flight) = (&self.pairs, &self.in_flight);

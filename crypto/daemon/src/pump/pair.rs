@@ -67,7 +67,7 @@ pub struct InFlight {
     pub descriptor: Descriptor,
     pub memory: Arc<SharedMemory>,
     pub bytes: usize,
-    /// What its task has, with its buffers; 0 where it has none yet.
+    /// Bytes of its task with its buffers; 0 where it has no task yet.
     pub task_bytes: usize,
     /// Whether it counts among its client's slow ones.
     pub slow: bool,

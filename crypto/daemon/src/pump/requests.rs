@@ -255,7 +255,7 @@ impl Work {
         self.answer(&request, store, Some(task));
     }
 
-    /// Answers a request, if whoever made it is still there.
+    /// Answers a request, if its client is still there.
     #[inline]
     pub fn answer(
         &mut self,

@@ -36,7 +36,7 @@ pub struct Work {
     /// Where the next turn begins.
     pub first: usize,
     pub turn: u64,
-    /// What was taken in this turn, in nanoseconds by its cost.
+    /// The work that was taken in this turn, in nanoseconds by its cost.
     pub turn_ns: u32,
     pub in_flight: Places<InFlight>,
     pub taken: Vec<Taken>,

@@ -1,5 +1,5 @@
-//! What all clients share, and how much of it one user may have: connections, open files, shared memory,
-//! sessions.
+//! The things that all clients share, and how much of them one user may have: connections, open
+//! files, shared memory, sessions.
 
 use super::guest::Guest;
 use super::state::Server;
@@ -11,7 +11,7 @@ use keyway_ring::control::Answer;
 use keyway_ring::descriptor::Status;
 use std::fmt;
 
-/// What something takes of what is shared.
+/// A part of the things that clients share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub connections: usize,
@@ -56,7 +56,7 @@ impl Share {
     }
 }
 
-/// What there is too little of.
+/// The thing that there is too little of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thing {
     Connections,
@@ -69,7 +69,7 @@ pub enum Thing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch {
     pub thing: Thing,
-    /// Whose share it is beyond; that of all if nobody's.
+    /// The user whose share it exceeds; `None` if it exceeds that of all clients together.
     pub user: Option<u32>,
     most: usize,
 }
@@ -103,7 +103,7 @@ impl From<TooMuch> for Answer {
 }
 
 impl Guest {
-    /// What it has.
+    /// The share that it has now.
     pub fn share(&self) -> Share {
         Share {
             connections: 1,
@@ -135,7 +135,7 @@ impl Server {
     /// and to those who look after the keys.
     ///
     /// # Errors
-    /// What it would be too much of.
+    /// Which limit it would exceed.
     pub fn may_have(&self, user: u32, administers: bool, more: Share) -> Result<(), TooMuch> {
         let (mut all, mut users) = (more, more);
         for guest in self.guests.values() {

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 pub struct Changes {
     work: Option<SyncSender<Work>>,
     thread: Option<JoinHandle<()>>,
-    /// What waits and what is being done.
+    /// How much work waits or is being done.
     pending: Arc<AtomicUsize>,
 }
 

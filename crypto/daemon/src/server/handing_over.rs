@@ -31,7 +31,8 @@ impl Server {
             return self.reply(id, &Answer::Done, &[]);
         }
         let process = guest.caller.pid;
-        // Changes that were asked for are made first, and nobody has to wait for them.
+        // Changes that were asked for are made first. No thread waits for them: the new daemon asks
+        // again.
         if self.changes.as_ref().is_some_and(|changes| !changes.is_idle()) {
             let answer = Answer::refused(Status::Busy, "keys are being changed; ask again");
             return self.reply(id, &answer, &[]);

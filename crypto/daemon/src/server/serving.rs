@@ -26,7 +26,7 @@ impl Server {
         if self.handed_over.is_none() {
             return;
         }
-        // Closed elsewhere, and from now on nobody listens there.
+        // The listener is closed elsewhere, and from now on no daemon listens there.
         let _ = shutdown(&self.listener, Shutdown::Both);
         if let Some(socket) = &self.options.socket {
             // Where it fails, the next start removes it.
@@ -111,7 +111,7 @@ impl Server {
         self.guests.insert(id, Guest::new(line, caller));
     }
 
-    /// Lets nobody in while too much waits to be closed.
+    /// Lets no client in while too much waits to be closed.
     fn shut_or_open(&mut self) {
         let is_full = self.closer.is_full();
         if is_full != self.is_shut {
@@ -126,7 +126,7 @@ impl Server {
     /// Makes room for a connection, if need be at the cost of those who have not said who they are.
     ///
     /// # Errors
-    /// Of what there is too much.
+    /// Says what there is too much of.
     fn make_room(&mut self, caller: &Caller) -> Result<(), TooMuch> {
         let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
         if strangers >= STRANGERS_MAX {

@@ -120,7 +120,7 @@ impl Server {
         }
     }
 
-    /// What a client may do with a key.
+    /// Says what a client may do with a key.
     pub fn usable(&mut self, id: ClientId, name: &str) -> Result<Answer, SendAway> {
         let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
         let caller = &self.guest(id)?.caller;

@@ -103,7 +103,7 @@ impl Server {
         if let Err(why) = self.may_add(id, Share::region(bytes)) {
             return self.reply(id, &why.into(), &[]);
         }
-        // Made here, it is what it should be. What a client sent could be anything.
+        // Memory that is made here is as it should be. Memory that a client sent could be anything.
         let memory = match SharedMemory::create(bytes) {
             Ok(memory) => memory,
             Err(why) => return refuse(self, Status::InvalidRequest, &why.to_string()),

@@ -33,7 +33,7 @@ pub struct Server {
     pub pumps: Vec<Pump>,
     /// If it holds keys.
     pub changes: Option<Changes>,
-    /// Whether nobody is let in, since too much waits to be closed.
+    /// Whether no client is let in, since too much waits to be closed.
     pub is_shut: bool,
     pub guests: BTreeMap<ClientId, Guest>,
     pub next: ClientId,

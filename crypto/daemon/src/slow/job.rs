@@ -17,11 +17,11 @@ pub struct Job {
     /// Its place among those that its pump has under way.
     pub place: usize,
     pub work: Work,
-    /// Of the pump that is told of its end.
+    /// The mailbox of the pump that is told of its end.
     pub mailbox: Arc<Mailbox>,
 }
 
-/// What has become of one.
+/// The outcome of a job.
 pub struct Finished {
     pub place: usize,
     pub answer: Completion,
@@ -29,7 +29,7 @@ pub struct Finished {
     pub task: Option<Box<Task>>,
 }
 
-/// What there is to do.
+/// The request of a job, with all that is needed to answer it.
 pub struct Work {
     pub descriptor: Descriptor,
     pub opcode: Opcode,
@@ -81,7 +81,7 @@ impl Work {
         }
     }
 
-    /// `None` if nobody is to hear of it any more.
+    /// `None` if no pump is to hear of it any more.
     fn done(&self, operation: &mut Operation, mailbox: &Arc<Mailbox>) -> Option<Completion> {
         let run = || self.run(operation);
         let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(PANICKED));

@@ -1,9 +1,9 @@
 //! Work that takes longer than a pump may take for anything: passwords, private keys of RSA, and requests of
 //! many bytes. Threads of its own do it, and whose is next is decided by cost (`shares`).
 //!
-//! A pump hands a [`Job`] over and hears of its end through its mailbox. Nobody waits for a job: what a client
-//! leaves behind when it goes is dropped, and what a thread has begun when the daemon ends it finishes by
-//! itself.
+//! A pump hands a [`Job`] over and hears of its end through its mailbox. No thread waits for a job:
+//! the jobs that a client leaves behind when it goes are dropped. A job that has begun when the
+//! daemon ends is finished by its thread alone.
 
 mod job;
 mod room;

@@ -32,7 +32,7 @@ pub fn make(operation: &mut Operation, descriptor: &Descriptor) {
             put(data, a);
             put(out, b);
         }
-        // What others have is bounded, and far shorter.
+        // The data of other operations is bounded, and far shorter.
         _ => {}
     }
 }

@@ -68,13 +68,14 @@ impl Running {
     }
 }
 
-/// What waits, and what each has had.
+/// The jobs that wait, and the time that each user and client has had.
 pub struct Shares<J> {
     lanes: Lanes,
     running: Running,
     waiting: usize,
     users: BTreeMap<u32, User<J>>,
-    /// What the user whose turn was last had had by then: where one begins who comes anew.
+    /// The time that the user whose turn was last had had by then. A user who comes anew begins
+    /// there.
     clock: u64,
 }
 
@@ -97,7 +98,8 @@ struct Waiting<J> {
     job: J,
 }
 
-/// What one has had, in nanoseconds by its weight, and has now.
+/// The time that a user or a client has had, in nanoseconds by its weight, and its jobs that run
+/// now.
 #[derive(Clone, Copy, Default)]
 struct Had {
     nanoseconds: u64,
@@ -118,7 +120,7 @@ impl Had {
         *self.running.of(ticket) += 1;
     }
 
-    /// What it took counts, and no more what it was expected to take.
+    /// Counts the time that a job took, in the place of the time that it was expected to take.
     fn end(&mut self, ticket: &Ticket, took: u64) {
         let expected = by_weight(ticket.cost, ticket.tag);
         self.nanoseconds =
@@ -141,7 +143,7 @@ impl<J> Client<J> {
         self.short.len() + self.long.len()
     }
 
-    /// What it has and may begin, where its user may.
+    /// Whether it has a job that may begin, where its user's may.
     fn may_begin(&self, open: Open, lanes: Lanes) -> bool {
         let long = open.long && self.had.running.long < lanes.long_of_client;
         (open.short && !self.short.is_empty()) || (long && !self.long.is_empty())

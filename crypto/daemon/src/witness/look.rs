@@ -110,7 +110,7 @@ pub fn path(bytes: &[u8]) -> PathBuf {
     OsString::from_vec(bytes.to_vec()).into()
 }
 
-/// Which file it is, as far as the kernel knows without asking anybody.
+/// Which file it is, as far as the kernel knows without asking a file system's server.
 fn stat(folder: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> Option<Statx> {
     let flags = flags | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
     statx(folder, path.as_os_str().as_bytes(), flags, StatxFlags::INO).ok()

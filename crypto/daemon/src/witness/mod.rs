@@ -24,11 +24,11 @@ use std::sync::{Mutex, PoisonError};
 /// Whose programs can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sight {
-    /// Everybody's.
+    /// Those of all users.
     All,
     /// Those of this process's own user.
     Own,
-    /// Nobody's: the system does not say surely which process a client is.
+    /// Those of no user: the system does not say surely which process a client is.
     None,
 }
 
@@ -148,7 +148,7 @@ impl Helper {
         process: std::os::fd::BorrowedFd<'_>,
         peer: &Peer,
     ) -> Option<Result<PathBuf, Unseen>> {
-        // What comes too late is for a client that was answered without it.
+        // An answer that comes too late is for a client that was answered without it.
         while self.answered < self.asked {
             self.answered = number(&self.socket.try_receive().ok()??)?;
         }

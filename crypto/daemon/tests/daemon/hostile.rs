@@ -75,7 +75,7 @@ fn files_that_cling_hold_up_nobody() {
             false => (Client::stranger(&served.socket()), hello.clone()),
         };
         if is_known {
-            // So that the daemon has something to do until the file is nobody's but its own.
+            // Keeps the daemon busy, so that meanwhile this process lets go of the file.
             let step = Step { algorithm: "ed25519".to_owned(), key: Key::Generate };
             (0..8).for_each(|_| client.say(&Ask::Open { steps: vec![step.clone()] }, &[]));
         }

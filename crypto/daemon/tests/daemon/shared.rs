@@ -1,4 +1,4 @@
-//! What clients share, and how much of it one user may have.
+//! Tests of the things that clients share, and of how much of them one user may have.
 
 use crate::Served;
 use crate::client::Client;
@@ -55,7 +55,7 @@ fn the_silent_make_room() {
     assert!(matches!(newest.hear().0, Answer::Hello { .. }));
 }
 
-/// What all have together is bounded, and what of it one user has.
+/// All clients together have no more than a limit, and one user has no more than a part of it.
 #[test]
 fn sessions_memory_files_and_connections_are_shared() {
     let shared = SharedLimits {

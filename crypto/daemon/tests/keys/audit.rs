@@ -70,7 +70,7 @@ fn a_flood_of_refusals_has_few_lines_and_their_number() {
         store.session("k", &caller(8), wanted, now()).unwrap_err();
     }
     store.session("k", &caller(9), wanted, now()).unwrap_err();
-    // What a manager does is written, and what is refused to him too.
+    // The acts of a manager are written, and so is what a manager is refused.
     for _ in 0..50 {
         store.allow("none", &user(7), MAC_PURPOSE, &manager(), now()).unwrap_err();
     }

@@ -41,7 +41,7 @@ fn every_byte_of_a_file_that_is_spoilt_is_noticed_and_nothing_is_lost() {
                 let store = place.open_damaged();
                 let why = disabled(&store, "a").unwrap_or_else(|| panic!("{what} was not noticed"));
                 assert!(why.contains(path.to_str().unwrap()), "{what}: {why}");
-                // Nobody is kept from another key by that, unless all are in doubt.
+                // The other key stays in use, unless all keys are in doubt.
                 let is_of_one = path == place.key_file("a");
                 assert_eq!(disabled(&store, "b").is_none(), is_of_one, "{what}");
             }

@@ -64,7 +64,7 @@ fn try_open(folder: &Path, master: &Path) -> Result<KeyStore, keyway_daemon::key
     KeyStore::open(folder, Master::Key(&MasterKey::from_file(master)?), &ENGINE, no_report)
 }
 
-/// Why nobody may use a key, if so.
+/// Why a key may not be used, if so.
 fn disabled(store: &KeyStore, name: &str) -> Option<String> {
     store.list().into_iter().find(|key| key.name == name).and_then(|key| key.disabled)
 }

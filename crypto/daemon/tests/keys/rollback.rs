@@ -106,7 +106,7 @@ fn without_the_index_no_key_is_used_before_a_manager_has_accepted_it() {
     let store = place.open_damaged();
     assert!(uses(&store, "a").is_err() && uses(&store, "b").is_err());
     assert!(disabled(&store, "a").unwrap().contains("index"));
-    // What is made meanwhile is used, and accepts nothing.
+    // A key that is made meanwhile is used, and gets no other key accepted.
     store.add("c", MAC, Material::NEW, &manager(), now()).unwrap();
     drop(store);
     let store = place.open_damaged();
