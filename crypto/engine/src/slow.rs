@@ -1,8 +1,8 @@
 //! The slow class: a bounded pool for work that takes milliseconds by design.
 //!
 //! Submitting never waits. A full queue answers *busy*, and what was accepted is completed exactly
-//! once: with its result, or with [`Error::Closed`] when the pool shuts down first. What was begun by then is waited
-//! for no longer than [`SLOW_CLOSE`](limits::SLOW_CLOSE).
+//! once: with its result, or with [`Error::Closed`] when the pool shuts down first. The shutdown
+//! waits for work that has begun, and no longer than [`SLOW_CLOSE`](limits::SLOW_CLOSE).
 
 use crate::wipe::{self, Depth};
 use crate::{Error, Task, limits};
@@ -143,7 +143,7 @@ impl Drop for SlowPool {
         let this = thread::current().id();
         let others = self.workers.iter().filter(|worker| worker.thread().id() != this).count();
         let queue = self.shared.lock();
-        // A derivation may take many seconds more, and nobody waits for it but its completion.
+        // A derivation may take many seconds more, and only its completion waits for it.
         let waited = self
             .shared
             .ended

@@ -308,7 +308,8 @@ fn high_water_marks_count_requests_of_all_queues() {
     device.finish(8);
     let mut done = Vec::new();
     assert_eq!(one.poll(&mut done) + other.poll(&mut done), 8);
-    // What is done makes room below the mark; what is never collected does not stay above it.
+    // Collected requests make room below the mark. So do those of a queue that is dropped before it
+    // collects them.
     one.submit(&mut tasks(&session, 0..6), false);
     drop(one);
     other.submit(&mut tasks(&session, 6..13), false);

@@ -5,10 +5,10 @@
 //! is two loads. No handler has to be called and no system call made, so it also holds for a `fork` that
 //! a library or another language makes.
 //!
-//! A page that the system hands to a forked child as zeros (`MADV_WIPEONFORK`) has the generation. Whoever
-//! finds zero there is the first to look in a child, and begins the child's: one more than all before it,
-//! so no process has the generation of one that it was forked from. Siblings may have the same, and have
-//! nothing of each other's.
+//! A page that the system hands to a forked child as zeros (`MADV_WIPEONFORK`) has the generation.
+//! A caller that finds zero there is the first to look in a child, and begins the child's
+//! generation: one more than all before it, so no process has the generation of one that it was
+//! forked from. Siblings may have equal generations, and have nothing of each other's.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ptr;
@@ -74,7 +74,7 @@ fn first_look() -> Generation {
 fn new_page() -> Option<*mut AtomicU64> {
     let bytes = rustix::param::page_size();
     let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: a new mapping, at a place that the system chooses, is nobody else's.
+    // SAFETY: a new mapping, at a place that the system chooses, has no other owner.
     let page = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, flags) }.ok()?;
     // SAFETY: the advice is on the whole of this mapping and changes no content of it in this process.
     let wiped = unsafe { rustix::mm::madvise(page, bytes, Advice::LinuxWipeOnFork) };

@@ -191,8 +191,8 @@ impl Host {
         Ok(verifier.build().map_err(|why| Error::Connect(why.to_string()))?)
     }
 
-    /// What a client is configured with. Each of its connections has a full handshake. `verifier`
-    /// says which servers are taken.
+    /// The configuration of a client. Each of its connections has a full handshake. `verifier` says
+    /// which servers are taken.
     ///
     /// # Errors
     /// If the cryptography cannot do TLS 1.3.

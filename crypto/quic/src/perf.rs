@@ -462,14 +462,14 @@ impl Used {
         self.stage(Stage::Seal).calls + self.stage(Stage::Open).calls
     }
 
-    /// What is in a packet on average, in bytes; `None` if there was none.
+    /// Bytes in a packet on average; `None` if there was no packet.
     pub fn packet_bytes(&self) -> Option<f64> {
         let bytes = self.stage(Stage::Seal).bytes + self.stage(Stage::Open).bytes;
         (self.packets() > 0).then(|| bytes as f64 / self.packets() as f64)
     }
 
-    /// What cryptography takes of a packet on average, payload and header, in nanoseconds of processor
-    /// time; `None` if there was none.
+    /// Processor time that cryptography takes for a packet on average, payload and header, in
+    /// nanoseconds; `None` if there was no packet.
     pub fn packet_nanoseconds(&self) -> Option<f64> {
         let packets = self.packets();
         (packets > 0).then(|| self.cryptography_seconds() * 1e9 / packets as f64)

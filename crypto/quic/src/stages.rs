@@ -54,7 +54,7 @@ pub struct Stages {
 struct Meter {
     timed: AtomicU64,
     nanoseconds: AtomicU64,
-    /// Of the packets that were timed.
+    /// Bytes of the packets that were timed.
     bytes: AtomicU64,
 }
 

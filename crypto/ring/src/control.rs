@@ -156,7 +156,7 @@ pub enum Ask {
     /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What
     /// follows is between the two.
     TakeOver,
-    /// What this client may do with a key that the daemon holds.
+    /// Asks what this client may do with a key that the daemon holds.
     Usable {
         /// Which.
         name: String,
@@ -323,7 +323,7 @@ pub enum Answer {
     Usable {
         /// Names of its algorithms.
         algorithms: Vec<String>,
-        /// What the client may use it for: `sign`, `decrypt`, ...
+        /// The client's purposes for it: `sign`, `decrypt`, ...
         purposes: Vec<String>,
         /// Its newest version.
         version: u32,

@@ -54,12 +54,13 @@ impl Armed<'_> {
     }
 }
 
-/// What a client rings the daemon by: an event counter that both have.
+/// An event counter by which a client rings the daemon, and which both have.
 ///
-/// Its count and its flags are the client's as much as the daemon's: whether a read or a write waits is a
-/// flag of the file and not of a descriptor, and a write waits once the other side has filled the count. A
-/// read besides wakes whatever the client has made wait for it. So only clients write to one and nobody
-/// reads it: the daemon waits for it with others, edge-triggered, where each ring counts anew.
+/// Its count and its flags are the client's as much as the daemon's: whether a read or a write
+/// waits is a flag of the file and not of a descriptor, and a write waits once the other side has
+/// filled the count. A read besides wakes whatever the client has made wait for it. So only clients
+/// write to one, and neither side reads it: the daemon waits for it with others, edge-triggered,
+/// where each ring counts anew.
 #[derive(Debug)]
 pub struct Doorbell(OwnedFd);
 

@@ -55,7 +55,7 @@ impl fmt::Debug for SharedMemory {
     }
 }
 
-/// What files of ordinary pages in memory lie in (`TMPFS_MAGIC`).
+/// The file system of memory files that have ordinary pages (`TMPFS_MAGIC`).
 const ORDINARY_PAGES: u64 = 0x0102_1994;
 /// The length of such a file changes no more, and no further seal can be put on it.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
@@ -98,7 +98,7 @@ impl SharedMemory {
         if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
             return Err(refused("it is not sealed against being cut and grown"));
         }
-        // Only memory files have such seals, so nobody else's file system is asked here and below.
+        // Only memory files have such seals, so no file system of a peer's is asked here and below.
         if rustix::fs::fstatfs(&file)?.f_type as u64 != ORDINARY_PAGES {
             return Err(refused("it has huge pages, and holes in it could not be filled again"));
         }
@@ -124,7 +124,7 @@ impl SharedMemory {
             // SAFETY: the advice is on the whole of this mapping, and changes no content of it.
             let taken = unsafe { rustix::mm::madvise(start, bytes, advice) };
             if let Err(why) = taken {
-                // SAFETY: the mapping was made above and nobody knows of it.
+                // SAFETY: the mapping was made above and no other code knows of it.
                 let _ = unsafe { rustix::mm::munmap(start, bytes) };
                 return Err(why.into());
             }
@@ -160,8 +160,8 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// The same for many bytes: the system copies them out of the file. What its owner has never touched it
-    /// reads as zeros, where a mapping would make pages of it, and keep them.
+    /// Copies many bytes from there, out of the file. A part that its owner has never touched reads
+    /// as zeros, where a mapping would make pages of it, and keep them.
     ///
     /// # Errors
     /// As [`SharedMemory::read`].

@@ -1,7 +1,7 @@
 //! The process at the other end of a connection, as the kernel noted it when it connected.
 //!
-//! A socket keeps these credentials when it is inherited or handed on: whoever uses it later, it is the
-//! process that connected which is named here.
+//! A socket keeps these credentials when it is inherited or handed on: they name the process that
+//! connected, and not one that uses the socket later.
 
 use rustix::net::sockopt::socket_peercred;
 use std::io;
@@ -68,7 +68,7 @@ fn process(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(io::ErrorKind::NotFound.into());
     }
-    // SAFETY: the kernel has just opened it for this call, and nobody else knows of it.
+    // SAFETY: the kernel has just opened it for this call, and no other code knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -131,9 +131,9 @@ impl Socket {
 
     /// Receives one message of a peer that may send anything, without waiting. `None` at the end.
     ///
-    /// It takes no files. A message that brings some is left where it is, since the system would close
-    /// them here and now, which can take as long as the peer likes: it is for whoever may wait to
-    /// [discard](Socket::discard_all) it, or to drop the socket.
+    /// It takes no files. A message that brings some is left where it is, since the system would
+    /// close them here and now, which can take as long as the peer likes. A caller that may wait
+    /// can [discard](Socket::discard_all) it, or drop the socket.
     ///
     /// # Errors
     /// The system's; `WouldBlock` if there is none, `InvalidData` for a message that brings files or is
@@ -145,7 +145,7 @@ impl Socket {
         if next.flags.contains(ReturnFlags::CTRUNC) {
             return Err(refused("the message brings files"));
         }
-        // Nobody else takes messages here, so it is still the next one.
+        // No other thread takes messages here, so it is still the next one.
         let mut bytes = Zeroizing::new(vec![0; MESSAGE_BYTES_MAX]);
         let received = self.receive_into(&mut bytes, RecvFlags::DONTWAIT)?;
         if received.flags.contains(ReturnFlags::TRUNC) {
@@ -159,7 +159,7 @@ impl Socket {
     /// peer likes. Those of a peer that goes on sending are bounded.
     pub fn discard_all(&self) {
         for _ in 0..MESSAGES_DISCARDED_MAX {
-            // What is at the end, and what is an empty message, look alike.
+            // The end and an empty message look alike.
             if self.receive_into(&mut [], RecvFlags::DONTWAIT).is_err() {
                 return;
             }

@@ -50,7 +50,7 @@ impl Certified {
         Certified::checked(CertifiedKey::new(chain, key.map_err(ConfigError::Certificate)?), hosts)
     }
 
-    /// What gives it to every client, for a server that is configured elsewhere.
+    /// A resolver that gives it to every client, for a server that is configured elsewhere.
     pub fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
         Arc::new(ByHost::new(std::slice::from_ref(self)))
     }

@@ -1,4 +1,5 @@
-//! What outlives a connection: which daemon it is, and the thread that makes the next.
+//! The part of a remote driver that outlives a connection: which daemon it is, and the thread that
+//! makes the next connection.
 //!
 //! A process that is forked has a copy of all this and none of its threads. So each process has an era of its
 //! own, with its own locks: the first that finds the connection to be the parent's makes one for the child
@@ -27,7 +28,7 @@ pub(super) struct Home {
     tell: Box<dyn Fn(bool) + Send + Sync>,
     /// Whether the engine has, or had, a driver for it.
     registered: AtomicBool,
-    /// Of the process that made it. Those of its children follow.
+    /// The era of the process that made it. Those of its children follow.
     first: Era,
 }
 
@@ -97,7 +98,7 @@ impl Home {
             return Ok(());
         }
         state.begun = true;
-        // What the parent had registered is not this process'.
+        // A driver that the parent has registered is not this process'.
         self.unregister();
         match self.connect(state) {
             Err(why) if at_once => return Err(why),
@@ -236,7 +237,7 @@ impl Home {
     }
 
     fn unregister(&self) {
-        // No driver of somebody else's that has the name.
+        // A driver that another caller has registered under the name stays.
         if self.registered.swap(false, Ordering::AcqRel) {
             self.engine.unregister(&self.options.name);
         }

@@ -23,7 +23,7 @@ pub(super) struct Regions(Mutex<Vec<Arc<Region>>>);
 struct Region {
     /// The connection's number.
     connection: u32,
-    /// What its daemon calls the region.
+    /// The daemon's handle for the region.
     handle: RegionHandle,
     pieces: Arc<Pieces>,
     /// Longest buffer, in bytes.
