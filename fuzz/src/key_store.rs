@@ -2,8 +2,9 @@
 
 use keyway_daemon::keys::{Encoding, Header, Index, Record, SealedFile, decode_pem};
 
-/// Reads the bytes as a header, as one under a right checksum, as a sealed key, as what was sealed, as
-/// an index, and as PEM. What is accepted is the same after it was written and read again.
+/// Reads the bytes as a header, as one under a right checksum, as a sealed key, as what was sealed,
+/// as an index, and as PEM. A header or a record that is accepted can be written, and read again
+/// unchanged.
 pub fn key_store(data: &[u8]) {
     header(data);
     header(&[data, &crc32fast::hash(data).to_le_bytes()].concat());

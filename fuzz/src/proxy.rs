@@ -1,9 +1,9 @@
-//! Headers of the PROXY protocol, from a proxy that may be anybody who has its address.
+//! Headers of the PROXY protocol, from a proxy that may be any program that has its address.
 
 use keyway_codec::limits::PROXY_HEADER_BYTES_MAX;
 use keyway_codec::proxy::{Read, looks_like, read};
 
-/// What is read depends on the header alone, and no header is longer than its limit.
+/// The result depends on the header alone, and no header is longer than its limit.
 pub fn proxy(data: &[u8]) {
     match read(data) {
         Ok(Read::More(more)) => assert!(more > 0 && data.len() + more <= PROXY_HEADER_BYTES_MAX),

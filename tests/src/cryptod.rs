@@ -57,7 +57,7 @@ pub fn as_user<T: Send>(user: u32, action: impl FnOnce() -> T + Send) -> T {
 /// A running `keyway cryptod`. Killed when it is dropped.
 pub struct Cryptod {
     child: Child,
-    /// What it said first.
+    /// Its first line of output.
     pub ready: Value,
     // Its standard output is read no more, and open as long as it runs.
     _output: BufReader<std::process::ChildStdout>,

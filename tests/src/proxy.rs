@@ -40,7 +40,7 @@ impl Proxy {
         Proxy { child, lines, url }
     }
 
-    /// What it says where it refuses to start.
+    /// The message with which it refuses to start.
     ///
     /// # Panics
     /// If it starts.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// More than fits into a pipe and the export's own buffer, so that an export waits for who reads it.
 const PEOPLE: u32 = 3_000;
-/// What an export begins with.
+/// The first line of an export.
 const HEAD: &str = "# keyway: export 1\n";
 const WAIT: Duration = Duration::from_secs(60);
 

@@ -169,7 +169,7 @@ fn what_makes_no_sense_is_said() {
     assert!(done.err.contains("there is no setting nonsense"), "{}", done.err);
 }
 
-/// A connection to an address, once somebody listens there, or nobody any more.
+/// Waits until a server listens at an address, or until none does any more.
 fn until_listening(address: &str, listens: bool) {
     for _ in 0..1_500 {
         if TcpStream::connect(address).is_ok() == listens {

@@ -90,7 +90,7 @@ fn a_victim_gets_in_beside_those_who_guess() {
 const PLACES: usize = 40;
 const SILENT: usize = 300;
 
-/// Connections from an address of this machine that nobody else has.
+/// Connections from an address of this machine that no other client has.
 fn silent_crowd(server: &Server) -> Vec<TcpStream> {
     let (plain, tls) = (address(server), server.tls_address().parse().unwrap());
     (0..SILENT)
@@ -179,7 +179,7 @@ fn slow_readers_of_a_large_group_hold_a_part_of_it_at_most() {
         client.bind(server.administrator(), &password).unwrap();
         client
     };
-    // What reading it takes at all is no part of this.
+    // One client reads before the measurement, which leaves out the memory that any reading takes.
     let (mut late, mut one) = (reader(), reader());
     assert_eq!(one.read("cn=all,dc=example,dc=com"), Ok(1));
     let entry_bytes = one.answer_bytes;
@@ -202,7 +202,7 @@ fn slow_readers_of_a_large_group_hold_a_part_of_it_at_most() {
     println!("{grown} bytes more for {SLOW_READERS} slow readers of {entry_bytes} bytes");
     // All of it for each would be 54 MB at the least.
     assert!(grown < (SLOW_READERS as u64) * (384 << 10) + (16 << 20), "{grown} bytes");
-    // Whoever goes on reading has the group whole, as it was when he began: before the change or after.
+    // A client that goes on reading gets the whole group, from before the change or from after it.
     for mut client in slow.into_iter().step_by(20) {
         assert_eq!(client.entries(), Ok(1));
         assert!([entry_bytes, one.answer_bytes].contains(&client.answer_bytes));

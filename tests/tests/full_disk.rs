@@ -63,7 +63,7 @@ impl Disk {
                     .and_then(|mut file| file.write_all(&text));
                 failed += u32::from(written.is_err());
             }
-            // What is found to have no room only when it is written.
+            // The system may find only here, as it writes, that a file has no room.
             rustix::fs::syncfs(File::open(&self.at).unwrap()).unwrap_or(());
         }
     }

@@ -198,14 +198,14 @@ fn what_makes_no_sense_is_refused() {
     refused(&format!("run {folder}/wrong.toml"), 2, "wrong.toml, line 2: ");
 }
 
-/// What one guesses first works: no flag is needed beside the server that runs here.
+/// The first guess at a command works: beside a server that runs here no flag is needed.
 #[test]
 fn the_first_command_that_one_guesses_works() {
     let (folder, server) = sample(30);
     let here = |words: &str| {
         let mut command = Command::new(keyway());
         let command = command.current_dir(folder.path()).arg("load");
-        // keyway-data is where nobody says where.
+        // keyway-data is the data folder where no flag names one.
         let link = folder.path().join("keyway-data");
         if !link.exists() {
             std::os::unix::fs::symlink(folder.path().join("data"), &link).unwrap();
@@ -230,7 +230,7 @@ fn the_first_command_that_one_guesses_works() {
     // By its address too, without TLS; how long it took in all is said.
     let timed = here(&format!("search {} --operations 1k", server.ldap())).expect(0);
     assert!(timed.out.contains("total       1,000 operations in "), "{}", timed.out);
-    // Another one, as nobody: what to say is said.
+    // For a server elsewhere, without a login, the message says which flags to give.
     let elsewhere = load(&format!("search {} --duration 5s", server.ldap())).expect(1);
     for flag in ["--users", "--filter", "--bind-dn"] {
         assert!(elsewhere.err.contains(flag), "{}", elsewhere.err);

@@ -1,4 +1,5 @@
-//! What a data folder loses is not replaced by something wider or emptier: its configuration, its store.
+//! A data folder that loses its configuration or its store gets none that is wider or emptier
+//! instead.
 
 use keyway_tests::client::Client;
 use keyway_tests::{Finished, Server, available, finish, keyway, port, sample};
@@ -8,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Access rules that let nobody read but by name, and clients show a certificate: all that the default values
-/// do not.
+/// Writes access rules that let users read from one other network only, and returns the file's
+/// text. The default rules let more clients read.
 fn restrict(data: &Path) -> String {
     let file = data.join("keyway.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -37,7 +38,7 @@ fn config(data: &Path, arguments: &[&str]) -> Finished {
     finish(command.arg("config").args(arguments).arg("--data").arg(data), "")
 }
 
-/// How many entries somebody sees who is not the administrator.
+/// How many entries a client sees that has not logged in.
 fn seen(server: &Server) -> usize {
     let mut client = Client::connect(server.address().parse().unwrap()).unwrap();
     client.search_all("dc=example,dc=com").unwrap_or_default()
@@ -141,7 +142,7 @@ fn a_store_that_is_gone_is_not_filled_anew() {
         let refused = finish(command.arg("--data").arg(&data), "").expect(1);
         assert!(refused.err.contains("the store is gone"), "{}", refused.err);
     }
-    // What is left of its folder is no store either.
+    // A folder with nothing but the lock is no store either.
     fs::create_dir(&store).unwrap();
     fs::copy(aside.join("lock"), store.join("lock")).unwrap();
     start_fails(&data, &["the store is gone"]);

@@ -27,7 +27,7 @@ fn server(settings: &str) -> (tempfile::TempDir, Server) {
 
 const FROM_LOOPBACK: &str = "listeners = [\"listen\"]\nfrom = [\"127.0.0.0/8\"]";
 
-/// What the server answers to these bytes until it says no more.
+/// The server's whole answer to these bytes.
 fn answer(address: &str, pieces: &[&[u8]]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();

@@ -208,7 +208,7 @@ fn definitions_that_lead_nowhere_are_refused() {
     assert_eq!(shoes(&server).lines().count(), 1);
 }
 
-/// What was defined over LDAP goes with an export into a new folder.
+/// Definitions that were made over LDAP go with an export into a new folder.
 #[test]
 fn an_export_brings_what_was_defined_over_ldap() {
     if !available(&["ldapmodify", "ldapadd", "ldapsearch"]) {

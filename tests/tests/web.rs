@@ -238,7 +238,7 @@ fn a_server_may_come_and_go_while_the_page_is_open() {
     browser.wait(
         "document.getElementById('state').innerText.startsWith('not seen: no server runs on')",
     );
-    // What was last is marked, and the newest point of a line is a gap.
+    // The last figures are marked, and the newest point of a line is a gap.
     browser.wait("document.querySelector('[role=alert]')?.innerText.startsWith('Not seen since')");
     browser.wait("document.querySelectorAll('.stale .tiles').length === 1");
     browser.wait("document.querySelector('figcaption .key b').innerText === '–'");

@@ -21,7 +21,8 @@ const MULTIPLICATIONS: u64 = 1 << 27;
 /// Bytes of a request: the longest of the paper's.
 const BYTES: usize = 16_384;
 const ROUNDS_MAX: usize = 5;
-/// Of the program's pace without company, while a card works for the most threads.
+/// Least pace of the program while a card works for the most threads, as a part of its pace without
+/// company.
 const PACE_MIN: f64 = 0.9;
 
 pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings, String> {

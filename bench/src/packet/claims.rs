@@ -86,7 +86,7 @@ impl Figures {
 /// Claims and tables of those that are wanted.
 pub fn all(figures: &Figures, wants: impl Fn(u8) -> bool) -> Findings {
     let mut found = Findings::default();
-    /// What is said of a claim.
+    /// Adds what the figures say of one claim.
     type Part = fn(&Figures, &mut Findings);
     let parts: [(u8, Part); 5] =
         [(1, libraries), (2, masks), (3, connections), (4, bulk), (5, seed)];

@@ -1,4 +1,4 @@
-//! What a client can do to the descriptor by which it rings: its flags and its count are the client's too.
+//! Attacks on the descriptor by which a client rings: its flags and its count are the client's too.
 
 use keyway_ring::Doorbell;
 use keyway_tests::cryptod::{Cryptod, beside_neighbours};
@@ -74,7 +74,8 @@ fn a_bell_that_is_full_holds_up_nobody() {
         clients(cryptod, |pair| {
             take_back(&pair.bell);
             rustix::io::write(&pair.bell, &(u64::MAX - 1).to_ne_bytes()).unwrap();
-            // Full: nobody is told any more, and that is this client's own loss.
+            // The count is full: the daemon is told of no more rings, and that is this client's own
+            // loss.
             pair.bell.ring();
             fcntl_setfl(&pair.bell, OFlags::empty()).unwrap();
         })

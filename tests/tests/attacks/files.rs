@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Who attacks; the neighbours are root's.
 const USER: u32 = 4_242;
 
-/// TCP connections to nobody who reads, which wait for ten minutes when they are closed.
+/// TCP connections to peers that never read. To close one waits for up to ten minutes.
 struct Clinging {
     listener: TcpListener,
     peers: Vec<TcpStream>,
@@ -93,7 +93,7 @@ fn files_of_strangers_hold_up_nobody() {
     std::os::unix::fs::chown(folder.path(), Some(0), Some(0)).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), mode).unwrap();
-    // Another user is: so everybody reaches the socket.
+    // Another user is let in, so every user reaches the socket.
     let cryptod = Cryptod::start(&["--socket", &socket, "--allow-user", "4243"]);
     beside_neighbours(cryptod, |cryptod| {
         let mut clinging = Clinging::new();

@@ -18,7 +18,7 @@ const SIGNS: Algorithm = Algorithm::EcdsaP256Sha256;
 const SEALS: Algorithm = Algorithm::Aes128Gcm;
 const SECRET: [u8; 16] = [7; 16];
 
-/// What a process has when it forks.
+/// The engines and sessions that a process has when it forks.
 struct Parent {
     /// Without the daemon, to compare with.
     local: Engine,

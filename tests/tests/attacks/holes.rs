@@ -31,7 +31,7 @@ fn holes_in_shared_memory_end_nothing() {
                 assert_eq!(pair.run(&region.seal(session, &text)).status, Status::Done);
             }
         });
-        // A ring without its entries is a spoilt one, and nobody else's.
+        // A ring without its entries is spoilt, and it is only this client's.
         punch(pair.memory.memory().as_fd(), pair.memory.memory().bytes());
         pair.bell.ring();
         (client, pair, region)

@@ -75,7 +75,7 @@ fn a_damaged_file_disables_its_key_and_nothing_else() {
     let path = file(&cryptod, "spoilt");
     let good = fs::read(&path).unwrap();
     assert!(cryptod.stop().success());
-    // To open it would wait for somebody at its other end.
+    // In the file's place comes a FIFO. To open that would wait for a process at its other end.
     fs::remove_file(&path).unwrap();
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     let cryptod = Cryptod::start_on(&folder, &[]);

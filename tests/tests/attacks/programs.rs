@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Debian's `nobody`.
+/// Debian's unprivileged user.
 const NOBODY: u32 = 65534;
 
 /// Connects, from a child that ends if `fork` is said, and asks what it may do with the key `granted`. Says
@@ -38,7 +38,7 @@ for ask in sys.argv[2:4]:
 print(answer.hex(), flush=True)
 ";
 
-/// A place that everybody may look into, with a program that a key is granted to: a Python of its own.
+/// A program that a key is granted to: a copy of Python in a folder that every user may read.
 struct Granted {
     program: PathBuf,
 }
@@ -80,7 +80,7 @@ impl Client {
         Client { child, output }
     }
 
-    /// As nobody, and nothing else about it.
+    /// Runs the program as [`NOBODY`], and changes nothing else about it.
     fn plain(program: &Path, cryptod: &Cryptod, more: &[&str]) -> Client {
         let mut env = Command::new("/usr/bin/env");
         Client::start(env.uid(NOBODY).gid(NOBODY), program, cryptod, more)
@@ -179,7 +179,7 @@ fn a_bind_mount_over_the_program_is_not_the_program() {
         fs::copy(&granted.program, &evil).unwrap();
         let script =
             format!("mount --bind {} {} && exec \"$@\"", evil.display(), granted.program.display());
-        // A namespace that root made, and one that anybody may make.
+        // A namespace that root made, and one that any user may make.
         let drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
         let mut by_root = Command::new("unshare");
         by_root.args(["--mount", "sh", "-c", &script, "sh"]).args(drop);

@@ -1,4 +1,4 @@
-//! What takes long: passwords of the highest cost, and requests of many bytes.
+//! Requests that take long: passwords of the highest cost, and many bytes.
 
 use keyway_drivers::generate_private_key;
 use keyway_engine::Algorithm;
@@ -47,7 +47,8 @@ fn signing(cryptod: &Cryptod) -> Neighbour {
     })
 }
 
-/// A queue full of them by one client, beside another one's signatures. Nobody waits for them at the end.
+/// One client fills a queue with such passwords, beside another client's signatures. The daemon
+/// does not wait for them at its end.
 #[test]
 fn passwords_of_the_highest_cost_hold_up_nobody() {
     beside_neighbours(Cryptod::start(&[]), |cryptod| {

@@ -56,8 +56,8 @@ fn slow_work_is_handed_over() {
     assert!(new.stop().success());
 }
 
-/// One that asks for everything and then does nothing holds up nobody, or if it has said that it is at work
-/// not for long; and another can take over after it.
+/// A successor that asks for everything and then does nothing holds up no client. One that has said
+/// that it is at work may hold clients up, but not for long. Another can take over after it.
 #[test]
 fn a_successor_that_does_nothing_harms_nobody() {
     let cryptod = Cryptod::start(&[]);
