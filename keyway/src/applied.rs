@@ -22,7 +22,7 @@ pub fn check(folder: &Path, store: &Store, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// The same beside the text that was in force. One that somebody has accepted is taken.
+/// Refuses a text that looks like what is left of `applied`, unless the administrator has accepted it.
 ///
 /// # Errors
 /// If it looks like what is left of that.

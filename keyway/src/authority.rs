@@ -159,7 +159,7 @@ fn authority(key: &SigningKey, now: Timestamp) -> Result<CertificateParams, Fail
 }
 
 /// Makes the authority's certificate again if it is not valid now, because of a wrong clock or its age: name
-/// and key stay, so that whoever trusts an earlier one trusts what it issues. Without its key somebody is told.
+/// and key stay, so that a client that trusts an earlier one trusts what it issues. Without its key a note says so.
 fn authority_again(
     keys: &OwnKeys<'_>,
     folder: &Folder,

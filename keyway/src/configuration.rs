@@ -74,7 +74,7 @@ pub struct Configuration {
     pub metrics: Option<metrics::Settings>,
     /// Address space for the store.
     pub store_bytes_max: usize,
-    /// What it was read from.
+    /// The text that it was read from.
     pub text: String,
     /// All settings, one by one.
     pub settings: Settings,
@@ -547,7 +547,7 @@ fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
         unfinished_bytes_max: unfinished_bytes_max(raw)?,
         password_checks_waiting_max: positive(&raw.password_checks_waiting_max)?,
         idle_max: seconds(&raw.idle_max_s)?,
-        // Nobody may be idle for longer than idle_max_s.
+        // No connection may be idle for longer than idle_max_s.
         idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?.min(seconds(&raw.idle_max_s)?),
         handshake_max: seconds(&raw.handshake_max_s)?,
         drain_max: seconds(&raw.drain_max_s)?,

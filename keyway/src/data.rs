@@ -32,13 +32,13 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub mod name {
     /// The folder itself, where none is named.
     pub const DEFAULT: &str = "keyway-data";
-    /// The folder's form, when it was made, and which store it has had since. What has it is ours.
+    /// The folder's form, when it was made, and which store it has had since. A folder with it is ours.
     pub const VERSION: &str = "version";
     /// Locked, with the process's id in it, while a process uses the folder.
     pub const LOCK: &str = "lock";
     /// The configuration.
     pub const CONFIGURATION: &str = "keyway.toml";
-    /// The text of a configuration that somebody wants although it looks cut.
+    /// The text of a configuration that the administrator wants although it looks cut.
     pub const ACCEPTED: &str = "keyway.toml.accepted";
     /// What was imported, exported and checked.
     pub const HISTORY: &str = "history.jsonl";
@@ -129,7 +129,7 @@ pub fn look(path: &Path) -> Result<State, Failure> {
     Ok(State::Absent)
 }
 
-/// What the version file says beside the form.
+/// The lines of the version file beside the form.
 struct Version {
     /// When the folder was made.
     made: String,
@@ -397,7 +397,7 @@ impl Folder {
     }
 }
 
-/// Refuses what is there and no plain file: to open a FIFO would wait for somebody at its other end.
+/// Refuses anything there but a plain file: to open a FIFO would wait for a process at its other end.
 fn plain_file(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Failure::new(format!(
@@ -466,7 +466,7 @@ fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure
     })
 }
 
-/// Whose the folder is, if root is at work in somebody else's: what is made in it is to be his, who could
+/// The folder's owner, if root is at work in another user's: what is made in it is to be his, who could
 /// not use it otherwise.
 fn other_owner(folder: &Path) -> std::io::Result<Option<(u32, u32)>> {
     let owner = fs::metadata(folder)?;

@@ -196,7 +196,7 @@ pub fn cannot_open(folder: &Folder, why: &keyway_store::OpenError) -> Failure {
     Failure::new(format!("{}: {why}{advice}", path.display()))
 }
 
-/// What can be done about a store that is gone, or in whose place another one is.
+/// Advice on a store that is gone, or in whose place another one is.
 pub fn where_is_it(folder: &Folder, found: Option<StoreId>) -> String {
     let own = data::store_of(folder.path()).ok().flatten().map(data::shown).unwrap_or_default();
     let version = folder.file(name::VERSION);

@@ -305,7 +305,7 @@ fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
 }
 
 /// Becomes the user that it is to run as, finds the folder and the configuration, and takes the ports,
-/// unless there are sockets already. Says too whom cryptod is to be, if that is another. To be called before it
+/// unless there are sockets already. Says too which user cryptod is to be, if that is another. To be called before it
 /// starts a thread.
 ///
 /// # Errors
@@ -510,7 +510,7 @@ impl Serving<'_> {
         notify::stopping();
         server.shutdown().await;
         let _ = settling.await;
-        // What cannot be settled now is at the next start.
+        // Lines that cannot be settled now are at the next start.
         let _ = block_in_place(|| instance.directory.settle_audit());
         match failed {
             None => {

@@ -107,7 +107,7 @@ pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (covers(one.ip(), other.ip()) || covers(other.ip(), one.ip()))
 }
 
-/// A server that nobody could reach.
+/// A server that no client could reach.
 pub fn nothing_to_listen_on() -> Failure {
     Failure::new("there is nothing to listen on: listen, listen_tls and listen_unix are all off")
 }

@@ -417,7 +417,7 @@ fn this_user() -> String {
 
 /// The state of a key that can be used.
 const ACTIVE: &str = "active";
-/// What the state of a key begins with that nobody may use.
+/// The state of a key that no client may use begins with this.
 const DISABLED: &str = "disabled";
 
 impl Held {

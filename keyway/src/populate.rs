@@ -20,7 +20,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is said to whom hashing takes too long.
+/// Advice where hashing takes too long.
 const ALTERNATIVE: &str = "; for test data, --fast-passwords stores {SSHA512} instead, in no time";
 
 /// Definitions that are named one by one where some are added or left out.
@@ -116,11 +116,11 @@ pub struct Populated {
     pub forecast_s: Option<f64>,
     /// Whether it is whole.
     pub verdict: Verdict,
-    /// What became of the definitions that came with it.
+    /// How the definitions that came with it were taken.
     pub definitions: TakenDefinitions,
 }
 
-/// What a look through LDIF finds before any of it is put in.
+/// The findings of a look through LDIF before any of it is put in.
 struct Ahead {
     /// Clear passwords behind the records that are done.
     clear_passwords: u64,
@@ -296,7 +296,7 @@ struct StreamRate {
 }
 
 impl StreamRate {
-    /// What is to be said now that it has got so far.
+    /// The line to be said now that it has got so far.
     fn said(&mut self, so_far: Progress, passwords: &Passwords) -> Option<String> {
         let hashed = so_far.passwords_hashed;
         if !self.unsaid || hashed == 0 {

@@ -41,7 +41,7 @@ pub struct Reload<'a> {
     pub server: &'a Server,
     /// Where it listens for LDAP and for LDAPS.
     pub addresses: [Option<SocketAddr>; 2],
-    /// Who binds other addresses and wants to know when they are in use, if anybody does.
+    /// The supervisor, if there is one: it binds other addresses and wants to know when they are in use.
     pub supervisor: Option<&'a UnixStream>,
     pub certificates: Certificates,
     pub pusher: Pusher,

@@ -94,7 +94,7 @@ impl Source {
         Some(Again { file: self.file.clone()?, at: 0 })
     }
 
-    /// Whether somebody outside made it, so that it may have been cut off or changed on the way.
+    /// Whether it comes from outside, so that it may have been cut off or changed on the way.
     pub fn is_foreign(&self) -> bool {
         self.is_foreign
     }

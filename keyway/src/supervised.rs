@@ -23,12 +23,12 @@ use tokio::io::Interest;
 pub const STORE_STOPPED: u8 = 75;
 /// What a process says when it is ready.
 pub const READY: u8 = b'+';
-/// What it says again and again from then on: it is not stopped, and its threads get to run.
+/// The process says this again and again from then on: it is not stopped, and its threads get to run.
 pub const ALIVE: u8 = b'.';
 /// What it hears when it is to read its files again. The end of the channel asks for an end.
 pub const RELOAD: u8 = b'r';
 
-/// What it hears before that of a listener that is elsewhere now: with its socket, or that it is off.
+/// It hears this before [`RELOAD`] if a listener is elsewhere now: with its socket, or that it is off.
 pub const LISTEN: u8 = b'l';
 /// See [`LISTEN`].
 pub const LISTEN_OFF: u8 = b'x';
@@ -36,7 +36,7 @@ pub const LISTEN_OFF: u8 = b'x';
 pub const LISTEN_TLS: u8 = b'L';
 /// See [`LISTEN_TLS`].
 pub const LISTEN_TLS_OFF: u8 = b'X';
-/// What a process says when it listens there and nowhere else.
+/// A process says this when it listens there and nowhere else.
 pub const MOVED: u8 = b'm';
 
 /// Listeners that are elsewhere now; the inner `None` is off.
@@ -60,7 +60,7 @@ impl Moved {
         true
     }
 
-    /// What is to be said of them: a byte each, with a file or without.
+    /// The messages about them: a byte each, with a file or without.
     pub fn messages(&self) -> Vec<(u8, Option<BorrowedFd<'_>>)> {
         let mut all = Vec::new();
         for (moved, on, off) in
@@ -208,7 +208,7 @@ impl Inherited {
 /// Says that this process is ready, and from then on that it is alive. To be called in its runtime, which is
 /// what says so.
 pub fn ready(channel: &UnixStream) {
-    // If nobody hears it, it will hear of that.
+    // If no supervisor hears it, this process will hear of that.
     let _ = (&*channel).write_all(&[READY]);
     let Ok(channel) = channel.try_clone() else { return };
     tokio::spawn(async move {

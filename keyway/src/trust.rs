@@ -1,10 +1,10 @@
-//! What clients of ours have in common that believe a server.
+//! The common part of our clients that believe a server.
 
 use crate::data::name;
 use crate::output;
 use std::path::{Path, PathBuf};
 
-/// What is said where any certificate is taken.
+/// The warning where any certificate is taken.
 const INSECURE: &str = "--insecure: any certificate is taken, so whoever is on the way can read and change \
                         everything, passwords too";
 

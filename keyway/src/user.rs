@@ -36,9 +36,9 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 
 const FOLDER_MODE: u32 = 0o700;
-/// Of a folder that the group may pass through.
+/// The mode of a folder that the group may pass through.
 const PASSED_MODE: u32 = 0o710;
-/// Whom cryptod is to be where nobody says it, if there is that user.
+/// cryptod's user where no flag names one, if there is that user.
 const CRYPTOD_USER: &str = "keyway-cryptod";
 /// To start a process as another user, and to end it.
 const OVER_ANOTHER: CapabilitySet =
@@ -133,14 +133,14 @@ impl fmt::Display for Account {
 pub struct Entered {
     /// Who it has become.
     account: Option<Account>,
-    /// Whom cryptod is to be, if that is another.
+    /// The user that cryptod is to be, if that is another.
     cryptod: Option<Account>,
 }
 
 /// Which process becomes a user.
 #[derive(Clone, Copy, Debug)]
 pub enum Half<'a> {
-    /// The supervisor, whose cryptod is to be this user, if somebody has said it.
+    /// The supervisor, whose cryptod is to be this user, if a flag names one.
     Up(Option<&'a Account>),
     Ldapd,
     Cryptod,
@@ -322,16 +322,15 @@ fn give_all(path: &Path, to: &Account) -> io::Result<()> {
     lchown(path, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
 }
 
-/// Whose cryptod's folder is, if it is no root's, nor that of the directory's user, and nobody else was
-/// named.
+/// The owner of cryptod's folder, if he is not root, nor the directory's user, and no flag named a user.
 fn owner_of_cryptod(flag: Option<&Account>, folder: &Path, directory: &Account) -> Option<Account> {
     let owner = fs::symlink_metadata(folder.join(name::CRYPTOD)).ok()?;
     let owner = Account::of(owner.uid(), owner.gid());
     (flag.is_none() && !owner.is_root() && owner.uid != directory.uid).then_some(owner)
 }
 
-/// Whom a cryptod is to be that is started beside the directory of a user, if that is another. What is
-/// cryptod's in the folder is that user's from then on.
+/// The user that a cryptod beside the directory of a user is to be, if that is another. Files of cryptod
+/// in the folder are that user's from then on.
 fn beside(
     flag: Option<&Account>,
     folder: &Path,
@@ -348,7 +347,7 @@ fn beside(
     if account.is_none() && owner.is_none() {
         return Ok(None);
     }
-    // Whoever serves it, or is still dying, keeps what is his.
+    // A process that serves it, or is still dying, keeps what is its own.
     if data::user(folder).is_some() || Socket::connect(&socket_at(folder)).is_ok() {
         return Ok(account.filter(|it| owner.is_some_and(|owner| owner.uid == it.uid)));
     }
@@ -445,7 +444,7 @@ fn change_to(account: &Account, folder: &Path, starts_another: bool) -> io::Resu
 }
 
 impl Entered {
-    /// Whom cryptod is to be, if that is another.
+    /// The user that cryptod is to be, if that is another.
     pub fn cryptod(&self) -> Option<&Account> {
         self.cryptod.as_ref()
     }

@@ -101,7 +101,7 @@ pub fn announced(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>
     Ok(Some(total))
 }
 
-/// What has come in of the contents of a message, whatever its length.
+/// The part of a message's contents that has come in, whatever its length.
 pub fn begun(bytes: &[u8]) -> Option<&[u8]> {
     let header = Header::read(bytes).ok()??;
     bytes.get(header.size..).filter(|_| bytes.first() == Some(&SEQUENCE))

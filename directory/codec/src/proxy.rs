@@ -4,9 +4,9 @@
 use crate::limits::PROXY_HEADER_BYTES_MAX;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What version 2 begins with. No LDAP message and no TLS handshake does.
+/// Version 2 begins with these bytes. No LDAP message and no TLS handshake does.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// What version 1 begins with.
+/// Version 1 begins with these bytes.
 const LINE: &[u8] = b"PROXY ";
 /// The shortest header there is, `PROXY UNKNOWN\r\n`.
 pub const BYTES_MIN: usize = 15;
@@ -19,7 +19,7 @@ const VERSION_2: u8 = 0x20;
 const LOCAL: u8 = 0;
 const PROXY: u8 = 1;
 
-/// What the beginning of a connection is.
+/// The beginning of a connection, as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// The beginning of a header, of which at least so many bytes are still to come.
@@ -85,7 +85,7 @@ fn line(bytes: &[u8]) -> Result<Read, NoHeader> {
     let mut words = text.ok_or(malformed)?.split(' ');
     let family = words.next().unwrap_or_default();
     let client = match family {
-        // What follows is to be ignored.
+        // The rest of the line is to be ignored.
         "UNKNOWN" => None,
         "TCP4" | "TCP6" => {
             let mut word = || words.next().ok_or(malformed);
@@ -117,7 +117,7 @@ fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| is_plain && is_shortest)
 }
 
-/// Version 2. What follows the addresses (TLVs) is left alone.
+/// Version 2. The fields behind the addresses (TLVs) are left alone.
 fn binary(bytes: &[u8]) -> Result<Read, NoHeader> {
     let Some(fixed) = bytes.first_chunk::<FIXED_BYTES>() else {
         return Ok(Read::More(FIXED_BYTES - bytes.len()));

@@ -25,7 +25,7 @@ pub struct Candidate<'t, 'n> {
     core: &'n Core,
     id: EntryId,
     body: Body<'t>,
-    /// What its attributes are to be seen as, if not as they are stored.
+    /// Its attributes as they are to be seen, if not as they are stored.
     shown: Option<&'t Attributes>,
     /// The tree it is in; made up entries have no place in it.
     tree: Option<(View<'t>, &'n RefCell<Names>)>,

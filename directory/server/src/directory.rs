@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     pub building: Mutex<bool>,
     pub engine: Engine,
     pub cookies: Cookies,
-    /// What entries that are sent in pieces are read from.
+    /// The states of the store that entries in pieces are read from.
     pub snapshots: Snapshots,
     /// Searches that no index helped.
     pub unindexed: Unindexed,
@@ -470,7 +470,7 @@ impl Directory {
     }
 
     /// Lines of the audit log that are not known to be on the disk: those of the changes before a cut of power.
-    /// Whoever takes them over writes those that the log does not have.
+    /// A caller that takes them over writes those that the log does not have.
     ///
     /// # Errors
     /// The store's.

@@ -158,7 +158,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Gives a folder that was just made to whom the one belongs that it is in.
+/// Gives a folder that was just made to the owner of the one that it is in.
 pub(crate) fn keep_owner(folder: &Path) -> io::Result<()> {
     match other_owner(folder)? {
         Some((user, group)) => lchown(folder, Some(user), Some(group)),
@@ -166,7 +166,7 @@ pub(crate) fn keep_owner(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whose the folder is that something is in, if root is at work in what is somebody else's: he could not
+/// The owner of the folder that something is in, if root is at work in another user's: he could not
 /// use what root keeps for itself there.
 fn other_owner(path: &Path) -> io::Result<Option<(u32, u32)>> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));

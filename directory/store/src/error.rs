@@ -55,8 +55,8 @@ pub enum Error {
         /// What happened first.
         why: String,
     },
-    /// The caller: somebody has moved, removed or replaced the data file of an open store. What was committed
-    /// is in the file that is open, and not in the folder.
+    /// The caller: another process has moved, removed or replaced the data file of an open store.
+    /// Committed changes are in the file that is open, and not in the folder.
     Displaced {
         /// Where it was.
         path: PathBuf,

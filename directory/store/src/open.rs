@@ -112,7 +112,7 @@ pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, Open
     if disk::marked(dir)?.is_some() {
         return Err(OpenError::Unfinished);
     }
-    // If nobody has it open LMDB would make the file, for whoever reads. If this fails, so will that.
+    // If no process has it open LMDB would make the file as the reader's. If this fails, so will that.
     let lock = dir.join(LMDB_LOCK);
     if !lock.exists() {
         let _ = disk::create(&lock);

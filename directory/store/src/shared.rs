@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     _lock: Option<Lock>,
 }
 
-/// What opening came to.
+/// The result of opening.
 pub(crate) struct Opened {
     pub env: Environment,
     pub tables: Tables,
@@ -68,8 +68,8 @@ impl Shared {
         })
     }
 
-    /// Whether the data file that is open is still the one in the folder. What is committed to another one is
-    /// lost for the next who opens the store.
+    /// Whether the data file that is open is still the one in the folder. Commits to another one are lost
+    /// for the next process that opens the store.
     ///
     /// # Errors
     /// [`Error::Displaced`], if it is not; the system's, if it does not say.

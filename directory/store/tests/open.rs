@@ -274,7 +274,7 @@ fn a_store_that_has_to_be_there_is_not_made_anew() {
     assert!(!dir.path().join("nowhere").exists());
 }
 
-/// What is written to a file that nobody will find is not acknowledged.
+/// A change written to a file that no process will find is not acknowledged.
 #[test]
 fn a_store_that_is_moved_removed_or_replaced_acknowledges_nothing_more() {
     type Harm = fn(&Path, &Path);

@@ -13,7 +13,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
-/// What becomes of a setting that was written.
+/// How a setting that was written is taken.
 #[derive(Clone, Copy)]
 enum Taken<'r> {
     /// No server runs.
@@ -79,7 +79,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     })
 }
 
-/// What is to be changed: one setting, or each of several.
+/// The changes that are asked for: one setting, or each of several.
 fn changes(arguments: &Set) -> Result<Vec<Change>, Failure> {
     let Set { key, values, default, .. } = arguments;
     if !key.contains('=') {
@@ -112,7 +112,7 @@ fn one(key: &str, values: &[String], default: bool) -> Result<Change, Failure> {
     Ok(Change { key: key.to_owned(), value })
 }
 
-/// What the running server has made of a setting.
+/// How the running server has taken a setting.
 fn taken<'r>(running: Option<&'r Running>, key: &str) -> Taken<'r> {
     let Some(running) = running else { return Taken::Nobody };
     match running.settings.get(key).map(|setting| &setting.from) {
@@ -157,7 +157,7 @@ impl Edited<'_> {
     }
 }
 
-/// What is said of changes.
+/// The report of changes.
 struct Said {
     before: Settings,
     after: Settings,

@@ -1,5 +1,5 @@
-//! What would keep a server from starting with a configuration, as far as this machine can tell without one:
-//! addresses, sockets, folders.
+//! Why a server would not start with a configuration, as far as this machine can tell without one: addresses,
+//! sockets, folders.
 
 use crate::authority;
 use crate::configuration::Configuration;
@@ -15,10 +15,10 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Looks for it. What is taken by a server that runs on the folder is not in its way.
+/// Looks for a reason. Places that a server on the folder has taken are not in the way.
 ///
 /// # Errors
-/// What would keep it from starting, under the name of the setting.
+/// The reason, under the name of the setting.
 pub fn check(folder: &Path, configuration: &Configuration) -> Result<(), Failure> {
     let file = folder.join(name::CONFIGURATION);
     let wrong = |key: &str, why: &dyn std::fmt::Display| {
@@ -47,7 +47,7 @@ pub fn check(folder: &Path, configuration: &Configuration) -> Result<(), Failure
 /// Reads the certificates and keys that it names.
 ///
 /// # Errors
-/// What is wrong with which file.
+/// Which file is wrong, and how.
 pub fn check_tls(folder: &Path, configuration: &Configuration) -> Result<(), Failure> {
     let tls = &configuration.tls;
     for pair in tls.files.iter().chain(&tls.additional) {

@@ -22,7 +22,7 @@ const GUARDED: [&str; 10] = [
 ];
 /// The access rules.
 const ACCESS: &str = "access";
-/// What of an access rule is no condition: without the others it would say more.
+/// Fields of an access rule that are no condition: a rule without one of the others would say more.
 const NO_CONDITION: [&str; 2] = ["name", "rights"];
 /// From how many lost sections on a text without its end is no edit.
 const SECTIONS_MIN: usize = 2;
@@ -218,7 +218,7 @@ mod tests {
         }
         assert_eq!(of("", ""), None);
         assert_eq!(of("", OWN), None);
-        // What somebody has of his own instead of the file that was made for him.
+        // A user's own text instead of the file that was made for him.
         assert_eq!(of(DEFAULT, "listen = \"off\"\n"), None);
         assert_eq!(of(DEFAULT, "[limits]\nidle_max_s = 5\n"), None);
         let flat = flat(&DEFAULT.parse().unwrap());

@@ -214,7 +214,7 @@ pub struct Bench {
     pub json: bool,
 }
 
-/// What is done with signatures.
+/// The work that is done with signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Signatures {
     /// They are made

@@ -96,7 +96,7 @@ pub fn limits(set: &[Limit]) -> (ClientLimits, SharedLimits) {
     (of_client, shared)
 }
 
-/// How many times the time of others somebody gets, or requests with a key of the daemon.
+/// How many times the time of others a client gets, or requests with a key of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weight {
     whose: String,

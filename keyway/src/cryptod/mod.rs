@@ -377,7 +377,7 @@ fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result
         )));
     }
     let listening = match listen(&path) {
-        // What is kept for this is given back.
+        // The space that is kept for this is given back.
         Err(why) if is_disk_full(&why) && fs::remove_file(folder.join(RESERVE)).is_ok() => {
             listen(&path)
         }

@@ -21,12 +21,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// One that was started, and waits to hear as whom it is to go on.
+/// One that was started, and waits to hear which user it is to become.
 pub struct Started {
     socket: Socket,
 }
 
-/// As whom the witness is to go on.
+/// The user that the witness is to become.
 #[derive(Serialize, Deserialize)]
 struct Become {
     uid: u32,
@@ -45,7 +45,7 @@ pub fn start() -> Result<Started, Failure> {
     let mut command = Command::new(program.unwrap_or_else(|| "/proc/self/exe".into()));
     command.arg0("keyway").args(["cryptod", "--witness"]).env_clear();
     command.stdin(Stdio::from(its)).stdout(Stdio::null());
-    // What a terminal says is for the daemon, which then ends it.
+    // A terminal's signals are for the daemon, which then ends it.
     command.process_group(0);
     command.spawn().map_err(|why| cannot(&plain(&why)))?;
     Ok(Started { socket })
@@ -89,7 +89,7 @@ pub fn leave_it_to_the_witness() {
 /// Is the witness, until its daemon has ended.
 ///
 /// # Errors
-/// If nobody is at standard input who asks, or the system refuses.
+/// If no daemon is at standard input, or the system refuses.
 pub fn run() -> Result<(), Failure> {
     let socket = io::stdin().as_fd().try_clone_to_owned();
     let socket: OwnedFd = socket.map_err(|why| cannot(&plain(&why)))?;

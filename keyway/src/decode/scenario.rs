@@ -31,7 +31,7 @@ impl Recording {
         Ok(Recording { scenario: Arc::default(), folder: folder.to_owned() })
     }
 
-    /// What records the operations that a query means.
+    /// A printer that records the operations that a query means.
     pub fn printer(&self, filter: Option<Query>) -> Printed {
         let view: Box<dyn View + Send> = Box::new(self.clone());
         Printer::new(view, filter, Box::new(io::sink()))

@@ -255,7 +255,7 @@ impl Generate {
     }
 }
 
-/// What a file is to be, by its name.
+/// The format that a file is to have, by its name.
 fn by_name(file: &Path) -> FileFormat {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.to_ascii_lowercase();

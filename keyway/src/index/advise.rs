@@ -47,7 +47,7 @@ pub fn run(arguments: &Advise) -> Result<(), Failure> {
     say(&snapshot, &advice, &reports)
 }
 
-/// What has become of an index that the configuration has.
+/// The standing of an index that the configuration has.
 fn standing(advice: &Advice, reports: &[IndexReport]) -> Option<IndexStanding> {
     let is_it = |report: &&IndexReport| {
         Some(report.kind) == advice.kind && report.attribute.eq_ignore_ascii_case(&advice.attribute)

@@ -70,7 +70,7 @@ fn public(Public { key: Named { name, at }, pem }: &Public) -> Result<(), Failur
         Ok(Answer::Public { algorithm, key }) => (algorithm, key),
         Ok(_) => return Err(nonsense()),
         Err(refused) => {
-            // One who may use it hears of that, and nobody else anything more.
+            // A user who may use it hears of that, and no other anything more.
             let Ok(key) = using::Usable::open(name, at) else { return Err(refused) };
             let (algorithm, public) = key.public()?;
             (algorithm.name().to_owned(), public)

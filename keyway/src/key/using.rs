@@ -1,4 +1,4 @@
-//! What a key is used for from a shell: its client names it, and the daemon does the work.
+//! Uses of a key from a shell: its client names it, and the daemon does the work.
 
 use super::arguments::{Format, Use, Verify};
 use crate::control::{Control, nonsense};
@@ -169,7 +169,7 @@ pub fn verify(verify: &Verify) -> Result<bool, Failure> {
     let is_right = if algorithm.kind() == Kind::Mac {
         key.may("mac")?;
         let made = code(&key, algorithm, &input)?;
-        // Of equal length they are compared in constant time.
+        // Codes of equal length are compared in constant time.
         made.len() == given.len()
             && made.iter().zip(&given).fold(0, |all, (one, other)| all | (one ^ other)) == 0
     } else {
@@ -220,7 +220,7 @@ pub fn encrypt(use_: &Use) -> Result<(), Failure> {
         let done = key.session(algorithm, None)?.seal_next(use_.context.as_bytes(), &mut data);
         let (nonce, tag) = done.map_err(|why| key.failure("encrypt", why))?;
         sealed.extend([&nonce[..], &data, &tag].concat());
-        // Which version a session has, nobody says: the one that is the newest before and after.
+        // A session does not tell its version: it is the one that is the newest before and after.
         if key.version()? == before {
             break;
         }

@@ -90,7 +90,7 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
         let (text, _) = sample(name, &options)?;
         return output::text(text.trim_end()).map(|()| true);
     }
-    // What cannot be run at all is said before a server is asked.
+    // A scenario that cannot be run at all is refused before a server is asked.
     sample(name, &options)?;
     let kept = &arguments.output.kept;
     shown_by_server(&mut options, !(kept.quiet || kept.json))?;
@@ -98,7 +98,7 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
     under_load(scenario, Trial::Decides, &arguments.output)
 }
 
-/// What nobody has said, as the server shows it.
+/// Takes what no flag has said from what the server shows.
 fn shown_by_server(options: &mut Options, is_loud: bool) -> Result<(), Failure> {
     let mut asked = beside_us(options)?;
     let said = keyway_load::survey(&mut asked, &provider())?;
@@ -109,12 +109,12 @@ fn shown_by_server(options: &mut Options, is_loud: bool) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What becomes of a run whose trial fails.
+/// The fate of a run whose trial fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
     /// It does not begin.
     Decides,
-    /// It begins: whoever has written the scenario may know why.
+    /// It begins: the author of the scenario may know why.
     IsSaid,
 }
 
@@ -259,7 +259,7 @@ fn shown(
     Ok(outcome.is_good())
 }
 
-/// What is to come true or not.
+/// Adds the rules of --fail-if.
 fn rules(scenario: &mut Scenario, arguments: &Output) -> Result<(), Failure> {
     for rule in &arguments.fail_if {
         scenario.fail_if(rule).map_err(|why| Failure::usage(format!("--fail-if {why}")))?;

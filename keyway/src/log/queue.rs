@@ -49,7 +49,7 @@ struct State {
     /// How often somebody has asked for all to be written, and the last time it was.
     asked: u64,
     answered: u64,
-    /// Somebody wants the audit log on the disk, too.
+    /// A caller wants the audit log on the disk, too.
     sync: bool,
     /// Up to which time of asking that is so.
     synced: u64,

@@ -102,7 +102,7 @@ pub fn mode(text: &str) -> Result<u32, String> {
     }
 }
 
-/// The mode of a folder of files with a mode: whoever may read these may look into it.
+/// The mode of a folder of files with a mode: a user who may read these may look into it.
 pub fn folder_mode(mode: u32) -> u32 {
     0o700 | (mode & 0o044) | (mode & 0o044) >> 2
 }

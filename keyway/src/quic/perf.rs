@@ -123,7 +123,7 @@ fn line(measured: &Measured) -> String {
     format!("{name:<11} {rate:>15} {:>8.2} {per_cpu:>15}  {shares}", cpu)
 }
 
-/// What a packet is and takes, by test.
+/// The size and the costs of a packet, by test.
 fn packets(results: &[Measured]) -> String {
     let heading = ["PACKETS/S", "BYTES", "NS/PACKET", "SEAL", "OPEN", "HEADER", "OVERHEAD"];
     let heading = heading.map(|one| format!("{one:>10}")).join(" ");

@@ -56,15 +56,15 @@ const NAMES: [&str; 12] = [
 
 /// What a process keeps. It gives up the rest from the thread that says so, and those that this will start.
 pub struct Keeps {
-    /// What it may do below which files and folders; `None` for everything everywhere that its user may.
+    /// Its rights below files and folders; `None` for everything everywhere that its user may.
     files: Option<Vec<(PathBuf, BitFlags<AccessFs>)>>,
     /// Whether it may connect to others over a network. It listens to no more ports in any case.
     network: bool,
     calls: &'static [&'static [i64]],
 }
 
-/// What cryptod keeps: its own folder, and the right to remove its socket. Which programs its clients run it
-/// cannot see then; that is for its witness.
+/// For cryptod: its own folder, and the right to remove its socket. It cannot see then which programs its
+/// clients run; that is for its witness.
 pub fn of_cryptod(folder: &Path, socket: Option<&Path>) -> Keeps {
     let system = OF_THE_SYSTEM.map(|path| (path.into(), READ));
     let beside = socket.and_then(Path::parent).map(|folder| match folder.as_os_str().is_empty() {
@@ -75,7 +75,7 @@ pub fn of_cryptod(folder: &Path, socket: Option<&Path>) -> Keeps {
     Keeps { files: Some(places), network: false, calls: &[calls::COMMON, calls::OLD] }
 }
 
-/// What cryptod's witness keeps: to look at files and processes. Closing files off would keep the system from
+/// For cryptod's witness: to look at files and processes. Closing files off would keep the system from
 /// showing it processes; it makes no call that changes anything.
 pub fn of_witness() -> Keeps {
     Keeps { files: None, network: false, calls: &[calls::OF_WITNESS, calls::OLD_OF_WITNESS] }

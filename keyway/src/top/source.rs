@@ -36,7 +36,7 @@ pub struct Folder {
     lists: Server,
     /// Why there are none, and for how many looks that is believed.
     refused: Option<(String, u32)>,
-    /// Somebody has said who asks; else it is the administrator, whose password is in a file.
+    /// A flag has said who asks; else it is the administrator, whose password is in a file.
     has_login: bool,
 }
 

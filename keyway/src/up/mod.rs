@@ -111,7 +111,7 @@ struct Supervisor<'a> {
 /// The cryptod of the data folder.
 struct Cryptod {
     socket: PathBuf,
-    /// Whom it runs as, if that is another than this process.
+    /// The user that it runs as, if not that of this process.
     account: Option<Account>,
     process: Watched,
 }
@@ -293,8 +293,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Binds the addresses that the configuration has instead of others now. What ldapd does not take is let go
-    /// of at the next time.
+    /// Binds the addresses that the configuration has instead of others now. Sockets that ldapd does not take are let
+    /// go of at the next time.
     fn offer(&mut self) {
         self.offered = None;
         // If it is wrong, ldapd says so.

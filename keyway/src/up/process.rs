@@ -60,7 +60,7 @@ pub struct Process {
     serves: Option<Instant>,
     /// Looks in a row at which it had said nothing since the one before.
     silent: u32,
-    /// It has said that it listens where it was told to, and nobody has asked yet.
+    /// It has said that it listens where it was told to, and the supervisor has not asked yet.
     has_moved: bool,
 }
 

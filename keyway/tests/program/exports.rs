@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Debian's `nobody`.
+/// The number of that user in Debian.
 const NOBODY: u32 = 65534;
 
 const TREE: &str = "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n\n\
@@ -38,7 +38,7 @@ fn exported(place: &TempDir) -> (PathBuf, PathBuf) {
     (data, file)
 }
 
-/// What a folder of its own gets of it.
+/// Imports a file into a new folder, and exports what is there.
 fn into_new(place: &TempDir, file: &Path, more: &[&str]) -> (Finished, String) {
     let data = place.path().join("new");
     let _ = fs::remove_dir_all(&data);
@@ -96,7 +96,7 @@ fn no_damaged_export_is_taken_for_a_whole_one() {
     assert!(!there.contains("dn:"), "{there}");
     let (taken, there) = into_new(&place, &damaged, &["--unverified"]);
     assert!(taken.well().err.contains("warning: ") && there.matches("dn:").count() == 3);
-    // Of what comes through a pipe it is known at its end.
+    // Damage to input that comes through a pipe is known at its end.
     let data = place.path().join("piped");
     let arguments = ["directory", "import", "-", "--data", data.to_str().unwrap()];
     let refused = keyway_with(arguments, &whole[..cut]);
@@ -135,7 +135,7 @@ fn files_of_gzip_and_zstd_are_read_whatever_they_are_called() {
     into_new(&place, &made, &[]).0.refused(1, &["compressed with xz", "xz -dc"]);
 }
 
-/// Every command that writes in a data folder leaves what it makes to the folder's owner, whoever runs it.
+/// Every command that writes in a data folder leaves what it makes to the folder's owner, even when root runs it.
 #[test]
 fn what_root_makes_in_a_folder_is_its_owners() {
     if !geteuid().is_root() {
@@ -149,7 +149,7 @@ fn what_root_makes_in_a_folder_is_its_owners() {
     let (tree, schema) = (place.path().join("tree.ldif"), place.path().join("shoes.schema"));
     fs::write(&tree, TREE).unwrap();
     fs::write(&schema, SCHEMA).unwrap();
-    // What only root may read is read all the same.
+    // Files that only root may read are read all the same.
     for file in [&tree, &schema] {
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
     }

@@ -25,7 +25,7 @@ fn bad_arguments_are_one_line_and_status_2() {
     }
 }
 
-/// What there is, and that something is missing: the same of every command that has others.
+/// Every command that has others shows them, and says that one is missing.
 #[test]
 fn without_arguments_there_is_help() {
     let names = ["directory", "admin", "config", "acl", "crypto", "key", "quic", "data", "decode"];

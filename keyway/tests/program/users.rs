@@ -302,7 +302,7 @@ fn capabilities(process: u32) -> u64 {
     u64::from_str_radix(&status(process, "CapPrm:")[0], 16).unwrap()
 }
 
-/// What breaks into ldapd has its user and its groups: with these alone, without its sandbox, nothing of
+/// An intruder in ldapd has its user and its groups: with these alone, without its sandbox, nothing of
 /// cryptod's is to be read, and no key to be looked after.
 #[test]
 fn cryptod_may_be_another_user_than_the_directory() {
@@ -387,7 +387,7 @@ fn cryptod_may_be_another_user_than_the_directory() {
     assert_eq!(status(second, "Uid:"), vec![DAEMON.to_string(); 4]);
     let top = ["top", "--json", "--count", "1", "--interval", "0.05", "--data", shown];
     as_ldapd(&program, &top).well();
-    // Another one takes over as whom it is, and lets the directory in.
+    // Another cryptod takes over, as that user, and lets the directory in.
     let mut next = Command::new(KEYWAY);
     next.args(["cryptod", "--json", "--take-over", "--data"]).arg(&data);
     let next = Running::spawn(&mut next);
@@ -398,7 +398,7 @@ fn cryptod_may_be_another_user_than_the_directory() {
     until(|| !installed("openssl") || handshake(), "no handshake");
     next.stop();
     until(|| running.child("cryptod").is_some(), "no cryptod");
-    // The supervisor's death is that of both, whoever they are.
+    // Both end with the supervisor, whatever users they run as.
     let all = [running.server(), running.child("cryptod").unwrap()];
     running.kill();
     let is_gone = |process: &u32| {

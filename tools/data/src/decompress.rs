@@ -6,7 +6,7 @@ use zstd_safe::{DCtx, InBuffer, OutBuffer};
 
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
-/// What is not read, by its first bytes: its name, and what unpacks it.
+/// Formats that are not read, by their first bytes: the name, and what unpacks it.
 const OTHERS: [(&[u8], &str, &str); 3] = [
     (&[0xFD, b'7', b'z', b'X', b'Z', 0], "xz", "xz -dc"),
     (b"BZh", "bzip2", "bzip2 -dc"),

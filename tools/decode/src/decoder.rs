@@ -49,7 +49,7 @@ struct Ends(SocketAddr, SocketAddr);
 pub struct Decoder {
     network: Network,
     flows: HashMap<Ends, Flow>,
-    /// What was said in datagrams of UDP between two ends (CLDAP).
+    /// Messages in datagrams of UDP between two ends (CLDAP).
     datagrams: HashMap<Ends, Session>,
     ports: Vec<u16>,
     options: Options,

@@ -1,4 +1,4 @@
-//! Who says a message to whom.
+//! Who sends a message, and who receives it.
 
 /// One of the two directions of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -37,7 +37,7 @@ pub struct Segment<'a> {
 pub struct Datagram<'a> {
     /// Who sent it.
     pub from: SocketAddr,
-    /// To whom.
+    /// Its receiver.
     pub to: SocketAddr,
     /// The octets.
     pub payload: &'a [u8],

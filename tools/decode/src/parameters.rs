@@ -1,7 +1,7 @@
 //! Values of controls and extended operations, by name and field.
 //!
-//! What each looks like stands in a table (`known`). A value that is not what its table says is
-//! shown as octets: nothing of it is lost.
+//! A table (`known`) says what each looks like. A value that is not what its table says is shown
+//! as octets: nothing of it is lost.
 
 mod form;
 mod known;
@@ -13,16 +13,16 @@ use known::{CONTROLS, Known, OPERATIONS};
 
 pub use value::Value;
 
-/// What stands in the place of a value that is hidden.
+/// The octets in the place of a value that is hidden.
 pub const STAR: &[u8] = b"*";
 
-/// What a control is called, such as `paged-results`. `None` of one that is not known.
+/// The name of a control, such as `paged-results`. `None` of one that is not known.
 #[must_use]
 pub fn control_name(oid: &str) -> Option<&'static str> {
     known(&CONTROLS, oid).map(|known| known.name)
 }
 
-/// What an extended operation, or an intermediate response, is called for short, such as `whoami`.
+/// The short name of an extended operation, or an intermediate response, such as `whoami`.
 #[must_use]
 pub fn extended_name(oid: &str) -> Option<&'static str> {
     known(&OPERATIONS, oid).map(|known| known.name)
@@ -67,7 +67,7 @@ fn explained(known: Option<&Known>, octets: &[u8], direction: Direction) -> Valu
         (Some(known), Direction::Response) => &known.response,
         (None, _) => &Form::Octets,
     };
-    // What hides a password hides all of the value.
+    // Where a password is hidden, all of the value is.
     if octets == STAR {
         return Value::Text("*".to_owned());
     }
@@ -114,7 +114,7 @@ mod tests {
             value.json(),
             serde_json::json!({ "size": 500, "cookie": { "base64": "/wE=" } })
         );
-        // What is cut off, or followed by something else, is not explained.
+        // A value that is cut off, or followed by something else, is not explained.
         for bad in [&octets[..octets.len() - 1], &[&octets[..], b"x"].concat()] {
             assert_eq!(control(paged, bad, Direction::Request), Value::Octets(bad.to_vec()));
         }

@@ -1,7 +1,7 @@
 //! A message as a tree of its elements, each with its name and its place among the octets.
 //!
-//! Names are those of RFC 4511. What is in values of controls and extended operations stands below
-//! them as fields.
+//! Names are those of RFC 4511. The contents of values of controls and extended operations stand
+//! below them as fields.
 
 use crate::direction::Direction;
 use crate::framing::is_request;

@@ -152,7 +152,7 @@ fn secured(
     Ok(StreamOwned::new(tls, socket))
 }
 
-/// What a server answered instead of success.
+/// A server's answer instead of success.
 #[derive(Debug)]
 struct Refused(ResultCode);
 

@@ -60,7 +60,7 @@ pub const LAG_MAX: Duration = Duration::from_millis(1);
 pub const FUTILE_AFTER_S: u64 = 3;
 /// The share of failures above which there is none.
 pub const FUTILE_SHARE: f64 = 0.95;
-/// Users that are asked of a server where nobody says who they are.
+/// Users that are asked of a server where no option says who they are.
 pub const USERS_ASKED_MAX: u32 = 1_000;
 /// Bytes of their names.
 pub const USERS_ASKED_BYTES_MAX: usize = 256 << 10;

@@ -42,8 +42,8 @@ pub struct Outcome {
     pub was_interrupted: bool,
     /// The threshold that has ended it.
     pub aborted_by: Option<String>,
-    /// What else has ended it before its time: that almost everything failed, or that the server does not
-    /// take the account.
+    /// Why else it ended before its time: almost everything failed, or the server does not take the
+    /// account.
     pub ended_by: Option<String>,
     /// Why a connection was of no use last, where one of our own threads has said so.
     pub(crate) last_error: Option<(Fault, String)>,

@@ -9,7 +9,7 @@ use crate::tally::Fault;
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;
 
-/// What a server says who does not let somebody see or change something (RFC 4511 § A.2).
+/// A server's answers to a user who may not see or change something (RFC 4511 § A.2).
 const NO_SUCH_OBJECT: u32 = 32;
 const INAPPROPRIATE_AUTHENTICATION: u32 = 48;
 const INVALID_CREDENTIALS: u32 = 49;
@@ -39,7 +39,7 @@ pub fn probe(
     failed
 }
 
-/// What a scenario has otherwise.
+/// The parts of a scenario that its trial replaces.
 struct Trial {
     weights: Vec<f64>,
     connections: Vec<usize>,
@@ -117,7 +117,7 @@ fn one(
     )))
 }
 
-/// What may be done about a step that fails, beginning with a semicolon; nothing where nobody knows.
+/// Advice on a step that fails, beginning with a semicolon; nothing where there is none.
 pub(crate) fn advice(job: &Job, step: usize, fault: Fault) -> &'static str {
     let kind = match job.steps.get(step) {
         Some(Step::Operation(operation)) => operation.kind,

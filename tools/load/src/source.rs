@@ -96,7 +96,7 @@ impl Source {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Goes back to a place. What is given out once is not given out again.
+    /// Goes back to a place. A value that is given out once is not given out again.
     pub(crate) fn go_to(&self, place: u64) {
         if self.count().is_some() {
             self.next.store(place, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a server shows of itself: where its entries are, and who its users are. A run whose user has not
+//! Asks a server where its entries are, and who its users are. A run whose user has not
 //! said that takes it from here.
 
 use crate::client::Client;
@@ -14,14 +14,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What people and their accounts are, in most directories.
+/// Matches people and their accounts, in most directories.
 const PEOPLE: &str = "(|(objectClass=person)(objectClass=posixAccount)(objectClass=account))";
-/// What they are called at a login; the first that one has counts.
+/// The attributes of their login names; the first that one has counts.
 const LOGINS: [&str; 3] = ["uid", "sAMAccountName", "cn"];
 
-/// Asks the first server of the options, as whom they say, where its entries are and who its users are, if
-/// nobody has said that, and puts it there. Says in words what was found. A server that shows neither is
-/// taken to be one that MakeLDIF's example has filled.
+/// Asks the first server of the options, as the user that they name, where its entries are and who
+/// its users are, if they do not say that, and puts it there. Says in words what was found. A
+/// server that shows neither is taken to be one that MakeLDIF's example has filled.
 ///
 /// # Errors
 /// If the server cannot be reached, or does not take the account.
@@ -67,7 +67,7 @@ struct Asked(Client);
 /// Users that it has shown.
 #[derive(Default)]
 struct Found {
-    /// What each is called at a login, a tab, and its DN.
+    /// The name of each at a login, a tab, and its DN.
     lines: Vec<String>,
     login: &'static str,
     /// Whether there may be more.
@@ -101,7 +101,7 @@ impl Asked {
             let values = values.flat_map(|attribute| &attribute.values);
             contexts.extend(values.map(|value| String::from_utf8_lossy(value).into_owned()));
         };
-        // What it does not show is not there.
+        // Contexts that it does not show are not there.
         let _ = self.search("", Scope::Base, "(objectClass=*)", &["namingContexts"], 0, &mut take);
         let is_own = |context: &str| {
             ["cn=config", "cn=schema", "cn=monitor", "cn=keyway", "cn=changelog"]

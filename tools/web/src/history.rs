@@ -21,7 +21,7 @@ pub(crate) struct Point {
     /// Gauges.
     pub now: BTreeMap<String, u64>,
     pub times: BTreeMap<String, Times>,
-    /// What the machine did, if it is this one.
+    /// The use of the machine, if it is this one.
     pub host: Option<HostUse>,
 }
 

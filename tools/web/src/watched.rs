@@ -37,7 +37,7 @@ pub trait Source: Send {
         None
     }
 
-    /// What the machine does meanwhile, since the last look, if it is this one.
+    /// The use of the machine since the last look, if it is this one.
     fn host(&mut self) -> Option<HostUse> {
         None
     }

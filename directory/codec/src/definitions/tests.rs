@@ -130,7 +130,7 @@ fn an_error_says_where_and_why() {
     assert_eq!((error.line, error.why.as_str()), (2, "it is not UTF-8 text"));
 }
 
-/// slapd does not look at what is behind a definition's end. What is wrong before it has its place.
+/// slapd ignores what is behind a definition's end. An error before it is said with its place.
 #[test]
 fn a_parenthesis_too_many() {
     let shoe = "attributetype ( 1.2.3 NAME 'shoeSize' SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )";

@@ -1,6 +1,6 @@
 //! The brake on guessing: what has failed, what was right, and when the next attempt may begin.
 //!
-//! Only failures slow anybody down. An attempt has two ways to come out right. As a stranger's it waits
+//! Only failures cost time. An attempt has two ways to come out right. As a stranger's it waits
 //! for all failures that concern it, and that way is the same for every name: so the time of a wrong
 //! password says nothing of the name. If its source has shown the name's right password lately, it may
 //! be recognised before, which waits for failures at this name from this source only. Nothing that
@@ -141,7 +141,7 @@ fn waits_for_nothing(attempt: &Attempt, way: Way) -> bool {
     way == Way::Stranger && attempt.by_owner()
 }
 
-/// What failures of an attempt are counted under.
+/// The keys that failures of an attempt are counted under.
 fn keys(attempt: &Attempt, way: Way) -> impl Iterator<Item = (u64, Curve)> + use<> {
     let stranger = [(attempt.pair, PAIR), (attempt.name, NAME), (attempt.source, SOURCE)];
     let wide = attempt.wide.map(|key| (key, WIDE_SOURCE));

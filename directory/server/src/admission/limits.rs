@@ -19,7 +19,7 @@ pub struct Curve {
 /// One name from one source.
 pub const PAIR: Curve = Curve { free: 5, first_ms: 100, most_ms: 8_000, forget_ms: 60_000 };
 /// One name from a source that has shown its right password lately, as long as it is only compared with
-/// what is remembered: whoever shares an address with an owner keeps him waiting no longer than this.
+/// what is remembered: a client at an owner's address keeps him waiting no longer than this.
 pub const RECOGNISED: Curve = Curve { free: 20, first_ms: 25, most_ms: 100, forget_ms: 60_000 };
 /// One name from all sources.
 pub const NAME: Curve = Curve { free: 50, first_ms: 10, most_ms: 200, forget_ms: 10_000 };
@@ -43,7 +43,7 @@ pub const WAITING_MAX: usize = 4_096;
 pub const HASHES_WAITING_MAX: usize = 256;
 /// How long an attempt waits before it is told that the server is busy, in milliseconds.
 pub const WAIT_MAX_MS: u64 = 10_000;
-/// Of so many turns one is theirs whose connection has not shown a right password, while others wait.
+/// One turn in so many is for a connection that has not shown a right password, while others wait.
 pub const TURNS_PER_STRANGER: u64 = 4;
 /// Failures of a connection that set it behind others; further ones make no difference.
 pub const CONNECTION_FAILURES_MAX: u8 = 3;

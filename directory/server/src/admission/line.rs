@@ -232,7 +232,7 @@ impl<J> Line<J> {
     }
 }
 
-/// What a source has shown makes no difference here: a wrong password would come to its end sooner.
+/// A source's right passwords make no difference here: else a wrong one would end sooner.
 fn is_owner<J>(waiting: &Waiting<J>) -> bool {
     waiting.attempt.as_ref().is_none_or(Attempt::by_owner)
 }

@@ -66,7 +66,7 @@ pub enum Way {
     /// The password is compared with what is known at once, because its source has shown the right one
     /// lately. If that does not recognise it, it goes on as a stranger's, as if nothing had been.
     Recognised,
-    /// As everybody's.
+    /// The password is checked as all others are.
     Stranger,
 }
 

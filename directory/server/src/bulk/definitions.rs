@@ -15,13 +15,13 @@ use std::sync::PoisonError;
 
 /// The arc below which a UUID is an OID (ITU-T X.667).
 const UUIDS: &str = "2.25";
-/// What the UUIDs of attributes are made of, beside their names.
+/// The UUIDs of attributes are made of this and their names.
 const NAMED: &[u8] = b"keyway attribute ";
 const TEXT: &str = "EQUALITY caseIgnoreMatch SUBSTR caseIgnoreSubstringsMatch \
                     SYNTAX 1.3.6.1.4.1.1466.115.121.1.15";
 const OCTETS: &str = "EQUALITY octetStringMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.40";
 
-/// What became of definitions that an import came with.
+/// How the definitions that an import came with were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakenDefinitions {
     /// Names of those that are there now and were not, or otherwise.

@@ -306,7 +306,7 @@ struct Import<'a> {
     outside: Option<(usize, String)>,
     /// What entries say of their groups.
     claims: Claims,
-    /// Attributes that were defined because nobody had.
+    /// Attributes that had no definition, and were given one.
     defined: usize,
     report: ImportReport,
 }
@@ -469,13 +469,13 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Defines what nobody has defined of an entry that may have attributes of all kinds.
+    /// Defines the undefined attributes of an entry that may have attributes of all kinds.
     fn define(&mut self, record: &Record) -> Result<(), NotDefined> {
         let unknown = undefined(&self.directory.core().schema, record);
         if unknown.is_empty() {
             return Ok(());
         }
-        // What was prepared before is done under the schema of before; this record is not among it.
+        // Records prepared before are done under the schema of before; this one is not among them.
         let is_told = self.group.is_told;
         self.seen -= u64::from(!self.is_retry);
         let flushed = self.flush().and_then(|()| self.settle());

@@ -21,7 +21,7 @@ pub enum Note {
     NoEffect(&'static str),
     /// Values of an attribute that means something only to the server that wrote them.
     LeftOut(&'static str),
-    /// An attribute of an extensibleObject that nobody had defined. What is noted is its name.
+    /// An attribute of an extensibleObject that had no definition. Its name is noted.
     Defined,
     /// A deleted entry that the other server had not forgotten yet.
     Tombstone,

@@ -88,7 +88,7 @@ const LEFT_OUT: &[&str] = &[
     "ds-sync-state",
 ];
 
-/// The class whose entries 389 Directory Server lets have attributes that nobody has defined.
+/// The class whose entries 389 Directory Server lets have attributes without a definition.
 const EXTENSIBLE: &[&str] = &["extensibleObject"];
 
 /// The class of what 389 Directory Server keeps of a deleted entry.
@@ -252,7 +252,7 @@ fn one_of(list: &[&'static str], description: &str) -> Option<&'static str> {
     list.iter().find(|name| name.eq_ignore_ascii_case(base(description))).copied()
 }
 
-/// An attribute that nobody has defined.
+/// An attribute without a definition.
 pub(super) struct Undefined {
     /// As it is written where it is first.
     pub name: String,
@@ -260,7 +260,7 @@ pub(super) struct Undefined {
     pub is_text: bool,
 }
 
-/// Attributes of an extensibleObject that nobody has defined, by their names in lower case.
+/// Attributes of an extensibleObject that have no definition, by their names in lower case.
 pub(super) fn undefined(schema: &Schema, record: &Record) -> BTreeMap<String, Undefined> {
     let mut undefined = BTreeMap::new();
     let (RecordKind::Content(lines) | RecordKind::Add(lines)) = &record.kind else {

@@ -112,7 +112,7 @@ pub fn salvage(
 fn definitions(store: &Salvage) -> Result<String, ExportError> {
     let row = store.meta(META_SCHEMA).unwrap_or_default();
     let text = String::from_utf8_lossy(&row);
-    // Of a row that is spoilt nothing is known, and the entries are worth something without.
+    // A row that is spoilt tells nothing, and the entries are worth something without it.
     let all = Changes::from_text(&text).unwrap_or_default();
     let text = beyond_defaults(all.attribute_types.iter(), all.object_classes.iter());
     Ok(text.map_err(unreadable)?)

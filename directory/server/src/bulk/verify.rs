@@ -11,10 +11,10 @@ use std::io::{self, ErrorKind, Read};
 /// Bytes of the input that are read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What an input's frame says of it, once all of it has been read.
+/// The verdict on an input by its frame, once all of it has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is no export of this program: whether it is whole nobody can tell.
+    /// It is no export of this program: it does not tell whether it is whole.
     Unframed,
     /// It is whole, and has so many entries.
     Whole(u64),
@@ -33,7 +33,7 @@ impl Directory {
 pub struct Verifying<R> {
     inner: R,
     scan: Scan,
-    /// What is read at once.
+    /// Room for one read.
     buffer: Vec<u8>,
     /// Read, looked at, and not handed out yet.
     pieces: Vec<u8>,
@@ -62,8 +62,8 @@ impl<R: Read> Verifying<R> {
     }
 
     /// Reads as far as the head goes, and returns the definitions in it: lines such as
-    /// `attributeTypes: ( ... )`, which [`crate::Directory::take_definitions`] understands. Of what
-    /// follows nothing is lost.
+    /// `attributeTypes: ( ... )`, which [`crate::Directory::take_definitions`] understands. Nothing
+    /// of what follows is lost.
     ///
     /// # Errors
     /// The input's; damage.
@@ -74,7 +74,7 @@ impl<R: Read> Verifying<R> {
         Ok(&self.scan.definitions)
     }
 
-    /// What there is to say once all of it has been read.
+    /// The verdict, once all of it has been read.
     pub fn verdict(&self) -> Verdict {
         match &self.scan.state {
             State::Damaged(why) => Verdict::Damaged(why.clone()),
@@ -153,7 +153,7 @@ enum State {
 /// A look through an input.
 struct Scan {
     engine: Engine,
-    /// Of the export that is being read.
+    /// The hash of the export that is being read.
     hash: Option<Stream>,
     state: State,
     /// The beginning of a line whose end is not there yet.

@@ -33,7 +33,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Hands the line to somebody who makes one of it.
+    /// Hands the line to `put` as a record.
     pub fn record(&self, put: impl FnOnce(&Record<'_>)) {
         let attributes = match self.attributes.is_empty() {
             true => Value::None,

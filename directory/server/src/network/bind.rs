@@ -17,7 +17,7 @@ use keyway_codec::sasl::{Identity, Plain};
 use keyway_store::EntryId;
 use zeroize::Zeroizing;
 
-/// What is said to a user who has more connections than others while all are taken.
+/// The answer to a user who has more connections than others while all are taken.
 const CONNECTIONS_TAKEN: &str = "all connections are taken, and no user has more than this one";
 
 /// How far an authentication got without waiting.

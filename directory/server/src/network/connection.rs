@@ -103,7 +103,7 @@ pub(super) async fn serve(
             (Next::Close, _) => {
                 let mut stop = connection.stop.take();
                 let close = async {
-                    // Whoever does not take his last answer in time goes without.
+                    // A client that does not take its last answer in time goes without.
                     if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
                         let max = match connection.conversation.left_bytes() {
                             0 => LINGER_MAX,
@@ -242,7 +242,7 @@ impl Connection {
             self.poll_stop(context);
             if self.makes_room {
                 self.conversation.make_room();
-                // Whoever has no room for it goes without.
+                // A client that has no room for it goes without.
                 let _ = self.poll_write(context);
                 return Poll::Ready(Next::Drop);
             }
@@ -447,7 +447,7 @@ impl Connection {
         }
     }
 
-    /// What a handshake comes to; `None` if it is asked to go meanwhile.
+    /// The outcome of a handshake; `None` if it is asked to go meanwhile.
     async fn start_tls(
         self,
         config: Arc<ServerConfig>,

@@ -117,7 +117,7 @@ pub(super) struct Conversation {
     request_bytes: usize,
     /// Length of what was read and not taken, or of the request that it begins, in bytes.
     unread_bytes: usize,
-    /// What is still to come of a request that was too long, in bytes.
+    /// How much is still to come of a request that was too long, in bytes.
     left_bytes: usize,
     /// How many requests were taken.
     taken: u64,
@@ -777,7 +777,7 @@ impl Conversation {
         self.ending = Some(Ending::Notice);
     }
 
-    /// Whether there is a place for whom the session speaks for now.
+    /// Whether there is a place for the user that the session speaks for now.
     pub(super) fn may_stay(&self) -> bool {
         let origin = &self.journal.origin;
         let connections_max = self.settings.limits.connections_max;

@@ -1,4 +1,4 @@
-//! What is said when there are more connections than places: in the error log, at once and then now and
+//! The error log's lines when there are more connections than places: at once and then now and
 //! again, however many there are.
 
 use super::Shared;
@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// What has happened since it was said last.
+/// The events since the last such line.
 #[derive(Default)]
 pub(super) struct Crowd(Mutex<State>);
 
@@ -24,8 +24,8 @@ struct State {
 
 impl Shared {
     /// Notes that a stranger has made room for a newcomer, with where he came from and how many are from
-    /// there; or that there was none, and nobody was let in. `error` is what the system said, if it was
-    /// the system that had no room.
+    /// there; or that there was none, and the newcomer was refused. `error` is what the system said, if
+    /// it was the system that had no room.
     pub fn note_crowd(&self, made_room: Option<(Source, usize)>, error: Option<&io::Error>) {
         let now = self.directory.shared.now();
         let mut state = self.crowd.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// What a connection may hold and how long things may take. The defaults suit a small server.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Most connections at once. For one more the oldest makes room over which nobody has said who he
-    /// is, first those of the address that has the most; then the user with the most; else it is told
+    /// Most connections at once. For one more the oldest that has not said who it is makes room,
+    /// first those of the address that has the most; then the user with the most; else it is told
     /// so and closed.
     pub connections_max: usize,
     /// Places beyond these: for the administrator, over whichever listener, and for processes of this
@@ -94,8 +94,8 @@ pub(super) const LINGER_BYTES_MAX: usize = 1 << 20;
 pub(super) const LEFT_BYTES_MAX: usize = 64 << 20;
 /// How long that may take.
 pub(super) const LEFT_MAX: Duration = Duration::from_secs(5);
-/// Connections that were asked to make room and are not gone yet, at most; meanwhile nobody is
-/// accepted.
+/// Connections that were asked to make room and are not gone yet, at most; meanwhile no other
+/// is accepted.
 pub(super) const LEAVING_MAX: usize = 64;
 /// How many connections that have asked for something are passed over when one is to make room.
 pub(super) const SECOND_CHANCES_MAX: usize = 32;

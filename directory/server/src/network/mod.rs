@@ -79,7 +79,7 @@ pub struct Proxies {
     pub plain: bool,
     /// Whether that is so on listeners that begin with TLS.
     pub tls: bool,
-    /// Where they connect from. Nobody else is asked for a header, nor believed.
+    /// Where they connect from. No other client is asked for a header, nor believed.
     pub from: Vec<Network>,
 }
 
@@ -155,7 +155,7 @@ pub struct Listener {
     pub mode: Mode,
 }
 
-/// What connections of a listener are, for whoever names one.
+/// The kind of a listener's connections, for callers that name one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// They come over a network and begin in the clear.

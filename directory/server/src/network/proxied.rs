@@ -14,12 +14,12 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What somebody is told who begins like a proxy and is not asked to.
+/// The error for a client that begins like a proxy and is not asked to.
 pub(super) const NOT_ASKED: &str = "it begins like a proxy (PROXY protocol), and this listener takes that from the \
     addresses in [proxy] of keyway.toml only";
 
-/// Reads the header of a connection from a proxy, and says whose it is then. What the proxy opens for itself is
-/// the proxy's. One without a header is written down and closed.
+/// Reads the header of a connection from a proxy, and says whose it is then. A connection that the proxy
+/// opens for itself is the proxy's. One without a header is written down and closed.
 pub(super) async fn admit(
     shared: Arc<Shared>,
     tcp: TcpStream,

@@ -1,8 +1,8 @@
 //! Who is connected, so that there are not too many and a shutdown can reach them all.
 //!
-//! When all places are taken, connections over which nobody has shown who he is make room for
-//! newcomers (`strangers`); where there are none, the user with the most connections does for users
-//! with fewer. Some places more are for the administrator only, and for newcomers as long as they have
+//! When all places are taken, connections that have not said who they are make room for newcomers
+//! (`strangers`); where there are none, the user with the most connections does for users with
+//! fewer. Some places more are for the administrator only, and for newcomers as long as they have
 //! not said who they are.
 
 use super::limits::{LEAVING_MAX, Limits};
@@ -21,7 +21,7 @@ pub(super) struct Registry {
     state: Mutex<State>,
     /// Connections that are to stay, for those who need not know exactly.
     staying: AtomicUsize,
-    /// Somebody has gone.
+    /// A connection has gone.
     left: Notify,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Seen {
     steps: AtomicU64,
     /// Requests read and not taken.
     queued: AtomicU64,
-    /// It speaks for somebody.
+    /// It speaks for a user.
     is_bound: AtomicBool,
     /// It is among the strangers that may have to make room.
     is_listed: AtomicBool,

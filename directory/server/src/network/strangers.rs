@@ -1,4 +1,4 @@
-//! Connections over which nobody has shown who he is, by where they come from, and which of them is
+//! Connections that have not said who they are, by where they come from, and which of them is
 //! the first to make room when all places are taken: of the source that has the most, the one that
 //! has asked for nothing for longest.
 //!
@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What is held together as one client: an address, for IPv6 its /64, or a user of this machine.
+/// A source counts as one client: an address, for IPv6 its /64, or a user of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Source {
     V4(u32),
@@ -52,7 +52,7 @@ pub(super) struct Listed {
     place: u64,
 }
 
-/// What has become of a connection since it was put in line.
+/// The change to a connection since it was put in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
     /// It is known who it is.

@@ -298,8 +298,8 @@ impl Passwords {
         })
     }
 
-    /// Hashes a password to be stored as `{SSHA512}`, in microseconds: whoever reads it can try as fast. For
-    /// test data.
+    /// Hashes a password to be stored as `{SSHA512}`, in microseconds: a thief of the hash can try as
+    /// fast. For test data.
     ///
     /// # Errors
     /// [`Error::TooLong`], or the engine's.
@@ -340,7 +340,7 @@ impl Passwords {
         let (fast, slow) = self.understand(values, &password);
         let checking = Checking { passwords: self.clone(), attempt, entry, password, slow };
         let recognition = self.admission.recognition(attempt);
-        // Compared for everybody, so that it takes as long; told to nobody but him who may know.
+        // Compared for every client, so that it takes as long; told only to one that may know.
         let recognised = checking.recognise(&fast)?;
         match (recognition, recognised) {
             (Recognition::Now(begun), Some(right)) => {
@@ -522,7 +522,7 @@ struct Checking {
 }
 
 impl Checking {
-    /// What it means that this password is known to be right without a derivation, if it is.
+    /// The verdict on this password, if it is known to be right without a derivation.
     fn recognise(&self, fast: &[Fast]) -> Result<Option<Verdict>, Error> {
         if let Some(right) = self.find(fast)? {
             return Ok(Some(right));

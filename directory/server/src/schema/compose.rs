@@ -182,7 +182,7 @@ fn taken_along<D>(all: &[Defined<D>]) -> impl Iterator<Item = &D> {
     all.iter().filter(other).map(|one| &one.definition)
 }
 
-/// Of these definitions, as text, those that a new data folder lacks or has otherwise.
+/// Those of these definitions, as text, that a new data folder lacks or has otherwise.
 ///
 /// # Errors
 /// None, as [`Schema::standard`].

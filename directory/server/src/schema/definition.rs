@@ -24,8 +24,8 @@ pub trait Definition: Clone + fmt::Display {
     /// Takes the rules that it does not say from the one that it replaces.
     fn complete(&mut self, replaced: &Self);
 
-    /// What it refers to and this server does not know, so that its publication would lead nowhere. Other
-    /// definitions, which are looked for anyway, aside.
+    /// A reference in it to what this server does not know, so that its publication would lead
+    /// nowhere. References to other definitions, which are looked for anyway, aside.
     fn dangling(&self) -> Option<String> {
         None
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Where definitions come from, beside the standard ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// What the program that has the server needs for entries of its own. Nobody changes it.
+    /// Definitions that the program needs for entries of its own. No client changes them.
     pub program: Vec<SourceFile>,
     /// Sets that are switched on.
     pub sets: Vec<&'static Set>,

@@ -114,7 +114,7 @@ fn rules_that_are_not_known_are_taken_for_others() {
     assert_eq!(rules, (Some(MatchingRule::OctetString), None, Syntax::OctetString));
 }
 
-/// What is published refers to rules and syntaxes that are published.
+/// Published definitions refer to rules and syntaxes that are published.
 #[test]
 fn what_clients_see_refers_to_nothing_that_is_not_there() {
     for odd in [

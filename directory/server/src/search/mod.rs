@@ -2,9 +2,9 @@
 //!
 //! A search holds no transaction and no list of results between steps, only where it is; each step
 //! takes a fresh transaction, so that a client that does not read holds up nothing. The one exception is a
-//! large entry, which is sent in pieces of one state of the store (`pieces`). What changes
-//! between two steps may be seen or not; an entry is returned at most once unless it is deleted
-//! and added again.
+//! large entry, which is sent in pieces of one state of the store (`pieces`). A change between
+//! two steps may be seen or not; an entry is returned at most once unless it is deleted and added
+//! again.
 //!
 //! Referral objects are returned as references, all of them before the entries: whether one matches
 //! the filter its own server knows. What aliases stand for is found before the first step.

@@ -133,7 +133,7 @@ pub(super) struct Sending {
     snapshot: Arc<Mutex<Read>>,
     id: EntryId,
     pieces: VecDeque<Piece>,
-    /// When whoever has not read it is given up.
+    /// When a client that has not read it is given up.
     until: SystemTime,
 }
 

@@ -225,7 +225,7 @@ fn only_entries_that_match_must_be_unique() {
         attributes.push(("mail", &mails));
         code(fixture.try_add(&dn(uid), &attributes))
     };
-    // Whoever is no staff does not count, on either side.
+    // A person who is no staff does not count, on either side.
     assert_eq!(add("eve", "ada@example.com"), ResultCode::Success);
     fixture.add(&dn("guest"), &person(&["Guest"], &["ADA@example.com"]));
     assert_eq!(add("bob", "ADA@example.com"), violation);

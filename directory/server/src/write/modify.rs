@@ -292,7 +292,7 @@ impl Modify {
 }
 
 impl Edit {
-    /// Whether all that it adds or takes away is the DN of whoever asks.
+    /// Whether all that it adds or takes away is the DN of the user who asks.
     fn is_of(&self, core: &Core, rights: &Permissions) -> bool {
         let own = |value: &Vec<u8>| rights.is_named_by(&core.schema, base(&self.name), value);
         matches!(self.operation, ChangeOperation::Add | ChangeOperation::Delete)

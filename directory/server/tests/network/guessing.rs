@@ -81,8 +81,8 @@ async fn the_old_password_of_a_change_is_no_way_around() {
     assert!((5..=36).contains(&looked_at), "{looked_at} of {AT_ONCE} passwords were looked at");
 }
 
-/// What a wrong password costs this server does not tell whose name it is: one derivation each, whether or
-/// not its owner has logged in from there, or exists.
+/// The cost of a wrong password does not tell whose name it is: one derivation each, whether or not its
+/// owner has logged in from there, or exists.
 #[tokio::test]
 async fn a_wrong_password_costs_the_same_for_every_name() {
     let (server, _) = remembering().await;

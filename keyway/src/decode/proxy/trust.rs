@@ -81,8 +81,8 @@ fn held(data: &Path, engine: &Engine) -> Result<Own, Failure> {
     Ok(Own { chain, key: PrivateKey::Held(key.0), remote })
 }
 
-/// What the server is spoken to with over TLS. Without --ca the system's authorities are believed, and the
-/// folder's own. Where there are none at all, nobody is trusted, and a server that has TLS is not spoken to.
+/// The connector for TLS to the server. Without --ca the system's authorities are believed, and the folder's
+/// own. Where there are none at all, no server is trusted, and one that has TLS is not spoken to.
 pub fn connector(proxy: &Proxy, engine: &Engine) -> Result<TlsConnector, Failure> {
     trust::warn(proxy.insecure);
     let own_ca = proxy.data.as_ref().map(|data| data.join(name::CA_CERTIFICATE));

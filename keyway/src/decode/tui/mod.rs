@@ -60,7 +60,7 @@ struct Prompt {
 
 /// The state of the screen.
 struct Screen {
-    /// What is read, and not to be written over.
+    /// The files that are read, and not to be written over.
     captures: Vec<PathBuf>,
     /// What is read.
     source: String,

@@ -171,7 +171,7 @@ impl Target {
     }
 }
 
-/// Who asks the server of a data folder, and what its sample's users' password is, if nobody has said that.
+/// Who asks the server of a data folder, and what its sample's users' password is, where no flag says that.
 pub fn as_at_home(folder: &Path, options: &mut Options, has_password: bool) {
     let admin = folder.join(name::ADMIN_PASSWORD);
     if options.admin.is_none() && !options.external && options.own.is_none() && admin.exists() {

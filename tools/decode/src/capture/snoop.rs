@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::limits::PACKET_BYTES_MAX;
 use std::io::Read;
 
-/// What a file begins with.
+/// A file begins with these bytes.
 pub(super) const MAGIC: [u8; 8] = *b"snoop\0\0\0";
 
 const HEADER_BYTES: usize = 16;

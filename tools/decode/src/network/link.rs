@@ -46,7 +46,7 @@ const OTHERS: [(u32, &str); 22] = [
     (253, "netlink"),
 ];
 
-/// What a link layer is called that is not taken apart, and its number.
+/// The name of a link layer that is not taken apart, and its number.
 pub(crate) fn named(link: u32) -> String {
     match (OTHERS.iter().find(|(number, _)| *number == link), link.checked_sub(OTHER_LINKS)) {
         (Some((_, name)), _) => format!("{name} (link type {link})"),
@@ -98,7 +98,7 @@ fn ethernet(frame: Octets<'_>, at: usize) -> Option<Option<Octets<'_>>> {
     Some(None)
 }
 
-/// What comes after a length (IEEE 802.2), if it names a protocol (RFC 1042).
+/// The octets behind a length (IEEE 802.2), if they name a protocol (RFC 1042).
 fn link_control(frame: Octets<'_>) -> Option<Octets<'_>> {
     let names = frame.data.starts_with(&[0xaa, 0xaa, 0x03, 0, 0, 0]);
     of_protocol((frame.u16(6).filter(|_| names)?, frame.skip(8)?))

@@ -1,4 +1,4 @@
-//! What a value looks like, and how it is read by that.
+//! The form of a value, and how it is read by that.
 
 use super::Value;
 use keyway_codec::Filter;
@@ -9,7 +9,7 @@ use keyway_codec::ber::{
 /// Numbers with their names.
 type Names = &'static [(i64, &'static str)];
 
-/// What a value looks like (X.690, as RFC 4511 § 5.1 restricts it).
+/// The form of a value (X.690, as RFC 4511 § 5.1 restricts it).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
     /// There is none; if there is one all the same, its octets.
@@ -24,7 +24,7 @@ pub(super) enum Form {
     Choice(&'static [(u8, &'static str, Type)]),
 }
 
-/// What the contents of an element are.
+/// The type of an element's contents.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Type {
     /// Text, or octets shown as text.

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, json};
 
-/// What is in a value.
+/// The contents of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// Text.

@@ -196,7 +196,7 @@ impl Sample {
 }
 
 impl Options {
-    /// `[target]`: how the servers are reached, and as whom.
+    /// `[target]`: how the servers are reached, and as which user.
     fn target(&self, text: &mut String) {
         let urls: Vec<String> = self.urls.iter().map(|url| quoted(url)).collect();
         let _ = writeln!(text, "\n[target]\nurls = [{}]", urls.join(", "));

@@ -13,14 +13,14 @@ pub enum Users {
     File(PathBuf),
     /// Those that a server has shown.
     Lines {
-        /// What each is called at a login, a tab, and its DN.
+        /// The name of each at a login, a tab, and its DN.
         lines: Vec<String>,
         /// The attribute of that name.
         login: &'static str,
     },
 }
 
-/// What users prove with who they are.
+/// The users' password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserPassword {
     /// A text, with values in it.

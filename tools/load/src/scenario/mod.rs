@@ -108,7 +108,7 @@ impl Group {
 }
 
 impl Job {
-    /// What a step of it is called.
+    /// The name of one of its steps.
     pub(crate) fn step_name(&self, step: usize) -> String {
         let kind = match self.steps.get(step) {
             Some(Step::Operation(operation)) => operation.kind,

@@ -189,8 +189,8 @@ fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).flatten().collect()
 }
 
-/// Reads a file with a password, which nobody but its owner may be able to read. A pipe (`<(command)`) is
-/// nobody else's.
+/// Reads a file with a password, which only its owner may be able to read. A pipe (`<(command)`) is
+/// its owner's alone.
 ///
 /// # Errors
 /// As [`read`], and if others may read it.

@@ -34,7 +34,7 @@ pub(super) fn roots(authorities: &[CertificateDer<'static>]) -> RootCertStore {
 }
 
 /// Whether it names itself as its issuer. Whether the signature is its own is of no interest: it is in a
-/// list that somebody trusts.
+/// list that is trusted.
 fn has_signed_itself(der: &CertificateDer<'_>) -> bool {
     Certificate::read(der).is_ok_and(|it| it.issuer == it.subject)
 }
@@ -98,7 +98,7 @@ impl ServerCertVerifier for Listed {
     }
 }
 
-/// Takes any certificate, because somebody asked for that, and still has the handshake's signature
+/// Takes any certificate, because the user asked for that, and still has the handshake's signature
 /// verified under it.
 #[derive(Debug)]
 pub struct Anybody(Arc<CryptoProvider>);

@@ -4,7 +4,7 @@ use rustls::{AlertDescription, CertificateError, Error};
 use rustls_pki_types::UnixTime;
 use std::io;
 
-/// What to do about a certificate that nobody we know has issued.
+/// Advice on a certificate whose issuer we do not know.
 const NAME_ITS_ISSUER: &str =
     "name the authority that issued it (--ca FILE; of Keyway it is ca.pem in its data folder)";
 
@@ -112,7 +112,7 @@ fn certificate(why: &CertificateError, host: &str) -> String {
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "the certificate is not one for servers (extended key usage)".to_owned()
         }
-        // What webpki has no word of its own for.
+        // webpki has no word of its own for this.
         CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => format!(
             "the certificate is that of an authority, and of none that is known here; {NAME_ITS_ISSUER}"
         ),

@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     /// The first bind of an account has been answered: others may follow it.
     pub(crate) may_bind: AtomicBool,
     /// The server does not take the account that connections begin with. It is not asked again: each time would
-    /// count as somebody's guess.
+    /// count as a guess.
     pub(crate) is_refused: AtomicBool,
 }
 
@@ -304,7 +304,7 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// What to say where the server does not take the account of connections.
+    /// The error where the server does not take the account of connections.
     pub(super) fn refusal(&self) -> String {
         let url = self.scenario.urls.first().map(ToString::to_string).unwrap_or_default();
         format!("{url}: {REFUSED}")

@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) address: Address,
-    /// What it is called in its URL.
+    /// Its name in its URL.
     pub(crate) host: String,
     /// Who it has to be.
     pub(crate) name: Option<ServerName<'static>>,

@@ -1,4 +1,4 @@
-//! What is tried before a run, and what ends one that comes to nothing.
+//! The trial before a run, and the end of a run that comes to nothing.
 
 use crate::stub::{Answer, FINE, Stub};
 use crate::{SEARCH, outcome, scenario};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is said of a scenario's text before it is run.
+/// The outcome of the trial of a scenario's text.
 fn tried(text: &str) -> Result<Option<String>, Error> {
     let mut scenario = Scenario::parse(text, "test", Path::new("")).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -124,7 +124,7 @@ fn a_run_may_have_a_number_of_operations() {
     assert!(why.contains("last phase"), "{why}");
 }
 
-/// What nobody has said is taken from what the server shows.
+/// Options that are not given are taken from what the server shows.
 #[test]
 fn users_are_those_that_the_server_shows() {
     let stub = Stub::new(|_| FINE);
