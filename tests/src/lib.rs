@@ -21,7 +21,8 @@ pub mod proxy;
 pub mod ring_client;
 pub mod slapd;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -273,20 +274,27 @@ impl Server {
         self.child.try_wait().expect("its state").is_none()
     }
 
-    /// kill -9, and waits for the end.
+    /// kill -9, and waits for the end of it and of those that it has started: they die with it, a moment
+    /// later, and hold the store until then.
     ///
     /// # Panics
     /// If it cannot be signalled.
     pub fn kill(&mut self) {
+        let ids = self.server_pids().into_iter().filter_map(|id| Pid::from_raw(id as i32));
+        let all: Vec<_> = ids.filter_map(|id| pidfd_open(id, PidfdFlags::empty()).ok()).collect();
         self.child.kill().expect("a signal");
         self.child.wait().expect("its end");
+        for process in &all {
+            let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], None);
+        }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Ok(None) = self.child.try_wait() {
+            self.kill();
+        }
     }
 }
 

@@ -111,7 +111,9 @@ fn write(mut writer: Writer, queue: &Queue) {
     loop {
         let mut work = queue.next(used);
         writer.write(&work.lines, &work.lost, work.form, work.last);
-        let synced = (work.sync || work.last) && writer.sync_audit();
+        // The next writer brings its own files to the disk, and none of these.
+        let wanted = work.sync || work.last || work.successor.is_some();
+        let synced = wanted && writer.sync_audit();
         if let Some(successor) = work.successor.take() {
             writer.go_on_as(successor);
         }

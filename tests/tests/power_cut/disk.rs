@@ -85,9 +85,10 @@ impl Disk {
             Change::Folder(path) => self.add(path, Node::Folder(Both::default())),
             Change::Write { path, at, bytes, synced } => {
                 let file = self.file(path);
-                put(&mut file.now, *at, bytes);
+                let at = at.unwrap_or(file.now.len());
+                put(&mut file.now, at, bytes);
                 if *synced {
-                    put(&mut file.kept, *at, bytes);
+                    put(&mut file.kept, at, bytes);
                 }
             }
             Change::Length { path, bytes, grow_only } => {

@@ -18,8 +18,8 @@ pub enum Change {
     Create(String),
     /// A folder is made.
     Folder(String),
-    /// Bytes are put at a place; at once on the disk if so.
-    Write { path: String, at: usize, bytes: Vec<u8>, synced: bool },
+    /// Bytes are put at a place, or at the end of the file; at once on the disk if so.
+    Write { path: String, at: Option<usize>, bytes: Vec<u8>, synced: bool },
     /// The length is changed; or only if it grows.
     Length { path: String, bytes: usize, grow_only: bool },
     /// Whatever is in the file or folder is on the disk.
@@ -32,7 +32,7 @@ pub enum Change {
     Remove(String),
 }
 
-/// A change, and when it was begun: nanoseconds since 1970.
+/// A change, and when it was done: nanoseconds since 1970.
 #[derive(Debug)]
 pub struct Event {
     pub at: u128,
@@ -43,7 +43,8 @@ pub struct Event {
 pub fn recorder(folder: &Path) -> Command {
     let mut strace = Command::new("strace");
     strace.args(["-ff", "--seccomp-bpf", "-xx", "-s", "33554432", "-e", "signal=none"]);
-    strace.args(["--absolute-timestamps=format:unix,precision:ns", "-e", CALLS, "-o"]);
+    strace.args(["--absolute-timestamps=format:unix,precision:ns", "--syscall-times=ns"]);
+    strace.args(["-e", CALLS, "-o"]);
     strace.arg(folder.join("calls"));
     strace
 }
@@ -58,8 +59,9 @@ pub fn read(folder: &Path, root: &Path) -> Vec<Event> {
         let text = std::fs::read_to_string(path).unwrap();
         let ours = |line: &&str| !line.contains("+++ ");
         calls.extend(text.lines().filter(ours).filter_map(|line| {
-            let (at, call) = line.split_once(' ')?;
-            Some((at.replace('.', "").parse().ok()?, thread, call.to_owned()))
+            let (begun, call) = line.split_once(' ')?;
+            let begun: u128 = begun.replace('.', "").parse().ok()?;
+            Some((begun + lasted(call), thread, call.to_owned()))
         }));
     }
     calls.sort();
@@ -76,12 +78,22 @@ pub fn read(folder: &Path, root: &Path) -> Vec<Event> {
     reader.events
 }
 
+/// For how long a call goes on before it takes effect, in nanoseconds. A number is free for the next file as
+/// soon as a call begins to close it; all else is done for certain only at the end of its call.
+fn lasted(call: &str) -> u128 {
+    let time = call.rsplit_once(" <").and_then(|(_, time)| time.strip_suffix('>'));
+    match time {
+        Some(time) if !call.starts_with("close(") => time.replace('.', "").parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// Which thread of the same process has made each.
 fn makers(calls: &[(u128, u32, String)]) -> HashMap<u32, u32> {
     let threads = calls.iter().filter(|(.., call)| call.contains("CLONE_THREAD"));
     let made = threads.filter_map(|(_, maker, call)| {
         let (_, made) = call.rsplit_once(" = ")?;
-        Some((made.trim().parse().ok()?, *maker))
+        Some((made.split_whitespace().next()?.parse().ok()?, *maker))
     });
     made.collect()
 }
@@ -91,6 +103,8 @@ fn makers(calls: &[(u128, u32, String)]) -> HashMap<u32, u32> {
 struct Open {
     path: String,
     offset: usize,
+    /// What is written goes to the end of the file.
+    appends: bool,
     synced: bool,
 }
 
@@ -153,13 +167,14 @@ impl Reader {
                         return Some(());
                     }
                     "write" | "writev" => {
-                        let (at, synced) = (open.offset, open.synced);
+                        let at = (!open.appends).then_some(open.offset);
+                        let synced = open.synced;
                         open.offset += result;
                         Change::Write { path, at, bytes: bytes(arguments, result)?, synced }
                     }
                     "pwrite64" | "pwritev" => {
                         let bytes = bytes(arguments, result)?;
-                        Change::Write { path, at: last()?, bytes, synced: open.synced }
+                        Change::Write { path, at: Some(last()?), bytes, synced: open.synced }
                     }
                     "ftruncate" => Change::Length { path, bytes: last()?, grow_only: false },
                     "fallocate" => {
@@ -207,7 +222,9 @@ impl Reader {
             self.push(at, Change::Length { path: path.clone(), bytes: 0, grow_only: false });
         }
         let synced = arguments.contains("SYNC");
-        self.open.insert((self.process, number), Open { path: path.clone(), offset: 0, synced });
+        let appends = arguments.contains("O_APPEND");
+        let open = Open { path: path.clone(), offset: 0, appends, synced };
+        self.open.insert((self.process, number), open);
     }
 
     fn copied(&mut self, number: u32, copy: usize) {
