@@ -9,7 +9,7 @@
 //! the directory's user gets to the socket and to nothing else there. The supervisor, to which no client
 //! speaks, keeps the rights to start a process as that user and to end it.
 
-use crate::cryptod::socket_at;
+use crate::cryptod::{KEYS, socket_at};
 use crate::data::{self, State, name};
 use crate::failure::Failure;
 use crate::harden;
@@ -172,6 +172,9 @@ pub fn enter(flag: Option<&Account>, folder: &Path, half: Half<'_>) -> Result<En
             _ => Ok(Entered { account: None, cryptod: None }),
         };
     };
+    if !matches!(half, Half::Ldapd) {
+        is_in_place(folder, &account)?;
+    }
     let (account, cryptod) = match half {
         Half::Ldapd => (account, None),
         Half::Cryptod => (owner_of_cryptod(flag, folder, &account).unwrap_or(account), None),
@@ -356,6 +359,32 @@ fn beside(
         Failure::system("give what is cryptod's to its user", &place, &why.into())
     })?;
     Ok(account)
+}
+
+/// That cryptod's folder has no other name by now. The directory's user may give it one, and put a folder of
+/// his in its place; he cannot take it elsewhere, nor change what is in it.
+///
+/// # Errors
+/// If it has.
+fn is_in_place(folder: &Path, directory: &Account) -> Result<(), Failure> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, owner) = match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => (entry.path(), metadata.uid()),
+            _ => continue,
+        };
+        let is_anothers = owner != 0 && owner != directory.uid.as_raw();
+        if is_anothers && !path.ends_with(name::CRYPTOD) && path.join(KEYS).is_dir() {
+            let (shown, place) = (path.display(), folder.join(name::CRYPTOD));
+            return Err(Failure::new(format!(
+                "{shown} has the keys of {}'s cryptod and was moved there, which {directory} could do and an \
+                 intruder in the directory with him; look at what is in {place} now, and move {shown} back \
+                 there, or out of the data folder",
+                Account::of(owner, owner),
+                place = place.display(),
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Gives what is cryptod's in a folder from the one to the other. It is looked at by descriptors, and what is

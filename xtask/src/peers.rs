@@ -32,11 +32,11 @@ pub const TEST: &[Peer] = &[
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
     peer("tcpdump", &["tcpdump", "--version"]),
     peer("tmux", &["tmux", "-V"]),
+    peer("gdb", &["gdb", "--version"]),
     peer("tshark", &["tshark", "--version"]),
     peer("chromium", &["chromium", "--version"]),
     peer("chromium-driver", &["chromedriver", "--version"]),
     peer("fonts-dejavu-core", &["test", "-d", "/usr/share/fonts/truetype/dejavu"]),
-    peer("tmux", &["tmux", "-V"]),
 ];
 
 /// What the longer tests use beside that.

@@ -44,7 +44,7 @@ use tokio::sync::oneshot;
 /// Where it listens, in that folder.
 const SOCKET: &str = "socket";
 /// Its keys, in that folder.
-const KEYS: &str = "keys";
+pub const KEYS: &str = "keys";
 /// Its page of counters, in that folder.
 const METER: &str = "meter";
 /// Room that is kept for its next start, in that folder.

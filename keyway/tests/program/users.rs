@@ -371,6 +371,7 @@ fn cryptod_may_be_another_user_than_the_directory() {
         assert_eq!(refused.code, Some(1), "{}", refused.err);
     }
     assert_eq!(list(&keyway(listed).well()), ["secret", "tls-ca", "tls-server"]);
+    opens_nothing_of_cryptods(ldapd, &data, &files);
     // It serves, also when it is started again, and the counters can be seen.
     let handshake = || {
         let mut client = Command::new("openssl");
@@ -418,4 +419,38 @@ fn cryptod_may_be_another_user_than_the_directory() {
     running.stop();
     is_all_of(&data, NOBODY);
     refused("up", &data, &["--cryptod-user", "root"], 1, &["--cryptod-user", "no root"]);
+    // What ldapd's user may do to the folder does not make him cryptod's.
+    start(&both).stop();
+    let rename = |from: &str, to: &str| fs::rename(data.join(from), data.join(to)).unwrap();
+    rename("cryptod", "aside");
+    for command in ["up", "cryptod"] {
+        refused(command, &data, &[], 1, &["data/aside", "daemon's cryptod", "move"]);
+    }
+    rename("aside", "cryptod");
+    start(&[]).stop();
+}
+
+/// From inside: a debugger has ldapd open files, with its user, its groups and its sandbox.
+#[track_caller]
+fn opens_nothing_of_cryptods(ldapd: u32, data: &Path, files: &[PathBuf]) {
+    if !installed("gdb") {
+        return;
+    }
+    let own = data.join("keyway.toml");
+    let closed: Vec<_> = files.iter().map(PathBuf::as_path).collect();
+    let others = [data.join("cryptod"), "/etc/shadow".into(), KEYWAY.into()];
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", &ldapd.to_string()]);
+    gdb.args(["-ex", "set language c"]);
+    for path in [&*own].into_iter().chain(closed).chain(others.iter().map(PathBuf::as_path)) {
+        gdb.args(["-ex", &format!("print ((int (*)(const char *, int))open64)({path:?}, 0)")]);
+    }
+    let said = crate::support::finish(&mut gdb, "");
+    let opened: Vec<i32> = said
+        .out
+        .lines()
+        .filter_map(|line| line.strip_prefix('$')?.split_once(" = ")?.1.parse().ok())
+        .collect();
+    assert_eq!(opened.len(), 1 + files.len() + others.len(), "{}{}", said.out, said.err);
+    assert!(opened[0] >= 0 && opened[1..].iter().all(|file| *file == -1), "{opened:?}");
 }
