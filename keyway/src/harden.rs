@@ -27,8 +27,7 @@ pub fn process(debugging: bool) {
 
 /// Locks this process's memory, that of now and of later, so that the system never writes keys and
 /// passwords to swap: also those that libraries keep, but not the store's pages. Pages are locked
-/// when they are first used. They stay
-/// with the process then, since an allocator cannot hand back parts of what is locked.
+/// when they are first used, and go back when the allocator is rid of them.
 ///
 /// Returns whether it is so. If not, and the system has swap, it warns, if it is to.
 pub fn lock_memory(warn: bool) -> bool {

@@ -82,7 +82,7 @@ use std::process::ExitCode;
 /// second of those Zen 3 copies slowly: where a QUIC server receives, that takes 230 ns a packet
 /// more.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: keyway_allocator::MiMalloc = keyway_allocator::MiMalloc;
 
 fn main() -> ExitCode {
     limits::raise_open_files();

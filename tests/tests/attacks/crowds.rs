@@ -176,3 +176,20 @@ fn one_user_does_not_take_all_memory() {
         clients
     });
 }
+
+/// Memory that others need, once all who used it have left.
+#[test]
+fn what_all_had_is_given_back_when_they_have_left() {
+    many_files();
+    beside_neighbours(Cryptod::start(&[]), |cryptod| {
+        let before = cryptod.figure("VmRSS");
+        let clients: Vec<_> = (0..4).map(|_| Client::new(cryptod.socket())).collect();
+        for client in &clients {
+            (0..2_000).for_each(|_| drop(client.aes()));
+        }
+        let taken = cryptod.figure("VmRSS") - before;
+        assert!(taken > 8 << 10, "{taken} KiB for 8,000 sessions");
+        drop(clients);
+        eventually("it is given back", || cryptod.figure("VmRSS") < before + taken / 2);
+    });
+}
