@@ -630,9 +630,13 @@ pub struct Metrics {
     /// How long from one push to the next, in whole seconds: 15, 15s, 1m30s
     #[arg(long, value_name = "TIME", default_value = "60", requires = "otlp", value_parser = push_interval)]
     pub interval: u64,
-    /// The certificate authority of a collector at https://, PEM [default: those of this system]
-    #[arg(long, value_name = "FILE", requires = "otlp")]
+    /// The certificate authority of a collector at https://, PEM; its own certificate, if that has signed itself
+    /// [default: those of this system, and ca.pem in --data]
+    #[arg(long, value_name = "FILE", requires = "otlp", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
+    /// Take any certificate: whoever is on the way can read and change everything
+    #[arg(long, requires = "otlp")]
+    pub insecure: bool,
 }
 
 fn people(text: &str) -> Result<u32, String> {

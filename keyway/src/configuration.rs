@@ -27,6 +27,7 @@ use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
 use keyway_drivers::limits::REMEMBERED_MAX;
 use keyway_engine::is_key_name;
+use keyway_load::Trust;
 use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local, Proxies};
@@ -605,7 +606,7 @@ fn metrics_settings(raw: &raw::Metrics) -> Result<Option<metrics::Settings>, Wro
     }
     let collector = Collector::parse(raw.otlp.get_ref()).map_err(|why| wrong(&raw.otlp, why))?;
     let ca = Some(PathBuf::from(&raw.ca)).filter(|path| !path.as_os_str().is_empty());
-    Ok(Some(metrics::Settings { collector, every, ca }))
+    Ok(Some(metrics::Settings { collector, every, trust: Trust { ca, ..Trust::default() } }))
 }
 
 /// The meaning of a word.

@@ -16,10 +16,12 @@ use crate::failure::Failure;
 use crate::listeners;
 use crate::output;
 use crate::signals::Signals;
+use crate::trust;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use keyway_load::Trust;
 use keyway_meter::{Reader, Snapshot};
 use model::{Metric, metrics};
 use std::net::{SocketAddr, TcpListener};
@@ -47,8 +49,14 @@ pub fn run(arguments: &Metrics) -> Result<(), Failure> {
         let settings = Settings {
             collector: collector.clone(),
             every: Duration::from_secs(arguments.interval),
-            ca: arguments.ca.clone(),
+            trust: Trust {
+                ca: arguments.ca.clone(),
+                own_ca: Some(folder.join(name::CA_CERTIFICATE)),
+                insecure: arguments.insecure,
+                ..Trust::default()
+            },
         };
+        trust::warn(arguments.insecure);
         let pushed = runtime.block_on(push_until_told(sources, &settings, folder));
         runtime.shutdown_background();
         return pushed;

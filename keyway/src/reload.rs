@@ -218,7 +218,7 @@ impl Reload<'_> {
     pub fn push_metrics(&mut self) {
         let Reload { folder, engine, logs, pusher, configuration, .. } = self;
         let mut settings = configuration.metrics.clone();
-        if let Some(ca) = settings.as_mut().and_then(|settings| settings.ca.as_mut()) {
+        if let Some(ca) = settings.as_mut().and_then(|settings| settings.trust.ca.as_mut()) {
             *ca = folder.file_at(ca);
         }
         let log = logs.log.clone();

@@ -323,12 +323,13 @@ fn a_collector_with_tls_has_to_be_the_right_one() {
         openssl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut said = BufReader::new(openssl.stdout.take().expect("its output"));
     let mut next = |what: &str| {
-        let mut line = String::new();
-        while !line.contains(what) {
+        let mut line = Vec::new();
+        // What was pushed is among it, and is no text.
+        while !String::from_utf8_lossy(&line).contains(what) {
             line.clear();
-            assert!(said.read_line(&mut line).expect("a line") > 0, "no {what}");
+            assert!(said.read_until(b'\n', &mut line).expect("a line") > 0, "no {what}");
         }
-        line
+        String::from_utf8_lossy(&line).into_owned()
     };
     let accept = next("ACCEPT ");
     let port = accept.trim_end().rsplit(':').next().expect("a port").to_owned();
@@ -346,6 +347,10 @@ fn a_collector_with_tls_has_to_be_the_right_one() {
     next("content-type: application/x-protobuf");
     openssl.stdin.as_mut().expect("its input").write_all(GOOD).expect("answered");
     assert_eq!(right.stop(), "");
+    let any = Pushing::start(authority.place(), &[&url, "--insecure"]);
+    next("POST /v1/metrics HTTP/1.1");
+    openssl.stdin.as_mut().expect("its input").write_all(GOOD).expect("answered");
+    assert!(any.stop().contains("--insecure: any certificate is taken"));
     let _ = openssl.kill();
     let _ = openssl.wait();
 }

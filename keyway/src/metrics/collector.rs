@@ -13,7 +13,6 @@ use keyway_engine::Engine;
 use keyway_load::Trust;
 use rustls_pki_types::ServerName;
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -79,7 +78,7 @@ impl Collector {
         &self,
         metrics: Vec<u8>,
         engine: &Engine,
-        ca: Option<&Path>,
+        trust: &Trust,
     ) -> Result<(), Refusal> {
         let usual = if self.has_tls { 443 } else { 80 };
         let port = self.authority.port_u16().unwrap_or(usual);
@@ -92,7 +91,7 @@ impl Collector {
             return self.ask(stream, metrics).await;
         }
         let no_tls = |why: &dyn fmt::Display| format!("no TLS: {why}");
-        let connector = connector(engine, ca).map_err(|why| no_tls(&why))?;
+        let connector = connector(engine, trust).map_err(|why| no_tls(&why))?;
         let name = ServerName::try_from(host.to_owned()).map_err(|why| no_tls(&why))?;
         let stream = connector.connect(name, stream).await.map_err(|why| no_tls(&plain(&why)))?;
         self.ask(stream, metrics).await
@@ -132,9 +131,8 @@ impl fmt::Display for Collector {
     }
 }
 
-fn connector(engine: &Engine, ca: Option<&Path>) -> Result<TlsConnector, Failure> {
-    let wanted = Trust { ca: ca.map(Path::to_owned), ..Trust::default() };
-    Ok(TlsConnector::from(wanted.config(&keyway_tls::provider(engine))?))
+fn connector(engine: &Engine, trust: &Trust) -> Result<TlsConnector, Failure> {
+    Ok(TlsConnector::from(trust.config(&keyway_tls::provider(engine))?))
 }
 
 /// Whether what was sent has arrived, by the answer.

@@ -5,7 +5,8 @@ use super::{Source, collect, model, otlp};
 use crate::host::host_names;
 use crate::limits::OTLP_PUSH_MAX;
 use keyway_engine::Engine;
-use std::path::{Path, PathBuf};
+use keyway_load::Trust;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -17,8 +18,8 @@ pub struct Settings {
     pub collector: Collector,
     /// From one time to the next.
     pub every: Duration,
-    /// Who says which collector is the right one, PEM; `None`: the system's authorities.
-    pub ca: Option<PathBuf>,
+    /// Which collector at `https://` is the right one.
+    pub trust: Trust,
 }
 
 /// What there is to say of a push: whether it is well again, and in words. Each is said once.
@@ -79,7 +80,7 @@ impl Push {
     async fn once(&self, settings: &Settings) -> Result<(), Refusal> {
         let (metrics, now_unix_ms): (Vec<model::Metric>, u64) = collect(&self.sources);
         let request = otlp::encode(&metrics, &self.resource, now_unix_ms);
-        let sent = settings.collector.send(request, &self.engine, settings.ca.as_deref());
+        let sent = settings.collector.send(request, &self.engine, &settings.trust);
         timeout(OTLP_PUSH_MAX, sent).await.unwrap_or_else(|_| {
             let seconds = OTLP_PUSH_MAX.as_secs();
             Err(format!("no answer within {seconds} s").into())

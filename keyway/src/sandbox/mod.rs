@@ -111,7 +111,7 @@ pub fn of_ldapd(folder: &Folder, configuration: &Configuration) -> Result<Keeps,
     }
     let socket = unix_socket::file(folder, &configuration.unix);
     places.extend(socket.as_deref().and_then(Path::parent).map(|folder| (folder.into(), SOCKET)));
-    let collector = configuration.metrics.as_ref().and_then(|it| it.ca.as_deref());
+    let collector = configuration.metrics.as_ref().and_then(|it| it.trust.ca.as_deref());
     for named in configuration.tls.named().chain(collector) {
         let file = folder.file_at(named);
         // A link may lead from the one to the other, and tomorrow to another file there.
