@@ -17,10 +17,11 @@ pub(crate) enum Depth {
 }
 
 impl Depth {
-    /// After it was opened: a packet's or an AEAD's is a table of powers, made on the stack.
+    /// After it was opened: a packet's keys are several, each a table of powers, made on the stack.
     pub fn opened(algorithms: &[Algorithm]) -> Depth {
+        use Kind::{Aead, Hkdf, Mac, Mask};
         match algorithms {
-            [one] if matches!(one.kind(), Kind::Mac | Kind::Hkdf) => Depth::Shallow,
+            [one] if matches!(one.kind(), Aead | Hkdf | Mac | Mask) => Depth::Shallow,
             _ => Depth::Deep,
         }
     }
