@@ -99,10 +99,10 @@ fn work(arguments: &Check, done: &mut Done) -> Result<bool, Failure> {
     let inspected = offline::inspect(&folder)?;
     if inspected.places > 0 {
         let places = grouped(inspected.places);
-        let why = format!("the store is damaged at {places} places; {}", what_to_do(&folder));
+        let why = format!("the store is damaged at {places} places; {}", what_to_do(folder.path()));
         return refuse(arguments, done, &why, &inspected);
     }
-    let advice = what_to_do(&folder);
+    let advice = what_to_do(folder.path());
     // The folder stays locked with what is left of it.
     let Offline { instance, folder: _folder, .. } = offline::open_in(folder)?;
     compare(arguments, done, instance, &advice)

@@ -164,8 +164,8 @@ impl Configuration {
     }
 
     /// What to say when a directory does not take it.
-    pub fn explain(&self, why: &OpenError, folder: &Folder) -> Failure {
-        let file = folder.file(name::CONFIGURATION);
+    pub fn explain(&self, why: &OpenError, folder: &Path) -> Failure {
+        let file = folder.join(name::CONFIGURATION);
         let text = match why {
             OpenError::UnknownAttribute(name) => {
                 let said = self.unknown.iter().find(|(unknown, _)| unknown == name);
@@ -223,6 +223,22 @@ impl Configuration {
             }
         }
     }
+}
+
+/// The text of a data folder's configuration.
+///
+/// # Errors
+/// If it is not there, or cannot be read.
+pub fn text_of(folder: &Path) -> Result<String, Failure> {
+    let file = folder.join(name::CONFIGURATION);
+    if !file.exists() {
+        may_be_new(folder)?;
+        let (folder, name) = (folder.display(), name::CONFIGURATION);
+        return Err(Failure::new(format!(
+            "{folder} has no {name}; name the data folder with --data DIR"
+        )));
+    }
+    data::read(&file)
 }
 
 /// Refuses a folder that has had a configuration: the default one may let others in, or let them do more.

@@ -636,6 +636,7 @@ fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failure> {
 /// # Errors
 /// As [`Folder::read`].
 pub fn read(path: &Path) -> Result<String, Failure> {
+    plain_file(path)?;
     let mut text = String::new();
     let file = File::open(path).map_err(|why| Failure::system("read", path, &why))?;
     read_open(file, path, &mut text)?;
@@ -648,6 +649,7 @@ pub fn read(path: &Path) -> Result<String, Failure> {
 /// If it is not there, too long, or cannot be read.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let system = |why| Failure::system("read", path, &why);
+    plain_file(path)?;
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(system)?;
     file.take(SCHEMA_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(system)?;
@@ -681,6 +683,8 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Failure> {
         let path = path.display();
         return Err(Failure::new(format!("{path} would be longer than {FILE_BYTES_MAX} bytes")));
     }
+    // A device, or a link to one, would be a file afterwards.
+    plain_file(path)?;
     let path = fs::canonicalize(path).map_err(system)?;
     let mut draft = path.clone().into_os_string();
     draft.push(".new");

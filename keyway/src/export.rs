@@ -63,7 +63,7 @@ fn open(arguments: &Export) -> Result<Opened, Failure> {
     }
     let folder = offline::folder(&arguments.data.folder)?;
     if let Some(damage) = offline::inspect(&folder)?.first.first() {
-        let advice = what_to_do(&folder);
+        let advice = what_to_do(folder.path());
         return Err(Failure::new(format!("the store is damaged: {damage}; {advice}")));
     }
     let Offline { instance, folder, .. } = offline::open_in(folder)?;
@@ -104,7 +104,7 @@ fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
 fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let folder = &offline::folder(&arguments.data.folder)?;
     let store = Salvage::open(&folder.file(name::STORE))
-        .map_err(|why| instance::cannot_open(folder, &why))?;
+        .map_err(|why| instance::cannot_open(folder.path(), &why))?;
     let target = Target::open(&arguments.file)?;
     let progress = Progress::entries("exporting", store.expected().unwrap_or_default());
     let bytes = Cell::new(0);

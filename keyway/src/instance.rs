@@ -74,6 +74,28 @@ impl Instance {
         Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store })
     }
 
+    /// Whether the directory of a data folder takes a configuration; `None` if the folder has no store, or one
+    /// that cannot be read: that is for other commands to say. It may be served meanwhile.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn check(folder: &Path, configuration: &Configuration) -> Result<Option<()>, Failure> {
+        let path = folder.join(name::STORE);
+        if !Store::is_at(&path) {
+            return Ok(None);
+        }
+        let Ok(store) = Store::open_to_read(&path, &Options::default()) else { return Ok(None) };
+        match Directory::check_settings(store, &configuration.directory, keyway_drivers::engine()) {
+            Ok(()) => Ok(Some(())),
+            Err(
+                why @ (OpenError::Settings(_)
+                | OpenError::UnknownAttribute(_)
+                | OpenError::Schema(_)),
+            ) => Err(configuration.explain(&why, folder)),
+            Err(_) => Ok(None),
+        }
+    }
+
     fn open_by(
         open: fn(Store, &keyway_server::Settings, Engine) -> Result<Directory, OpenError>,
         folder: &Folder,
@@ -89,7 +111,7 @@ impl Instance {
             expected: data::store_of(folder.path())?,
             ..Options::default()
         };
-        let store = Store::open(&path, options).map_err(|why| cannot_open(folder, &why))?;
+        let store = Store::open(&path, options).map_err(|why| cannot_open(folder.path(), &why))?;
         // A full disk is no reason not to serve.
         if let Err(why) = folder.note_store(store.incarnation()) {
             output::note(format_args!("warning: the folder does not remember its store: {why}"));
@@ -98,7 +120,7 @@ impl Instance {
         let opened = open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(_) | OpenError::UnknownAttribute(_) => {
-                configuration.explain(&why, folder)
+                configuration.explain(&why, folder.path())
             }
             OpenError::Schema(why) => Failure::new(why),
             why => bad(&why),
@@ -183,8 +205,8 @@ impl Instance {
 }
 
 /// Why the store of a folder cannot be opened, and what can be done about it.
-pub fn cannot_open(folder: &Folder, why: &keyway_store::OpenError) -> Failure {
-    let path = folder.file(name::STORE);
+pub fn cannot_open(folder: &Path, why: &keyway_store::OpenError) -> Failure {
+    let path = folder.join(name::STORE);
     let advice = match why {
         keyway_store::OpenError::Damaged { .. } => format!("; {}", what_to_do(folder)),
         keyway_store::OpenError::Missing => format!("; {}", where_is_it(folder, None)),
@@ -197,9 +219,9 @@ pub fn cannot_open(folder: &Folder, why: &keyway_store::OpenError) -> Failure {
 }
 
 /// Advice on a store that is gone, or in whose place another one is.
-pub fn where_is_it(folder: &Folder, found: Option<StoreId>) -> String {
-    let own = data::store_of(folder.path()).ok().flatten().map(data::shown).unwrap_or_default();
-    let version = folder.file(name::VERSION);
+pub fn where_is_it(folder: &Path, found: Option<StoreId>) -> String {
+    let own = data::store_of(folder).ok().flatten().map(data::shown).unwrap_or_default();
+    let version = folder.join(name::VERSION);
     let otherwise = match found {
         None => "to begin with an empty directory name a new folder with --data DIR".to_owned(),
         Some(found) => format!(
@@ -210,18 +232,36 @@ pub fn where_is_it(folder: &Folder, found: Option<StoreId>) -> String {
     };
     format!(
         "restore the one that {} was made for ({own}) from a backup, and start again; {otherwise}",
-        folder.path().display()
+        folder.display()
     )
 }
 
 /// What can be done about a damaged store.
-pub fn what_to_do(folder: &Folder) -> String {
-    let data = output::shell(&folder.path().to_string_lossy());
+pub fn what_to_do(folder: &Path) -> String {
+    let data = output::shell(&folder.to_string_lossy());
     format!(
         "`keyway directory check --data {data}` lists what is wrong, `keyway directory export \
          --continue FILE --data {data}` writes all that can be read, to be imported into a new \
          folder"
     )
+}
+
+/// Refuses a data folder that has no store: one that had one, by that word.
+///
+/// # Errors
+/// If it has none.
+pub fn has_store(folder: &Path) -> Result<(), Failure> {
+    if Store::is_at(&folder.join(name::STORE)) {
+        return Ok(());
+    }
+    if data::store_of(folder)?.is_some() {
+        return Err(cannot_open(folder, &keyway_store::OpenError::Missing));
+    }
+    Err(Failure::new(format!(
+        "{} holds no directory yet; name the data folder with --data DIR, or fill one with keyway up or keyway \
+         directory import",
+        folder.display()
+    )))
 }
 
 fn unreadable(why: keyway_store::Error) -> Failure {

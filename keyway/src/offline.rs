@@ -10,7 +10,7 @@ use crate::running::Running;
 use crate::schema::Given;
 use crate::timestamp::Timestamp;
 use keyway_engine::Engine;
-use keyway_store::{Damage, OpenError};
+use keyway_store::Damage;
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
@@ -44,16 +44,8 @@ pub fn open(path: &Path) -> Result<Offline, Failure> {
 /// If it holds none, or somebody uses it.
 pub fn folder(path: &Path) -> Result<Folder, Failure> {
     let folder = Folder::open_existing(path, Timestamp::now())?;
-    if folder.has(name::STORE) {
-        return Ok(folder);
-    }
-    if data::store_of(folder.path())?.is_some() {
-        return Err(instance::cannot_open(&folder, &OpenError::Missing));
-    }
-    Err(Failure::new(format!(
-        "{} holds no directory yet; fill one with keyway up or keyway directory import",
-        folder.path().display()
-    )))
+    instance::has_store(folder.path())?;
+    Ok(folder)
 }
 
 /// Opens the directory of a folder that this process has.
@@ -120,6 +112,6 @@ pub fn inspect(folder: &Folder) -> Result<Inspected, Failure> {
             inspected.first.push(damage);
         }
     };
-    keyway_store::inspect(&path, note).map_err(|why| instance::cannot_open(folder, &why))?;
+    keyway_store::inspect(&path, note).map_err(|why| instance::cannot_open(folder.path(), &why))?;
     Ok(inspected)
 }

@@ -364,6 +364,12 @@ fn refusal(shown: &str, is_file: bool, why: ImportError, advice: &str) -> Failur
             "{shown}: {error}; records before it that are in: {}; {advice}",
             grouped(records)
         ),
+        ImportError::Another { records } => format!(
+            "{shown}: its first {} records are not those that are in already, so this is not the import that was \
+             not finished; nothing of it was imported: go on with that one's file, in which only what comes \
+             behind those may be corrected, or begin with the first record of this one with --restart",
+            grouped(records)
+        ),
         ImportError::Directory(why) => format!("importing {shown}: {}", describe(&why)),
     })
 }

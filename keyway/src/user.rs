@@ -200,6 +200,27 @@ pub fn enter(flag: Option<&Account>, folder: &Path, half: Half<'_>) -> Result<En
     Ok(Entered { account: Some(account), cryptod })
 }
 
+/// Becomes the user whose data folder it is, for good, if root has started this and the folder is not root's: a
+/// link that this user has put there leads root to no file that the user could not write. To be called before
+/// a thread is started.
+///
+/// # Errors
+/// If the system refuses.
+pub fn become_owner(folder: &Path) -> Result<(), Failure> {
+    // A folder that is not there is missed by what comes next.
+    let owner = fs::metadata(folder).map(|it| Account::of(it.uid(), it.gid()));
+    let Some(account) = owner.ok().filter(|it| geteuid().is_root() && !it.is_root()) else {
+        return Ok(());
+    };
+    change_to(&account, folder, false).map_err(|why| {
+        Failure::new(format!(
+            "root cannot become {account}, whose {} is: {why}; run this as {account}",
+            folder.display()
+        ))
+    })?;
+    Entered { account: Some(account), cryptod: None }.keep_nothing()
+}
+
 /// That the configuration names nobody else. `flag` wins.
 ///
 /// # Errors

@@ -251,6 +251,7 @@ fn several_settings_at_once_and_those_that_would_stop_a_start() {
         ("tls.certificate=gone.pem", "gone.pem"),
         ("log.mode=0777", "is not one of"),
         (&format!("listen_unix={long}"), "107 bytes at most"),
+        ("limits.idle_max_s=99999999999999999999", "too large"),
     ] {
         let refused = config(&data, &["set", setting, "limits.idle_max_s=99"]).expect(1).err;
         assert!(refused.contains(why), "{setting}: {refused}");
@@ -261,8 +262,57 @@ fn several_settings_at_once_and_those_that_would_stop_a_start() {
         let refused = config(&data, &["check", new.to_str().unwrap()]).expect(1).err;
         assert!(refused.contains(why), "{setting}: {refused}");
     }
+    // Those that only the store can judge.
+    for (setting, why) in [
+        ("indexes.nosuch=equality", "there is no attribute \"nosuch\""),
+        ("indexes.jpegPhoto=equality", "no rule to index by"),
+        ("integrity.unique={attributes=[\"nosuch\"]}", "nosuch is not known"),
+        ("limits.idle_max_s=-1", "less than 0"),
+    ] {
+        let refused = config(&data, &["set", setting]).expect(1).err;
+        assert!(refused.contains(why), "{setting}: {refused}");
+    }
+    let unknown = format!("{before}\n[[integrity.unique]]\nattributes = [\"nosuch\"]\n");
+    let new = folder.path().join("new.toml");
+    fs::write(&new, unknown).unwrap();
+    let refused = config(&data, &["check", new.to_str().unwrap()]).expect(1).err;
+    assert!(refused.contains("nosuch is not known"), "{refused}");
+    let twice = ["set", "limits.idle_max_s=500", "limits.idle_max_s=400"];
+    let refused = config(&data, &twice).expect(2).err;
+    assert!(refused.contains("limits.idle_max_s is given twice"), "{refused}");
     assert_eq!(fs::read_to_string(data.join("keyway.toml")).unwrap(), before);
     config(&data, &["check"]).expect(0);
+}
+
+/// What stands in the configuration's place, or is led to from there, is neither waited for nor replaced.
+#[test]
+fn only_a_plain_file_is_a_configuration() {
+    let (folder, mut server) = sample(1);
+    let data = folder.path().join("data");
+    let (file, aside) = (data.join("keyway.toml"), folder.path().join("aside"));
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    fs::rename(&file, &aside).unwrap();
+    std::os::unix::fs::symlink(&fifo, &file).unwrap();
+    server.signal(Signal::HUP);
+    let event = server.next_event();
+    assert!(event["why"].as_str().unwrap().contains("is no plain file"), "{event}");
+    for arguments in
+        [&["check"][..], &["get", "log.mode"], &["set", "log.mode", "0640"], &["restore"]]
+    {
+        if arguments[0] == "get" {
+            // What is in force, the running server says.
+            config(&data, arguments).expect(0);
+            continue;
+        }
+        let refused = config(&data, arguments).expect(1).err;
+        assert!(refused.contains("is no plain file"), "{arguments:?}: {refused}");
+    }
+    assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
+    fs::remove_file(&file).unwrap();
+    fs::rename(&aside, &file).unwrap();
+    config(&data, &["set", "log.mode", "0640"]).expect(0);
+    assert!(server.stop().success());
 }
 
 /// A configuration with another value in the line of a setting.

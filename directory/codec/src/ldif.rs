@@ -35,7 +35,7 @@ pub struct Record {
 pub type Lines = Vec<(String, Vec<u8>)>;
 
 /// What a record says of its entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// It is there, with these values: a record without `changetype`.
     Content(Lines),
@@ -57,7 +57,7 @@ pub enum RecordKind {
 }
 
 /// One change within a modify record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Modification {
     /// What is done with the values.
     pub operation: ChangeOperation,

@@ -243,6 +243,19 @@ impl Directory {
         }
     }
 
+    /// Looks whether a directory in this store could be opened with these settings. It changes nothing, and may
+    /// be called beside a server.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub fn check_settings(
+        store: Store,
+        settings: &Settings,
+        engine: Engine,
+    ) -> Result<(), OpenError> {
+        Directory::make(store, settings, engine)?.load_rules()
+    }
+
     fn make(store: Store, settings: &Settings, engine: Engine) -> Result<Self, OpenError> {
         let stored = Stored::read(store.read()?.view())?;
         let composed =

@@ -4,6 +4,7 @@ use super::arguments::Asked;
 use crate::configuration::Configuration;
 use crate::data::{self, name};
 use crate::failure::{Failure, describe};
+use crate::instance;
 use crate::schema::Given;
 use keyway_server::access::Subject;
 use keyway_server::{Directory, OpenError};
@@ -33,12 +34,7 @@ pub(super) fn open(asked: &Asked) -> Result<Look, Failure> {
 /// As [`open`].
 pub fn open_folder(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure> {
     let path = folder.join(name::STORE);
-    if !Store::is_at(&path) {
-        let folder = folder.display();
-        return Err(Failure::new(format!(
-            "{folder} holds no directory yet; name the folder with --data DIR"
-        )));
-    }
+    instance::has_store(folder)?;
     let own = folder.join(name::CONFIGURATION);
     let mut configuration = Configuration::ahead(folder, &Given::none())?;
     let file = rules.map_or(own, Path::to_path_buf);

@@ -7,6 +7,7 @@ use crate::applied;
 use crate::configuration::{Configuration, DEFAULT};
 use crate::data::{self, name};
 use crate::failure::Failure;
+use crate::instance;
 use crate::output;
 use crate::schema::Given;
 use serde_json::json;
@@ -50,6 +51,7 @@ pub fn accept(arguments: &Accept) -> Result<(), Failure> {
 pub fn restore(arguments: &Restore) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
     let file = folder.join(name::CONFIGURATION);
+    instance::has_store(folder)?;
     let Some(text) = applied::of_folder(folder)? else {
         return Err(Failure::new(format!(
             "the store in {} remembers no configuration: nothing was served from it yet",
@@ -69,7 +71,10 @@ pub fn restore(arguments: &Restore) -> Result<(), Failure> {
 fn say(folder: &Path, file: &Path, event: &str, json: bool) -> Result<(), Failure> {
     let running = told::have_read(folder, file)?;
     if let Some(why) = running.as_ref().and_then(|running| running.refused.as_ref()) {
-        return Err(Failure::new(format!("the server does not take {}: {why}", file.display())));
+        return Err(Failure::new(format!(
+            "{} is {event}, but the server does not take it: {why}",
+            file.display()
+        )));
     }
     let state = match running {
         None => "the next start takes it",

@@ -4,9 +4,10 @@ use super::arguments::Check;
 use super::start;
 use crate::applied;
 use crate::authority;
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, text_of};
 use crate::data::{self, name};
 use crate::failure::Failure;
+use crate::instance::Instance;
 use crate::output;
 use crate::schema::Given;
 use crate::timestamp::Timestamp;
@@ -20,11 +21,14 @@ use std::path::{Path, PathBuf};
 /// What is wrong with it.
 pub fn run(arguments: &Check) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
-    let file = arguments.file.clone().unwrap_or_else(|| folder.join(name::CONFIGURATION));
-    let text = data::read(&file)?;
+    let (file, text) = match &arguments.file {
+        Some(file) => (file.clone(), data::read(file)?),
+        None => (folder.join(name::CONFIGURATION), text_of(folder)?),
+    };
     let configuration = Configuration::of_text_in(folder, &file, &text, &Given::none())?;
-    if let Some((_, why)) = configuration.unknown.first() {
-        let note = "unless the store knows it from a change over LDAP";
+    let is_taken = Instance::check(folder, &configuration)?;
+    if let (None, Some((_, why))) = (is_taken, configuration.unknown.first()) {
+        let note = "unless the store, which cannot be read, knows it from a change over LDAP";
         output::note(format_args!("{}: {why}, {note}", file.display()));
     }
     // A store that cannot be read has its own command that says so.

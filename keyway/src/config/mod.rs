@@ -11,11 +11,13 @@ mod start;
 mod told;
 mod value;
 
-use crate::configuration::{Settings, settings};
+use crate::configuration::{Settings, settings, text_of};
 use crate::data::{self, name};
 use crate::failure::Failure;
 use crate::running::Running;
+use crate::user;
 pub use arguments::Config;
+use arguments::{Accept, Restore, Set};
 use std::path::Path;
 
 /// Does what the arguments ask for.
@@ -23,6 +25,13 @@ use std::path::Path;
 /// # Errors
 /// What could not be done, and why.
 pub fn run(command: &Config) -> Result<(), Failure> {
+    let written = match command {
+        Config::Set(Set { data, .. })
+        | Config::Accept(Accept { data, .. })
+        | Config::Restore(Restore { data, .. }) => Some(&data.folder),
+        Config::Get(_) | Config::Diff(_) | Config::Check(_) => None,
+    };
+    written.map_or(Ok(()), |folder| user::become_owner(folder))?;
     match command {
         Config::Get(arguments) => get::run(arguments),
         Config::Set(arguments) => set::run(arguments),
@@ -35,21 +44,16 @@ pub fn run(command: &Config) -> Result<(), Failure> {
 
 /// The settings of a file.
 fn of_file(file: &Path) -> Result<Settings, Failure> {
-    let text = data::read(file)?;
-    settings(&text).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
+    of_text(file, &data::read(file)?)
 }
 
 /// The settings of a data folder's file.
 fn of_folder(folder: &Path) -> Result<Settings, Failure> {
-    let file = folder.join(name::CONFIGURATION);
-    if !file.exists() {
-        let folder = folder.display();
-        return Err(Failure::new(format!(
-            "{folder} has no {}; name the data folder with --data DIR",
-            name::CONFIGURATION
-        )));
-    }
-    of_file(&file)
+    of_text(&folder.join(name::CONFIGURATION), &text_of(folder)?)
+}
+
+fn of_text(file: &Path, text: &str) -> Result<Settings, Failure> {
+    settings(text).map_err(|why| Failure::new(format!("{}: {why}", file.display())))
 }
 
 /// The settings in force, and those that wait for the next start.

@@ -3,13 +3,15 @@
 use super::arguments::Set;
 use super::{start, told, value};
 use crate::applied;
-use crate::configuration::{Configuration, From, Settings, catalogue, edit, settings};
+use crate::configuration::{Configuration, From, Settings, catalogue, edit, settings, text_of};
 use crate::data::{self, name};
 use crate::failure::Failure;
+use crate::instance::Instance;
 use crate::output;
 use crate::running::Running;
 use crate::schema::Given;
 use serde_json::json;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -41,7 +43,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     let file = folder.join(name::CONFIGURATION);
     let changes = changes(arguments)?;
     let lock = data::lock_edits(folder)?;
-    let old = data::read(&file)?;
+    let old = text_of(folder)?;
     let mut new = old.clone();
     for Change { key, value } in &changes {
         let wrong = |why: String| Failure::new(format!("{}: {key}: {why}", file.display()));
@@ -53,6 +55,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
         start::check(folder, &configuration)?;
         // One that runs tries them itself, and may read what this user may not.
         if Running::look(folder).is_none() {
+            Instance::check(folder, &configuration)?;
             start::check_tls(folder, &configuration)?;
         }
     }
@@ -94,7 +97,15 @@ fn changes(arguments: &Set) -> Result<Vec<Change>, Failure> {
             Err(Failure::usage(format!("\"{text}\" is not KEY=VALUE, as the arguments before it")))
         }
     };
-    std::iter::once(key).chain(values).map(read).collect()
+    let changes: Vec<Change> =
+        std::iter::once(key).chain(values).map(read).collect::<Result<_, _>>()?;
+    let mut keys = HashSet::new();
+    match changes.iter().find(|change| !keys.insert(&change.key)) {
+        Some(Change { key, .. }) => {
+            Err(Failure::usage(format!("{key} is given twice; give it one value")))
+        }
+        None => Ok(changes),
+    }
 }
 
 fn one(key: &str, values: &[String], default: bool) -> Result<Change, Failure> {

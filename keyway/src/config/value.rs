@@ -20,7 +20,11 @@ pub fn read(kind: Kind, given: &[String]) -> Result<Value, String> {
         (_, [] | [_, _, ..]) => Err("it takes one value".into()),
         (Kind::Text, [one]) => text(one),
         (Kind::Number, [one]) => match toml(&one.replace('_', "")) {
-            Ok(number @ Value::Integer(_)) => Ok(number),
+            Ok(number @ Value::Integer(0..)) => Ok(number),
+            Ok(Value::Integer(_)) => Err(format!("{one} is less than 0")),
+            _ if !one.is_empty() && one.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err(format!("{one} is too large"))
+            }
             _ => Err(format!("\"{one}\" is not a whole number")),
         },
         (Kind::Truth, [one]) => match one.as_str() {

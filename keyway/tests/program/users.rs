@@ -194,6 +194,36 @@ fn an_import_may_be_roots() {
     running.stop();
 }
 
+/// A folder's user leads the configuration elsewhere by a link: root writes no further than that user could.
+#[test]
+fn a_link_leads_root_nowhere() {
+    let Some((place, data)) = place() else { return };
+    up(&data, &["--user", "nobody"]).stop();
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    let (victim, file) = (closed.join("victim"), data.join("keyway.toml"));
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&victim, &text).unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&victim, &file).unwrap();
+    let shown = data.to_str().unwrap();
+    for arguments in [&["accept"][..], &["set", "limits.idle_max_s", "77"]] {
+        let all = [&["config"], arguments, &["--data", shown]].concat();
+        keyway(all).refused(1, &["ermission"]);
+    }
+    // The link is replaced, and not what it leads to.
+    fs::write(&victim, "theirs").unwrap();
+    keyway(["config", "restore", "--data", shown]).well();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs");
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    keyway(["config", "set", "limits.idle_max_s", "77", "--data", shown]).well();
+    is_all_of(&data, NOBODY);
+    let running = up(&data, &[]);
+    keyway(["config", "set", "limits.idle_max_s", "78", "--data", shown]).well();
+    running.stop();
+}
+
 /// It is opened before root becomes another, and stays open for a cryptod that is started again.
 #[test]
 fn a_master_key_may_be_roots() {

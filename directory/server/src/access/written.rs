@@ -9,7 +9,9 @@ use keyway_codec::Filter;
 use keyway_codec::dn::Dn;
 use keyway_codec::message::Scope;
 use keyway_store::EntryId;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::ops::Deref;
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
@@ -28,25 +30,51 @@ const SCOPES: [(&str, Scope); 4] = [
 pub struct Written {
     who: Option<Spanned<String>>,
     #[serde(default)]
-    dn: Vec<Spanned<String>>,
+    dn: SomeOf,
     #[serde(default)]
-    dn_below: Vec<Spanned<String>>,
+    dn_below: SomeOf,
     #[serde(default)]
-    group: Vec<Spanned<String>>,
+    group: SomeOf,
     #[serde(default)]
-    named_by: Vec<Spanned<String>>,
+    named_by: SomeOf,
     #[serde(default)]
-    from: Vec<Spanned<String>>,
+    from: SomeOf,
     over: Option<Spanned<String>>,
     what: Option<Spanned<String>>,
     below: Option<Spanned<String>>,
     scope: Option<Spanned<String>>,
     filter: Option<Spanned<String>>,
     #[serde(default)]
-    no_member_of: Vec<Spanned<String>>,
+    no_member_of: SomeOf,
     rights: Vec<Spanned<String>>,
     attributes: Option<Vec<Spanned<String>>>,
-    except: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    except: Option<SomeOf>,
+}
+
+/// The texts of a list that is not there, or has one at least: an empty one would read like none of them, and
+/// leave the condition out.
+#[derive(Default)]
+struct SomeOf(Vec<Spanned<String>>);
+
+impl<'de> Deserialize<'de> for SomeOf {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let texts = Vec::deserialize(from)?;
+        match texts.is_empty() {
+            true => {
+                Err(D::Error::custom("the list is empty; name one at least, or leave the line out"))
+            }
+            false => Ok(SomeOf(texts)),
+        }
+    }
+}
+
+impl Deref for SomeOf {
+    type Target = [Spanned<String>];
+
+    fn deref(&self) -> &[Spanned<String>] {
+        &self.0
+    }
 }
 
 /// What is wrong with a rule, and which bytes of the text say so.
@@ -69,8 +97,8 @@ fn unknown(at: &Spanned<String>, known: &str) -> Fault {
 impl Written {
     /// The attributes that it names.
     pub fn attributes(&self) -> impl Iterator<Item = &Spanned<String>> {
-        let lists = [&self.attributes, &self.except].into_iter().flatten().flatten();
-        lists.chain(&self.named_by)
+        let lists = [self.attributes.as_deref(), self.except.as_deref()].into_iter().flatten();
+        lists.flatten().chain(&*self.named_by)
     }
 
     /// Checks a rule that is written there. In an entry it goes down from that.

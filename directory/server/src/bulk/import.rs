@@ -2,6 +2,7 @@
 
 use super::notes::{Note, Notes};
 use super::prepare::{Group, Prepared, Taken, may_be_top, undefined};
+use super::seen::Seen;
 use super::spool::{ScratchMaker, Spool};
 use crate::access::Rule;
 use crate::directory::{Core, Directory};
@@ -42,7 +43,8 @@ pub struct ImportOptions {
     pub source: String,
     /// Go on after a record that is wrong.
     pub keep_going: bool,
-    /// Leave out so many records at the beginning, because they have been imported.
+    /// Leave out so many records at the beginning, because they have been imported. They have to be those of the
+    /// import that has not ended, if there is one.
     pub skip_records: u64,
     /// Store passwords that are given as they are with a hash that is fast, {SSHA512}.
     pub fast_passwords: bool,
@@ -138,6 +140,11 @@ pub enum ImportError {
         /// Records that were imported before it.
         records: u64,
     },
+    /// What is to be left out, because it has been imported, is not what was.
+    Another {
+        /// How many records were imported.
+        records: u64,
+    },
     /// The directory is at fault.
     Directory(Failure),
 }
@@ -148,6 +155,9 @@ impl fmt::Display for ImportError {
             ImportError::Input(error) => write!(f, "reading the import: {error}"),
             ImportError::Record { error, records } => {
                 write!(f, "{error} ({records} records before it were imported)")
+            }
+            ImportError::Another { records } => {
+                write!(f, "its first {records} records are not those that were imported")
             }
             ImportError::Directory(failure) => f.write_str(&failure.diagnostic),
         }
@@ -169,6 +179,20 @@ pub struct Unfinished {
     pub source: String,
     /// How many of its records are done with. With so many to skip, it goes on where it was.
     pub records: u64,
+    /// What they were, to tell them from others; an import of before that was noted has none.
+    mark: Option<u64>,
+}
+
+impl Unfinished {
+    /// Reads a row: `RECORDS[:MARK] SOURCE`.
+    fn of_row(row: &[u8]) -> Option<Unfinished> {
+        let (reached, source) = str::from_utf8(row).ok()?.split_once(' ')?;
+        let (records, mark) = match reached.split_once(':') {
+            Some((records, mark)) => (records, Some(u64::from_str_radix(mark, 16).ok()?)),
+            None => (reached, None),
+        };
+        Some(Unfinished { source: source.into(), records: records.parse().ok()?, mark })
+    }
 }
 
 impl Directory {
@@ -193,7 +217,10 @@ impl Directory {
             progress,
             group: Group::default(),
             group_bytes: 0,
-            seen: 0,
+            seen: Seen::default(),
+            before: Seen::default(),
+            skipped: self.skipped(options)?,
+            held: VecDeque::new(),
             bytes: 0,
             running: None,
             waiting: Vec::new(),
@@ -241,11 +268,14 @@ impl Directory {
     /// The store's.
     pub fn unfinished_import(&self) -> Result<Option<Unfinished>, Failure> {
         let read = self.store.read()?;
-        let row = read.view().meta_get(META_IMPORT)?;
-        Ok(row.and_then(|row| {
-            let (records, source) = str::from_utf8(row).ok()?.split_once(' ')?;
-            Some(Unfinished { source: source.into(), records: records.parse().ok()? })
-        }))
+        Ok(read.view().meta_get(META_IMPORT)?.and_then(Unfinished::of_row))
+    }
+
+    /// The mark of the records that are to be left out, where that is known.
+    fn skipped(&self, options: &ImportOptions) -> Result<Option<u64>, Failure> {
+        let unfinished = self.unfinished_import()?;
+        let ours = unfinished.filter(|unfinished| unfinished.records == options.skip_records);
+        Ok(ours.and_then(|unfinished| unfinished.mark))
     }
 }
 
@@ -290,7 +320,13 @@ struct Import<'a> {
     group: Group,
     group_bytes: usize,
     /// Records that have been read.
-    seen: u64,
+    seen: Seen,
+    /// Those before the last one.
+    before: Seen,
+    /// The mark of those that are left out, where that is known.
+    skipped: Option<u64>,
+    /// Records that an earlier try left waiting, until it is known that these are the ones.
+    held: VecDeque<(u64, Result<Record, LdifError>)>,
     bytes: u64,
     running: Option<Running>,
     /// Entries that wait, and what they are, in one order.
@@ -394,6 +430,9 @@ impl Import<'_> {
         if let Some(record) = reader.finish() {
             self.record(record)?;
         }
+        if self.seen.records < self.options.skip_records {
+            return Err(ImportError::Another { records: self.options.skip_records });
+        }
         self.flush()?;
         self.settle()
     }
@@ -413,13 +452,31 @@ impl Import<'_> {
     }
 
     fn record(&mut self, record: Result<Record, LdifError>) -> Result<(), ImportError> {
-        self.seen += 1;
-        if self.seen <= self.options.skip_records && self.resumed.binary_search(&self.seen).is_err()
-        {
+        self.before.clone_from(&self.seen);
+        self.seen.add(&record);
+        let (index, skipped) = (self.seen.records, self.options.skip_records);
+        if index > skipped {
+            self.report.read += 1;
+            return self.take(index, record);
+        }
+        if self.resumed.binary_search(&index).is_ok() {
+            self.held.push_back((index, record));
+        }
+        if index < skipped {
             return Ok(());
         }
-        self.report.read += 1;
-        self.take(self.seen, record)
+        if self.skipped.is_some_and(|mark| mark != self.seen.mark()) {
+            return Err(ImportError::Another { records: skipped });
+        }
+        self.is_retry = true;
+        while let Some((index, record)) = self.held.pop_front() {
+            self.report.read += 1;
+            self.take(index, record)?;
+        }
+        self.flush()?;
+        self.settle()?;
+        self.is_retry = false;
+        Ok(())
     }
 
     fn take(&mut self, index: u64, record: Result<Record, LdifError>) -> Result<(), ImportError> {
@@ -434,6 +491,7 @@ impl Import<'_> {
             (Ok(record), Ok(())) => {
                 let (line, dn) = (record.line, record.dn.clone());
                 let is_fast = self.options.fast_passwords;
+                self.group.before.clone_from(&self.before);
                 match self.group.take(self.directory, index, record, &mut self.claims, is_fast) {
                     Ok(Taken::Done) => Ok(()),
                     Ok(Taken::Outside(lines)) => self.outside(index, line, dn, &lines)?,
@@ -453,7 +511,7 @@ impl Import<'_> {
                         dn: error.dn.clone().unwrap_or_default(),
                         is_outside: true,
                     }),
-                    false => self.seen -= 1,
+                    false => self.seen.clone_from(&self.before),
                 }
                 self.flush()?;
                 self.settle()?;
@@ -477,9 +535,12 @@ impl Import<'_> {
         }
         // Records prepared before are done under the schema of before; this one is not among them.
         let is_told = self.group.is_told;
-        self.seen -= u64::from(!self.is_retry);
+        let read = self.seen.clone();
+        if !self.is_retry {
+            self.seen.clone_from(&self.before);
+        }
         let flushed = self.flush().and_then(|()| self.settle());
-        self.seen += u64::from(!self.is_retry);
+        self.seen = read;
         self.group.is_told = is_told;
         flushed.map_err(NotDefined::Import)?;
         if self.defined + unknown.len() > IMPORT_DEFINED_MAX {
@@ -561,8 +622,9 @@ impl Import<'_> {
         self.settle()?;
         let answer = loop {
             let (sender, answer) = sync_channel(1);
-            let waiting = self.waiting.iter().chain(&self.retried).map(|one| one.index).collect();
-            let reached = Reached { seen: self.seen, is_retry: self.is_retry, waiting };
+            let waiting = self.waiting.iter().chain(&self.retried).map(|one| one.index);
+            let waiting = waiting.chain(self.held.iter().map(|(index, _)| *index)).collect();
+            let reached = Reached { seen: self.seen.clone(), is_retry: self.is_retry, waiting };
             let job = job(&self.directory.core(), records.clone(), self.options, reached);
             // The receiver waits in `running`, so the answer cannot go astray.
             let done = move |result| drop(sender.send(result));
@@ -587,7 +649,7 @@ impl Import<'_> {
             take_rules(&self.directory.current, rules);
         }
         for prepared in outcome.waiting.iter().filter_map(|place| records.get(*place)) {
-            let Prepared { index, line, dn, operation } = prepared;
+            let Prepared { index, line, dn, operation, .. } = prepared;
             let Operation::Add(add) = operation else { continue };
             let values = add.attributes.iter().flat_map(|(name, values)| {
                 values.iter().map(|value| (name.as_str(), value.as_slice()))
@@ -618,7 +680,7 @@ impl Import<'_> {
 /// How far an import is with what it has read.
 struct Reached {
     /// Records that have been read.
-    seen: u64,
+    seen: Seen,
     /// Whether the group's records have waited.
     is_retry: bool,
     /// Records of other groups that wait.
@@ -662,16 +724,16 @@ fn job(
                 }
             }
         }
-        let left = || records.iter().rev().take(left).map(|record| record.index);
+        let left = || records.iter().rev().take(left);
         let seen = match left().next_back() {
-            Some(first) if !reached.is_retry => first.saturating_sub(1),
-            _ => reached.seen,
+            Some(first) if !reached.is_retry => &first.before,
+            _ => &reached.seen,
         };
-        write.meta_put(META_IMPORT, format!("{seen} {source}").as_bytes())?;
+        write.meta_put(META_IMPORT, seen.row(&source).as_bytes())?;
         let ours = outcome.waiting.iter().filter_map(|place| records.get(*place));
         let mut all = reached.waiting.clone();
         all.extend(ours.map(|record| record.index));
-        all.extend(left().filter(|_| reached.is_retry));
+        all.extend(left().filter(|_| reached.is_retry).map(|record| record.index));
         let row: Vec<String> = all.iter().map(u64::to_string).collect();
         write.meta_put(META_WAITING, row.join(" ").as_bytes())?;
         Ok(outcome)

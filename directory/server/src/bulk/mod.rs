@@ -8,6 +8,7 @@ mod import;
 mod notes;
 mod prepare;
 mod salvage;
+mod seen;
 mod spool;
 mod verify;
 mod wait;

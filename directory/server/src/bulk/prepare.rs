@@ -1,6 +1,7 @@
 //! From LDIF records to operations that are ready to be done.
 
 use super::notes::{Note, Notes};
+use super::seen::Seen;
 use super::wait::wait;
 use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
@@ -98,6 +99,8 @@ const TOMBSTONES: &[&str] = &["nsTombstone"];
 pub(super) struct Prepared {
     /// Its place in the input.
     pub index: u64,
+    /// The records before it.
+    pub before: Seen,
     pub line: u64,
     pub dn: String,
     pub operation: Operation,
@@ -119,6 +122,8 @@ pub(super) struct Group {
     secrets: VecDeque<(usize, Secrets)>,
     /// What is to be told of them.
     pub notes: Notes,
+    /// The records before what is taken now.
+    pub before: Seen,
     /// Whether what is taken now has been told of before.
     pub is_told: bool,
     /// Passwords that were given as they are, and are being hashed.
@@ -183,7 +188,8 @@ impl Group {
         if !secrets.is_empty() {
             self.secrets.push_back((self.records.len(), secrets));
         }
-        self.records.push(Prepared { index, line, dn, operation });
+        let before = self.before.clone();
+        self.records.push(Prepared { index, before, line, dn, operation });
         Ok(Taken::Done)
     }
 

@@ -549,7 +549,7 @@ impl Conversation {
 
     /// What the root DSE says of this connection.
     fn announced(&self) -> Announced {
-        Announced { extensions: extended::SUPPORTED, sasl_mechanisms: self.mechanisms() }
+        Announced { extensions: self.supported(), sasl_mechanisms: self.mechanisms() }
     }
 
     fn start_search(&mut self, id: u32, search: Search) {

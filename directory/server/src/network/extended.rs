@@ -18,12 +18,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The operations that `supportedExtension` names.
-pub(super) const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CANCEL];
+/// The operations that `supportedExtension` names where TLS is in use or can be had; the first only there.
+const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CANCEL];
 
 type Value = Option<Zeroizing<Vec<u8>>>;
 
 impl Conversation {
+    /// The operations that `supportedExtension` names on this connection.
+    pub(super) fn supported(&self) -> &'static [&'static str] {
+        let has_tls = self.channel.tls || self.channel.can_start_tls;
+        if has_tls { SUPPORTED } else { &SUPPORTED[1..] }
+    }
+
     pub(super) fn extended(&mut self, id: u32, request: &ExtendedRequest<'_>, asks: Asks) {
         let outcome = match request.oid {
             START_TLS => self.start_tls(request),

@@ -210,17 +210,25 @@ fn a_wrong_record_stops_it_or_is_told_and_left_out() {
     let ImportError::Record { error, records } = error else { panic!("{error}") };
     assert_eq!((error.line, records), (14, 3));
     assert!(error.to_string().contains("uid=ada,ou=people"), "{error}");
-    let unfinished = fixture.directory.unfinished_import().unwrap();
-    let expected = Unfinished { source: "people file.ldif".into(), records: 3 };
-    assert_eq!(unfinished, Some(expected));
+    let unfinished = || fixture.directory.unfinished_import().unwrap();
+    let Some(Unfinished { source, records: 3, .. }) = unfinished() else { panic!("3 are in") };
+    assert_eq!(source, "people file.ldif");
+    // The rest of it, others, and too few are not what is in; and nothing is forgotten.
+    let (at, _) = text.match_indices("dn: ").nth(3).unwrap();
+    for other in [&text[at..], &text[..at].replace("ada", "eve"), &text[..40], ""] {
+        let options = ImportOptions { skip_records: 3, ..ImportOptions::default() };
+        let error = import(&fixture, other, &options).unwrap_err();
+        assert!(matches!(error, ImportError::Another { records: 3 }), "{error}");
+        assert!(unfinished().is_some_and(|unfinished| unfinished.records == 3));
+    }
 
     let report =
-        import(&fixture, &text, &ImportOptions { skip_records: 4, ..keep_going() }).unwrap();
-    assert_eq!((report.records, report.errors), (1, 3));
+        import(&fixture, &text, &ImportOptions { skip_records: 3, ..keep_going() }).unwrap();
+    assert_eq!((report.records, report.errors), (1, 4));
     let lines: Vec<u64> = report.first_errors.iter().map(|error| error.line).collect();
-    assert_eq!(lines, [20, 26, 31]);
+    assert_eq!(lines, [14, 20, 26, 31]);
     let dns: Vec<bool> = report.first_errors.iter().map(|error| error.dn.is_some()).collect();
-    assert_eq!(dns, [true; 3]);
+    assert_eq!(dns, [true; 4]);
     assert_eq!(fixture.names("(uid=*)"), ["ada", "last"]);
     assert_eq!(fixture.directory.unfinished_import().unwrap(), None);
 
