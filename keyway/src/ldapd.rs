@@ -282,7 +282,13 @@ fn populate(
                 return Ok(false);
             }
         },
-        (None, None) if arguments.empty => return Ok(false),
+        (None, None) if arguments.empty => {
+            // No later start, without the flag, is a first one.
+            if !instance.is_populated()? {
+                instance.mark_populated()?;
+            }
+            return Ok(false);
+        }
         (None, None) if !instance.is_populated()? => {
             sample(arguments.sample.unwrap_or(SAMPLE_PEOPLE), 0)?;
         }

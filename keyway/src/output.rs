@@ -1,7 +1,9 @@
 //! What goes to standard output: words for people, or with `--json` a line for programs.
 
 use crate::failure::Failure;
+use keyway_decode::view::{self, misleads};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +21,7 @@ pub fn text(text: impl Display) -> Result<(), Failure> {
 /// # Errors
 /// As [`text`].
 pub fn json(value: &Value) -> Result<(), Failure> {
-    text(value)
+    write_json(value).map_err(|why| Failure::output(&why))
 }
 
 /// Writes one JSON value on a line of standard error: where standard output has something else.
@@ -27,7 +29,7 @@ pub fn json(value: &Value) -> Result<(), Failure> {
 /// # Errors
 /// As [`text`].
 pub fn aside(value: &Value) -> Result<(), Failure> {
-    writeln!(io::stderr().lock(), "{value}").map_err(|why| Failure::output(&why))
+    writeln!(io::stderr().lock(), "{}", view::json(value)).map_err(|why| Failure::output(&why))
 }
 
 /// How a failure is said.
@@ -47,7 +49,7 @@ pub fn failure(failure: &Failure, voice: Voice) {
     let value = json!({ "event": "failed", "error": error, "status": status });
     let said = match voice {
         Voice::Words => false,
-        Voice::Json => write(&value).is_ok(),
+        Voice::Json => write_json(&value).is_ok(),
         Voice::Aside => aside(&value).is_ok(),
     };
     if !said {
@@ -57,9 +59,32 @@ pub fn failure(failure: &Failure, voice: Voice) {
 
 /// Writes text, for those who care what went wrong.
 pub fn write(text: impl Display) -> io::Result<()> {
+    line(&plain(&text.to_string()))
+}
+
+/// Writes one JSON value, for those who care what went wrong.
+pub fn write_json(value: &Value) -> io::Result<()> {
+    line(&view::json(value))
+}
+
+fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()
+}
+
+/// Text that a terminal can be given, wherever it comes from: what that would take for a command, and what
+/// makes text look like another, becomes `\u{1b}`. Lines and tabulators stay.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let is_meant = |c: char| !matches!(c, '\n' | '\t') && misleads(c);
+    if !text.contains(is_meant) {
+        return Cow::Borrowed(text);
+    }
+    let one = |c: char| match is_meant(c) {
+        true => format!("\\u{{{:x}}}", u32::from(c)),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(one).collect())
 }
 
 /// Takes remarks.
@@ -76,10 +101,10 @@ pub fn divert_notes(to: Option<Listener>) {
 /// A remark on standard error that is not the reason for an end.
 pub fn note(text: impl Display) {
     if let Some(to) = &*ASIDE.lock().unwrap_or_else(PoisonError::into_inner) {
-        return to(text.to_string());
+        return to(plain(&text.to_string()).into_owned());
     }
     // With nowhere to say it there is nothing to be done.
-    let _ = writeln!(io::stderr().lock(), "keyway: {text}");
+    let _ = writeln!(io::stderr().lock(), "keyway: {}", plain(&text.to_string()));
 }
 
 /// Damage to a data file, for programs.
@@ -124,6 +149,16 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_000), "1,000");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn a_terminal_gets_no_commands() {
+        assert_eq!(plain("a\tb\nü"), "a\tb\nü");
+        assert_eq!(plain("\u{1b}[31m\u{9b}\u{202e}\r"), "\\u{1b}[31m\\u{9b}\\u{202e}\\u{d}");
+        let value = json!({ "a": "\u{1b}\u{9b}\u{202e}" });
+        let said = view::json(&value);
+        assert_eq!(said, r#"{"a":"\u001b\u009b\u202e"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&said).unwrap(), value);
     }
 
     #[test]

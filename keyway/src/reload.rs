@@ -161,6 +161,7 @@ impl Reload<'_> {
         let file = self.folder.file(name::CONFIGURATION);
         let _lock = data::lock_edits(self.folder.path()).map_err(words)?;
         let old = data::read(&file).map_err(words)?;
+        applied::refuse_loss(self.folder.path(), &self.configuration.text, &old).map_err(words)?;
         let new = changes::apply(&old, modification)?;
         if new == old {
             return Ok(());

@@ -110,6 +110,14 @@ fn a_running_server_takes_no_configuration_that_was_cut() {
             "{refused}"
         );
         assert_eq!(seen(&server), 0);
+        // An edit of it would have the rest forgotten, also one over LDAP.
+        let refused = config(&data, &["set", "limits.idle_max_s", "600"]).expect(1).err;
+        assert!(refused.contains("looks like what is left"), "{refused}");
+        let change = "dn: cn=limits,cn=config\nchangetype: modify\nreplace: keywayIdleMaxS\n\
+                      keywayIdleMaxS: 600\n";
+        finish(&mut server.admin_tool("ldapmodify"), change).expect(53);
+        assert_eq!(fs::read_to_string(&file).unwrap(), cut);
+        assert_eq!(seen(&server), 0);
     }
     fs::remove_file(&file).unwrap();
     assert!(reload(&mut server)["error"].as_str().unwrap().contains("is gone"));
@@ -123,6 +131,19 @@ fn a_running_server_takes_no_configuration_that_was_cut() {
     let accepted = config(&data, &["accept", "--json"]).expect(0);
     assert!(accepted.out.contains("the server has taken it"), "{}", accepted.out);
     assert!(server.stop().success());
+}
+
+/// The sample people share a password, and one who has it reads what others may.
+#[test]
+fn a_directory_that_was_begun_empty_gets_no_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for arguments in [&["--empty"][..], &[], &["--sample", "3"]] {
+        let server = Server::start(&data, arguments);
+        assert_eq!(server.ready["entries"], 0, "{arguments:?}");
+        assert!(server.stop().success());
+    }
+    assert!(!data.join("sample-password").exists());
 }
 
 #[test]
@@ -251,7 +272,6 @@ fn several_settings_at_once_and_those_that_would_stop_a_start() {
         ("tls.certificate=gone.pem", "gone.pem"),
         ("log.mode=0777", "is not one of"),
         (&format!("listen_unix={long}"), "107 bytes at most"),
-        ("limits.idle_max_s=99999999999999999999", "too large"),
     ] {
         let refused = config(&data, &["set", setting, "limits.idle_max_s=99"]).expect(1).err;
         assert!(refused.contains(why), "{setting}: {refused}");
@@ -268,6 +288,7 @@ fn several_settings_at_once_and_those_that_would_stop_a_start() {
         ("indexes.jpegPhoto=equality", "no rule to index by"),
         ("integrity.unique={attributes=[\"nosuch\"]}", "nosuch is not known"),
         ("limits.idle_max_s=-1", "less than 0"),
+        ("limits.idle_max_s=99999999999999999999", "too large"),
     ] {
         let refused = config(&data, &["set", setting]).expect(1).err;
         assert!(refused.contains(why), "{setting}: {refused}");
@@ -296,7 +317,7 @@ fn only_a_plain_file_is_a_configuration() {
     std::os::unix::fs::symlink(&fifo, &file).unwrap();
     server.signal(Signal::HUP);
     let event = server.next_event();
-    assert!(event["why"].as_str().unwrap().contains("is no plain file"), "{event}");
+    assert!(event["error"].as_str().unwrap().contains("is no plain file"), "{event}");
     for arguments in
         [&["check"][..], &["get", "log.mode"], &["set", "log.mode", "0640"], &["restore"]]
     {

@@ -21,6 +21,7 @@ pub mod message;
 pub mod password_policy;
 pub mod proxy;
 pub mod sasl;
+pub mod secret;
 pub mod standard;
 pub mod syntax;
 

@@ -44,9 +44,16 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     let changes = changes(arguments)?;
     let lock = data::lock_edits(folder)?;
     let old = text_of(folder)?;
+    // An edit of what is left of a configuration would have the rest forgotten.
+    if let Ok(Some(applied)) = applied::of_folder(folder) {
+        applied::refuse_loss(folder, &applied, &old)?;
+    }
     let mut new = old.clone();
     for Change { key, value } in &changes {
-        let wrong = |why: String| Failure::new(format!("{}: {key}: {why}", file.display()));
+        let wrong = |why: String| match settings(&old) {
+            Ok(_) => Failure::new(format!("{}: {key}: {why}", file.display())),
+            Err(why) => Failure::new(format!("{}: {why}", file.display())),
+        };
         new = edit::set(&new, key, value.as_ref()).map_err(wrong)?;
     }
     // What is wrong with it is said as of the file that there would be.

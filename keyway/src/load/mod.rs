@@ -287,7 +287,9 @@ fn live(event: &Event<'_>) {
                 summary::SECONDS_HEADING
             )
         }
-        Event::Lost(words) | Event::Monitor(words) => writeln!(err, "{words}"),
+        Event::Lost(words) | Event::Monitor(words) => {
+            writeln!(err, "{}", output::plain(words))
+        }
         Event::Second(second) => writeln!(err, "{}", summary::second(second)),
     };
 }
@@ -295,15 +297,16 @@ fn live(event: &Event<'_>) {
 fn finish(scenario: &Scenario, outcome: &Outcome, kept: &Kept) -> Result<(), Failure> {
     let needs_value = kept.output.is_some() || kept.json;
     let value = needs_value.then(|| keyway_load::result::value(scenario, outcome));
-    // First what cannot be had again, should the file not be written.
-    match value.as_ref().filter(|_| kept.json) {
-        Some(value) => output::json(value)?,
-        None => output::text(summary::table(scenario, outcome))?,
-    }
-    match value.zip(kept.output.as_ref()) {
+    // Neither is lost with the other.
+    let said = match value.as_ref().filter(|_| kept.json) {
+        Some(value) => output::json(value),
+        None => output::text(summary::table(scenario, outcome)),
+    };
+    let kept = match value.zip(kept.output.as_ref()) {
         Some((value, path)) => keep(path, &format!("{value}\n")),
         None => Ok(()),
-    }
+    };
+    kept.and(said)
 }
 
 /// Writes a result. What is there in part is no result, and does not stay.

@@ -3,6 +3,7 @@
 
 use super::settings::Form;
 use crate::limits::LOG_TEXT_BYTES_MAX;
+use keyway_decode::view::misleads;
 use std::fmt::{self, Write};
 
 /// What a text needs.
@@ -95,11 +96,4 @@ impl Write for Escaped<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a character ends a line, moves a terminal's cursor, or makes text look like another.
-fn misleads(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

@@ -132,7 +132,7 @@ async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), E
                 json["figures"] = lines::figures(&change);
                 json["operations"] = lines::operations(&change);
             }
-            output::write(json).map_err(End::Output)?;
+            output::write_json(&json).map_err(End::Output)?;
         } else if arguments.csv {
             if *lines == 0 {
                 output::write(lines::csv_header()).map_err(End::Output)?;

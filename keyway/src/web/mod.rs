@@ -101,7 +101,7 @@ async fn look_at(tls: Option<&mut Tls>) -> Result<(), Failure> {
 fn say(is_json: bool) -> impl Fn(&str) + Send + Sync {
     move |url| {
         let _ = match is_json {
-            true => output::write(json!({ "event": "ready", "url": url })),
+            true => output::write_json(&json!({ "event": "ready", "url": url })),
             false => output::write(url),
         };
     }

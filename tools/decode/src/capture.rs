@@ -73,7 +73,7 @@ impl<'r> Capture<'r> {
         let magic: [u8; 4] = match input.data().first_chunk() {
             Some(magic) => *magic,
             None if input.data().is_empty() => return Err(Error::Empty),
-            None => return Err(Error::NotACapture { magic: [0; 4] }),
+            None => return Err(Error::NotACapture { magic: input.data().to_vec() }),
         };
         let format = if magic == SECTION {
             Format::NextGeneration(next_generation::Section::default())

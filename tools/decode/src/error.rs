@@ -13,8 +13,8 @@ pub enum Error {
     Write(io::Error),
     /// The file is no capture of a kind that is known.
     NotACapture {
-        /// The four octets it begins with.
-        magic: [u8; 4],
+        /// The octets it begins with, four at most.
+        magic: Vec<u8>,
     },
     /// The file is empty.
     Empty,
@@ -32,11 +32,14 @@ impl fmt::Display for Error {
         match self {
             Error::Read(why) => write!(f, "the capture cannot be read: {why}"),
             Error::Write(why) => write!(f, "the output cannot be written: {why}"),
-            Error::NotACapture { magic: [a, b, c, d] } => write!(
-                f,
-                "this is neither pcap, pcapng nor snoop, also not compressed by gzip: it begins with \
-                 {a:02x} {b:02x} {c:02x} {d:02x}"
-            ),
+            Error::NotACapture { magic } => {
+                let octets: Vec<_> = magic.iter().map(|octet| format!("{octet:02x}")).collect();
+                write!(
+                    f,
+                    "this is neither pcap, pcapng nor snoop, also not compressed by gzip: it begins with {}",
+                    octets.join(" ")
+                )
+            }
             Error::Empty => f.write_str("the capture is empty: there is not even a header"),
             Error::Damaged { offset, what } => {
                 write!(f, "the capture is damaged at byte {offset}: {what}")

@@ -9,6 +9,7 @@ use keyway_codec::message::{
     Attribute, Authentication, ExtendedRequest, ExtendedResponse, is_password,
 };
 use keyway_codec::sasl::Plain;
+use keyway_codec::secret::SECRETS;
 use keyway_codec::{Filter, Message, Op};
 use std::borrow::Cow;
 
@@ -25,30 +26,16 @@ pub enum Secrets {
 /// What stands in the place of a password.
 pub use crate::parameters::STAR;
 
-/// Attributes of other directories that hold passwords, or what is as good as one.
-const SECRET: [&str; 22] = [
-    "unicodePwd",
-    "dBCSPwd",
-    "lmPwdHistory",
-    "ntPwdHistory",
-    "supplementalCredentials",
+/// Attributes of other directories that hold passwords, beside those that a directory knows.
+const OTHERS: [&str; 8] = [
     "trustAuthIncoming",
     "trustAuthOutgoing",
     "msDS-ManagedPassword",
     "ms-Mcs-AdmPwd",
     "msLAPS-Password",
     "msLAPS-EncryptedPassword",
-    "olcRootPW",
     "olcDbIDAssertBind",
     "nsslapd-rootpw",
-    "nsds5ReplicaCredentials",
-    "nsds5ReplicaBootstrapCredentials",
-    "sambaNTPassword",
-    "sambaLMPassword",
-    "sambaPasswordHistory",
-    "krbPrincipalKey",
-    "ipaNTHash",
-    "passwordHistory",
 ];
 
 /// Attributes of change logs: their values are changes, to passwords too.
@@ -60,7 +47,7 @@ const PASSWORDS: [&str; 3] = ["userPassword", "authPassword", "pwdHistory"];
 /// Whether values of this attribute are not to be seen.
 #[must_use]
 pub fn is_secret(description: &str) -> bool {
-    is_password(description) || is_one_of(description, &SECRET)
+    is_password(description) || is_one_of(description, SECRETS) || is_one_of(description, &OTHERS)
 }
 
 fn is_one_of(description: &str, names: &[&str]) -> bool {
@@ -73,7 +60,7 @@ fn mentions_secret(octets: &[u8]) -> bool {
     let has = |name: &&str| {
         octets.windows(name.len()).any(|window| window.eq_ignore_ascii_case(name.as_bytes()))
     };
-    PASSWORDS.iter().chain(&SECRET).any(has)
+    PASSWORDS.iter().chain(SECRETS).chain(&OTHERS).any(has)
 }
 
 /// The message without its passwords. `scratch` has what of it is not as it came.

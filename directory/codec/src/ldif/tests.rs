@@ -388,12 +388,14 @@ fn base64_where_it_is_needed() {
         Writer::new(&mut out).value("x", value);
         String::from_utf8(out).unwrap()
     };
-    for safe in ["a", "a b", "a:b", "a<", "{SSHA}x=", "\u{1}", "a#"] {
+    for safe in ["a", "a b", "a:b", "a<", "{SSHA}x=", "a#"] {
         assert_eq!(line(safe.as_bytes()), format!("x: {safe}\n"));
     }
     assert_eq!(line(b""), "x:\n");
     assert_eq!(line(b"#"), "x: #\n");
-    for unsafe_value in [" a", "a ", ":a", "<a", "a\n", "a\r", "a\0", "ü", " "] {
+    for unsafe_value in
+        [" a", "a ", ":a", "<a", "a\n", "a\r", "a\0", "ü", " ", "\u{1}", "\u{1b}[31m", "a\tb"]
+    {
         assert!(line(unsafe_value.as_bytes()).starts_with("x:: "), "{unsafe_value:?}");
     }
 }

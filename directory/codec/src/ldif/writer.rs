@@ -111,9 +111,9 @@ fn word(operation: ChangeOperation) -> &'static str {
     }
 }
 
-/// `SAFE-STRING`, without a blank at its end (note 8).
+/// `SAFE-STRING`, without a blank at its end (note 8), and without what a terminal would take for a command.
 fn is_safe(value: &[u8]) -> bool {
-    let safe = |byte: &u8| byte.is_ascii() && !matches!(byte, 0 | b'\n' | b'\r');
+    let safe = |byte: &u8| matches!(byte, b' '..=b'~');
     !matches!(value.first(), Some(b' ' | b':' | b'<'))
         && value.last() != Some(&b' ')
         && value.iter().all(safe)

@@ -4,53 +4,7 @@
 //! depends on the sets and files of the schema.
 
 use crate::schema::Schema;
-
-/// Passwords, and what is as good as one.
-const SECRETS: &[&str] = &[
-    "authPassword",
-    "cirBindCredentials",
-    "dBCSPwd",
-    "ipaNTHash",
-    "ipaNTTrustAuthIncoming",
-    "ipaNTTrustAuthOutgoing",
-    "ipaPrivateKey",
-    "ipaSecretKey",
-    "ipatokenOTPkey",
-    "ipatokenRadiusSecret",
-    "krb5Key",
-    "krbMKey",
-    "krbPrincipalKey",
-    "krbPwdHistory",
-    "lmPassword",
-    "lmPwdHistory",
-    "msDS-ExecuteScriptPassword",
-    "netscapeReversiblePassword",
-    "nisSecretKey",
-    "nsBindPassword",
-    "nsDS5ReplicaBootstrapCredentials",
-    "nsDS5ReplicaCredentials",
-    "nsMultiplexorCredentials",
-    "nsSymmetricKey",
-    "ntPassword",
-    "ntPwdHistory",
-    "ntUserNtPassword",
-    "oathSecret",
-    "olcRootPW",
-    "passwordHistory",
-    "privateKey",
-    "pwdHistory",
-    "sambaClearTextPassword",
-    "sambaLMPassword",
-    "sambaNTPassword",
-    "sambaPasswordHistory",
-    "sambaPreviousClearTextPassword",
-    "sambaTrustPassword",
-    "sambaTrustedDomainPassword",
-    "supplementalCredentials",
-    "unicodePwd",
-    "userPKCS12",
-    "userPassword",
-];
+use keyway_codec::secret::SECRETS;
 
 /// Who may do what, here or on the server that an entry comes from.
 const ACCESS: &[&str] = &[

@@ -24,7 +24,7 @@ impl Header {
             [0xa1, 0xb2, 0xc3, 0xd4] => (Endian::Big, 1000),
             [0x4d, 0x3c, 0xb2, 0xa1] => (Endian::Little, 1),
             [0xa1, 0xb2, 0x3c, 0x4d] => (Endian::Big, 1),
-            _ => return Err(Error::NotACapture { magic }),
+            _ => return Err(Error::NotACapture { magic: magic.to_vec() }),
         };
         if !input.fill(HEADER_BYTES)? {
             return Err(Error::Damaged { offset: 0, what: "it ends within its header" });

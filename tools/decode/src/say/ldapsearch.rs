@@ -51,6 +51,10 @@ fn command(operation: &Operation<'_>, out: &mut Vec<u8>) -> bool {
             program("ldapsearch", operation, bound, out);
             searching(search, out);
             controls("-E", operation, out);
+            // Also attributes may look like options.
+            if search.attributes.iter().any(|name| name.starts_with('-')) {
+                out.extend_from_slice(b" --");
+            }
             option(" ", search.filter.to_string().as_bytes(), out);
             search.attributes.iter().for_each(|name| option(" ", name.as_bytes(), out));
         }

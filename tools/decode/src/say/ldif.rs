@@ -28,6 +28,9 @@ impl View for Changes {
 /// Appends the record of a change; whether it is one, and has anything left in it.
 pub(super) fn record(operation: &Operation<'_>, out: &mut Vec<u8>) -> bool {
     let start = out.len();
+    if !names(operation).all(is_name) {
+        return false;
+    }
     let done = match operation.request.op() {
         Some(Op::AddRequest(add)) => {
             head(operation, add.dn, "add", out);
@@ -65,6 +68,24 @@ pub(super) fn record(operation: &Operation<'_>, out: &mut Vec<u8>) -> bool {
     }
     Writer::new(out).end();
     true
+}
+
+/// The attributes that a change names.
+fn names<'o>(operation: &'o Operation<'_>) -> impl Iterator<Item = &'o str> {
+    let attributes: Vec<&str> = match operation.request.op() {
+        Some(Op::AddRequest(add)) => add.attributes.iter().map(|it| &*it.description).collect(),
+        Some(Op::ModifyRequest(modify)) => {
+            modify.changes.iter().map(|change| &*change.attribute.description).collect()
+        }
+        _ => Vec::new(),
+    };
+    attributes.into_iter()
+}
+
+/// Whether a line of LDIF can begin with it (RFC 4512, section 2.5): none is in base64.
+fn is_name(description: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.;_{}".contains(&byte);
+    !description.is_empty() && description.bytes().all(is_plain)
 }
 
 fn head(operation: &Operation<'_>, dn: &str, kind: &str, out: &mut Vec<u8>) {

@@ -1,5 +1,6 @@
 //! Texts as a shell and as Python read them back.
 
+use crate::view::misleads;
 use std::io::Write;
 
 /// Appends an argument as a shell reads it. What a terminal would take for a command is written as
@@ -10,7 +11,7 @@ pub(super) fn shell(argument: &[u8], out: &mut Vec<u8>) {
         return out.extend_from_slice(argument);
     }
     let text = std::str::from_utf8(argument);
-    if text.is_ok_and(|text| !text.contains(char::is_control)) {
+    if text.is_ok_and(|text| !text.contains(misleads)) {
         out.push(b'\'');
         for (index, part) in argument.split(|byte| *byte == b'\'').enumerate() {
             if index > 0 {

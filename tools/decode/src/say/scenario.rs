@@ -10,7 +10,7 @@ use crate::limits::{DISTINCT_MAX, SCENARIO_JOBS_MAX, SCENARIO_VALUES_MAX};
 use crate::operation::{Note, Operation};
 use crate::query::scope;
 use crate::secrets::Secrets;
-use crate::view::View;
+use crate::view::{View, misleads};
 use keyway_codec::message::{Authentication, ChangeOperation};
 use keyway_codec::{Filter, Op};
 use serde_json::Value;
@@ -280,7 +280,7 @@ fn quoted(text: &str) -> String {
 /// A value, and the mark that stands for it. One of several lines, or of no text, is no value of a list.
 fn marked(value: &[u8], values: &mut Vec<String>) -> Option<String> {
     let text = std::str::from_utf8(value).ok()?;
-    if text.contains(char::is_control) {
+    if text.contains(misleads) {
         return None;
     }
     values.push(text.to_owned());
@@ -316,7 +316,7 @@ fn parts(request: &Op<'_>, secrets: Secrets) -> Option<Parts> {
         Op::BindRequest(bind) => {
             let Authentication::Simple(password) = bind.authentication else { return None };
             let password = std::str::from_utf8(password).ok()?;
-            if secrets == Secrets::Hidden || password.contains(char::is_control) {
+            if secrets == Secrets::Hidden || password.contains(misleads) {
                 let password = ("password", Text::One("password".to_owned()));
                 ("bind", vec![one("dn", bind.name, &mut values)?, password])
             } else {

@@ -48,8 +48,7 @@ impl View for Json {
 }
 
 fn line(object: &Value, out: &mut Vec<u8>) {
-    // Writing to a vector cannot fail.
-    let _ = serde_json::to_writer(&mut *out, object);
+    out.extend_from_slice(super::text::json(object).as_bytes());
     out.push(b'\n');
 }
 

@@ -135,7 +135,8 @@ fn subject(operation: &Operation<'_>, out: &mut Vec<u8>) {
     }
     match request {
         Op::BindRequest(bind) => {
-            write(out, format_args!(" {}", mechanism(operation).unwrap_or_default()));
+            out.push(b' ');
+            plain(mechanism(operation).unwrap_or_default(), out);
             if bind.name.is_empty() && matches!(bind.authentication, Authentication::Simple(b"")) {
                 out.extend_from_slice(b" anonymous");
             }

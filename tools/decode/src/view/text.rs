@@ -1,17 +1,41 @@
 //! Octets from elsewhere as text that a terminal can be given.
 
 use super::clock::digits;
+use serde_json::Value;
 use std::io::Write;
+
+/// Whether a terminal would take this for a command, or text looks like another because of it.
+#[must_use]
+pub fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// JSON that a terminal can be given: the same is escaped as JSON has it.
+#[must_use]
+pub fn json(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.contains(misleads) {
+        return text;
+    }
+    // All of them are below U+10000.
+    let one = |c: char| match misleads(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    text.chars().map(one).collect()
+}
 
 /// Appends text, with what a terminal would take for a command as `\xx`.
 pub fn plain(text: &str, out: &mut Vec<u8>) {
-    if !text.contains(|c: char| c.is_control()) {
+    if !text.contains(misleads) {
         return out.extend_from_slice(text.as_bytes());
     }
     for c in text.chars() {
         let mut buffer = [0; 4];
         let octets = c.encode_utf8(&mut buffer).as_bytes();
-        if c.is_control() {
+        if misleads(c) {
             octets.iter().for_each(|octet| hexadecimal(*octet, out));
         } else {
             out.extend_from_slice(octets);

@@ -32,6 +32,7 @@ fn conversation() -> Conversation {
             replace(attribute("userPassword", b"hunter2-of-modify")),
             replace(attribute("userPassword;x-old", b"hunter2-of-option")),
             replace(attribute("unicodePwd", b"hunter2-of-ad")),
+            replace(attribute("userPKCS12", b"hunter2-of-key")),
             replace(attribute("description", b"shown")),
         ],
     };

@@ -1,11 +1,11 @@
 //! Operations in other words, read back by those whose words they are.
 
 use super::wire::*;
-use keyway_codec::Op;
 use keyway_codec::ldif::Reader;
 use keyway_codec::message::*;
+use keyway_codec::{Filter, Op};
 use keyway_decode::say::{Changes, Commands, Packets, Python, Scenario};
-use keyway_decode::view::{Printer, View};
+use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Options, Report, Secrets};
 
 pub fn conversation() -> Conversation {
@@ -47,9 +47,13 @@ pub fn conversation() -> Conversation {
 }
 
 fn said(view: impl View, secrets: Secrets) -> Vec<u8> {
+    said_of(&conversation(), view, secrets)
+}
+
+fn said_of(conversation: &Conversation, view: impl View, secrets: Secrets) -> Vec<u8> {
     let mut printer = Printer::new(view, None, Vec::new());
     let options = Options { secrets, keep_answers: true };
-    into(&capture(&conversation().segments(1000)), options, &mut printer);
+    into(&capture(&conversation.segments(1000)), options, &mut printer);
     printer.end().unwrap();
     printer.into_output()
 }
@@ -86,6 +90,60 @@ fn commands_are_those_of_a_shell() {
     let checked = std::process::Command::new("sh").arg("-n").arg(&file).output().unwrap();
     std::fs::remove_file(&file).unwrap();
     assert!(checked.status.success(), "{}{text}", String::from_utf8_lossy(&checked.stderr));
+}
+
+/// A client names itself, and what it asks for, as it likes: a terminal gets no commands, and a program no
+/// options.
+#[test]
+fn what_clients_send_commands_nobody() {
+    let evil = "uid=x\u{1b}[31m\u{202e}\u{9b},dc=example";
+    let sasl = Authentication::Sasl { mechanism: "DIGEST-MD5\u{1b}[31m", credentials: None };
+    let search = SearchRequest {
+        base: evil,
+        scope: Scope::Subtree,
+        deref: Deref::Never,
+        size_limit: 0,
+        time_limit_s: 0,
+        types_only: false,
+        filter: Filter::parse("(cn=*)").unwrap(),
+        attributes: vec!["-y/etc/passwd", "-Z", "cn\u{7}"],
+    };
+    let named = vec![attribute("cn\u{1b}[1m", b"x")];
+    let done = LdapResult::success;
+    let says = vec![
+        (
+            End::Client,
+            encode(1, Op::BindRequest(BindRequest { version: 3, name: "", authentication: sasl })),
+        ),
+        (End::Server, bound(1)),
+        (End::Client, encode(2, Op::SearchRequest(search))),
+        (End::Server, encode(2, Op::SearchResultDone(done()))),
+        (End::Client, add(3, evil, vec![attribute("title", b"\x1b]0;T\x07")])),
+        (End::Server, added(3)),
+        (End::Client, add(4, "uid=y,dc=example", named)),
+        (End::Server, added(4)),
+    ];
+    let conversation = Conversation::new(false, says);
+    let harmless = |text: &str| {
+        assert!(text.chars().all(|c| c == '\n' || !keyway_decode::view::misleads(c)), "{text:?}");
+    };
+    let text = |out| String::from_utf8(out).unwrap();
+    let commands = text(said_of(&conversation, Commands, Secrets::Hidden));
+    harmless(&commands);
+    assert!(commands.contains(" -- '(cn=*)' -y/etc/passwd -Z "), "{commands}");
+    let ldif = text(said_of(&conversation, Changes::default(), Secrets::Hidden));
+    harmless(&ldif);
+    assert!(ldif.contains("\ndn:: ") && ldif.contains("\ntitle:: "), "{ldif}");
+    assert!(!ldif.contains("dn: uid=y"), "{ldif}");
+    for out in [
+        said_of(&conversation, Python::default(), Secrets::Hidden),
+        said_of(&conversation, Scenario::default(), Secrets::Hidden),
+        said_of(&conversation, Line, Secrets::Hidden),
+        said_of(&conversation, Full, Secrets::Hidden),
+        said_of(&conversation, Json, Secrets::Hidden),
+    ] {
+        harmless(&text(out));
+    }
 }
 
 #[test]
