@@ -16,12 +16,18 @@ use keyway_server::{
     Progress, ScratchMaker, TakenDefinitions, Unfinished, Verdict,
 };
 use serde_json::{Value, json};
-use std::io::{self, ErrorKind};
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Advice where hashing takes too long.
 const ALTERNATIVE: &str = "; for test data, --fast-passwords stores {SSHA512} instead, in no time";
+
+/// Advice on a compressed file that is cut off or changed.
+const UNPACKED: &str = "; nothing of it was imported: get a whole copy of it, or import what can be unpacked with \
+                        keyway directory import --unverified";
 
 /// Definitions that are named one by one where some are added or left out.
 const DEFINITIONS_SAID_MAX: usize = 10;
@@ -137,7 +143,7 @@ impl Ahead {
     ) -> Result<Option<Ahead>, Failure> {
         let Some(file) = source.again() else { return Ok(None) };
         let look = || {
-            let plain = Decompress::open(file)?;
+            let plain = Readable::new(Decompress::open(file)?, manner.unverified);
             let mut verifying = directory.verifying(plain, !manner.unverified);
             let clear_passwords = forecast::clear_passwords(&mut verifying, manner.done)?;
             Ok(Ahead { clear_passwords, definitions: verifying.definitions()?.to_owned() })
@@ -149,6 +155,10 @@ impl Ahead {
                      import it with keyway directory import --unverified"
                 }
                 _ => "",
+            };
+            let advice = match why.kind() {
+                ErrorKind::UnexpectedEof | ErrorKind::InvalidInput => UNPACKED,
+                _ => advice,
             };
             Failure::new(format!("{}: {}{advice}", source.shown, plain(&why)))
         };
@@ -227,6 +237,8 @@ pub fn ldif(
     let refused = |why: ImportError| refusal(&shown, ahead.is_some(), why, manner.advice);
     let unreadable = |why: io::Error| refused(ImportError::Input(why));
     let plain = Decompress::open(&mut source).map_err(unreadable)?;
+    let plain = Readable::new(plain, manner.unverified);
+    let damage = plain.damage.clone();
     let mut input = directory.verifying(plain, !manner.unverified);
     let definitions = match &ahead {
         Some(ahead) => ahead.definitions.as_str(),
@@ -242,7 +254,24 @@ pub fn ldif(
     });
     let seconds = bar.seconds();
     drop(bar);
-    let report = imported.map_err(refused)?;
+    if let Some(why) = &*damage.borrow() {
+        output::note(format_args!("warning: {shown}: {why}; what could be unpacked of it is in"));
+    }
+    let report = match imported {
+        Ok(report) => report,
+        Err(why @ ImportError::Directory(_)) => {
+            let failure = refused(why);
+            // Some commits may have gone well before.
+            return Err(match instance.unfinished()?.filter(|unfinished| unfinished.records > 0) {
+                Some(unfinished) => {
+                    let text = unfinished_text(&unfinished, folder.path());
+                    Failure::new(format!("{failure}; {text}"))
+                }
+                None => failure,
+            });
+        }
+        Err(why) => return Err(refused(why)),
+    };
     let verdict = input.verdict();
     if is_foreign && manner.done + report.read == 0 && verdict != Verdict::Whole(0) {
         return Err(Failure::new(format!(
@@ -268,6 +297,39 @@ pub fn ldif(
     let forecast_s = forecast.map(|forecast| forecast.duration().as_secs_f64());
     let bytes = read_bytes.get();
     Ok(Populated { report, bytes, seconds, forecast_s, verdict, definitions })
+}
+
+/// What can be unpacked of a file, where the rest is not to be an error: then the file ends there.
+struct Readable<R> {
+    inner: R,
+    is_lenient: bool,
+    /// Why it has ended.
+    damage: Rc<RefCell<Option<String>>>,
+}
+
+impl<R> Readable<R> {
+    fn new(inner: R, is_lenient: bool) -> Readable<R> {
+        Readable { inner, is_lenient, damage: Rc::default() }
+    }
+}
+
+impl<R: Read> Read for Readable<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.damage.borrow().is_some() {
+            return Ok(0);
+        }
+        match self.inner.read(out) {
+            // So what is packed is cut off, or changed.
+            Err(why)
+                if self.is_lenient
+                    && matches!(why.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidInput) =>
+            {
+                *self.damage.borrow_mut() = Some(plain(&why));
+                Ok(0)
+            }
+            read => read,
+        }
+    }
 }
 
 /// Says what is not known of what was imported, or known to be wrong with it.

@@ -104,7 +104,7 @@ impl fmt::Display for Error {
             }
             Error::BadMetaName => f.write_str("the name of a meta row is empty or too long"),
             Error::DiskFull => {
-                f.write_str("the disk is full; nothing was changed; make room and try again")
+                f.write_str("the disk is full, so this was not done; make room and try again")
             }
             Error::MapFull { map_bytes } => write!(
                 f,

@@ -293,9 +293,10 @@ fn what_is_there_twice_is_kept_once() {
     assert_eq!(report.notes.0[&Note::EntryTwice].first, [format!("uid=ada,{PEOPLE}")]);
     let found = fixture.read(&format!("uid=ada,{PEOPLE}"), &["*"]);
     assert_eq!(found.values("description"), ["a", "b"]);
-    // Another entry of the name is a loss.
-    let other = person("ada", "description: c\n");
-    import(&fixture, &other, &ImportOptions::default()).unwrap_err();
+    // Another entry of the name is a loss, also one that has less.
+    for other in ["cn: ADA\ndescription: c\n", "cn: ADA\ndescription: a\n", "cn: ADA\n"] {
+        import(&fixture, &person("ada", other), &ImportOptions::default()).unwrap_err();
+    }
 }
 
 #[test]

@@ -95,7 +95,7 @@ impl Add {
         Ok(Add { request, attributes, is_sound, malformed, keys, large, numbers })
     }
 
-    /// Whether the entry that is there already has all its values, those that a server notes aside.
+    /// Whether the entry that is there already has all its values and no other, those that a server notes aside.
     pub fn is_there(&self, core: &Core, view: Tree<'_>) -> Result<bool> {
         let (id, entry) = self.request.find(core, view)?;
         let (held, schema) = (Draft::of(id, &entry), &core.schema);
@@ -111,7 +111,15 @@ impl Add {
                 }
             }
         }
-        Ok(true)
+        // None is given twice, so as many values are these values.
+        let is_given = |name: &str, count: usize| {
+            let given = self.attributes.iter().find(|(given, _)| given == name);
+            let is_noted = schema.describe(name).is_some_and(|it| it.attribute.is_operational());
+            is_noted || given.is_some_and(|(_, values)| values.len() == count)
+        };
+        let large = held.large.iter().map(|large| (large.name.as_str(), large.len()));
+        let small = held.attributes.iter().map(|(name, values)| (name.as_str(), values.len()));
+        Ok(small.chain(large).all(|(name, count)| is_given(name, count)))
     }
 
     /// Who asks for it.
