@@ -68,6 +68,27 @@ pub mod name {
     pub const STORE: &str = "store";
     /// The folder of what is cryptod's, which may be here.
     pub const CRYPTOD: &str = "cryptod";
+    /// All of them.
+    pub const ALL: [&str; 18] = [
+        VERSION,
+        LOCK,
+        CONFIGURATION,
+        ACCEPTED,
+        HISTORY,
+        RUNNING,
+        METER,
+        CA_CERTIFICATE,
+        CA_KEY,
+        SERVER_CERTIFICATE,
+        SERVER_KEY,
+        ADMIN_PASSWORD,
+        SAMPLE_PASSWORD,
+        SCHEMA,
+        REINDEX,
+        LOG,
+        STORE,
+        CRYPTOD,
+    ];
 }
 
 /// What may be in a folder that nobody has finished making, what a file system puts there, and
@@ -166,6 +187,41 @@ pub fn store_of(folder: &Path) -> Result<Option<StoreId>, Failure> {
     Ok(read_version(folder)?.and_then(|version| version.store))
 }
 
+/// That this process may look into a data folder, if there is one: to one that may not it looks empty.
+///
+/// # Errors
+/// If it may not.
+pub fn may_look(folder: &Path) -> Result<(), Failure> {
+    match folder.join(name::VERSION).try_exists() {
+        Ok(_) => Ok(()),
+        Err(why) => Err(Failure::system("look into", folder, &why)),
+    }
+}
+
+/// Refuses to write over what is a data folder's own, by whatever way a path leads there.
+///
+/// # Errors
+/// If it does.
+pub fn is_not_own(folder: &Path, path: &Path) -> Result<(), Failure> {
+    let (Ok(folder), Some(name)) = (fs::canonicalize(folder), path.file_name()) else {
+        return Ok(());
+    };
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = fs::canonicalize(above.unwrap_or(Path::new(".")));
+    let full = fs::canonicalize(path).or(above.map(|above| above.join(name)));
+    let first = full.ok().and_then(|full| {
+        let below = full.strip_prefix(&folder).ok()?;
+        below.iter().next().map(ToOwned::to_owned)
+    });
+    match first.filter(|first| name::ALL.iter().any(|own| first == own)) {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(format!(
+            "{} is the data folder's own; name a file elsewhere",
+            path.display()
+        ))),
+    }
+}
+
 /// Whether a data folder has had a store, which may be gone.
 ///
 /// # Errors
@@ -178,6 +234,7 @@ pub fn has_had_store(folder: &Path) -> Result<bool, Failure> {
 /// a cut of power can leave.
 fn read_version(folder: &Path) -> Result<Option<Version>, Failure> {
     let path = folder.join(name::VERSION);
+    may_look(folder)?;
     if !path.exists() {
         return Ok(None);
     }
@@ -398,7 +455,10 @@ impl Folder {
 }
 
 /// Refuses anything there but a plain file: to open a FIFO would wait for a process at its other end.
-fn plain_file(path: &Path) -> Result<(), Failure> {
+///
+/// # Errors
+/// If something else is there.
+pub fn plain_file(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(Failure::new(format!(
             "{} is no plain file; put a file in its place",

@@ -1,7 +1,7 @@
 //! `keyway directory export`.
 
 use crate::cli::Export;
-use crate::data::{Folder, name};
+use crate::data::{self, Folder, name};
 use crate::failure::{Failure, describe};
 use crate::generate::compress;
 use crate::history::Done;
@@ -73,6 +73,7 @@ fn open(arguments: &Export) -> Result<Opened, Failure> {
 fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let Opened { instance, folder } = open(arguments)?;
     done.served = folder.is_none();
+    data::is_not_own(&arguments.data.folder, &arguments.file)?;
     let target = Target::open(&arguments.file)?;
     let progress = Progress::entries("exporting", instance.entry_count()?);
     let bytes = Cell::new(0);
@@ -105,6 +106,7 @@ fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let folder = &offline::folder(&arguments.data.folder)?;
     let store = Salvage::open(&folder.file(name::STORE))
         .map_err(|why| instance::cannot_open(folder.path(), &why))?;
+    data::is_not_own(&arguments.data.folder, &arguments.file)?;
     let target = Target::open(&arguments.file)?;
     let progress = Progress::entries("exporting", store.expected().unwrap_or_default());
     let bytes = Cell::new(0);

@@ -4,7 +4,7 @@ mod line;
 mod report;
 mod select;
 
-use crate::data::name;
+use crate::data::{self, name};
 use crate::failure::Failure;
 use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::output;
@@ -160,6 +160,7 @@ fn streams(arguments: &Log) -> Result<Vec<Stream>, Failure> {
     if !arguments.files.is_empty() {
         return Ok(vec![stream(arguments.files.clone())]);
     }
+    data::may_look(&arguments.data)?;
     let folder = arguments.data.join(name::LOG);
     let wanted = |book: &Book| arguments.of.is_empty() || arguments.of.contains(book);
     let logs: Vec<_> = Book::ALL.into_iter().filter(wanted).map(|it| files(&folder, it)).collect();

@@ -11,7 +11,7 @@ pub use push::{Push, Pusher, Settings, resource};
 
 use crate::cli::Metrics;
 use crate::cryptod;
-use crate::data::name;
+use crate::data::{self, name};
 use crate::failure::Failure;
 use crate::listeners;
 use crate::output;
@@ -41,6 +41,10 @@ pub struct Source {
 /// If it cannot listen there, or what it says reaches nobody.
 pub fn run(arguments: &Metrics) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
+    data::may_look(folder)?;
+    if !folder.exists() {
+        output::note(format_args!("warning: there is no folder {}", folder.display()));
+    }
     let directory = Source { process: "directory", page: Some(folder.join(name::METER)) };
     let sources = vec![directory, of_cryptod(folder)];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -153,8 +153,18 @@ fn over_tls(server: &Server, file: &Path) {
     assert_eq!(tls(server.ldap(), &[&ca[..], &["--start-tls"]].concat()).0, 0);
     assert_eq!(tls(server.ldaps(), &["--insecure"]).0, 0);
     // Whoever cannot be believed is sent nothing.
-    let (status, sum) = tls(server.ldaps(), &[]);
-    assert_eq!((status, sum["sent"].as_u64()), (1, Some(0)), "{sum}");
+    let (status, said) = tls(server.ldaps(), &[]);
+    assert_eq!((status, said["event"].as_str()), (1, Some("failed")), "{said}");
+    // A port that speaks TLS is named, with and without an account.
+    let clear = format!("ldap://{}", server.tls_address());
+    let admin =
+        ["--bind-dn", "cn=x", "--password-file", server.text("administrator_password_file")];
+    for more in [&["--captured-passwords"][..], &admin] {
+        let arguments = [&["--to", &clear], more].concat();
+        let refused = replay(file, &arguments).expect(1);
+        let said = refused.out + &refused.err;
+        assert!(said.contains("speaks TLS on this port; write ldaps://"), "{said}");
+    }
 }
 
 fn nowhere(file: &Path) {
@@ -162,7 +172,11 @@ fn nowhere(file: &Path) {
     let refused = replay(file, &["--to", &format!("ldap://{free}"), "--captured-passwords"]);
     let refused = refused.expect(1);
     assert!(refused.err.contains("Connection refused"), "{}", refused.err);
-    assert!(refused.out.contains("0 requests sent"), "{}", refused.out);
+    assert!(!refused.out.contains("sent"), "{}", refused.out);
+    let proxy =
+        ["decode", "proxy", "--tls", "--listen", "127.0.0.1:0", "--to", "ldap://127.0.0.1:1"];
+    let refused = finish(Command::new(keyway()).args(proxy), "").expect(2).err;
+    assert!(refused.contains("--certificate") && refused.contains("--data"), "{refused}");
     let none = replay(file, &["--captured-passwords"]).expect(2);
     assert!(none.err.contains("--to"), "{}", none.err);
 }

@@ -542,8 +542,8 @@ impl Directory {
     /// Whether the password policy lets a subject do nothing before it has changed its password. Where
     /// that cannot be known it does not.
     pub(crate) fn must_change(&self, subject: &Subject) -> bool {
-        let Some(dn) = subject.dn() else { return false };
-        match self.credentials(dn) {
+        let Some(dn) = subject.name() else { return false };
+        match self.credentials(&dn) {
             Ok(Some(found)) => found.status(policy::micros(self.core().now())).reset,
             _ => true,
         }

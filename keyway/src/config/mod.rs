@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::running::Running;
 use crate::user;
 pub use arguments::Config;
-use arguments::{Accept, Restore, Set};
+use arguments::{Accept, Diff, Get, Restore, Set};
 use std::path::Path;
 
 /// Does what the arguments ask for.
@@ -25,6 +25,13 @@ use std::path::Path;
 /// # Errors
 /// What could not be done, and why.
 pub fn run(command: &Config) -> Result<(), Failure> {
+    match command {
+        Config::Diff(Diff { old: Some(_), .. }) => {}
+        Config::Get(Get { data, .. }) | Config::Diff(Diff { data, .. }) => {
+            data::may_look(&data.folder)?;
+        }
+        _ => {}
+    }
     let written = match command {
         Config::Set(Set { data, .. })
         | Config::Accept(Accept { data, .. })

@@ -58,6 +58,7 @@ pub fn run(arguments: &Replay) -> Result<bool, Failure> {
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {}", plain(&why))))?;
     let left_out = script.left_out.clone();
     let sent_all = runtime.block_on(LocalSet::new().run_until(async {
+        server.probe().await?;
         let mut signals = Signals::catch()?;
         let all = send_all(script, arguments.speed, server, &telling);
         let sent_all = tokio::select! {

@@ -3,7 +3,7 @@
 use super::Advise;
 use crate::acl::look;
 use crate::configuration::Configuration;
-use crate::data::name;
+use crate::data::{self, name};
 use crate::failure::{Failure, describe};
 use crate::output::{self, grouped};
 use crate::schema::Given;
@@ -32,6 +32,7 @@ struct Lacking {
 /// If no server runs on the data folder, or its configuration cannot be read.
 pub fn run(arguments: &Advise) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
+    data::may_look(folder)?;
     let page = Reader::open(&folder.join(name::METER)).ok().filter(Reader::alive);
     let snapshot = page.and_then(|page| page.snapshot().ok()).ok_or_else(|| {
         let shown = folder.display();

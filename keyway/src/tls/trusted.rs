@@ -2,7 +2,7 @@
 
 use super::{Clients, Settings};
 use crate::authority::{self, malformed};
-use crate::data::{Folder, name};
+use crate::data::{self, Folder, name};
 use crate::failure::Failure;
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
 use crate::timestamp::Timestamp;
@@ -92,6 +92,7 @@ fn revocation_lists(
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, Failure> {
     let system = |why| Failure::system("read", file, &why);
     let mut bytes = Vec::new();
+    data::plain_file(file)?;
     let opened = File::open(file).map_err(system)?;
     opened.take(REVOCATION_LIST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(system)?;
     if bytes.len() as u64 > REVOCATION_LIST_BYTES_MAX {

@@ -3,6 +3,7 @@
 use super::tally::{Difference, cell, number, tenths};
 use crate::control::Control;
 use crate::cryptod;
+use crate::data;
 use crate::failure::Failure;
 use keyway_meter::Reader;
 use keyway_ring::control::{Answer, Ask, ClientStatus};
@@ -29,6 +30,7 @@ const BYTES: &str = "cryptod.bytes";
 /// # Errors
 /// If there is no daemon on that data folder.
 pub fn open(data: &Path) -> Result<Reader, Failure> {
+    data::may_look(data)?;
     let page = cryptod::meter_at(data);
     let reader = page.exists().then(|| Reader::open(&page)).transpose().map_err(Failure::new)?;
     reader.filter(Reader::alive).ok_or_else(|| {

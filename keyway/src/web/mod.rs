@@ -6,7 +6,7 @@ mod tls;
 
 pub use arguments::Web;
 
-use crate::data::name;
+use crate::data::{self, name};
 use crate::failure::{Failure, plain};
 use crate::ldap::{Manner, Url};
 use crate::limits::CERTIFICATES_LOOK_EVERY;
@@ -153,6 +153,10 @@ fn watched(arguments: &Web) -> Result<Vec<Watched>, Failure> {
     trust::warn(arguments.insecure);
     if arguments.urls.is_empty() {
         let folder = &arguments.data.folder;
+        data::may_look(folder)?;
+        if !folder.exists() {
+            output::note(format_args!("warning: there is no folder {}", folder.display()));
+        }
         let seen = Seen::folder(folder, manner, logins.into_iter().next().flatten());
         let name = folder.display().to_string();
         return Ok(vec![Watched::new(name, Box::new(seen)).map_err(Failure::new)?]);

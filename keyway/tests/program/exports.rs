@@ -124,10 +124,24 @@ fn files_of_gzip_and_zstd_are_read_whatever_they_are_called() {
         for cut in [bytes.len() - 1, bytes.len() / 2, 10] {
             fs::write(&other, &bytes[..cut]).unwrap();
             let (refused, there) = into_new(&place, &other, &[]);
-            refused.refused(1, &["file was cut off"]);
+            refused.refused(1, &["file was cut off", "nothing of it was imported", "--unverified"]);
             assert!(!there.contains("dn:"));
         }
+        // What can be unpacked: of one block of zstd nothing.
+        fs::write(&other, &bytes[..bytes.len() - 9]).unwrap();
+        let (taken, there) = into_new(&place, &other, &["--unverified"]);
+        assert!(taken.err.contains("what could be unpacked of it is in"), "{}", taken.err);
+        assert_eq!(there.contains("dn: dc=shoes"), name.ends_with(".gz"), "{there}");
     }
+    // What is a folder's own is no place for an export.
+    std::os::unix::fs::symlink(data.join("store"), place.path().join("link")).unwrap();
+    let linked = place.path().join("link/data.mdb");
+    for own in ["store/data.mdb", "keyway.toml", "version", "cryptod/master.key", "ca.pem"] {
+        let refused = directory("export", &data, &[data.join(own).to_str().unwrap()]);
+        refused.refused(1, &["is the data folder's own"]);
+    }
+    directory("export", &data, &[linked.to_str().unwrap()]).refused(1, &["folder's own"]);
+    directory("export", &data, &[data.join("backup.ldif").to_str().unwrap()]).well();
     let made = place.path().join("made.ldif.zst");
     keyway(["data", "make", "--count", "20", "-o", made.to_str().unwrap()]).well();
     assert!(into_new(&place, &made, &[]).0.well().out.contains("imported 20 records"));

@@ -210,8 +210,9 @@ fn a_link_leads_root_nowhere() {
     let shown = data.to_str().unwrap();
     for arguments in [&["accept"][..], &["set", "limits.idle_max_s", "77"]] {
         let all = [&["config"], arguments, &["--data", shown]].concat();
-        keyway(all).refused(1, &["ermission"]);
+        assert_eq!(keyway(all).code, Some(1));
     }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), text);
     // The link is replaced, and not what it leads to.
     fs::write(&victim, "theirs").unwrap();
     keyway(["config", "restore", "--data", shown]).well();
@@ -221,6 +222,36 @@ fn a_link_leads_root_nowhere() {
     is_all_of(&data, NOBODY);
     let running = up(&data, &[]);
     keyway(["config", "set", "limits.idle_max_s", "78", "--data", shown]).well();
+    running.stop();
+}
+
+/// To one that may not look into it a folder looks empty: that is said, and not what seems to be missing.
+#[test]
+fn a_folder_that_may_not_be_looked_into_is_called_so() {
+    let Some((place, data)) = place() else { return };
+    let running = up(&data, &["--user", "daemon"]);
+    let program = place.path().join("keyway");
+    fs::copy(KEYWAY, &program).unwrap();
+    let shown = data.to_str().unwrap();
+    for arguments in [
+        &["metrics"][..],
+        &["config", "get"],
+        &["config", "diff"],
+        &["config", "restore"],
+        &["directory", "indexes"],
+        &["directory", "advise"],
+        &["directory", "export", "-"],
+        &["acl", "who-can", "write", "title"],
+        &["top", "--cryptod", "--count", "1"],
+        &["log"],
+        &["load", "search"],
+        &["web"],
+    ] {
+        let mut command = Command::new(&program);
+        command.args(arguments).args(["--data", shown]);
+        command.uid(NOBODY).gid(NOBODY).current_dir(place.path());
+        crate::support::finish(&mut command, "").refused(1, &[shown, "no permission"]);
+    }
     running.stop();
 }
 

@@ -58,8 +58,8 @@ impl Compiled {
         let needs = &self.rule.needs;
         match condition {
             OfSubject::Who => match self.rule.who {
-                Who::Everyone => self.relations.is_empty() || !facts.subject.is_anonymous(),
-                Who::Users | Who::Owner => !facts.subject.is_anonymous(),
+                Who::Everyone => self.relations.is_empty() || !facts.is_anonymous(),
+                Who::Users | Who::Owner => !facts.is_anonymous(),
                 Who::Administrator => facts.subject.is_administrator(),
             },
             OfSubject::Dn => {

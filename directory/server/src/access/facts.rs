@@ -4,6 +4,7 @@ use super::{Over, Subject};
 use crate::integrity::normal_dn;
 use crate::names::Name;
 use crate::schema::Schema;
+use std::sync::Arc;
 
 /// What rules ask of a subject.
 pub(crate) struct Facts<'s> {
@@ -13,6 +14,10 @@ pub(crate) struct Facts<'s> {
     pub name: Option<Name>,
     /// The normal form of his DN as a value.
     pub dn: Option<Vec<u8>>,
+    /// The same as it is written there.
+    pub text: Option<Arc<str>>,
+    /// His entry is there no more, and so he is nobody.
+    pub is_gone: bool,
     /// The groups that rules speak of and he is in.
     pub groups: Vec<Vec<u8>>,
 }
@@ -20,7 +25,13 @@ pub(crate) struct Facts<'s> {
 impl<'s> Facts<'s> {
     /// Of somebody of whom no name need be known.
     pub fn nothing(subject: &'s Subject) -> Facts<'s> {
-        Facts { subject, over: subject.over, name: None, dn: None, groups: Vec::new() }
+        let (over, groups) = (subject.over, Vec::new());
+        Facts { subject, over, name: None, dn: None, text: None, is_gone: false, groups }
+    }
+
+    /// Whether he is nobody, or nobody any more.
+    pub fn is_anonymous(&self) -> bool {
+        self.is_gone || self.subject.is_anonymous()
     }
 
     /// He has this DN.

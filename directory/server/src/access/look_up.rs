@@ -43,10 +43,17 @@ impl Core {
         tree: Tree<'_>,
     ) -> Result<Facts<'s>> {
         let mut facts = Facts::nothing(subject);
-        let (Some(id), true) = (subject.id(), table.asks_for_names()) else { return Ok(facts) };
+        let Some(id) = subject.id() else { return Ok(facts) };
         let names = RefCell::new(Names::new());
         // He may have been renamed or deleted since he was bound.
-        let Some(dn) = tree.dn(id, &mut names.borrow_mut())? else { return Ok(facts) };
+        let Some(dn) = tree.dn(id, &mut names.borrow_mut())? else {
+            facts.is_gone = true;
+            return Ok(facts);
+        };
+        facts.text = Some((*dn).into());
+        if !table.asks_for_names() {
+            return Ok(facts);
+        }
         facts.is_called(&dn, &self.schema);
         let membership = Membership { core: self, view: tree, names: &names, nested: true };
         let own = membership.groups_of_name(&dn)?;
@@ -75,6 +82,7 @@ impl Table {
                 chosen.unsettled = chosen.unsettled | compiled.rule.rights;
             }
         }
-        Resolved { table: Arc::clone(self), dn: facts.dn.clone(), generation, places }
+        let (dn, text) = (facts.dn.clone(), facts.text.clone());
+        Resolved { table: Arc::clone(self), dn, text, generation, places }
     }
 }

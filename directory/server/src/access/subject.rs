@@ -113,7 +113,14 @@ impl Subject {
         self.dn().map(|dn| format!("dn:{dn}")).unwrap_or_default()
     }
 
-    /// The DN of the subject's entry.
+    /// The DN that the subject's entry has now, or had when it was last looked up: it may have been renamed since
+    /// the bind.
+    pub fn name(&self) -> Option<Arc<str>> {
+        let now = self.known().and_then(|known| known.text.clone());
+        now.or_else(|| self.dn().map(Arc::from))
+    }
+
+    /// The DN that the subject's entry had at the bind.
     pub fn dn(&self) -> Option<&str> {
         match &self.identity {
             Identity::Anonymous => None,

@@ -19,6 +19,8 @@ pub(crate) struct Resolved {
     pub table: Arc<Table>,
     /// The normal form of the subject's DN.
     pub dn: Option<Vec<u8>>,
+    /// The DN as it was written then.
+    pub(super) text: Option<Arc<str>>,
     pub(super) generation: u64,
     pub(super) places: [Chosen; Place::ALL.len()],
 }

@@ -74,7 +74,8 @@ impl Conversation {
         if request.value.is_some() {
             return Err(Failure::new(ResultCode::ProtocolError, "Who am I? has no value"));
         }
-        Ok(Some(Zeroizing::new(self.subject.authz_id().into())))
+        let who = self.subject.name().map(|name| format!("dn:{name}"));
+        Ok(Some(Zeroizing::new(who.unwrap_or_default().into())))
     }
 
     /// RFC 3909. Only searches are stopped; anything else is too far gone.
@@ -111,7 +112,7 @@ impl Conversation {
             ));
         }
         self.require_privacy()?;
-        let Some(own) = self.subject.dn().map(str::to_owned) else {
+        let Some(own) = self.subject.name().map(|name| name.to_string()) else {
             return Err(Failure::new(ResultCode::StrongerAuthRequired, "bind first"));
         };
         let target = match user {

@@ -237,7 +237,7 @@ impl Journal {
         // Whoever looks on is not what there is to be seen.
         let is_looker = answered.progress.is_some_and(|progress| progress.is_made);
         if !is_looker && total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
-            let who = answered.subject.dn().map(str::to_owned);
+            let who = answered.subject.name().map(|name| name.to_string());
             let mut operation = asked.seen(self.origin.connection, seen, who, *at);
             operation.result = Some(answered.result.code.code());
             operation.search = answered.progress.map(searched);
@@ -255,11 +255,12 @@ impl Journal {
             let us = stages_us.get(stage as usize).filter(|us| **us > 0).copied();
             (stages::FIELDS[stage as usize], number(us))
         };
+        let name = subject.name();
         let fields = [
             ("connection", Value::Number(self.origin.connection)),
             ("operation", Value::Number(asked.id.into())),
             ("from", Value::Text(&self.from)),
-            ("as", Value::Text(subject.dn().unwrap_or_default())),
+            ("as", Value::Text(name.as_deref().unwrap_or_default())),
             ("dn", Value::Text(&asked.dn)),
             ("detail", Value::filled(&asked.detail)),
             ("result", Value::Number(result.code.code().into())),
@@ -293,7 +294,7 @@ impl Journal {
             connection: *connection,
             operation,
             peer: *peer,
-            author: subject.dn().unwrap_or_default().to_owned(),
+            author: subject.name().as_deref().unwrap_or_default().to_owned(),
             change,
             at: OnceLock::new(),
             next: AtomicU64::new(0),

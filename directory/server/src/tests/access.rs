@@ -190,6 +190,34 @@ fn adding_deleting_and_renaming_are_three_rights() {
     }
 }
 
+/// A name has values of attributes: to rename is no way to write those that it was not made of.
+#[test]
+fn a_rename_writes_no_other_attributes() {
+    let mut one = rule(Rights::RENAME);
+    one.target.below = Some(Below { dn: PEOPLE.into(), scope: Scope::Subtree });
+    let mut title = rule(Rights::WRITE);
+    title.attributes = Attributes::Only(vec!["title".to_owned()]);
+    for (rules, may) in [(vec![one.clone()], false), (vec![one, title], true)] {
+        let fixture = with(&rules);
+        let (user, controls) = (fixture.user("kurt"), RequestControls::default());
+        let rename = |dn: &str, new_rdn: &str, delete_old_rdn| {
+            let request = ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior: None };
+            code(block_on(fixture.directory.modify_dn(&user, &request, &controls)))
+        };
+        let denied = ResultCode::InsufficientAccessRights;
+        let (alan, titled) = (dn("alan"), format!("uid=alan+title=king,{PEOPLE}"));
+        assert_eq!(rename(&alan, "uid=alan+description=x", false), denied);
+        assert_eq!(rename(&alan, "uid=alan+userPassword=x", false), ResultCode::NamingViolation);
+        assert_eq!(rename(&alan, "sn=other", true), denied);
+        let expected = if may { ResultCode::Success } else { denied };
+        assert_eq!(rename(&alan, "uid=alan+title=king", false), expected);
+        if may {
+            assert_eq!(rename(&titled, "uid=alan", true), ResultCode::Success);
+        }
+        assert_eq!(rename(&alan, "uid=alan2", true), ResultCode::Success);
+    }
+}
+
 #[test]
 fn rules_that_make_no_sense_are_refused_with_their_line() {
     let fixture = filled();

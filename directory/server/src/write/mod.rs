@@ -41,6 +41,7 @@ use crate::redefine::{Redefinition, install, require_generation};
 use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
+use keyway_codec::secret::SECRETS;
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
 pub(crate) use secret::{Giver, Secrets, hashed_already};
 use std::cell::RefCell;
@@ -101,6 +102,11 @@ impl Operation {
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> Result<Operation> {
+        if request.changes.is_empty() {
+            // It would need no right, and change who has changed the entry last.
+            let text = "the request has no change in it";
+            return Err(Failure::new(ResultCode::ProtocolError, text));
+        }
         let name = Name::parse(&core.schema, request.dn)?;
         match names::place(&core.contexts(), &name) {
             Place::Subschema => {
@@ -270,7 +276,7 @@ impl Request {
             context,
             below,
             stamp: Stamp {
-                author: subject.dn().unwrap_or_default().to_owned(),
+                author: subject.name().as_deref().unwrap_or_default().to_owned(),
                 time: core.timestamp(),
             },
             now: micros(core.now()),
@@ -370,6 +376,12 @@ fn check_rdn(schema: &Schema, rdn: &keyway_codec::dn::Rdn) -> Result<()> {
         };
         if attribute.equality().is_none() {
             return violation("has no equality rule and cannot name an entry");
+        }
+        let is_secret = |name: &&str| name.eq_ignore_ascii_case(attribute.name());
+        if SECRETS.iter().any(is_secret) {
+            return violation(
+                "holds passwords or keys, which names show to everybody, and cannot name an entry",
+            );
         }
         if attribute.name() == RULE {
             return violation("says who may do what and cannot name an entry");

@@ -2,7 +2,7 @@
 
 use super::add::may_add;
 use super::{Draft, Request, WriteDone, check_rdn, component, edit, rdn_of, unwilling};
-use crate::access::{Rights, Subject};
+use crate::access::{Rights, Subject, View as Permissions};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::directory::Core;
@@ -72,6 +72,7 @@ impl Rename {
         if !rights.may_something(Rights::RENAME, &candidate)? {
             return Err(Failure::denied("rename this entry"));
         }
+        self.may_write(core, write.view(), &rights, (id, &entry), &candidate)?;
         request.assert_entry(core, write, id, entry)?;
         let new_parent = self.new_parent(core, write.view(), id)?;
         let there = core.permissions(&request.subject, self.new_context.place());
@@ -92,6 +93,43 @@ impl Rename {
         referrers.follow(core, write, &request.stamp)?;
         response_controls.extend(request.post_read(core, write, id)?);
         Ok(WriteDone { response_controls, rules: None })
+    }
+
+    /// Refuses values that come or go with the RDN, of attributes that are not in both RDNs, to a subject that may
+    /// not write them: to rename is to give other values to what an entry is named by, and no more.
+    fn may_write(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        rights: &Permissions,
+        (id, entry): (EntryId, &EntryRef<'_>),
+        candidate: &Candidate<'_, '_>,
+    ) -> Result<()> {
+        let (schema, draft) = (&core.schema, Draft::of(id, entry));
+        let old = rdn_of(entry)?;
+        let types = |rdn: &Rdn| -> Result<Vec<String>> {
+            let names = rdn.avas.iter().map(|ava| edit::describe(schema, &ava.attribute));
+            names.map(|name| Ok(name?.canonical().into_owned())).collect()
+        };
+        let (before, after) = (types(&old)?, types(&self.new_rdn)?);
+        let mut written = Vec::new();
+        for ava in &self.new_rdn.avas {
+            let description = edit::describe(schema, &ava.attribute)?;
+            let typed = (description.attribute.name(), description.attribute);
+            if !draft.has_value(schema, view, typed, &ava.value)? {
+                written.push(description.canonical().into_owned());
+            }
+        }
+        written.retain(|name| !before.contains(name));
+        if self.delete_old_rdn {
+            written.extend(before.into_iter().filter(|name| !after.contains(name)));
+        }
+        for name in written {
+            if !rights.may(Rights::WRITE, &name, candidate)? {
+                return Err(Failure::denied(format!("write {name}, which the name is made of")));
+            }
+        }
+        Ok(())
     }
 
     /// The entry above in the new place, which must not be the entry itself or below it.

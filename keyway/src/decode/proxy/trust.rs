@@ -44,6 +44,12 @@ pub fn acceptor(
                 PrivateKey::Held(name) => Certified::held(engine, own.chain, &name, &[]),
             }
         }
+        _ if proxy.tls => {
+            return Err(Failure::usage(
+                "--tls: clients are to see a certificate; name one with --certificate FILE and --key FILE, or a \
+                 data folder whose authority issues one with --data DIR",
+            ));
+        }
         _ => return Ok(None),
     };
     let config = server_config_with(&options, &[certified.map_err(Failure::new)?]);

@@ -76,6 +76,18 @@ impl Server {
         Ok(Server { target, tls, start_tls, bind: bind(arguments)?, timeout })
     }
 
+    /// Looks whether there is such a server, before all connections find out.
+    ///
+    /// # Errors
+    /// If it cannot be connected to, or not as is asked for.
+    pub async fn probe(&self) -> Result<(), Failure> {
+        let opened = match timeout(self.timeout, self.open()).await {
+            Ok(opened) => opened.map(drop),
+            Err(_) => Err(io::Error::new(ErrorKind::TimedOut, "it takes too long to connect")),
+        };
+        opened.map_err(|why| Failure::new(format!("{}: {}", self.target, plain(&why))))
+    }
+
     /// Connects, with TLS and bound where that is asked for.
     async fn open(&self) -> io::Result<Box<dyn Stream>> {
         let address = (self.target.host.as_str(), self.target.port);
@@ -129,12 +141,7 @@ async fn ask(stream: &mut (impl Stream + ?Sized), request: &[u8], what: &str) ->
             Ok(Some(length)) => break answer.get(..length).unwrap_or_default(),
             // An octet at a time: what follows the answer may be TLS.
             Ok(None) => answer.push(stream.read_u8().await?),
-            Err(_) if answer.starts_with(&[0x15]) || answer.starts_with(&[0x16]) => {
-                return Err(io::Error::other(
-                    "the server speaks TLS on this port; write ldaps:// instead of ldap://",
-                ));
-            }
-            Err(_) => return Err(io::Error::other("the server does not speak LDAP")),
+            Err(_) => return Err(no_ldap(&answer)),
         }
     };
     let message = Message::decode(whole).map_err(io::Error::other)?;
@@ -151,6 +158,16 @@ async fn ask(stream: &mut (impl Stream + ?Sized), request: &[u8], what: &str) ->
         }
         None => Err(io::Error::other(format!("the server's answer to {what} is none"))),
     }
+}
+
+/// Why octets are no answer of LDAP: the first of a record of TLS (RFC 8446, section 5.1) is its kind.
+fn no_ldap(octets: &[u8]) -> io::Error {
+    io::Error::other(match octets.first() {
+        Some(0x15 | 0x16) => {
+            "the server speaks TLS on this port; write ldaps:// instead of ldap://"
+        }
+        _ => "the server does not speak LDAP",
+    })
 }
 
 fn result<'o, 'm>(op: &'o Op<'m>) -> Option<&'o LdapResult<'m>> {
@@ -338,7 +355,7 @@ impl<'c> Exchange<'c> {
         let mut at = 0;
         loop {
             let rest = octets.get(at..).unwrap_or_default();
-            let length = ber::frame(rest, REPLAY_ANSWER_BYTES_MAX).map_err(io::Error::other)?;
+            let length = ber::frame(rest, REPLAY_ANSWER_BYTES_MAX).map_err(|_| no_ldap(rest))?;
             let Some(whole) = length.and_then(|length| rest.get(..length)) else { return Ok(at) };
             self.answer(whole)?;
             at += whole.len();

@@ -1,7 +1,7 @@
 //! Whom to ask, and how.
 
 use super::value::users;
-use crate::data::name;
+use crate::data::{self, name};
 use crate::failure::Failure;
 use crate::generate::constant;
 use crate::running::Running;
@@ -114,6 +114,9 @@ impl Target {
     /// If no server is named, and none runs on the data folder.
     pub fn options(&self) -> Result<Options, Failure> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        if self.urls.is_empty() {
+            data::may_look(&self.folder)?;
+        }
         let running = Running::look(&self.folder);
         let own = running.as_ref().map(own_urls).unwrap_or_default();
         let urls = match self.urls.is_empty() {

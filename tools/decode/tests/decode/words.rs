@@ -97,7 +97,8 @@ fn commands_are_those_of_a_shell() {
 #[test]
 fn what_clients_send_commands_nobody() {
     let evil = "uid=x\u{1b}[31m\u{202e}\u{9b},dc=example";
-    let sasl = Authentication::Sasl { mechanism: "DIGEST-MD5\u{1b}[31m", credentials: None };
+    let sasl =
+        Authentication::Sasl { mechanism: "DIGEST-MD5\u{1b}[31m\nevil\n#", credentials: None };
     let search = SearchRequest {
         base: evil,
         scope: Scope::Subtree,
@@ -109,6 +110,11 @@ fn what_clients_send_commands_nobody() {
         attributes: vec!["-y/etc/passwd", "-Z", "cn\u{7}"],
     };
     let named = vec![attribute("cn\u{1b}[1m", b"x")];
+    let ends = Change {
+        operation: ChangeOperation::Replace,
+        attribute: attribute("title\nEOF\nevil\ncat <<'EOF'", b"x"),
+    };
+    let modify = ModifyRequest { dn: "uid=z,dc=example", changes: vec![ends] };
     let done = LdapResult::success;
     let says = vec![
         (
@@ -122,9 +128,12 @@ fn what_clients_send_commands_nobody() {
         (End::Server, added(3)),
         (End::Client, add(4, "uid=y,dc=example", named)),
         (End::Server, added(4)),
+        (End::Client, encode(5, Op::ModifyRequest(modify))),
+        (End::Server, encode(5, Op::ModifyResponse(done()))),
     ];
     let conversation = Conversation::new(false, says);
     let harmless = |text: &str| {
+        assert!(!text.lines().any(|line| line == "evil"), "{text}");
         assert!(text.chars().all(|c| c == '\n' || !keyway_decode::view::misleads(c)), "{text:?}");
     };
     let text = |out| String::from_utf8(out).unwrap();
