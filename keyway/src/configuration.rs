@@ -808,7 +808,7 @@ mod tests {
                 "line 5: except: there is no attribute \"shoe\"",
             ),
             (
-                "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = []\nexcept = []\nattributes = []",
+                "[[access]]\nwho = \"self\"\nwhat = \"data\"\nrights = []\nexcept = [\"cn\"]\nattributes = []",
                 "line 1: [[access]]: a rule has either",
             ),
             ("[tls]\nkey = \"k\"", "line 2: key: name the certificate's file too"),

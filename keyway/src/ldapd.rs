@@ -83,6 +83,13 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     open_meter(&folder);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
+    // With nobody at the terminal any more, the log has why it does not start again.
+    let told = |why: Failure| {
+        if again {
+            logs.say(Severity::Error, "start", &[("text", Value::Text(&why.to_string()))]);
+        }
+        why
+    };
     // The supervised cryptod warns for both.
     let locked_memory = harden::lock_memory(supervision.is_none());
     let verifier = Verifier::new(software(), configuration.remember, Box::new(time_since_boot))
@@ -93,10 +100,11 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     let tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
-    let (certificates, made) = Certificates::open(tls, sources)?;
+    let (certificates, made) = Certificates::open(tls, sources).map_err(told)?;
     let is_new = !data::has_had_store(folder.path())?;
-    let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory)?;
-    let kept = instance.directory.kept_lines().map_err(|why| Failure::new(describe(&why)))?;
+    let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory);
+    let instance = instance.map_err(told)?;
+    let kept = instance.directory.kept_lines().map_err(|why| told(Failure::new(describe(&why))))?;
     logs.write_missing(&kept);
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
@@ -105,7 +113,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     }
     say_schema_warnings(&logs, &instance);
     instance.directory.check_pepper(&configuration.directory).map_err(|why| {
-        Failure::new(format!("{}: {why}", folder.file(name::CONFIGURATION).display()))
+        told(Failure::new(format!("{}: {why}", folder.file(name::CONFIGURATION).display())))
     })?;
     let passwords = instance.directory.passwords().clone();
     admin::ensure(&folder, &instance, &passwords, &runtime)?;

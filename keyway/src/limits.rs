@@ -194,3 +194,6 @@ pub const FAULTS_SAID_MAX: usize = 1_000;
 
 /// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
 pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;
+
+/// How long the other daemon of a take-over may take before it is said that it is waited for.
+pub const TAKE_OVER_SAY_AFTER: Duration = Duration::from_secs(5);

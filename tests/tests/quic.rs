@@ -143,6 +143,28 @@ fn files_of_all_sizes_arrive() {
     }
 }
 
+/// A directory's certificate, whose key its cryptod holds.
+#[test]
+fn a_key_may_be_in_a_cryptod() {
+    let (folder, server) = keyway_tests::sample(1);
+    let files = folder.path().join("files");
+    fs::create_dir(&files).unwrap();
+    fs::write(files.join("one"), "text").unwrap();
+    let data = folder.path().join("data");
+    let mut serve = quic("serve");
+    serve.args(["--json", "--listen", "127.0.0.1:0", "--data"]).arg(&data).arg(&files);
+    let (mut child, mut output) = started(&mut serve);
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{line:?}: {why}"));
+    let url = format!("{}/one", ready["url"].as_str().unwrap());
+    let mut get = quic("get");
+    get.args(["--ca", server.text("ca_certificate"), &url, "-o", "-"]);
+    assert_eq!(finish(&mut get, "").expect(0).out, "text");
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
 /// Each side with the others' cryptography.
 #[test]
 fn all_cryptographies_understand_each_other() {

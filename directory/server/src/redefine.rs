@@ -102,7 +102,8 @@ pub(crate) fn check_entries(view: View<'_>, old: &Schema, new: &Schema) -> Resul
     let Some((dn, why)) = first else { return Ok(()) };
     let entries = if count == 1 { "1 entry needs".into() } else { format!("{count} entries need") };
     let text = format!(
-        "{entries} {} as it is, \"{dn}\" for one: {why}; change them first",
+        "{entries} {} as it is, \"{dn}\" for one: {why}; change them first, or put back what defined it (a file in \
+         the data folder's schema, a set in [schema])",
         difference.shown()
     );
     Err(Failure::new(ResultCode::UnwillingToPerform, text))

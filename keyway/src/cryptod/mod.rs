@@ -9,7 +9,7 @@ mod witness;
 use crate::data::name;
 use crate::failure::{Failure, is_disk_full, plain};
 use crate::harden;
-use crate::limits::START_RESERVE_BYTES;
+use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
 use crate::notify::{self, HandedOver};
 use crate::output;
 use crate::own_keys::{self, Brought, Which};
@@ -38,6 +38,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -52,6 +54,20 @@ const RESERVE: &str = "reserve";
 /// Shortest and longest time for which a ring is polled before its client has to ring.
 const SPIN_MIN: Duration = Duration::from_micros(5);
 const SPIN_MAX: Duration = Duration::from_micros(100);
+
+/// Says that the other daemon takes its time to hand over, until what this returns is dropped.
+fn say_if_slow(path: &Path) -> mpsc::Sender<()> {
+    let (done, waiting) = mpsc::channel();
+    let shown = path.display().to_string();
+    thread::spawn(move || {
+        if waiting.recv_timeout(TAKE_OVER_SAY_AFTER) == Err(RecvTimeoutError::Timeout) {
+            output::note(format_args!(
+                "the daemon at {shown} has not handed over yet: it is busy, or stopped; it is waited for"
+            ));
+        }
+    });
+    done
+}
 
 /// Serves until it is told to stop.
 ///
@@ -145,7 +161,9 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
                 Ok(keys) => Ok(options(keys, Some(path.clone()))),
                 Err(why) => Err(io::Error::other(why.to_string())),
             };
+            let waited_for = say_if_slow(&path);
             let daemon = Daemon::take_over(&engine, &path, options, tell);
+            drop(waited_for);
             (daemon.map_err(|why| not_taken(&path, &why))?, Some(path))
         }
         Place::Made(listener, path) => {

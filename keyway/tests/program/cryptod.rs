@@ -8,11 +8,12 @@ use keyway_engine::{Algorithm, Engine, Key, Parameters, Session};
 use keyway_ring::control::{self, Answer, Ask, VERSION};
 use rustix::process::{Signal, geteuid};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tempfile::TempDir;
@@ -59,6 +60,43 @@ fn sealed(session: &Session) -> ([u8; 4], [u8; 16]) {
 fn is_served(socket: &Path) {
     let (engine, _remote) = connect(socket);
     assert_eq!(sealed(&gcm(&engine)), sealed(&gcm(&keyway_drivers::engine())));
+}
+
+/// A daemon that is stopped hands over when it goes on; meanwhile that is said.
+#[test]
+fn a_take_over_that_has_to_wait_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let old = start(&data, &[]);
+    old.signal(Signal::STOP);
+    let mut next = command(&data, &["--take-over"]);
+    let mut next = next.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut notes = BufReader::new(next.stderr.take().unwrap());
+    while !said.contains("has not handed over yet") {
+        said.clear();
+        assert!(notes.read_line(&mut said).unwrap() > 0, "it ended");
+    }
+    old.signal(Signal::CONT);
+    assert!(old.end().0.success());
+    let mut ready = String::new();
+    BufReader::new(next.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.contains("\"event\":\"ready\""), "{ready}");
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+/// As the file of the master key itself.
+#[test]
+fn a_passphrase_is_for_its_owner_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, file) = (place.path().join("data"), place.path().join("passphrase"));
+    fs::write(&file, "correct horse\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let master = format!("passphrase:{}", file.display());
+    refused(&data, &["--master", &master], 1, &["passphrase", "others than this user", "chmod"]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    start(&data, &["--master", &master]).stop();
 }
 
 #[test]

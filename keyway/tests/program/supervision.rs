@@ -9,7 +9,7 @@ use keyway_codec::message::ResultCode;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -250,6 +250,24 @@ fn one_that_dies_again_and_again_ends_it() {
     assert_eq!(log.matches(" error restart ").count(), 7, "{log}");
     assert!(log.contains("in 1600 ms (6 in a row)"), "{log}");
     place.up().stop();
+}
+
+/// Whoever started it has left the terminal: the log says why it does not come back.
+#[test]
+fn why_one_is_not_started_again_is_in_the_log() {
+    let place = Place::new();
+    let up = Running::start(&place.data, &["--sample", "20"]);
+    let store = fs::File::options().write(true).open(place.data.join("store/data.mdb")).unwrap();
+    let end = store.metadata().unwrap().len();
+    store.write_all_at(&[0xff; 4096], 2 * 4096).unwrap();
+    store.set_len(end / 4096 / 2 * 4096).unwrap();
+    kill(up.child("ldapd").unwrap(), Signal::KILL);
+    let says = || {
+        let log = place.error_log();
+        log.lines().any(|line| line.contains(" error start ") && line.contains("damaged"))
+    };
+    until(says, "it does not say why");
+    up.kill();
 }
 
 /// One that is stopped, or hangs, is noticed; who needs nothing of it is served meanwhile.

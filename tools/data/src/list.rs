@@ -63,7 +63,7 @@ pub(crate) fn ends_well(value: &[u8]) -> bool {
 }
 
 pub(crate) fn is_safe(value: &[u8]) -> bool {
-    value.iter().all(|byte| byte.is_ascii() && !matches!(byte, 0 | b'\n' | b'\r'))
+    value.iter().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// How one of so many is chosen.

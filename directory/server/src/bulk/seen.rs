@@ -1,6 +1,7 @@
 //! How far an import has read, and what it was.
 
-use keyway_codec::ldif::{LdifError, Record};
+use keyway_codec::ldif::{LdifError, Record, RecordKind};
+use keyway_codec::message::is_password;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// So many records, and what they were.
@@ -16,6 +17,14 @@ impl Seen {
     pub fn add(&mut self, record: &Result<Record, LdifError>) {
         self.records += 1;
         match record {
+            Ok(Record {
+                dn, kind: RecordKind::Content(lines) | RecordKind::Add(lines), ..
+            }) => {
+                // What is made anew for an import, as a sample is, has its passwords hashed anew.
+                let told = lines.iter().filter(|(name, _)| !is_password(name));
+                told.for_each(|line| line.hash(&mut self.hash));
+                dn.hash(&mut self.hash);
+            }
             Ok(Record { dn, kind, .. }) => (dn, kind).hash(&mut self.hash),
             Err(LdifError { dn, .. }) => dn.hash(&mut self.hash),
         }

@@ -19,7 +19,8 @@ pub(super) const NOT_ASKED: &str = "it begins like a proxy (PROXY protocol), and
     addresses in [proxy] of keyway.toml only";
 
 /// Reads the header of a connection from a proxy, and says whose it is then. A connection that the proxy
-/// opens for itself is the proxy's. One without a header is written down and closed.
+/// opens for itself, or of which it names no client, has its address, and is not trusted as near. One without
+/// a header is written down and closed.
 pub(super) async fn admit(
     shared: Arc<Shared>,
     tcp: TcpStream,
@@ -29,10 +30,8 @@ pub(super) async fn admit(
     let wait_max = shared.settings().limits.handshake_max;
     let why: &(dyn Display + Sync) = &match timeout(wait_max, header(&mut tcp)).await {
         Ok(Ok(client)) => {
-            let peer = match client {
-                Some(client) => Peer::Proxied { client, proxy },
-                None => Peer::Tcp(proxy),
-            };
+            // A client that the proxy does not name is somewhere, and not where the proxy is.
+            let peer = Peer::Proxied { client: client.unwrap_or(proxy), proxy };
             return Some((Stream::Plain(tcp), peer));
         }
         Ok(Err(why)) => why.to_string(),
