@@ -634,7 +634,7 @@ pub struct Metrics {
     /// [default: those of this system, and ca.pem in --data]
     #[arg(long, value_name = "FILE", requires = "otlp", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate: whoever is on the way can read and change everything
+    /// Take any certificate: a third party on the way can read and change everything
     #[arg(long, requires = "otlp")]
     pub insecure: bool,
 }

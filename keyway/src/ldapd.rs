@@ -83,7 +83,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     open_meter(&folder);
     let logs = Logs::open(&folder, &configuration.log)?;
     configuration.directory.log = logs.log.clone();
-    // With nobody at the terminal any more, the log has why it does not start again.
+    // The terminal may be closed by now, so the log has why it does not start again.
     let told = |why: Failure| {
         if again {
             logs.say(Severity::Error, "start", &[("text", Value::Text(&why.to_string()))]);

@@ -299,7 +299,7 @@ pub fn ldif(
     Ok(Populated { report, bytes, seconds, forecast_s, verdict, definitions })
 }
 
-/// What can be unpacked of a file, where the rest is not to be an error: then the file ends there.
+/// The part of a file that can be unpacked, where the rest is not to be an error: then the file ends there.
 struct Readable<R> {
     inner: R,
     is_lenient: bool,

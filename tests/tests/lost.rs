@@ -305,7 +305,7 @@ fn several_settings_at_once_and_those_that_would_stop_a_start() {
     config(&data, &["check"]).expect(0);
 }
 
-/// What stands in the configuration's place, or is led to from there, is neither waited for nor replaced.
+/// A FIFO in the configuration's place, or behind a link there, is neither waited for nor replaced.
 #[test]
 fn only_a_plain_file_is_a_configuration() {
     let (folder, mut server) = sample(1);
@@ -322,7 +322,7 @@ fn only_a_plain_file_is_a_configuration() {
         [&["check"][..], &["get", "log.mode"], &["set", "log.mode", "0640"], &["restore"]]
     {
         if arguments[0] == "get" {
-            // What is in force, the running server says.
+            // The running server says what is in force.
             config(&data, arguments).expect(0);
             continue;
         }

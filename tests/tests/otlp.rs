@@ -324,7 +324,7 @@ fn a_collector_with_tls_has_to_be_the_right_one() {
     let mut said = BufReader::new(openssl.stdout.take().expect("its output"));
     let mut next = |what: &str| {
         let mut line = Vec::new();
-        // What was pushed is among it, and is no text.
+        // The pushed bytes are among it, and are no text.
         while !String::from_utf8_lossy(&line).contains(what) {
             line.clear();
             assert!(said.read_until(b'\n', &mut line).expect("a line") > 0, "no {what}");

@@ -127,13 +127,13 @@ fn files_of_gzip_and_zstd_are_read_whatever_they_are_called() {
             refused.refused(1, &["file was cut off", "nothing of it was imported", "--unverified"]);
             assert!(!there.contains("dn:"));
         }
-        // What can be unpacked: of one block of zstd nothing.
+        // One block of zstd that is cut off gives nothing.
         fs::write(&other, &bytes[..bytes.len() - 9]).unwrap();
         let (taken, there) = into_new(&place, &other, &["--unverified"]);
         assert!(taken.err.contains("what could be unpacked of it is in"), "{}", taken.err);
         assert_eq!(there.contains("dn: dc=shoes"), name.ends_with(".gz"), "{there}");
     }
-    // What is a folder's own is no place for an export.
+    // The folder's own files are no place for an export.
     std::os::unix::fs::symlink(data.join("store"), place.path().join("link")).unwrap();
     let linked = place.path().join("link/data.mdb");
     for own in ["store/data.mdb", "keyway.toml", "version", "lock", "log"] {

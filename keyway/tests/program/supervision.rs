@@ -252,7 +252,7 @@ fn one_that_dies_again_and_again_ends_it() {
     place.up().stop();
 }
 
-/// Whoever started it has left the terminal: the log says why it does not come back.
+/// The terminal that it was started from may be closed: the log says why it does not come back.
 #[test]
 fn why_one_is_not_started_again_is_in_the_log() {
     let place = Place::new();

@@ -480,7 +480,7 @@ fn cryptod_may_be_another_user_than_the_directory() {
     running.stop();
     is_all_of(&data, NOBODY);
     refused("up", &data, &["--cryptod-user", "root"], 1, &["--cryptod-user", "no root"]);
-    // What ldapd's user may do to the folder does not make him cryptod's.
+    // ldapd's user may rename things in the folder, and does not become cryptod's by that.
     start(&both).stop();
     let rename = |from: &str, to: &str| fs::rename(data.join(from), data.join(to)).unwrap();
     rename("cryptod", "aside");

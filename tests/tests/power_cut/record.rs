@@ -103,7 +103,7 @@ fn makers(calls: &[(u128, u32, String)]) -> HashMap<u32, u32> {
 struct Open {
     path: String,
     offset: usize,
-    /// What is written goes to the end of the file.
+    /// Its writes go to the end of the file.
     appends: bool,
     synced: bool,
 }

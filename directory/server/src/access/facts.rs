@@ -16,7 +16,7 @@ pub(crate) struct Facts<'s> {
     pub dn: Option<Vec<u8>>,
     /// The same as it is written there.
     pub text: Option<Arc<str>>,
-    /// His entry is there no more, and so he is nobody.
+    /// His entry is gone, so he counts as anonymous.
     pub is_gone: bool,
     /// The groups that rules speak of and he is in.
     pub groups: Vec<Vec<u8>>,
@@ -29,7 +29,7 @@ impl<'s> Facts<'s> {
         Facts { subject, over, name: None, dn: None, text: None, is_gone: false, groups }
     }
 
-    /// Whether he is nobody, or nobody any more.
+    /// Whether he has no entry, or has it no more.
     pub fn is_anonymous(&self) -> bool {
         self.is_gone || self.subject.is_anonymous()
     }

@@ -140,7 +140,7 @@ pub enum ImportError {
         /// Records that were imported before it.
         records: u64,
     },
-    /// What is to be left out, because it has been imported, is not what was.
+    /// The records that are to be left out, because they have been imported, are not those.
     Another {
         /// How many records were imported.
         records: u64,
@@ -179,7 +179,7 @@ pub struct Unfinished {
     pub source: String,
     /// How many of its records are done with. With so many to skip, it goes on where it was.
     pub records: u64,
-    /// What they were, to tell them from others; an import of before that was noted has none.
+    /// Tells these records from others; an import of an earlier version has none.
     mark: Option<u64>,
 }
 

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Clone, Default)]
 pub(super) struct Seen {
     pub records: u64,
-    /// Of all of them, in their order. It is for mistakes, not for liars, so a fast hash will do.
+    /// A hash of all of them, in their order. It is for mistakes, not for liars, so a fast one will do.
     hash: DefaultHasher,
 }
 
@@ -20,7 +20,7 @@ impl Seen {
             Ok(Record {
                 dn, kind: RecordKind::Content(lines) | RecordKind::Add(lines), ..
             }) => {
-                // What is made anew for an import, as a sample is, has its passwords hashed anew.
+                // A sample that is made anew has its passwords hashed anew.
                 let told = lines.iter().filter(|(name, _)| !is_password(name));
                 told.for_each(|line| line.hash(&mut self.hash));
                 dn.hash(&mut self.hash);
@@ -30,7 +30,7 @@ impl Seen {
         }
     }
 
-    /// What tells these records from others.
+    /// A number that tells these records from others.
     pub fn mark(&self) -> u64 {
         self.hash.finish()
     }

@@ -504,8 +504,7 @@ impl Conversation {
 
     fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>, asks: Asks) {
         let directory = self.shared.directory.clone();
-        // What is said of it, in logs too, is said of the name that it has now. Where that cannot be looked up, the
-        // operation says why.
+        // Logs name the subject as it is called now. Where that cannot be looked up, the operation says why.
         let _ = directory.refresh(&self.subject);
         let subject = self.subject.clone().traced(asks.trace.clone());
         let (request, announced) = (op.tag(), self.announced());
