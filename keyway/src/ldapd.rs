@@ -241,7 +241,8 @@ fn tell_of_cryptod(logs: &Logs) -> impl Fn(bool) + Clone + Send + 'static {
             true => (Severity::Info, "it is back"),
             false => (
                 Severity::Error,
-                "it is gone: what takes one of its keys is refused until it is back",
+                "it is gone, or a key in use was rotated, revoked or taken away (keyway key list): operations with its \
+                 keys are refused until it is back",
             ),
         };
         log.say(SystemTime::now(), severity, "cryptod", &[("text", Value::Text(text))]);

@@ -285,6 +285,17 @@ fn tls_is_read_with_a_key_log() {
         assert_eq!(pages(&told), 20, "{suite}: {told:#?}");
         assert_eq!(find(&told, "bind")["tls"], true);
         assert!(told.iter().any(|one| one["op"] == "unbind"), "{suite}");
+        // Written without TLS, it is read without keys.
+        let plain = folder.path().join("plain.pcapng");
+        let mut write = Command::new(keyway());
+        write.arg("decode").arg(&file).args(["--port", port, "--keylog"]).arg(&keylog);
+        finish(write.arg("-w").arg(&plain), "").expect(0);
+        let mut again = Command::new(keyway());
+        let again = finish(again.arg("decode").arg(&plain).arg("--json"), "").expect(0).out;
+        let again: Vec<Value> =
+            again.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(pages(&again), 20, "{suite}: {again:#?}");
+        std::fs::remove_file(&plain).expect("the plain one");
         // A packet of the server's in the middle is lost.
         let holed = folder.path().join("holed.pcap");
         without_a_packet(&file, &holed, |length| length > 400);

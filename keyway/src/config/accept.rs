@@ -11,6 +11,7 @@ use crate::instance;
 use crate::output;
 use crate::schema::Given;
 use serde_json::json;
+use std::fs;
 use std::path::Path;
 
 /// Takes the file as it is.
@@ -61,7 +62,16 @@ pub fn restore(arguments: &Restore) -> Result<(), Failure> {
     let lock = data::lock_edits(folder)?;
     match file.exists() {
         true => data::replace(&file, &text)?,
-        false => data::write(folder, name::CONFIGURATION, text.as_bytes())?,
+        // A package has a link there, which may lead to nothing now.
+        false => match fs::read_link(&file) {
+            Ok(target) => {
+                let target = folder.join(target);
+                let file_name = target.file_name().unwrap_or_default().to_string_lossy();
+                let above = target.parent().unwrap_or(folder);
+                data::write(above, &file_name, text.as_bytes())?;
+            }
+            Err(_) => data::write(folder, name::CONFIGURATION, text.as_bytes())?,
+        },
     }
     drop(lock);
     say(folder, &file, "restored", arguments.json)

@@ -208,16 +208,23 @@ fn a_link_leads_root_nowhere() {
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink(&victim, &file).unwrap();
     let shown = data.to_str().unwrap();
-    for arguments in [&["accept"][..], &["set", "limits.idle_max_s", "77"]] {
+    for arguments in [&["accept"][..], &["restore"], &["set", "limits.idle_max_s", "77"]] {
         let all = [&["config"], arguments, &["--data", shown]].concat();
         assert_eq!(keyway(all).code, Some(1));
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), text);
-    // The link is replaced, and not what it leads to.
-    fs::write(&victim, "theirs").unwrap();
+    // One that leads to nothing, where the user may write, is filled.
+    let apart = place.path().join("apart");
+    fs::create_dir(&apart).unwrap();
+    chown(&apart, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(apart.join("keyway.toml"), &file).unwrap();
     keyway(["config", "restore", "--data", shown]).well();
-    assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs");
-    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    assert_eq!(fs::read_to_string(apart.join("keyway.toml")).unwrap(), text);
+    assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
+    fs::remove_file(&file).unwrap();
+    fs::copy(apart.join("keyway.toml"), &file).unwrap();
+    chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
     keyway(["config", "set", "limits.idle_max_s", "77", "--data", shown]).well();
     is_all_of(&data, NOBODY);
     let running = up(&data, &[]);

@@ -8,6 +8,8 @@ use crate::operation::{Note, Operation, Part};
 use crate::secrets::hide;
 use crate::view::View;
 use keyway_codec::Message;
+use keyway_codec::extended::START_TLS;
+use keyway_codec::message::ResultCode;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const LINKTYPE_RAW: u16 = 101;
@@ -30,6 +32,10 @@ pub(super) struct Stream {
 impl View for Packets {
     fn operation(&mut self, operation: &Operation<'_>, out: &mut Vec<u8>) {
         self.begin(out);
+        // What follows is in the clear here, so there is no TLS to start.
+        if operation.oid() == Some(START_TLS) && operation.code() == Some(ResultCode::Success) {
+            return;
+        }
         let number = operation.connection.number;
         if !self.streams.contains_key(&number) {
             self.open(operation, out);
