@@ -622,7 +622,7 @@ pub struct Metrics {
     #[command(flatten)]
     pub data: Data,
     /// Answer GET /metrics at this address; 127.0.0.1:9464 if none is given
-    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464", value_parser = listeners::parse_address)]
     pub listen: Option<std::net::SocketAddr>,
     /// Push them to this collector: http://HOST:PORT/PATH or https://; without a path to /v1/metrics
     #[arg(long, value_name = "URL", value_parser = Collector::parse, conflicts_with = "listen")]

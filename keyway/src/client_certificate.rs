@@ -209,7 +209,8 @@ impl Files {
             let made = made.and_then(|file| {
                 // An empty one is what was left of one that failed.
                 if file.metadata()?.len() > 0 {
-                    return Err(ErrorKind::AlreadyExists.into());
+                    let why = "it is there already; remove it, or name another place with --out";
+                    return Err(io::Error::new(ErrorKind::AlreadyExists, why));
                 }
                 file.set_permissions(Permissions::from_mode(mode))?;
                 Ok(file)

@@ -15,11 +15,19 @@ pub type Listen = Option<SocketAddr>;
 /// # Errors
 /// A sentence that says what it should look like.
 pub fn parse(text: &str) -> Result<Listen, String> {
-    if text == "off" {
-        return Ok(None);
+    match text {
+        "off" => Ok(None),
+        text => parse_address(text).map(Some).map_err(|why| format!("{why}, nor 'off'")),
     }
-    text.parse().map(Some).map_err(|_| {
-        "it is not an address and a port, like 127.0.0.1:1389 or [::1]:1389, nor 'off'".to_owned()
+}
+
+/// The same of an address that has to be.
+///
+/// # Errors
+/// A sentence that says what it should look like.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "it is not an address and a port, like 127.0.0.1:1389 or [::1]:1389".to_owned()
     })
 }
 

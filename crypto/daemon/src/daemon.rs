@@ -2,6 +2,7 @@
 
 use crate::options::{HandedOver, Options};
 use crate::server::Server;
+use crate::vital::vital;
 use keyway_engine::Engine;
 use keyway_ring::Alarm;
 use std::io;
@@ -57,7 +58,7 @@ impl Daemon {
 
     fn run(mut server: Server, ended: Arc<(AtomicBool, Alarm)>) -> io::Result<Daemon> {
         let thread = thread::Builder::new().name("control".to_owned());
-        let thread = Some(thread.spawn(move || server.run())?);
+        let thread = Some(thread.spawn(move || vital(|| server.run()))?);
         Ok(Daemon { ended, thread })
     }
 }

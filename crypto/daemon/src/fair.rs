@@ -100,6 +100,8 @@ fn rsa_cost(bytes: usize) -> u64 {
 
 fn password_cost(algorithm: Algorithm, cost: Cost, password: usize, out: usize) -> SlowCost {
     let blocks = |bytes: usize, of: usize| bytes.div_ceil(of).max(1) as u64;
+    // All of them are the client's, as large as it likes.
+    let product = |factors: &[u64]| factors.iter().fold(1_u64, |one, it| one.saturating_mul(*it));
     let nanoseconds = match cost {
         Cost::Pbkdf2 { iterations } => {
             let (block, each) = match algorithm {
@@ -107,24 +109,24 @@ fn password_cost(algorithm: Algorithm, cost: Cost, password: usize, out: usize) 
                 Algorithm::Pbkdf2Sha256 => (32, 200),
                 _ => (20, 200),
             };
-            u64::from(iterations) * each * blocks(out, block)
+            product(&[iterations.into(), each, blocks(out, block)])
         }
         Cost::Argon2 { memory_kib, passes, .. } => {
             return SlowCost {
-                nanoseconds: u64::from(memory_kib) * u64::from(passes) * 1_000,
+                nanoseconds: product(&[memory_kib.into(), passes.into(), 1_000]),
                 memory_bytes: u64::from(memory_kib) << 10,
             };
         }
         Cost::Scrypt { log_n, r, p } => {
-            let blocks = (1_u64 << log_n.min(40)).saturating_mul(r.into());
+            let blocks = product(&[1 << log_n.min(40), r.into()]);
             return SlowCost {
-                nanoseconds: blocks.saturating_mul(p.into()).saturating_mul(400),
-                memory_bytes: blocks.saturating_mul(128),
+                nanoseconds: product(&[blocks, p.into(), 400]),
+                memory_bytes: product(&[blocks, 128]),
             };
         }
         Cost::Bcrypt { log_rounds } => 60_000 << log_rounds.min(40),
-        Cost::Md5Crypt => 1_000 * 500 * blocks(password, 64),
-        Cost::ShaCrypt { rounds } => u64::from(rounds) * 500 * blocks(password, 64),
+        Cost::Md5Crypt => product(&[1_000, 500, blocks(password, 64)]),
+        Cost::ShaCrypt { rounds } => product(&[rounds.into(), 500, blocks(password, 64)]),
     };
     SlowCost::of(nanoseconds)
 }
@@ -157,6 +159,27 @@ impl Credit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client names costs as it likes; none comes to less than a smaller one.
+    #[test]
+    fn no_cost_is_too_large_to_count() {
+        let most = u32::MAX;
+        for cost in [
+            Cost::Pbkdf2 { iterations: most },
+            Cost::Argon2 { memory_kib: most, passes: most, lanes: most },
+            Cost::Scrypt { log_n: u8::MAX, r: most, p: most },
+            Cost::Bcrypt { log_rounds: u32::MAX },
+            Cost::ShaCrypt { rounds: most },
+        ] {
+            let huge = password_cost(Algorithm::Pbkdf2Sha1, cost, usize::MAX, usize::MAX);
+            assert!(huge.nanoseconds > 1 << 50, "{cost:?}");
+        }
+        let long = password_cost(Algorithm::Md5Crypt, Cost::Md5Crypt, usize::MAX, 0);
+        assert!(long.nanoseconds > 1 << 50);
+        for algorithm in Algorithm::ALL {
+            let _ = cost(*algorithm, usize::MAX);
+        }
+    }
 
     /// Clients that always have something to ask for, each of another size: in the long run each
     /// gets its weight's share of the time.

@@ -35,6 +35,7 @@ mod pump;
 mod refusal;
 mod server;
 mod slow;
+mod vital;
 mod weights;
 pub mod witness;
 

@@ -125,7 +125,9 @@ impl Policy {
     fn read(policy: &KeyPolicy) -> Result<Self, Refusal> {
         let KeyPolicy { algorithms, purposes, callers } = policy;
         let algorithm = |name: &String| {
-            let unknown = |_| wrong(format!("no algorithm is called {name:?}"));
+            let unknown = |_| {
+                wrong(format!("no algorithm is called {name:?}; keyway crypto list names them"))
+            };
             name.parse::<Algorithm>().map_err(unknown)
         };
         let algorithms = algorithms.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
@@ -194,7 +196,7 @@ fn who(caller: &str) -> Result<Who, Refusal> {
         };
         if !understood {
             return Err(wrong(format!(
-                "{condition:?} is not user:NUMBER, group:NUMBER, program:/PATH or everybody"
+                "{condition:?} is not user:NAME, group:NAME (or their numbers), program:/PATH or everybody"
             )));
         }
     }

@@ -1,6 +1,7 @@
 //! What `keyway decode` can be asked.
 
 use super::proxy::Version;
+use crate::listeners::parse_address;
 use crate::value::{count, some_time};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_decode::Query;
@@ -87,7 +88,7 @@ Examples:
       a list to look through, with a filter, the elements and the octets of each operation")]
 pub struct Proxy {
     /// Where clients connect to
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3389")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3389", value_parser = parse_address)]
     pub listen: SocketAddr,
     /// The server
     #[arg(long, value_name = "URL", value_parser = target)]

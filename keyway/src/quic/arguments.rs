@@ -1,5 +1,6 @@
 //! What `keyway quic` can be asked.
 
+use crate::listeners::parse_address;
 use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_quic::{Target, target};
@@ -98,7 +99,7 @@ pub struct Serve {
     #[arg(value_name = "FOLDER", default_value = ".")]
     pub folder: PathBuf,
     /// Where to listen (UDP)
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4433", value_parser = listen)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4433", value_parser = parse_address)]
     pub listen: SocketAddr,
     /// Where the certificate is, and where DIR/cryptod/socket is if its key is in a cryptod
     #[arg(long = "data", value_name = "DIR", default_value = DATA)]
@@ -271,10 +272,4 @@ fn place(text: &str) -> Result<Place, String> {
         Some(name) if keyway_engine::is_key_name(name) => Ok(Place::Held(name.to_owned())),
         Some(_) => Err("behind cryptod: is the name of a key".to_owned()),
     }
-}
-
-fn listen(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "it is not an address and a port, like 127.0.0.1:4433 or [::1]:4433".to_owned()
-    })
 }

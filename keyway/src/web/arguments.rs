@@ -1,6 +1,7 @@
 //! What `keyway web` can be asked.
 
 use crate::cli::Data;
+use crate::listeners::parse_address;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub struct Web {
     #[command(flatten)]
     pub data: Data,
     /// Where browsers find the page
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8389")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8389", value_parser = parse_address)]
     pub listen: SocketAddr,
     /// A host name that the page is called by, beside those of its address and its certificate
     /// (repeatable)

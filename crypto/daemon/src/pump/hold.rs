@@ -4,6 +4,7 @@ use super::command::Command;
 use super::mailbox::Mailbox;
 use super::state::Work;
 use crate::slow::Slow;
+use crate::vital::vital;
 use keyway_engine::Engine;
 use std::io;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ impl Pump {
         let (commands, received) = channel();
         let mut work = Work::new(engine, slow, &mailbox, received, spin)?;
         let thread = thread::Builder::new().name(format!("pump-{index}"));
-        let thread = Some(thread.spawn(move || work.run())?);
+        let thread = Some(thread.spawn(move || vital(|| work.run()))?);
         Ok(Pump { mailbox, commands, thread })
     }
 

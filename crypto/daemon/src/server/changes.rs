@@ -5,6 +5,7 @@ use crate::closing::Line;
 use crate::keys::{Caller, KeyStore};
 use crate::limits::KEY_CHANGES_WAITING_MAX;
 use crate::managing;
+use crate::vital::vital;
 use crate::witness::Sight;
 use keyway_ring::control::{self, KeyAsk};
 use std::io;
@@ -36,7 +37,7 @@ impl Changes {
         let thread = thread::Builder::new().name("keys".to_owned());
         let thread = thread.spawn({
             let pending = pending.clone();
-            move || run(&keys, sight, &waiting, &pending)
+            move || vital(|| run(&keys, sight, &waiting, &pending))
         })?;
         Ok(Changes { work: Some(work), thread: Some(thread), pending })
     }

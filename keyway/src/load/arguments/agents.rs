@@ -1,6 +1,7 @@
 //! Several machines.
 
 use super::Output;
+use crate::listeners::parse_address;
 use clap::Args;
 use keyway_load::Identity;
 use std::net::SocketAddr;
@@ -54,7 +55,7 @@ pub struct Serve {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub agents: u16,
     /// Where they call
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:4690")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:4690", value_parser = parse_address)]
     pub listen: SocketAddr,
     #[command(flatten)]
     pub who: Who,

@@ -216,7 +216,9 @@ pub(crate) fn histogram(value: &Value) -> Latencies {
 pub fn read(path: &Path) -> Result<Value, Error> {
     let bytes = read_file(path, RESULT_BYTES_MAX)?;
     let wrong = |why: String| Error::Content(path.to_owned(), why);
-    let value: Value = serde_json::from_slice(&bytes).map_err(|why| wrong(why.to_string()))?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|why| {
+        wrong(format!("it is no result of keyway load (--output FILE writes one): {why}"))
+    })?;
     match value["keyway_load"].as_u64() {
         Some(FORM) => Ok(value),
         Some(form) => Err(wrong(format!("it is of form {form}, and this program reads {FORM}"))),
