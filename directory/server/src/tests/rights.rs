@@ -45,6 +45,24 @@ fn nobody_reads_the_root_dse_and_the_schema_and_no_more() {
     assert_eq!(code(fixture.run(anonymous, &everything, controls)), denied);
 }
 
+/// A connection outlives the name of its entry, and the entry itself.
+#[test]
+fn a_client_is_called_as_its_entry_is_and_without_one_is_anonymous() {
+    let fixture = filled();
+    let (user, controls) = (fixture.user("ada"), RequestControls::default());
+    let see = || code(fixture.run(&user, &request("(uid=*)"), &controls));
+    assert_eq!(see(), ResultCode::Success);
+    fixture.rename(&format!("uid=ada,{PEOPLE}"), "uid=lovelace", true, None).unwrap();
+    let lovelace = format!("uid=lovelace,{PEOPLE}");
+    let own = vec![replace("userPassword", &["secret"])];
+    fixture.modify_as(&user, &lovelace, own, &controls).unwrap();
+    let found = fixture.read(&lovelace, &["modifiersName"]);
+    assert_eq!(found.values("modifiersName"), [lovelace.as_str()]);
+    assert_eq!(user.name().as_deref(), Some(lovelace.as_str()));
+    fixture.delete(&lovelace).unwrap();
+    assert_eq!(see(), ResultCode::InsufficientAccessRights);
+}
+
 #[test]
 fn a_user_reads_all_but_passwords_and_writes_only_his_own() {
     let fixture = filled();
