@@ -20,7 +20,7 @@ export function fill(element, ...children) {
 /** Figures beside one another: pairs of a name and a text. */
 export function tiles(pairs) {
   const one = ([name, text, title]) => h("div", { title },
-    h("dt", {}, name), h("dd", { class: String(text).length > 12 ? "long" : null }, String(text)));
+    h("dt", {}, name), h("dd", { class: String(text).length > 6 ? "long" : null }, String(text)));
   return h("dl", { class: "tiles" }, pairs.map(one));
 }
 

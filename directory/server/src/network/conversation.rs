@@ -504,8 +504,11 @@ impl Conversation {
 
     fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>, asks: Asks) {
         let directory = self.shared.directory.clone();
-        // Logs name the subject as it is called now. Where that cannot be looked up, the operation says why.
-        let _ = directory.refresh(&self.subject);
+        // Logs name the subject as it is called now. Where that cannot be looked up, the operation says why. A bind
+        // replaces the subject.
+        if !matches!(op, Op::BindRequest(_) | Op::AbandonRequest(_)) {
+            let _ = directory.refresh(&self.subject);
+        }
         let subject = self.subject.clone().traced(asks.trace.clone());
         let (request, announced) = (op.tag(), self.announced());
         match op {
