@@ -147,6 +147,10 @@ impl Driver for Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
+        if !self.queue.has_threads() {
+            std::mem::forget(std::mem::take(&mut self.threads));
+            return;
+        }
         let mut left = self.queue.close();
         left.iter_mut().for_each(|job| job.give_back());
         deliver(&mut left);

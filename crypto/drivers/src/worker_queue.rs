@@ -11,10 +11,13 @@
 //! driver opens a [`WorkerSession`] for each of its sessions and a [`ConsumerQueue`] for each
 //! queue. Everything here may be used from several threads at once.
 //!
+//! A forked child has none of the threads: there the driver is gone for all requests, and they go to another one.
+//!
 //! A task is dropped only where no lock is held: the last task of a session may drop the driver.
 
 use crate::owned_request;
 use keyway_engine::{DriverQueue, DriverSession, Error, Flow, Operation, Request, Task, Waker};
+use keyway_fork::Generation;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -262,6 +265,8 @@ impl Drop for ConsumerQueue {
 
 /// Jobs that wait for a thread, first in, first out.
 pub struct WorkerQueue {
+    /// The process that the threads are in.
+    process: Generation,
     waiting: Mutex<Waiting>,
     arrived: Condvar,
     /// How many wait; read without the lock.
@@ -290,7 +295,14 @@ impl WorkerQueue {
     /// finds no work, and the caller of a single request, spins for `spin` before it sleeps.
     pub fn new(depth: usize, takers: usize, spin: Duration) -> Arc<Self> {
         let (waiting, arrived, count) = (Mutex::default(), Condvar::new(), AtomicUsize::new(0));
-        Arc::new(WorkerQueue { waiting, arrived, count, depth, takers, spin })
+        let process = Generation::current();
+        Arc::new(WorkerQueue { process, waiting, arrived, count, depth, takers, spin })
+    }
+
+    /// Whether the threads are in this process, and not in one that it was forked from. If not, nothing here may be
+    /// locked, and the threads cannot be waited for.
+    pub fn has_threads(&self) -> bool {
+        self.process.is_current()
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -299,6 +311,9 @@ impl WorkerQueue {
 
     /// Takes from the front of `tasks` as many as there is capacity for.
     fn submit(&self, tasks: &mut Vec<Box<Task>>, completions: &Arc<CompletionQueue>) -> Flow {
+        if !self.has_threads() {
+            return Flow::Gone;
+        }
         let mut waiting = self.lock();
         if waiting.closed {
             return Flow::Gone;
@@ -317,8 +332,12 @@ impl WorkerQueue {
     /// Adds one job, also beyond the depth: its sender waits for it, or it was accepted before.
     ///
     /// # Errors
-    /// The queue is closed; the job comes back.
+    /// The queue is closed, or its threads are those of a process that this one was forked from; the job
+    /// comes back.
     pub fn send(&self, job: Job) -> Result<(), Job> {
+        if !self.has_threads() {
+            return Err(job);
+        }
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(job);

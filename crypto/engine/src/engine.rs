@@ -3,6 +3,7 @@
 use crate::costs::Linear;
 use crate::executor::{ExecutorThread, Pending, Refused};
 use crate::metrics::Work;
+use crate::process::PerProcess;
 use crate::registered::RegisteredDriver;
 use crate::registry::{Hooks, Registry};
 use crate::slow::SlowPool;
@@ -23,7 +24,7 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub(crate) registry: Arc<Registry>,
     /// Before the pool, which it hands tasks to: fields are dropped in this order.
-    executor: OnceLock<ExecutorThread>,
+    executor: PerProcess<OnceLock<ExecutorThread>>,
     slow: Arc<SlowPool>,
     /// Sessions without a key, one an algorithm, opened when first used.
     keyless: [OnceLock<Session>; Algorithm::COUNT],
@@ -84,7 +85,7 @@ impl Builder {
         Engine {
             inner: Arc::new(Inner {
                 registry,
-                executor: OnceLock::new(),
+                executor: PerProcess::new(OnceLock::new()),
                 slow: Arc::new(SlowPool::new(self.slow_threads, self.slow_depth)),
                 keyless: [const { OnceLock::new() }; Algorithm::COUNT],
             }),
@@ -302,7 +303,7 @@ impl Engine {
         }
         task.slot = Some(slot);
         let executor = || ExecutorThread::new(&self.inner.registry, &self.inner.slow);
-        self.inner.executor.get_or_init(executor).submit(task)?;
+        self.inner.executor.get(OnceLock::new).get_or_init(executor).submit(task)?;
         Ok(pending)
     }
 

@@ -151,6 +151,7 @@ mod order;
 mod parameters;
 mod pending;
 mod placement;
+mod process;
 mod queue;
 mod registered;
 mod registry;

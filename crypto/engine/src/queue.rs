@@ -4,7 +4,7 @@
 //! works beside the caller. A task is *accepted* while fewer than `depth` are in flight. An
 //! accepted task comes back exactly once, whatever becomes of its driver. If its driver is full, it
 //! stays here, in order, and is offered again. If its driver dies before it began, it is placed
-//! anew.
+//! anew. In a forked child, slow tasks that were under way do not come back: the parent gets them.
 //!
 //! [`Queue::submit`] admits tasks, places each in the batch of a [`DriverEnd`], and pushes the
 //! batches to their drivers. [`Queue::poll`] gathers what the drivers have done, settles it, and
@@ -21,6 +21,7 @@ use crate::route::{CachedRoute, Routes};
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
 use crate::{Class, DriverQueue, Error, Flow, Operation, Task, Waker, clock, limits, sampling};
+use keyway_fork::Generation;
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
@@ -46,6 +47,8 @@ pub struct Queue {
     slow_waiting: VecDeque<Box<Task>>,
     slow_in_flight: usize,
     slow_done: Arc<Mutex<Vec<Box<Task>>>>,
+    /// Whose slow tasks these are.
+    process: Generation,
     /// Finished, and not yet collected.
     done: Vec<Box<Task>>,
     /// What a driver handed back last. Empty between calls, kept for its capacity.
@@ -143,6 +146,7 @@ impl Queue {
             slow_waiting: VecDeque::new(),
             slow_in_flight: 0,
             slow_done: Arc::default(),
+            process: Generation::current(),
             done: Vec::new(),
             found: Vec::new(),
             orders: Orders::default(),
@@ -300,6 +304,7 @@ impl Queue {
         most: Duration,
         news: Option<&dyn Fn() -> bool>,
     ) -> usize {
+        self.leave_slow_to_the_parent();
         let before = self.in_flight;
         let begun = clock::now();
         let most = most.as_nanos().min(u128::from(u64::MAX / 2)) as u64;
@@ -483,6 +488,7 @@ impl Queue {
     }
 
     fn push_slow(&mut self) {
+        self.leave_slow_to_the_parent();
         while let Some(task) = self.slow_waiting.pop_front() {
             let (finished, waker) = (self.slow_done.clone(), self.waker.clone());
             let deliver = Box::new(move |task| {
@@ -501,6 +507,16 @@ impl Queue {
                 }
                 Err((task, error)) => self.refuse(task, error),
             }
+        }
+    }
+
+    /// In a forked child: the slow tasks under way are on threads of the parent's, which gets them back.
+    fn leave_slow_to_the_parent(&mut self) {
+        if !self.process.is_current() {
+            self.process = Generation::current();
+            self.in_flight -= mem::take(&mut self.slow_in_flight);
+            // A thread of the parent's may have had the lock.
+            self.slow_done = Arc::default();
         }
     }
 
@@ -542,6 +558,7 @@ impl Queue {
     #[inline]
     fn gather_rest(&mut self) {
         if self.slow_in_flight > 0 {
+            self.leave_slow_to_the_parent();
             let finished = mem::take(&mut *lock(&self.slow_done));
             self.slow_in_flight -= finished.len();
             for task in finished {

@@ -3,7 +3,10 @@
 //! Submitting never waits. A full queue answers *busy*, and what was accepted is completed exactly
 //! once: with its result, or with [`Error::Closed`] when the pool shuts down first. The shutdown
 //! waits for work that has begun, and no longer than [`SLOW_CLOSE`](limits::SLOW_CLOSE).
+//!
+//! A forked child has a pool of its own. Work that its parent had submitted is done in the parent alone.
 
+use crate::process::PerProcess;
 use crate::wipe::{self, Depth};
 use crate::{Error, Task, limits};
 use std::collections::VecDeque;
@@ -16,6 +19,12 @@ use zeroize::Zeroizing;
 pub type Done = Box<dyn FnOnce(Result<Zeroizing<Vec<u8>>, Error>) + Send>;
 
 pub(crate) struct SlowPool {
+    threads: usize,
+    depth: usize,
+    pool: PerProcess<Pool>,
+}
+
+struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -48,6 +57,31 @@ pub(crate) type Deliver = Box<dyn FnOnce(Box<Task>) + Send>;
 impl SlowPool {
     /// `threads` workers and room for `depth` requests that wait for one of them.
     pub fn new(threads: usize, depth: usize) -> Self {
+        SlowPool { threads, depth, pool: PerProcess::new(Pool::new(threads, depth)) }
+    }
+
+    /// How many requests it works on at a time.
+    pub fn threads(&self) -> usize {
+        self.own().workers.len()
+    }
+
+    /// Whether a task that finds it full may wait for a place.
+    pub fn may_empty(&self) -> bool {
+        self.depth > 0 && self.threads() > 0
+    }
+
+    /// The task comes back if it was not accepted.
+    pub fn submit(&self, task: Box<Task>, deliver: Deliver) -> Result<(), (Box<Task>, Error)> {
+        self.own().submit(task, deliver)
+    }
+
+    fn own(&self) -> &Pool {
+        self.pool.get(|| Pool::new(self.threads, self.depth))
+    }
+}
+
+impl Pool {
+    fn new(threads: usize, depth: usize) -> Self {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             arrived: Condvar::new(),
@@ -60,21 +94,10 @@ impl SlowPool {
             thread::Builder::new().name(format!("slow-{index}")).spawn(move || shared.work()).ok()
         };
         let workers = (0..threads).filter_map(spawn).collect();
-        SlowPool { shared, workers }
+        Pool { shared, workers }
     }
 
-    /// How many requests it works on at a time.
-    pub fn threads(&self) -> usize {
-        self.workers.len()
-    }
-
-    /// Whether a task that finds it full may wait for a place.
-    pub fn may_empty(&self) -> bool {
-        self.shared.depth > 0 && !self.workers.is_empty()
-    }
-
-    /// The task comes back if it was not accepted.
-    pub fn submit(&self, task: Box<Task>, deliver: Deliver) -> Result<(), (Box<Task>, Error)> {
+    fn submit(&self, task: Box<Task>, deliver: Deliver) -> Result<(), (Box<Task>, Error)> {
         let mut queue = self.shared.lock();
         if queue.closed {
             return Err((task, Error::Closed));
@@ -126,7 +149,7 @@ impl Shared {
 
 const PANICKED: Error = Error::Driver { driver: "in the slow class", why: "it panicked" };
 
-impl Drop for SlowPool {
+impl Drop for Pool {
     fn drop(&mut self) {
         let abandoned = {
             let mut queue = self.shared.lock();

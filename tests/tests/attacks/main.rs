@@ -29,7 +29,6 @@ mod audit;
 mod crowds;
 mod doorbell;
 mod files;
-mod fork;
 mod holes;
 mod key_files;
 mod programs;

@@ -1,8 +1,10 @@
 //! Programs that fork with a connection to the daemon open: neither process gets a result of the other's, and
 //! none a wrong one.
 
+use keyway_drivers::Pool;
 use keyway_engine::{
-    Algorithm, Demand, Engine, Key, Nonces, Operation, Parameters, Request, Session, Task,
+    Algorithm, Cost, Demand, Derivation, Engine, Key, Nonces, Operation, Parameters, Request,
+    Session, Task,
 };
 use keyway_tests::cryptod::{Cryptod, PATIENCE, beside_neighbours};
 use keyway_tests::{finish, keyway, nightly};
@@ -11,6 +13,7 @@ use rustix::thread::set_thread_uid;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,6 +75,12 @@ impl Parent {
     }
 }
 
+/// One test at a time: a lock that the thread of another has while one forks is never free in the child.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 unsafe extern "C" {
     #[link_name = "fork"]
     fn system_fork() -> i32;
@@ -122,6 +131,7 @@ fn join(child: Pid) -> Result<(), String> {
 /// parent's when it forks.
 #[test]
 fn children_and_their_parent_sign_at_once() {
+    let _alone = alone();
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         let parent = Parent::new(cryptod);
         let rounds = if nightly() { 1_000 } else { 20 };
@@ -158,6 +168,7 @@ fn children_and_their_parent_sign_at_once() {
 /// Requests that are under way when a process forks are done in both, and right.
 #[test]
 fn a_queue_that_is_under_way_is_done_in_both() {
+    let _alone = alone();
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         let parent = Parent::new(cryptod);
         let mut queue = parent.remote.queue(64);
@@ -196,6 +207,7 @@ fn a_queue_that_is_under_way_is_done_in_both() {
 /// A key that was made for a session is its parent's; nonces are not repeated; buffers are not shared.
 #[test]
 fn what_cannot_go_along_is_refused() {
+    let _alone = alone();
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         let parent = Parent::new(cryptod);
         let made = Parameters::new(Algorithm::Ed25519, Key::Generate).on(Demand::Named("remote"));
@@ -228,9 +240,145 @@ fn what_cannot_go_along_is_refused() {
     });
 }
 
+/// Slow work, awaited work, and a queue that has slow work under way: a child has threads of its own for what it
+/// submits, while its parent's are busy, and so has its child.
+#[test]
+fn slow_work_of_a_child_is_done_there() {
+    let _alone = alone();
+    beside_neighbours(Cryptod::start(&[]), |cryptod| {
+        let parent = Parent::new(cryptod);
+        let engine = &parent.remote;
+        let cost = Cost::Pbkdf2 { iterations: if nightly() { 200_000 } else { 20_000 } };
+        let derives = Algorithm::Pbkdf2Sha256;
+        let expected = derived(engine, cost).unwrap();
+        let session = engine.session(Parameters::new(derives, Key::None)).unwrap();
+        let task = |number| {
+            let derive = Operation::derive(cost, PASSWORD.to_vec().into(), SALT, 32);
+            Task::tagged(&session, derive, number)
+        };
+        let works = |engine: &keyway_engine::Engine| {
+            for _ in 0..3 {
+                if derived(engine, cost)? != expected {
+                    return Err("WRONG KEY".to_owned());
+                }
+            }
+            Ok(())
+        };
+        let mut queue = engine.queue(64);
+        let mut tasks: Vec<_> = (0..8).map(task).collect();
+        queue.submit(&mut tasks, false);
+        let collect = |queue: &mut keyway_engine::Queue, wanted: usize| {
+            let (mut done, begun) = (Vec::new(), Instant::now());
+            while queue.in_flight() > 0 {
+                queue.wait(&mut done, Duration::from_secs(1));
+                if begun.elapsed() > PATIENCE {
+                    return Err("tasks do not come back".to_owned());
+                }
+            }
+            let right = done.iter().all(|task| match &task.operation {
+                Operation::Derive { out, .. } => task.result().is_ok() && **out == *expected,
+                _ => false,
+            });
+            if right && done.len() == wanted { Ok(()) } else { Err(format!("{} came", done.len())) }
+        };
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let busy = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    works(engine).unwrap();
+                }
+            });
+            let children: Vec<Pid> = (0..4)
+                .map(|_| {
+                    fork(|| {
+                        works(engine)?;
+                        // Those that the parent's threads had not taken are here, the others the parent's.
+                        let mut done = Vec::new();
+                        while queue.in_flight() > 0 {
+                            queue.wait(&mut done, Duration::from_secs(1));
+                        }
+                        let mut own: Vec<_> = (0..8).map(task).collect();
+                        queue.submit(&mut own, false);
+                        collect(&mut queue, 8)?;
+                        let grandchild = fork(|| works(engine));
+                        works(engine)?;
+                        join(grandchild)
+                    })
+                })
+                .collect();
+            let own = collect(&mut queue, 8);
+            let ended: Vec<_> = children.into_iter().map(join).collect();
+            over.store(true, Ordering::Relaxed);
+            busy.join().unwrap();
+            own.unwrap();
+            ended.into_iter().for_each(|ended| ended.unwrap());
+        });
+        drop(queue);
+        parent
+    });
+}
+
+/// A driver that works on threads of its own has none of them in a child: sessions go to another driver there.
+#[test]
+fn a_pool_of_threads_is_the_parents() {
+    let _alone = alone();
+    let pool = Pool { threads: 2, cores: None, depth: 16 };
+    let pool = keyway_drivers::pool("pool", keyway_drivers::software(), pool).unwrap();
+    let engine = Engine::builder().driver(pool).driver(keyway_drivers::software()).build();
+    let key = || Parameters::new(SEALS, Key::Secret(&SECRET));
+    let named = engine.session(key().on(Demand::Named("pool"))).unwrap();
+    let any = engine.session(key()).unwrap();
+    let expected = named.seal(&[1; 12], b"", &mut [1; 4_096]).unwrap();
+    let child = fork(|| {
+        if named.seal(&[1; 12], b"", &mut [1; 4_096]).is_ok() {
+            return Err("it has no threads and works".to_owned());
+        }
+        let sealed = any.seal(&[1; 12], b"", &mut [1; 4_096]);
+        let right = sealed.map_err(|why| format!("another driver: {why}"))? == expected;
+        let mut queue = engine.queue(16);
+        let task = |number| {
+            let data = vec![1; 4_096];
+            Task::tagged(&any, Operation::seal([1; 12], b"", data), number)
+        };
+        let (mut tasks, mut done): (Vec<_>, _) = ((0..16).map(task).collect(), Vec::new());
+        queue.submit(&mut tasks, false);
+        let begun = Instant::now();
+        while queue.in_flight() > 0 && begun.elapsed() < PATIENCE {
+            queue.wait(&mut done, Duration::from_secs(1));
+        }
+        let all = done.len() == 16 && done.iter().all(|task| task.result().is_ok());
+        drop((queue, engine.clone()));
+        if right && all { Ok(()) } else { Err(format!("{right}, {} came back", done.len())) }
+    });
+    join(child).unwrap();
+    assert_eq!(named.seal(&[1; 12], b"", &mut [1; 4_096]), Ok(expected));
+}
+
+const PASSWORD: &[u8] = b"secret";
+const SALT: &[u8] = b"0123456789abcdef";
+
+/// A key that the slow class derives: submitted with a call, and awaited.
+fn derived(engine: &Engine, cost: Cost) -> Result<Vec<u8>, String> {
+    let derivation = Derivation {
+        algorithm: Algorithm::Pbkdf2Sha256,
+        cost,
+        password: PASSWORD.to_vec().into(),
+        salt: SALT.to_vec(),
+        output_bytes: 32,
+    };
+    let (tell, told) = mpsc::channel();
+    let done = Box::new(move |result| {
+        let _ = tell.send(result);
+    });
+    engine.submit(derivation, done).map_err(|why| format!("submit: {why}"))?;
+    let key = told.recv_timeout(PATIENCE).map_err(|_| "no thread takes it".to_owned())?;
+    key.map(|key| key.to_vec()).map_err(|why| format!("derive: {why}"))
+}
+
 /// A child that has become another user has that user's rights and not its parent's: here none.
 #[test]
 fn a_child_is_let_in_as_who_it_is() {
+    let _alone = alone();
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         let parent = Parent::new(cryptod);
         parent.works("parent", 1).unwrap();
