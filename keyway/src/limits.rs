@@ -197,3 +197,5 @@ pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;
 
 /// How long the other daemon of a take-over may take before it is said that it is waited for.
 pub const TAKE_OVER_SAY_AFTER: Duration = Duration::from_secs(5);
+/// After how many of these one that is to start and does nothing is killed.
+pub const IDLE_LOOKS_STARTING_MAX: u32 = 8;

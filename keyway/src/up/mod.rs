@@ -9,7 +9,7 @@ mod restarts;
 
 use crate::cli::Up;
 use crate::configuration::Configuration;
-use crate::cryptod::{open_master, socket_at};
+use crate::cryptod::{Source, open_master, socket_at};
 use crate::data::{Folder, name};
 use crate::failure::{Failure, plain};
 use crate::ldapd;
@@ -162,7 +162,8 @@ impl Supervisor<'_> {
                 let process = self.cryptod.as_mut().and_then(|it| it.process.process.as_mut());
                 let process = process.ok_or_else(|| Failure::new("there is no process"))?;
                 let hang_up = |_: &Process| hung_up = true;
-                if !until_ready(process, &mut self.signals, hang_up).await {
+                let may_hang = self.arguments.serve.allow_debugging;
+                if !until_ready(process, "cryptod", may_hang, &mut self.signals, hang_up).await? {
                     return Err(why_not(process, "cryptod"));
                 }
             }
@@ -174,7 +175,9 @@ impl Supervisor<'_> {
         if hung_up {
             reload(process);
         }
-        if until_ready(process, &mut self.signals, reload).await {
+        let may_hang = self.arguments.serve.allow_debugging;
+        let ready = until_ready(process, "ldapd", may_hang, &mut self.signals, reload).await;
+        if matches!(ready, Ok(true)) {
             self.import = None;
             notify::ready(false);
             user::warn_of_root(self.arguments.serve.user.as_ref());
@@ -182,6 +185,7 @@ impl Supervisor<'_> {
         }
         let status = process.wait().map_err(|why| Failure::new(plain(&why)))?;
         self.end_cryptod().await;
+        ready?;
         match is_crash(status) {
             true => Err(Failure::new(format!("ldapd {} while it started", words(status)))),
             false => Ok(Begun::Ended(code(status))),
@@ -327,8 +331,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Kills a process that has not said for long that it is alive: it is started again then. Under a debugger
-    /// it may be stopped for as long as that likes.
+    /// Kills a process that hangs: it is started again then. Under a debugger it may be stopped for as long as
+    /// that likes.
     fn kill_the_hung(&mut self) {
         if self.arguments.serve.allow_debugging {
             return;
@@ -358,7 +362,10 @@ impl Supervisor<'_> {
             }
             let why = match process.was_ready() {
                 true => words(status),
-                false => why_not(&mut process, "cryptod").to_string(),
+                false => match process.failure() {
+                    Some(failure) => format!("did not start: {failure}"),
+                    None => format!("{} before it was ready", words(status)),
+                },
             };
             let next = self.cryptod.as_mut().map(|it| it.process.after(&process))?;
             if let Some(over) = self.again("cryptod", &process, &why, next) {
@@ -504,7 +511,11 @@ impl Supervisor<'_> {
             again: false,
             moves: false,
         });
-        cryptod.process.process = Some(started.map_err(|why| cannot_start("cryptod", &why))?);
+        let mut process = started.map_err(|why| cannot_start("cryptod", &why))?;
+        if let (Some(Source::Passphrase(_)), None) = (&self.arguments.master, master) {
+            process.let_wait();
+        }
+        cryptod.process.process = Some(process);
         Ok(())
     }
 
@@ -532,7 +543,11 @@ impl Supervisor<'_> {
             again: !first,
             moves: !self.is_handed_over,
         });
-        self.ldapd.process = Some(started.map_err(|why| cannot_start("ldapd", &why))?);
+        let mut process = started.map_err(|why| cannot_start("ldapd", &why))?;
+        if self.import.is_some() {
+            process.let_wait();
+        }
+        self.ldapd.process = Some(process);
         Ok(())
     }
 }
@@ -572,22 +587,39 @@ impl Watched {
 
 /// Waits until a process is ready; `false` if it ends instead. An end that is asked for meanwhile is one at
 /// once: what is being made is made to be cut short.
+///
+/// # Errors
+/// It hung, and was killed.
 async fn until_ready(
     process: &mut Process,
+    what: &str,
+    may_hang: bool,
     signals: &mut Signals,
     mut hang_up: impl FnMut(&Process),
-) -> bool {
+) -> Result<bool, Failure> {
+    let mut beats = tokio::time::interval(ALIVE_LOOK_EVERY);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let asked = tokio::select! {
-            ready = process.ready() => return ready,
+            ready = process.ready() => return Ok(ready),
             asked = signals.next() => asked,
+            _ = beats.tick() => {
+                if !may_hang && process.hangs() {
+                    process.kill();
+                    return Err(Failure::new(format!(
+                        "{what} (process {}) hung before it was ready, and was killed",
+                        process.id()
+                    )));
+                }
+                continue;
+            }
         };
         match asked {
             Asked::Reload => hang_up(process),
             // It was, and so was who asks: the signal comes again, for an end in good order.
             Asked::End if process.was_ready() => {
                 signals.put_back();
-                return true;
+                return Ok(true);
             }
             Asked::End => std::process::exit(STATUS_AT_ONCE),
         }

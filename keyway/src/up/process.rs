@@ -1,11 +1,12 @@
 //! A process that `keyway up` has started: this program again, which knows of its supervisor.
 
 use crate::failure::{Failure, plain};
-use crate::limits::{SILENT_LOOKS_ENDING_MAX, SILENT_LOOKS_MAX};
+use crate::limits::{IDLE_LOOKS_STARTING_MAX, SILENT_LOOKS_ENDING_MAX, SILENT_LOOKS_MAX};
 use crate::supervised::{self, Inherited, MOVED, Moved, READY, RELOAD};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::Value;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -60,6 +61,11 @@ pub struct Process {
     serves: Option<Instant>,
     /// Looks in a row at which it had said nothing since the one before.
     silent: u32,
+    /// The same at which it had done nothing, and the processor time that it had taken by the last one.
+    idle: u32,
+    worked: Option<u64>,
+    /// It may wait for something from outside before it is ready.
+    may_wait: bool,
     /// It has said that it listens where it was told to, and the supervisor has not asked yet.
     has_moved: bool,
 }
@@ -89,7 +95,23 @@ impl Process {
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()))?;
         let child = command.spawn();
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
-        Ok(Process { child: child?, channel, waiting, serves: None, silent: 0, has_moved: false })
+        Ok(Process {
+            child: child?,
+            channel,
+            waiting,
+            serves: None,
+            silent: 0,
+            idle: 0,
+            worked: None,
+            may_wait: false,
+            has_moved: false,
+        })
+    }
+
+    /// Before it is ready it may wait for as long as a source that it reads likes: it does not count as
+    /// hung then.
+    pub fn let_wait(&mut self) {
+        self.may_wait = true;
     }
 
     pub fn id(&self) -> u32 {
@@ -119,12 +141,25 @@ impl Process {
         self.serves.is_some()
     }
 
-    /// Whether it serves and has said nothing for so long that it never will. To be asked every
-    /// [`ALIVE_LOOK_EVERY`](crate::limits::ALIVE_LOOK_EVERY).
+    /// Whether it hangs: it serves and has said nothing for long, or is to start and has done nothing. To be
+    /// asked every [`ALIVE_LOOK_EVERY`](crate::limits::ALIVE_LOOK_EVERY).
     pub fn hangs(&mut self) -> bool {
         self.silent += 1;
         self.listen();
-        self.serves.is_some() && self.silent > SILENT_LOOKS_MAX
+        match self.serves {
+            Some(_) => self.silent > SILENT_LOOKS_MAX,
+            None => !self.may_wait && self.is_idle(),
+        }
+    }
+
+    /// A start may take long (an import, an index) and says nothing meanwhile, but it works or waits for
+    /// the disk.
+    fn is_idle(&mut self) -> bool {
+        // Where /proc does not show it, nothing is known.
+        let Some((state, worked)) = work_of(self.child.id()) else { return false };
+        let works = state == 'D' || self.worked.replace(worked) != Some(worked);
+        self.idle = if works { 0 } else { self.idle + 1 };
+        self.idle > IDLE_LOOKS_STARTING_MAX
     }
 
     /// The same of one that was asked to end: it may take longer.
@@ -204,6 +239,16 @@ impl Process {
     }
 }
 
+/// The state of a process, and the processor time that it has taken, in ticks (proc_pid_stat(5)).
+fn work_of(id: u32) -> Option<(char, u64)> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // Behind the name, which is in brackets.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?.chars().next()?;
+    let mut times = fields.skip(10).map(str::parse::<u64>);
+    Some((state, times.next()?.ok()? + times.next()?.ok()?))
+}
+
 /// Whether a process did not end by itself.
 pub fn is_crash(status: ExitStatus) -> bool {
     status.code().is_none_or(|code| code == PANICKED)
@@ -216,5 +261,28 @@ pub fn words(status: ExitStatus) -> String {
         (None, Some(0)) => "has ended".to_owned(),
         (None, Some(PANICKED)) => "has panicked".to_owned(),
         (None, code) => format!("has ended with status {}", code.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_does_is_seen() {
+        let own = || work_of(std::process::id()).unwrap();
+        let (state, before) = own();
+        assert_eq!(state, 'R');
+        while own().1 == before {
+            std::hint::black_box([0_u8; 4096]);
+        }
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let asleep = || work_of(child.id()).unwrap().0 == 'S';
+        while !asleep() {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(work_of(child.id()), None);
     }
 }

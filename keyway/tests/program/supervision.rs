@@ -2,7 +2,7 @@
 //! where.
 
 use crate::support::{
-    Finished, KEYWAY, Running, bind, finish, hold_of_memory, installed, keyway, until,
+    Finished, KEYWAY, Running, bind, child_of, finish, hold_of_memory, installed, keyway, until,
 };
 use base64::Engine;
 use keyway_codec::message::ResultCode;
@@ -312,6 +312,39 @@ fn one_that_hangs_is_killed_and_started_again() {
         let line = format!(" error hang text=\"{what} (process {process}) hangs, and is killed\"");
         assert!(log.contains(&line), "{log}");
     }
+    up.stop();
+}
+
+/// One that is stopped before it is ready, at a first start and at a later one.
+#[test]
+fn one_that_hangs_while_it_starts_is_killed() {
+    if std::env::var_os("KEYWAY_NIGHTLY").is_none() {
+        return;
+    }
+    let place = Place::new();
+    let mut command = place.run("up");
+    command.args(ANYWHERE).args(["--sample", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut up = command.spawn().unwrap();
+    let child = |what| child_of(up.id(), what);
+    until(|| child("cryptod").is_some(), "it starts none");
+    let stopped = child("cryptod").unwrap();
+    kill(stopped, Signal::STOP);
+    let mut said = String::new();
+    up.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let line = format!("cryptod (process {stopped}) hung before it was ready, and was killed");
+    assert!(said.contains(&line), "{said}");
+    assert_eq!(up.wait().unwrap().code(), Some(1));
+    let up = place.up();
+    let (first, mut stopped) = (up.child("cryptod").unwrap(), None);
+    kill(first, Signal::KILL);
+    let stop_the_next = || {
+        stopped = up.child("cryptod").filter(|id| *id != first);
+        stopped.inspect(|id| kill(*id, Signal::STOP)).is_some()
+    };
+    until(stop_the_next, "it starts no other one");
+    let stopped = stopped.unwrap();
+    until(|| up.child("cryptod").is_some_and(|id| id != stopped), "it is left as it is");
+    until(|| place.error_log().matches(" info cryptod ").count() > 0, "it does not come back");
     up.stop();
 }
 

@@ -137,13 +137,7 @@ impl Running {
 
     /// The process that `keyway up` has started with this command, if it runs.
     pub fn child(&self, command: &str) -> Option<u32> {
-        let up = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{up}/task/{up}/children")).ok()?;
-        let is_it = |id: &u32| {
-            let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
-            line.split('\0').nth(1) == Some(command)
-        };
-        children.split_whitespace().filter_map(|id| id.parse().ok()).find(is_it)
+        child_of(self.child.id(), command)
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -187,6 +181,16 @@ impl Drop for Running {
 
 /// How long something may take that takes no time.
 const LONG: Duration = Duration::from_secs(60);
+
+/// A child of a `keyway up` that was started with this command.
+pub fn child_of(up: u32, command: &str) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{up}/task/{up}/children")).ok()?;
+    let is_it = |id: &u32| {
+        let line = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.split('\0').nth(1) == Some(command)
+    };
+    children.split_whitespace().filter_map(|id| id.parse().ok()).find(is_it)
+}
 
 /// Waits until it is so.
 #[track_caller]
