@@ -245,7 +245,9 @@ impl fmt::Display for Error {
             Error::Authentication => f.write_str("authentication failed"),
             Error::Busy => f.write_str("the engine is busy; try again later"),
             Error::Exhausted(why) => write!(f, "the key is used up: {why}; make a new one"),
-            Error::Gone => f.write_str("the driver is gone and no other can take its place"),
+            Error::Gone => f.write_str(
+                "the driver is gone or has the key no more, and no other can take its place",
+            ),
             Error::Closed => f.write_str("the engine is shutting down"),
             Error::Driver { driver, why } => write!(f, "driver {driver} failed: {why}"),
         }

@@ -56,23 +56,28 @@ impl Directory {
                 compare.may_anywhere(access::Place::Data)?;
                 Err(Failure::no_such_object(""))
             }
-            Place::Inside { context, .. } => {
+            Place::Inside { context, below } => {
                 compare.may_anywhere(context.place())?;
                 let read = self.store.read()?;
                 let view = read.view();
+                let told = |failure| {
+                    let rights = core.permissions(subject, context.place());
+                    core.disclosed(view, &rights, (context, &name, below), failure)
+                };
                 let manages_referrals =
                     controls.manage_dsa_it || !core.standing.has_referrals(&read)?;
                 let how = Seeking { manages_referrals, ..Seeking::default() };
-                let id = locate(&core.schema, &contexts, view, &name, how)?.id;
+                let id = locate(&core.schema, &contexts, view, &name, how).map_err(told)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
-                core.with_names(|names| {
+                let compared = core.with_names(|names| {
                     let seen = as_seen(core, view, read.version(), id, &entry)?;
                     let candidate = Candidate::stored(core, id, entry, view, names);
                     match &seen {
                         None => compare.with(context.place(), &candidate),
                         Some(seen) => compare.with(context.place(), &candidate.showing(seen)),
                     }
-                })
+                });
+                compared.map_err(told)
             }
         }
     }

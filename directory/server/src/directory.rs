@@ -590,7 +590,8 @@ impl Directory {
     /// Whether the subject may set the password of this entry.
     ///
     /// # Errors
-    /// `insufficientAccessRights` if not, `noSuchObject`, `invalidDNSyntax`, or the store's.
+    /// `insufficientAccessRights` if not, or `noSuchObject` if the subject may not know of the entry,
+    /// `invalidDNSyntax`, or the store's.
     pub fn may_set_password(&self, subject: &Subject, dn: &str) -> Result<()> {
         let core = &*self.core();
         let name = Name::parse(&core.schema, dn)?;
@@ -601,19 +602,18 @@ impl Directory {
         };
         self.refresh(subject)?;
         let rights = core.permissions(subject, context.place());
-        if !rights.may_anywhere(Rights::WRITE | Rights::RESET) {
-            return Err(denied());
-        }
         let read = self.store.read()?;
         let view = read.view();
-        let id = names::resolve(view, context, &name, below)?;
+        let told = |failure| core.disclosed(view, &rights, (context, &name, below), failure);
+        let id = names::resolve(view, context, &name, below).map_err(told)?;
         let entry = view.entry(id)?.ok_or_else(denied)?;
-        core.with_names(|names| {
+        let allowed = core.with_names(|names| {
             let candidate = Candidate::stored(core, id, entry, view, names);
             let may = rights.may(Rights::WRITE, USER_PASSWORD, &candidate)?
                 || rights.may(Rights::RESET, USER_PASSWORD, &candidate)?;
             if may { Ok(()) } else { Err(denied()) }
-        })
+        });
+        allowed.map_err(told)
     }
 
     /// Looks up again what access rules say of a subject, if they or a group have changed.

@@ -432,6 +432,11 @@ impl<'a> ExtendedRequest<'a> {
     pub(super) fn decode(mut body: Reader<'a>) -> Result<Self, DecodeError> {
         let oid = body.string(REQUEST_NAME)?;
         let value = body.optional(REQUEST_VALUE)?;
+        // Ignored as a component of a later version (§ 4), it could be a mistyped value: a Password Modify
+        // would change another password than the one that it names.
+        if value.is_none() && !body.is_empty() {
+            return Err(DecodeError::malformed("component that is no requestValue"));
+        }
         body.finish(&[REQUEST_NAME, REQUEST_VALUE])?;
         Ok(ExtendedRequest { oid, value })
     }

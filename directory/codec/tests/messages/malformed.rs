@@ -116,6 +116,7 @@ fn requests() {
         ("bind version not from 1 to 127", &[0x60, 7, 2, 1, 0, 4, 0, 0x80, 0][..]),
         ("bind version not from 1 to 127", &[0x60, 8, 2, 2, 0, 128, 4, 0, 0x80, 0]),
         ("unknown authentication choice", &[0x60, 7, 2, 1, 3, 4, 0, 4, 0]),
+        ("value of an extended request that is none", &[0x77, 5, 0x80, 1, b'1', 4, 0]),
         ("unknown search scope", &[0x63, 5, 4, 0, 0x0a, 1, 4]),
         ("unknown alias dereferencing", &[0x63, 8, 4, 0, 0x0a, 1, 0, 0x0a, 1, 4]),
         ("unknown modify operation", &[0x66, 9, 4, 0, 0x30, 5, 0x30, 3, 0x0a, 1, 4]),

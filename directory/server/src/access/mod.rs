@@ -11,6 +11,7 @@
 mod compiled;
 mod condition;
 mod diff;
+mod disclosure;
 mod explain;
 mod facts;
 mod in_force;

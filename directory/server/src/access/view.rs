@@ -63,6 +63,19 @@ impl View {
         self.one_grants(right, "", entry)
     }
 
+    /// Whether the subject may know that this entry is there: it may do something to it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn may_know(&self, entry: &Candidate<'_, '_>) -> Result<bool> {
+        for (at, rule) in self.chosen() {
+            if rule.rule.rights != Rights::NONE && self.holds(at, rule, entry)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether the subject may do one of these to some attribute of some entry of the place.
     pub fn may_anywhere(&self, one_of: Rights) -> bool {
         let may = self.chosen().any(|(_, rule)| rule.rule.rights.has_one_of(one_of));

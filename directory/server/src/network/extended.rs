@@ -117,13 +117,13 @@ impl Conversation {
         };
         let target = match user {
             None | Some("") => own.clone(),
-            Some(user) => self.resolve(user)?.ok_or_else(|| {
-                Failure::new(ResultCode::NoSuchObject, "no entry is of that identity")
-            })?,
+            Some(user) => match self.resolve(user)? {
+                found if self.must_change && found.as_ref() != Some(&own) => {
+                    return Err(must_change());
+                }
+                found => found.ok_or_else(no_such_identity)?,
+            },
         };
-        if self.must_change && target != own {
-            return Err(must_change());
-        }
         if new.is_some_and(<[u8]>::is_empty) {
             return Err(Failure::new(
                 ResultCode::ConstraintViolation,
@@ -177,6 +177,11 @@ pub(super) fn must_change() -> Failure {
     Failure::policy(denied, PasswordError::ChangeAfterReset, why)
 }
 
+/// Told also of an entry that the subject may not know of.
+fn no_such_identity() -> Failure {
+    Failure::new(ResultCode::NoSuchObject, "no entry is of that identity")
+}
+
 /// A password change that was asked for.
 struct Change {
     directory: Arc<Directory>,
@@ -192,7 +197,11 @@ struct Change {
 impl Change {
     async fn carry_out(mut self) -> Result<Value> {
         // Asked first, so that this is no way to try passwords of others.
-        self.directory.may_set_password(&self.subject, &self.target)?;
+        let allowed = self.directory.may_set_password(&self.subject, &self.target);
+        allowed.map_err(|failure| match failure.code {
+            ResultCode::NoSuchObject => no_such_identity(),
+            _ => failure,
+        })?;
         if let Some(old) = &self.old {
             self.check_old(old).await?;
         }

@@ -32,7 +32,7 @@ use crate::candidate::Candidate;
 use crate::controls::ResponseControl;
 use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::evaluate::{Evaluator, Truth};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::filter::Matcher;
 use crate::limits::{CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::locate::{is_alias, urls};
@@ -266,11 +266,28 @@ impl Search {
         match advanced {
             // It was begun in the same step.
             Ok(Pause::Turn | Pause::Entry(..)) => Step::More,
-            Ok(Pause::End) => self.done(LdapResult::success(), None),
+            Ok(Pause::End) => match self.hidden_base(directory) {
+                Ok(None) => self.done(LdapResult::success(), None),
+                Ok(Some(failure)) | Err(failure) => Step::Done(failure.into(), Vec::new()),
+            },
             Ok(Pause::PageFull(after)) => self.done(LdapResult::success(), Some(after)),
             Ok(Pause::Limit(code, text)) => self.done(LdapResult::new(code, text), None),
             Err(failure) if self.is_within_entry() => Step::Broken(failure.into()),
             Err(failure) => Step::Done(failure.into(), Vec::new()),
+        }
+    }
+
+    /// `noSuchObject`, if nothing was found below a base that the subject may not know of.
+    fn hidden_base(&self, directory: &Directory) -> Result<Option<Failure>> {
+        match &self.target {
+            Target::Tree(Cursor { base, .. })
+                if *base != EntryId::ROOT && self.sent == 0 && self.references.is_empty() =>
+            {
+                let read = directory.store.read()?;
+                let rights = self.core.permissions(&self.subject, self.place);
+                self.core.hidden(read.view(), &rights, *base)
+            }
+            _ => Ok(None),
         }
     }
 

@@ -16,9 +16,10 @@ use crate::names::{self, Name, Place};
 use crate::operational::SUBSCHEMA_DN;
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
-use keyway_codec::message::{Deref, Scope, SearchRequest};
+use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
 use keyway_store::{EntryId, Read, View};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -61,6 +62,56 @@ impl Directory {
     ) -> Result<Search> {
         let core = &self.core();
         self.refresh(subject)?;
+        let begun = self.begin(core, subject, request, controls, announced);
+        begun.map_err(|failure| {
+            let told = self.told(core, subject, request.base, &failure);
+            told.unwrap_or_else(Some).unwrap_or(failure)
+        })
+    }
+
+    /// A failure to begin as this subject may be told it, if that is another: nothing of it may say that there
+    /// is a base.
+    fn told(
+        &self,
+        core: &Core,
+        subject: &Subject,
+        base: &str,
+        failure: &Failure,
+    ) -> std::result::Result<Option<Failure>, Failure> {
+        use ResultCode::{Busy, Other, Referral, Unavailable};
+        if [Busy, Other, Referral, Unavailable].contains(&failure.code) {
+            return Ok(None);
+        }
+        let Ok(name) = Name::parse(&core.schema, base) else { return Ok(None) };
+        let contexts = core.contexts();
+        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+            return Ok(None);
+        };
+        if core.may_look(subject, context.place()).is_err() {
+            return Ok(None);
+        }
+        let read = self.store.read()?;
+        let rights = core.permissions(subject, context.place());
+        match names::descend(read.view(), context, &name, below)? {
+            Some((id, 0)) => core.hidden(read.view(), &rights, id),
+            _ if failure.code == ResultCode::NoSuchObject => Ok(Some(core.disclosed(
+                read.view(),
+                &rights,
+                (context, &name, below),
+                failure.clone(),
+            ))),
+            _ => Ok(None),
+        }
+    }
+
+    fn begin(
+        &self,
+        core: &Arc<Core>,
+        subject: &Subject,
+        request: &SearchRequest<'_>,
+        controls: &RequestControls<'_>,
+        announced: Announced,
+    ) -> Result<Search> {
         let matcher = Matcher::new(&core.schema, &request.filter);
         let bounds = Bounds::new(core, subject, request, controls);
         let planned =

@@ -144,18 +144,34 @@ impl Operation {
         if let Some(request) = self.request() {
             require_generation(write, request.generation)?;
         }
-        match self {
+        let done = match self {
             // It is for others to do.
-            Operation::Made(_) => Err(unwilling("this is not stored")),
-            Operation::Redefine(None) => Ok(WriteDone::default()),
+            Operation::Made(_) => return Err(unwilling("this is not stored")),
+            Operation::Redefine(None) => return Ok(WriteDone::default()),
             Operation::Redefine(Some(redefinition)) => {
-                redefinition.apply(write).map(|()| WriteDone::default())
+                return redefinition.apply(write).map(|()| WriteDone::default());
             }
-            Operation::Add(add) => add.apply(core, write),
+            Operation::Add(add) => {
+                let request = add.request();
+                let done = add.apply(core, write);
+                return done.map_err(|failure| match request.below.checked_sub(1) {
+                    Some(above) => {
+                        let parent = request.name.parent();
+                        let rights = request.rights(core);
+                        let named = (&*request.context, &parent, above);
+                        core.disclosed(write.view(), &rights, named, failure)
+                    }
+                    None => failure,
+                });
+            }
             Operation::Delete(delete) => delete.apply(core, write),
             Operation::Modify(modify) => modify.apply(core, write),
             Operation::Rename(rename) => rename.apply(core, write),
-        }
+        };
+        done.map_err(|failure| match self.request() {
+            Some(request) => request.disclosed(core, write.view(), failure),
+            None => failure,
+        })
     }
 
     fn request(&self) -> Option<&Request> {
@@ -290,6 +306,12 @@ impl Request {
     /// The subject's rights where the entry is.
     fn rights(&self, core: &Core) -> View {
         core.permissions(&self.subject, self.context.place())
+    }
+
+    /// What its subject may be told of a failure.
+    fn disclosed(&self, core: &Core, view: Tree<'_>, failure: Failure) -> Failure {
+        let Request { context, name, below, .. } = self;
+        core.disclosed(view, &self.rights(core), (context, name, *below), failure)
     }
 
     /// The entry that is to be changed.

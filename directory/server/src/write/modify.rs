@@ -123,8 +123,13 @@ impl Modify {
         self.changes_password() || self.edits.iter().any(|edit| KEPT.contains(&base(&edit.name)))
     }
 
-    /// Finds the entry, and checks that the subject may change what he wants to.
+    /// Finds the entry, and checks that the subject may change what it wants to.
     pub fn check_rights<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
+        let found = self.find(core, view);
+        found.map_err(|failure| self.request.disclosed(core, view, failure))
+    }
+
+    fn find<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
         let (id, entry) = self.request.find(core, view)?;
         let rights = self.request.rights(core);
         let names = RefCell::new(Names::new());

@@ -74,10 +74,13 @@ impl Rename {
         }
         self.may_write(core, write.view(), &rights, (id, &entry), &candidate)?;
         request.assert_entry(core, write, id, entry)?;
-        let new_parent = self.new_parent(core, write.view(), id)?;
         let there = core.permissions(&request.subject, self.new_context.place());
+        let superior = self.new_name.parent();
+        let superior = (&*self.new_context, &superior, self.new_below.saturating_sub(1));
+        let told = |failure| core.disclosed(write.view(), &there, superior, failure);
+        let new_parent = self.new_parent(core, write.view(), id).map_err(told)?;
         if new_parent != entry.parent() && !may_add(core, &there, write.view(), new_parent)? {
-            return Err(Failure::denied("move entries there"));
+            return Err(told(Failure::denied("move entries there")));
         }
         let component = component(&self.new_context, &self.new_name, self.new_below)?;
         if write.view().child(new_parent, component)?.is_some_and(|found| found != id) {
