@@ -11,7 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a step may take where nothing may be skipped.
-const STEP_MAX: Duration = Duration::from_secs(30 * 60);
+const STEP_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// The steps of this command, in order.
 static STEPS: Mutex<Steps> = Mutex::new(Steps { end: None, done: Vec::new() });

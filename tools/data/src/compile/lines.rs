@@ -184,6 +184,7 @@ pub(super) fn branch(
     let Some(rdn) = dn.rdn() else {
         return Err(sections.error(section.place, "a branch is not the root"));
     };
+    rdn.avas.iter().try_for_each(|ava| sections.check_word(&ava.attribute, section.place))?;
     let has = |attribute: &str| {
         section.lines.iter().any(|line| line.attribute.eq_ignore_ascii_case(attribute))
     };

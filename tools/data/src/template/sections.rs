@@ -89,6 +89,15 @@ pub(crate) fn read(
 }
 
 impl Sections {
+    /// Refuses an attribute whose line LDIF reads as something else.
+    pub(crate) fn check_word(&self, attribute: &str, place: Place) -> Result<(), TemplateError> {
+        if !LDIF_WORDS.iter().any(|word| attribute.eq_ignore_ascii_case(word)) {
+            return Ok(());
+        }
+        let why = format!("'{attribute}:' means something else in LDIF, and is no attribute");
+        Err(self.error(place, why))
+    }
+
     pub(crate) fn error(&self, place: Place, why: impl Into<String>) -> TemplateError {
         let file = self.files.get(place.file).cloned().unwrap_or_default();
         TemplateError { file, line: place.line, column: place.column, why: why.into() }
@@ -361,10 +370,7 @@ impl Reader<'_> {
         {
             return Err(self.out.error(place, format!("'{attribute}' is no attribute")));
         }
-        if LDIF_WORDS.iter().any(|word| attribute.eq_ignore_ascii_case(word)) {
-            let why = format!("'{attribute}:' means something else in LDIF, and is no attribute");
-            return Err(self.out.error(place, why));
-        }
+        self.out.check_word(attribute, place)?;
         let mut from = colon + 1;
         let is_base64 = line.text.get(from..).is_some_and(|rest| rest.starts_with(':'));
         from += usize::from(is_base64);
