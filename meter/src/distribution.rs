@@ -1,6 +1,6 @@
 //! What a histogram holds, and the arithmetic on it.
 
-use crate::histogram::{GREATEST, LEAST_COMPLEMENT, SUM, bucket, greatest_of, least_of};
+use crate::buckets::{GREATEST, LEAST_COMPLEMENT, SUM, bucket, greatest_of, least_of};
 use crate::layout::EXTREMES_WORDS;
 use crate::limits::HISTOGRAM_BUCKETS;
 use std::fmt::Write;

@@ -21,6 +21,7 @@
 //! when a counter or histogram is added to, and events that are not in [`EVENTS`].
 #![deny(unsafe_code)]
 
+mod buckets;
 mod counter;
 mod distribution;
 mod error;
