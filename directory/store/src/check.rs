@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use crate::format::META_NEXT_ID;
 use crate::key::Scope;
 use crate::lmdb::Table;
 use crate::posting::Chunk;
 use crate::read::{View, number};
 use crate::values::{Row as ValueRow, ValueChunk};
-use crate::write::META_NEXT_ID;
 use crate::{EntryId, Error, Key, KeyRange, ValueKey};
 
 /// What a check has found in good order.

@@ -9,10 +9,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::OpenError;
-use crate::limits::LOOK_PAGES_MAX;
-use crate::pages::{Depth, Pages};
-
 const MAGIC: u32 = 0xBEEF_C0DE;
 const VERSION: u32 = 1;
 /// Page header and the part of the meta page that is used.
@@ -66,35 +62,6 @@ impl Root {
     }
 }
 
-/// Checks the head of the data file and the tree of its tables, and gives the file the length that
-/// the head says.
-///
-/// Up to [`LOOK_PAGES_MAX`] every page in use is looked at; of a larger store all but the leaves,
-/// unless the file is too short. That may be right: the last pages may be free and never written.
-pub(crate) fn check(path: &Path) -> Result<(), OpenError> {
-    let attempt = |e| OpenError::system("opening the store's data file", e);
-    let file = File::options().read(true).write(true).open(path).map_err(attempt)?;
-    let bytes = file.metadata().map_err(attempt)?.len();
-    let meta = newest(&file).map_err(attempt)?.ok_or_else(|| damaged("its head is not LMDB's"))?;
-    let wanted = meta.file_bytes().ok_or_else(|| damaged("its head contradicts itself"))?;
-    let depth = match meta.last_page < LOOK_PAGES_MAX || bytes < wanted {
-        true => Depth::All,
-        false => Depth::Branches,
-    };
-    let mut pages = Pages::new(file.try_clone().map_err(attempt)?, &meta, bytes);
-    let (mut first, mut more) = (None, 0);
-    pages.look(&meta, depth, &mut |damage| match &first {
-        None => first = Some(damage),
-        Some(_) => more += 1,
-    });
-    match first {
-        Some(damage) if more > 0 => Err(damaged(&format!("{damage}; and at {more} more places"))),
-        Some(damage) => Err(damaged(&damage.to_string())),
-        None if bytes < wanted => file.set_len(wanted).map_err(attempt),
-        None => Ok(()),
-    }
-}
-
 /// The names of the tables in the data file, in order: to tell whose it is before LMDB is let at
 /// it. `None` if it is no file of LMDB's, or has more tables than fit on a page.
 pub(crate) fn tables(path: &Path) -> io::Result<Option<Vec<Vec<u8>>>> {
@@ -128,10 +95,6 @@ fn names(page: &[u8]) -> Option<Vec<Vec<u8>>> {
         page.get(node + 8..node + 8 + bytes).map(<[u8]>::to_vec)
     };
     (0..count).map(name).collect()
-}
-
-fn damaged(what: &str) -> OpenError {
-    OpenError::Damaged { what: what.into() }
 }
 
 impl Meta {

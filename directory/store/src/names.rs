@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::limits::{DEPTH_LEVELS_MAX, NAMES_ENTRIES_MAX};
-use crate::read::View;
+use crate::read::{Stamp, View};
 use crate::{EntryId, EntryRef, Error};
 
 /// Names of inner entries seen so far, so that siblings do not walk to the root again.
@@ -15,15 +15,6 @@ use crate::{EntryId, EntryRef, Error};
 pub struct Names {
     seen: Option<Stamp>,
     known: HashMap<EntryId, Arc<Name>>,
-}
-
-/// What a cached name was true for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stamp {
-    /// A committed state, by the number of name changes before it.
-    Committed(u64),
-    /// A state inside a write, by a number that no other state has.
-    Pending(u64),
 }
 
 #[derive(Debug)]
@@ -101,6 +92,27 @@ impl Names {
             self.seen = Some(now);
         }
         Ok(())
+    }
+}
+
+impl View<'_> {
+    /// The distinguished name of `id`, composed from the relative names up to the root.
+    pub fn dn(self, id: EntryId, names: &mut Names) -> Result<Option<String>, Error> {
+        self.entry(id)?.map(|entry| names.dn(self, &entry)).transpose()
+    }
+
+    /// The distinguished name of an entry that was read through this view.
+    pub fn dn_of(self, entry: &EntryRef<'_>, names: &mut Names) -> Result<String, Error> {
+        names.dn(self, entry)
+    }
+
+    /// The entries above one that was read through this view, topmost first, itself not included.
+    pub fn ancestors_of(
+        self,
+        entry: &EntryRef<'_>,
+        names: &mut Names,
+    ) -> Result<Vec<EntryId>, Error> {
+        names.ancestors(self, entry)
     }
 }
 

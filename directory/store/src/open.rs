@@ -9,18 +9,12 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, MdbError};
 
 use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark, NAMES};
+use crate::format::{FORMAT_FIRST, FORMAT_WITH_LARGE, META_FORMAT, META_INCARNATION};
 use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
 use crate::lmdb::{self, Access, Environment, Tables};
 use crate::lock::Lock;
 use crate::shared::{Opened, Shared};
-use crate::write::{META_FORMAT, META_INCARNATION};
-use crate::{OpenError, header};
-
-/// The format of a store without large attributes. It can have the table for their values.
-const FORMAT_FIRST: u32 = 1;
-
-/// The format of a store that has had one.
-pub(crate) const FORMAT_WITH_LARGE: u32 = 2;
+use crate::{OpenError, header, precheck};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -70,7 +64,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
         // LMDB takes an empty file for a new one.
         disk::create(&dir.join(DATA)).map_err(|e| OpenError::system("creating the store", e))?;
     } else {
-        header::check(&dir.join(DATA))?;
+        precheck::check(&dir.join(DATA))?;
     }
     // LMDB maps its lock file and writes to it, and would make it sparse. Nothing but LMDB may open
     // the file from here on: closing it a second time would drop this process's locks on it (POSIX

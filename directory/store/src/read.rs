@@ -7,12 +7,12 @@ use heed::types::Bytes;
 use heed::{RoRange, RoTxn, WithoutTls};
 
 use crate::deferred::Deferred;
+use crate::format::{META_RENAMES, meta_row, tree_row};
 use crate::lmdb::{Tables, Txn};
-use crate::names::{Names, Stamp};
 use crate::posting::Postings;
 use crate::shared::Shared;
 use crate::values::LargeValues;
-use crate::{EntryId, EntryRef, Error, Key, KeyRange, Large, ValueKey, lmdb, write};
+use crate::{EntryId, EntryRef, Error, Key, KeyRange, Large, ValueKey, lmdb};
 
 /// A read transaction: one committed state of the store, unchanged for as long as this lives.
 ///
@@ -68,7 +68,7 @@ impl<'t> View<'t> {
 
     /// The child of `parent` with this component.
     pub fn child(self, parent: EntryId, component: &[u8]) -> Result<Option<EntryId>, Error> {
-        let row = write::tree_row(parent, component);
+        let row = tree_row(parent, component);
         let Some(found) = self.shared.get(self.tables.tree, self.txn, &row)? else {
             return Ok(None);
         };
@@ -198,28 +198,9 @@ impl<'t> View<'t> {
         }
     }
 
-    /// The distinguished name of `id`, composed from the relative names up to the root.
-    pub fn dn(self, id: EntryId, names: &mut Names) -> Result<Option<String>, Error> {
-        self.entry(id)?.map(|entry| names.dn(self, &entry)).transpose()
-    }
-
-    /// The distinguished name of an entry that was read through this view.
-    pub fn dn_of(self, entry: &EntryRef<'_>, names: &mut Names) -> Result<String, Error> {
-        names.dn(self, entry)
-    }
-
-    /// The entries above one that was read through this view, topmost first, itself not included.
-    pub fn ancestors_of(
-        self,
-        entry: &EntryRef<'_>,
-        names: &mut Names,
-    ) -> Result<Vec<EntryId>, Error> {
-        names.ancestors(self, entry)
-    }
-
     /// The value that was put under `name` with `Write::meta_put`.
     pub fn meta_get(self, name: &str) -> Result<Option<&'t [u8]>, Error> {
-        self.shared.get(self.tables.meta, self.txn, &write::meta_row(name))
+        self.shared.get(self.tables.meta, self.txn, &meta_row(name))
     }
 
     /// What names read here are true for.
@@ -227,9 +208,18 @@ impl<'t> View<'t> {
         if let Some((naming, _)) = self.pending {
             return Ok(Stamp::Pending(naming));
         }
-        let changes = self.shared.get(self.tables.meta, self.txn, write::META_RENAMES)?;
+        let changes = self.shared.get(self.tables.meta, self.txn, META_RENAMES)?;
         Ok(Stamp::Committed(changes.map_or(Ok(0), number)?))
     }
+}
+
+/// What a cached name was true for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stamp {
+    /// A committed state, by the number of name changes before it.
+    Committed(u64),
+    /// A state inside a write, by a number that no other state has.
+    Pending(u64),
 }
 
 /// Iterator over entries, ascending by identifier.

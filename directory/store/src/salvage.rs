@@ -9,11 +9,11 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::disk::{DATA, LOCK};
+use crate::format::meta_row;
 use crate::lmdb::{META, VALUE};
 use crate::lock::Lock;
 use crate::pages::{Damage, Depth, Found, Pages, Place, Row};
 use crate::values::{self, Row as ValueRow, ValueChunk};
-use crate::write::meta_row;
 use crate::{EntryId, EntryRef, Error, Large, OpenError, ValueKey, header, limits};
 
 /// The readable part of a store that nobody has open.

@@ -3,43 +3,17 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use heed::RwTxn;
-use sha2::{Digest, Sha256};
 
 use crate::deferred::Deferred;
-use crate::limits::{
-    COMPONENT_BYTES_MAX, COMPONENT_HEAD_BYTES, DEPTH_LEVELS_MAX, META_NAME_BYTES_MAX,
+use crate::format::{
+    FORMAT_WITH_LARGE, META_FORMAT, META_NEXT_ID, META_RENAMES, meta_row, tree_row,
 };
+use crate::limits::{DEPTH_LEVELS_MAX, META_NAME_BYTES_MAX};
 use crate::lmdb::Table;
-use crate::open::FORMAT_WITH_LARGE;
 use crate::read::{View, number};
 use crate::record::finish;
 use crate::shared::Shared;
 use crate::{Entry, EntryId, EntryRef, Error, Key, KeyRange, Large, LargeEdit};
-
-/// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
-pub(crate) const META_FORMAT: &[u8] = b"format";
-pub(crate) const META_INCARNATION: &[u8] = b"incarnation";
-pub(crate) const META_NEXT_ID: &[u8] = b"next-id";
-pub(crate) const META_RENAMES: &[u8] = b"renames";
-
-pub(crate) fn meta_row(name: &str) -> Vec<u8> {
-    [b"u", name.as_bytes()].concat()
-}
-
-/// The table's row for the child of `parent` named `component`.
-pub(crate) fn tree_row(parent: EntryId, component: &[u8]) -> Vec<u8> {
-    let mut row = Vec::with_capacity(8 + component.len().min(COMPONENT_BYTES_MAX));
-    row.extend_from_slice(&parent.to_bytes());
-    if component.len() <= COMPONENT_BYTES_MAX {
-        row.extend_from_slice(component);
-        return row;
-    }
-    row.extend(component.iter().take(COMPONENT_HEAD_BYTES));
-    row.extend_from_slice(&Sha256::digest(component));
-    // Longer than every component that is kept whole, so that the two never meet.
-    row.resize(8 + COMPONENT_BYTES_MAX + 1, 0);
-    row
-}
 
 /// A running change. It sees what it and the jobs before it in the same group have put.
 ///
