@@ -8,6 +8,7 @@
 
 mod forms;
 mod names;
+mod normalize;
 pub mod prep;
 mod rules;
 mod sound;

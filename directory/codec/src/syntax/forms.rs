@@ -1,79 +1,10 @@
-//! The normal forms: one for each family of matching rules.
+//! The normal forms of values that are no names: one for each family of matching rules.
 
-use super::names::{self, Descriptors};
 use super::prep::{self, Case, Part};
-use super::time;
-
-/// How a rule looks at values. Rules of one form agree on which values are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    BitString,
-    Boolean,
-    CaseExact,
-    CaseExactIa5,
-    CaseIgnore,
-    CaseIgnoreFirstComponent,
-    CaseIgnoreIa5,
-    CaseIgnoreList,
-    DistinguishedName,
-    GeneralizedTime,
-    Integer,
-    IntegerFirstComponent,
-    NumericString,
-    ObjectIdentifier,
-    ObjectIdentifierFirstComponent,
-    OctetString,
-    TelephoneNumber,
-    UniqueMember,
-    Uuid,
-    Words,
-}
-
-pub(super) fn normalize(form: Form, value: &[u8], names: &dyn Descriptors) -> Option<Vec<u8>> {
-    match form {
-        Form::BitString => bit_string(value),
-        Form::Boolean => boolean(value),
-        Form::CaseExact => prep::string(value, Case::Exact, Part::Whole),
-        Form::CaseExactIa5 => ia5(value, Case::Exact, Part::Whole),
-        Form::CaseIgnore => prep::string(value, Case::Ignore, Part::Whole),
-        Form::CaseIgnoreFirstComponent => {
-            prep::string(names::first_component(value)?, Case::Ignore, Part::Whole)
-        }
-        Form::CaseIgnoreIa5 => ia5(value, Case::Ignore, Part::Whole),
-        Form::CaseIgnoreList => list(value),
-        Form::DistinguishedName => names::distinguished_name(value, names, 0),
-        Form::GeneralizedTime => time::generalized(value),
-        Form::Integer => integer(value),
-        Form::IntegerFirstComponent => integer(names::first_component(value)?),
-        Form::NumericString => numeric_string(value),
-        Form::ObjectIdentifier => names::object_identifier(value, names),
-        Form::ObjectIdentifierFirstComponent => {
-            names::object_identifier(names::first_component(value)?, names)
-        }
-        Form::OctetString => Some(value.to_vec()),
-        Form::TelephoneNumber => prep::telephone_number(value),
-        Form::UniqueMember => names::name_and_uid(value, names, 0),
-        Form::Uuid => uuid(value),
-        Form::Words => words(value),
-    }
-}
-
-pub(super) fn normalize_substring(form: Form, piece: &[u8], part: Part) -> Option<Vec<u8>> {
-    match form {
-        Form::CaseExact => prep::string(piece, Case::Exact, part),
-        Form::CaseExactIa5 => ia5(piece, Case::Exact, part),
-        Form::CaseIgnore | Form::CaseIgnoreList => prep::string(piece, Case::Ignore, part),
-        Form::CaseIgnoreIa5 => ia5(piece, Case::Ignore, part),
-        Form::NumericString => numeric_string(piece),
-        Form::OctetString => Some(piece.to_vec()),
-        Form::TelephoneNumber => prep::telephone_number(piece),
-        _ => None,
-    }
-}
 
 /// The words with blanks around each, so that a word is found in others as a piece of bytes. What is
 /// neither a letter nor a digit separates words.
-fn words(value: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn words(value: &[u8]) -> Option<Vec<u8>> {
     let prepared = prep::string(value, Case::Ignore, Part::Whole)?;
     let text = String::from_utf8(prepared).ok()?;
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -86,12 +17,12 @@ fn words(value: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn ia5(value: &[u8], case: Case, part: Part) -> Option<Vec<u8>> {
+pub(super) fn ia5(value: &[u8], case: Case, part: Part) -> Option<Vec<u8>> {
     if value.is_ascii() { prep::string(value, case, part) } else { None }
 }
 
 /// The digits. Blanks are insignificant (RFC 4518 § 2.6.2), and nothing else is allowed.
-fn numeric_string(value: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn numeric_string(value: &[u8]) -> Option<Vec<u8>> {
     let allowed = value.iter().all(|byte| byte.is_ascii_digit() || *byte == b' ');
     allowed.then(|| value.iter().copied().filter(u8::is_ascii_digit).collect())
 }
@@ -140,7 +71,7 @@ pub(super) fn integer(value: &[u8]) -> Option<Vec<u8>> {
 
 /// The lines of a postal address, each prepared, with a control character between them so that no
 /// piece of a substring assertion spans two.
-fn list(value: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn list(value: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(value.len() + 4);
     for (index, line) in value.split(|byte| *byte == b'$').enumerate() {
         if index > 0 {

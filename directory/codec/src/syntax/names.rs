@@ -1,9 +1,8 @@
-//! Values that are or hold names: DNs and OIDs, which only a schema can compare.
+//! Values that hold names of the schema, and their parts.
 
 use super::forms;
 use super::rules::MatchingRule;
-use crate::dn::{Dn, Rdn, is_numeric_oid};
-use crate::limits::DN_NESTING_MAX;
+use crate::dn::is_numeric_oid;
 
 /// What the rules that compare names need to know of the schema. Names come in any case.
 pub trait Descriptors {
@@ -13,47 +12,6 @@ pub trait Descriptors {
 
     /// The numeric OID that a name of the schema stands for.
     fn oid(&self, name: &str) -> Option<&str>;
-}
-
-/// Equal for equal names; `None` for a malformed one, or if a type or value is not comparable.
-///
-/// `nested` counts how many names this one is a value in, since every name can be a value's text.
-pub(super) fn distinguished_name(
-    value: &[u8],
-    names: &dyn Descriptors,
-    nested: usize,
-) -> Option<Vec<u8>> {
-    if nested > DN_NESTING_MAX {
-        return None;
-    }
-    let dn = Dn::parse(str::from_utf8(value).ok()?).ok()?;
-    let mut out = Vec::with_capacity(value.len() + 8);
-    for rdn in &dn.rdns {
-        append_part(&mut out, &relative_name(rdn, names, nested)?);
-    }
-    Some(out)
-}
-
-/// The set of an RDN's values: sorted, each once.
-fn relative_name(rdn: &Rdn, names: &dyn Descriptors, nested: usize) -> Option<Vec<u8>> {
-    let mut avas = Vec::with_capacity(rdn.avas.len());
-    for ava in &rdn.avas {
-        let (name, rule) = names.attribute(&ava.attribute)?;
-        let value = match rule {
-            MatchingRule::DistinguishedName => distinguished_name(&ava.value, names, nested + 1)?,
-            MatchingRule::UniqueMember => name_and_uid(&ava.value, names, nested + 1)?,
-            rule => rule.normalize(&ava.value, names)?,
-        };
-        avas.push((name.to_ascii_lowercase(), value));
-    }
-    avas.sort_unstable();
-    avas.dedup();
-    let mut out = Vec::new();
-    for (name, value) in avas {
-        append_part(&mut out, name.as_bytes());
-        append_part(&mut out, &value);
-    }
-    Some(out)
 }
 
 /// Appends a length (LEB128) and the bytes, so that what is joined can only be taken apart in one
@@ -66,22 +24,6 @@ pub fn append_part(out: &mut Vec<u8>, bytes: &[u8]) {
     }
     out.push(length as u8);
     out.extend_from_slice(bytes);
-}
-
-/// A name, and the bit string that tells those who bore it one after another apart.
-pub(super) fn name_and_uid(
-    value: &[u8],
-    names: &dyn Descriptors,
-    nested: usize,
-) -> Option<Vec<u8>> {
-    let (name, uid) = split_uid(value);
-    let name = distinguished_name(name, names, nested)?;
-    let mut out = Vec::with_capacity(name.len() + 2);
-    append_part(&mut out, &name);
-    if let Some(uid) = uid {
-        out.extend_from_slice(&forms::bit_string(uid)?);
-    }
-    Some(out)
 }
 
 /// Cuts a Name And Optional UID at its last `#`, if a bit string follows that.

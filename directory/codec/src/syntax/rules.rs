@@ -1,8 +1,5 @@
 //! Matching rules, RFC 4517 § 4.2, RFC 4530, and those for bits and chains that Active Directory has.
 
-use super::forms::{self, Form};
-use super::names::Descriptors;
-use super::prep::Part;
 use super::syntaxes::Syntax;
 
 /// What a matching rule decides.
@@ -20,6 +17,31 @@ pub enum RuleKind {
     Bits,
     /// Whether names lead to an entry, over as many others as it takes.
     Chain,
+}
+
+/// How a rule looks at values. Rules of one form agree on which values are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    BitString,
+    Boolean,
+    CaseExact,
+    CaseExactIa5,
+    CaseIgnore,
+    CaseIgnoreFirstComponent,
+    CaseIgnoreIa5,
+    CaseIgnoreList,
+    DistinguishedName,
+    GeneralizedTime,
+    Integer,
+    IntegerFirstComponent,
+    NumericString,
+    ObjectIdentifier,
+    ObjectIdentifierFirstComponent,
+    OctetString,
+    TelephoneNumber,
+    UniqueMember,
+    Uuid,
+    Words,
 }
 
 macro_rules! rules {
@@ -192,11 +214,16 @@ impl MatchingRule {
         self.facts().syntax
     }
 
+    /// How it looks at values.
+    pub(super) const fn form(self) -> Form {
+        self.facts().form
+    }
+
     /// Whether both rules give every value the same normal form, as an attribute's equality and
     /// ordering rules mostly do.
     #[must_use]
     pub fn has_form_of(self, other: MatchingRule) -> bool {
-        self.facts().form == other.facts().form
+        self.form() == other.form()
     }
 
     /// Whether its values are text whose words can be told apart, so that they can be compared by
@@ -204,23 +231,7 @@ impl MatchingRule {
     #[must_use]
     pub fn has_words(self) -> bool {
         use Form::*;
-        matches!(self.facts().form, CaseExact | CaseExactIa5 | CaseIgnore | CaseIgnoreIa5)
-    }
-
-    /// The normal form of an attribute value, or of an assertion value that is no substring's.
-    ///
-    /// `None` if the value is not one that the rule can take: what is asserted is Undefined.
-    #[must_use]
-    pub fn normalize(self, value: &[u8], names: &dyn Descriptors) -> Option<Vec<u8>> {
-        forms::normalize(self.facts().form, value, names)
-    }
-
-    /// The normal form of a piece of a substring assertion, to be found in that of a value.
-    ///
-    /// `None` if the piece can be in no value, or the rule has no substrings: Undefined.
-    #[must_use]
-    pub fn normalize_substring(self, piece: &[u8], part: Part) -> Option<Vec<u8>> {
-        forms::normalize_substring(self.facts().form, piece, part)
+        matches!(self.form(), CaseExact | CaseExactIa5 | CaseIgnore | CaseIgnoreIa5)
     }
 
     /// Its description for the subschema (RFC 4512 § 4.1.3).

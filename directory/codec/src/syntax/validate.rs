@@ -1,18 +1,89 @@
 //! Whether a value is of its syntax.
 
-use super::{forms, names, time};
+use super::{Syntax, forms, names, time};
 use crate::ber::{Reader, SEQUENCE};
 use crate::description::{self, AttributeTypeDescription, ObjectClassDescription, is_name};
 use crate::dn::{Dn, is_numeric_oid};
 
+/// Says whether a value is of a syntax, and if not, why.
+type Check = fn(&[u8]) -> Checked;
 type Checked = Result<(), &'static str>;
+
+impl Syntax {
+    /// Checks that a value is of the syntax.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate(self, value: &[u8]) -> Result<(), &'static str> {
+        (self.check())(value)
+    }
+
+    /// Checks a value that another server took: the same, but that a telephone or fax number may be
+    /// any text. Some servers ask for no more, and nobody's numbers are to be lost on the way here.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate_imported(self, value: &[u8]) -> Result<(), &'static str> {
+        match self {
+            Syntax::TelephoneNumber | Syntax::FacsimileTelephoneNumber => directory_string(value),
+            _ => self.validate(value),
+        }
+    }
+
+    fn check(self) -> Check {
+        match self {
+            Syntax::AttributeTypeDescription => attribute_type_description,
+            Syntax::Audio | Syntax::Binary | Syntax::Fax | Syntax::Jpeg | Syntax::OctetString => {
+                anything
+            }
+            Syntax::BitString => bit_string,
+            Syntax::Boolean => boolean,
+            Syntax::Certificate
+            | Syntax::CertificateList
+            | Syntax::CertificatePair
+            | Syntax::SupportedAlgorithm => ber_sequence,
+            Syntax::CountryString => country_string,
+            Syntax::Dn => dn,
+            Syntax::DeliveryMethod => delivery_method,
+            Syntax::DirectoryString => directory_string,
+            Syntax::DitContentRuleDescription
+            | Syntax::DitStructureRuleDescription
+            | Syntax::MatchingRuleDescription
+            | Syntax::MatchingRuleUseDescription
+            | Syntax::NameFormDescription
+            | Syntax::LdapSyntaxDescription => description,
+            Syntax::EnhancedGuide => enhanced_guide,
+            Syntax::FacsimileTelephoneNumber => facsimile_telephone_number,
+            Syntax::GeneralizedTime => generalized_time,
+            Syntax::Guide => guide,
+            Syntax::Ia5String => ia5_string,
+            Syntax::Integer => integer,
+            Syntax::NameAndOptionalUid => name_and_optional_uid,
+            Syntax::NumericString => numeric_string,
+            Syntax::ObjectClassDescription => object_class_description,
+            Syntax::Oid => oid,
+            Syntax::OtherMailbox => other_mailbox,
+            Syntax::PostalAddress => postal_address,
+            Syntax::PrintableString => printable_string,
+            Syntax::SubtreeSpecification => subtree_specification,
+            Syntax::TelephoneNumber => telephone_number,
+            Syntax::TeletexTerminalIdentifier => teletex_terminal_identifier,
+            Syntax::TelexNumber => telex_number,
+            Syntax::UtcTime => utc_time,
+            Syntax::SubstringAssertion => substring_assertion,
+            Syntax::NisNetgroupTriple => nis_netgroup_triple,
+            Syntax::BootParameter => boot_parameter,
+            Syntax::Uuid => uuid,
+        }
+    }
+}
 
 fn require(fits: bool, why: &'static str) -> Checked {
     if fits { Ok(()) } else { Err(why) }
 }
 
 /// For syntaxes without a string form, whose inside is not looked at.
-pub(super) fn anything(_: &[u8]) -> Checked {
+fn anything(_: &[u8]) -> Checked {
     Ok(())
 }
 
@@ -25,36 +96,36 @@ fn is_printable(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(printable)
 }
 
-pub(super) fn directory_string(value: &[u8]) -> Checked {
+fn directory_string(value: &[u8]) -> Checked {
     require(!value.is_empty(), "it is empty")?;
     text(value).map(|_| ())
 }
 
-pub(super) fn printable_string(value: &[u8]) -> Checked {
+fn printable_string(value: &[u8]) -> Checked {
     require(!value.is_empty(), "it is empty")?;
     require(is_printable(value), "only letters, digits, blanks and '()+,-./:=? are allowed")
 }
 
-pub(super) fn ia5_string(value: &[u8]) -> Checked {
+fn ia5_string(value: &[u8]) -> Checked {
     require(value.is_ascii(), "only ASCII characters are allowed")
 }
 
-pub(super) fn country_string(value: &[u8]) -> Checked {
+fn country_string(value: &[u8]) -> Checked {
     require(value.len() == 2 && is_printable(value), "it is no code of two characters")
 }
 
-pub(super) fn numeric_string(value: &[u8]) -> Checked {
+fn numeric_string(value: &[u8]) -> Checked {
     require(!value.is_empty(), "it is empty")?;
     let allowed = value.iter().all(|byte| byte.is_ascii_digit() || *byte == b' ');
     require(allowed, "only digits and blanks are allowed")
 }
 
 /// A number is a PrintableString (RFC 4517 § 3.3.31).
-pub(super) fn telephone_number(value: &[u8]) -> Checked {
+fn telephone_number(value: &[u8]) -> Checked {
     printable_string(value)
 }
 
-pub(super) fn facsimile_telephone_number(value: &[u8]) -> Checked {
+fn facsimile_telephone_number(value: &[u8]) -> Checked {
     let mut parts = value.split(|byte| *byte == b'$');
     telephone_number(parts.next().unwrap_or_default())?;
     let parameters: [&[u8]; 7] = [
@@ -70,13 +141,13 @@ pub(super) fn facsimile_telephone_number(value: &[u8]) -> Checked {
     require(parts.all(known), "what follows '$' is no fax parameter")
 }
 
-pub(super) fn telex_number(value: &[u8]) -> Checked {
+fn telex_number(value: &[u8]) -> Checked {
     let parts: Vec<&[u8]> = value.split(|byte| *byte == b'$').collect();
     let well_formed = parts.len() == 3 && parts.iter().all(|part| is_printable(part));
     require(well_formed, "it is not a number, a country code and an answerback between '$'")
 }
 
-pub(super) fn teletex_terminal_identifier(value: &[u8]) -> Checked {
+fn teletex_terminal_identifier(value: &[u8]) -> Checked {
     let mut parts = value.split(|byte| *byte == b'$');
     printable_string(parts.next().unwrap_or_default())?;
     let keys: [&[u8]; 5] = [b"graphic:", b"control:", b"misc:", b"page:", b"private:"];
@@ -87,7 +158,7 @@ pub(super) fn teletex_terminal_identifier(value: &[u8]) -> Checked {
     require(parts.all(known), "what follows '$' is no teletex parameter")
 }
 
-pub(super) fn delivery_method(value: &[u8]) -> Checked {
+fn delivery_method(value: &[u8]) -> Checked {
     let methods: [&[u8]; 10] = [
         b"any",
         b"mhs",
@@ -105,14 +176,14 @@ pub(super) fn delivery_method(value: &[u8]) -> Checked {
     require(parts.all(known), "it is no list of delivery methods between '$'")
 }
 
-pub(super) fn other_mailbox(value: &[u8]) -> Checked {
+fn other_mailbox(value: &[u8]) -> Checked {
     let dollar = value.iter().position(|byte| *byte == b'$').unwrap_or(value.len());
     let (kind, mailbox) = value.split_at_checked(dollar).unwrap_or_default();
     let well_formed = is_printable(kind) && !mailbox.is_empty() && mailbox.is_ascii();
     require(well_formed, "it is not a mailbox type, '$' and a mailbox")
 }
 
-pub(super) fn postal_address(value: &[u8]) -> Checked {
+fn postal_address(value: &[u8]) -> Checked {
     text(value)?;
     let mut lines = value.split(|byte| *byte == b'$');
     require(!value.is_empty(), "it is empty")?;
@@ -120,70 +191,70 @@ pub(super) fn postal_address(value: &[u8]) -> Checked {
     require(well_formed, "'\\' is written \\5C, and '$' within a line \\24")
 }
 
-pub(super) fn boolean(value: &[u8]) -> Checked {
+fn boolean(value: &[u8]) -> Checked {
     require(forms::boolean(value).is_some(), "it is neither TRUE nor FALSE")
 }
 
-pub(super) fn integer(value: &[u8]) -> Checked {
+fn integer(value: &[u8]) -> Checked {
     require(forms::integer(value).is_some(), "it is no integer: digits without a leading zero")
 }
 
-pub(super) fn bit_string(value: &[u8]) -> Checked {
+fn bit_string(value: &[u8]) -> Checked {
     require(forms::bit_string(value).is_some(), "it is no bit string such as '0101'B")
 }
 
-pub(super) fn uuid(value: &[u8]) -> Checked {
+fn uuid(value: &[u8]) -> Checked {
     require(forms::uuid(value).is_some(), "it is no UUID of 8-4-4-4-12 hexadecimal digits")
 }
 
-pub(super) fn generalized_time(value: &[u8]) -> Checked {
+fn generalized_time(value: &[u8]) -> Checked {
     let why = "it is no date and time with zone, such as 20041231235960Z";
     require(time::generalized(value).is_some(), why)
 }
 
-pub(super) fn utc_time(value: &[u8]) -> Checked {
+fn utc_time(value: &[u8]) -> Checked {
     require(time::is_utc_time(value), "it is no date and time such as 0412312359Z")
 }
 
-pub(super) fn dn(value: &[u8]) -> Checked {
+fn dn(value: &[u8]) -> Checked {
     Dn::parse(text(value)?).map(|_| ()).map_err(|error| error.why)
 }
 
-pub(super) fn name_and_optional_uid(value: &[u8]) -> Checked {
+fn name_and_optional_uid(value: &[u8]) -> Checked {
     dn(names::split_uid(value).0)
 }
 
-pub(super) fn oid(value: &[u8]) -> Checked {
+fn oid(value: &[u8]) -> Checked {
     let well_formed = str::from_utf8(value).is_ok_and(|text| is_numeric_oid(text) || is_name(text));
     require(well_formed, "it is neither an OID nor a name")
 }
 
-pub(super) fn attribute_type_description(value: &[u8]) -> Checked {
+fn attribute_type_description(value: &[u8]) -> Checked {
     AttributeTypeDescription::parse(text(value)?).map(|_| ()).map_err(|error| error.why)
 }
 
-pub(super) fn object_class_description(value: &[u8]) -> Checked {
+fn object_class_description(value: &[u8]) -> Checked {
     ObjectClassDescription::parse(text(value)?).map(|_| ()).map_err(|error| error.why)
 }
 
 /// For descriptions that nothing here reads: that they are words and quotes in parentheses.
-pub(super) fn description(value: &[u8]) -> Checked {
+fn description(value: &[u8]) -> Checked {
     description::check_form(text(value)?).map_err(|error| error.why)
 }
 
-pub(super) fn substring_assertion(value: &[u8]) -> Checked {
+fn substring_assertion(value: &[u8]) -> Checked {
     let why = "it is no assertion such as initial*any*final, with \\2A for '*' and \\5C for '\\'";
     require(super::substring_assertion(value).is_some(), why)
 }
 
 /// For what nothing here evaluates (RFC 3672 § 2.1): that it is text in braces.
-pub(super) fn subtree_specification(value: &[u8]) -> Checked {
+fn subtree_specification(value: &[u8]) -> Checked {
     let inner = text(value)?.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     require(inner.is_some(), "it is no subtree specification such as { base \"ou=People\" }")
 }
 
 /// `[object-class#]criteria`
-pub(super) fn guide(value: &[u8]) -> Checked {
+fn guide(value: &[u8]) -> Checked {
     let criteria = match value.iter().position(|byte| *byte == b'#') {
         Some(at) => {
             oid(value.get(..at).unwrap_or_default().trim_ascii())?;
@@ -195,7 +266,7 @@ pub(super) fn guide(value: &[u8]) -> Checked {
 }
 
 /// `object-class#criteria#subset`
-pub(super) fn enhanced_guide(value: &[u8]) -> Checked {
+fn enhanced_guide(value: &[u8]) -> Checked {
     let parts: Vec<&[u8]> = value.split(|byte| *byte == b'#').map(<[u8]>::trim_ascii).collect();
     let subsets: [&[u8]; 3] = [b"baseobject", b"oneLevel", b"wholeSubtree"];
     let well_formed = match parts.as_slice() {
@@ -241,7 +312,7 @@ fn is_term(term: &[u8]) -> bool {
 }
 
 /// `(host,user,domain)`, each of which may be empty or `-` (RFC 2307 § 2.4).
-pub(super) fn nis_netgroup_triple(value: &[u8]) -> Checked {
+fn nis_netgroup_triple(value: &[u8]) -> Checked {
     let inner = value.strip_prefix(b"(").and_then(|value| value.strip_suffix(b")"));
     let well_formed = inner.is_some_and(|inner| {
         inner.is_ascii() && inner.iter().filter(|byte| **byte == b',').count() == 2
@@ -250,7 +321,7 @@ pub(super) fn nis_netgroup_triple(value: &[u8]) -> Checked {
 }
 
 /// `key=server:path` (RFC 2307 § 2.4).
-pub(super) fn boot_parameter(value: &[u8]) -> Checked {
+fn boot_parameter(value: &[u8]) -> Checked {
     let equals = value.iter().position(|byte| *byte == b'=');
     let colon = value.iter().position(|byte| *byte == b':');
     let ordered = equals.zip(colon).is_some_and(|(equals, colon)| 0 < equals && equals < colon);
@@ -258,7 +329,7 @@ pub(super) fn boot_parameter(value: &[u8]) -> Checked {
 }
 
 /// For what X.509 defines: that it is one BER SEQUENCE.
-pub(super) fn ber_sequence(value: &[u8]) -> Checked {
+fn ber_sequence(value: &[u8]) -> Checked {
     let mut reader = Reader::new(value);
     let whole = reader.expect(SEQUENCE).is_ok() && reader.is_empty();
     require(whole, "it is no BER SEQUENCE")
