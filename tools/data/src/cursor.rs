@@ -1,10 +1,10 @@
 //! Where in the tree of entries one is. Any entry can be gone to by arithmetic, since a template
 //! says how many entries are below each: it takes as many steps as the tree is deep.
 
-use crate::entry::{Entry, Extent};
+use crate::entry::{Entry, Extent, Frame};
 use crate::error::MakeError;
-use crate::piece::Scene;
 use crate::plan::{Kid, Kind, Plan, class};
+use crate::value::{Scene, SomeName};
 
 /// A place in the tree: an entry, and those above it.
 #[derive(Debug, Default)]
@@ -14,23 +14,6 @@ pub(crate) struct Cursor {
     depth: usize,
     /// How many entries of each class come before the entry ([`class`]).
     counters: Vec<u64>,
-}
-
-/// An entry of the path.
-#[derive(Debug, Default)]
-pub(crate) struct Frame {
-    pub(crate) kind: usize,
-    /// Which of the parent's subordinate templates, and which of its entries.
-    slot: usize,
-    child: u64,
-    index: u64,
-    /// How many entries of its kind come before it, how many with names.
-    ordinal: u64,
-    names: u64,
-    in_parent: u64,
-    pub(crate) entry: Entry,
-    /// Which entry is in `entry`, and how much of it.
-    made: Option<(u64, Extent)>,
 }
 
 impl Cursor {
@@ -195,8 +178,19 @@ impl Cursor {
         self.frames.get(at).map(|frame| frame.index)
     }
 
-    pub(crate) fn dn(&self) -> &str {
-        self.top().map(|frame| frame.entry.dn.as_str()).unwrap_or_default()
+    /// Appends the name of the entry that has this number among those of a kind.
+    pub(crate) fn push_name(
+        &mut self,
+        plan: &Plan,
+        kind: usize,
+        ordinal: u64,
+        text: &mut Vec<u8>,
+    ) -> Result<(), MakeError> {
+        self.seek_of(plan, kind, ordinal)?;
+        text.extend_from_slice(
+            self.top().map(|frame| frame.entry.dn.as_bytes()).unwrap_or_default(),
+        );
+        Ok(())
     }
 
     /// The entry and its kind.
@@ -212,7 +206,7 @@ impl Cursor {
         plan: &Plan,
         extent: Extent,
         generation: u64,
-        others: &mut Option<&mut Cursor>,
+        others: &mut Option<SomeName<'_>>,
     ) -> Result<(), MakeError> {
         let frames = self.frames.get_mut(..self.depth).unwrap_or_default();
         let Some((top, above)) = frames.split_last_mut() else { return Ok(()) };

@@ -40,6 +40,7 @@ mod letters;
 pub mod limits;
 mod list;
 mod lists;
+mod make;
 mod maker;
 mod names;
 mod number;
@@ -52,6 +53,7 @@ mod stream;
 pub mod tags;
 mod template;
 mod time;
+mod value;
 
 pub use client::{Added, Client, ClientError};
 pub use compress::Compress;

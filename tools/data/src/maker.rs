@@ -99,8 +99,11 @@ impl Maker {
     fn made(&mut self) -> Result<Option<View<'_>>, MakeError> {
         let plan = &*self.plan;
         let Some(index) = self.cursor.index() else { return Ok(None) };
-        let mut others = Some(&mut self.others);
-        self.cursor.make(plan, Extent::All, self.generation, &mut others)?;
+        let others = &mut self.others;
+        let mut push_name = |kind: usize, ordinal: u64, text: &mut Vec<u8>| {
+            others.push_name(plan, kind, ordinal, text)
+        };
+        self.cursor.make(plan, Extent::All, self.generation, &mut Some(&mut push_name))?;
         let parent = self.cursor.parent_index();
         Ok(self.cursor.entry(plan).map(|(kind, entry)| View { kind, entry, plan, index, parent }))
     }
