@@ -4,12 +4,13 @@
 mod flow;
 
 use crate::capture::{Capture, Item, Packet};
+use crate::direction::Side;
 use crate::error::Error;
 use crate::limits::{CONNECTIONS_MAX, HELD_BYTES_MAX};
 use crate::network::{Content, Datagram, Network, Segment, named};
 use crate::operation::{Event, Note, Sink};
 use crate::pairing::Options;
-use crate::session::{Session, Side};
+use crate::session::Session;
 use crate::tls::Keys;
 use flow::Flow;
 use std::borrow::Cow;

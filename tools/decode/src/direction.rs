@@ -1,4 +1,4 @@
-//! Who sends a message, and who receives it.
+//! The ends of a connection, and the directions between them.
 
 /// One of the two directions of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,31 @@ impl Direction {
         match self {
             Direction::Request => "client",
             Direction::Response => "server",
+        }
+    }
+}
+
+/// Which of the two ends octets come from: `First` is that of the address that was named first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The client, as far as is known.
+    First,
+    /// The server.
+    Second,
+}
+
+impl Side {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Side::First => Side::Second,
+            Side::Second => Side::First,
+        }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Side::First => 0,
+            Side::Second => 1,
         }
     }
 }

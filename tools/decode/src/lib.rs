@@ -34,7 +34,7 @@ pub mod view;
 
 pub use capture::Capture;
 pub use decoder::{Counts, Decoder};
-pub use direction::Direction;
+pub use direction::{Direction, Side};
 pub use error::Error;
 pub use kept::Kept;
 pub use operation::{Answers, Connection, End, Event, Kind, Note, Operation, Part, Sink};
@@ -43,6 +43,6 @@ pub use parameters::extended_name;
 pub use query::Query;
 pub use report::Report;
 pub use secrets::Secrets;
-pub use session::{Session, Side};
+pub use session::Session;
 pub use tap::Tap;
 pub use tls::Keys;

@@ -2,7 +2,7 @@
 
 mod recognise;
 
-use crate::direction::Direction;
+use crate::direction::{Direction, Side};
 use crate::error::Error;
 use crate::framing::{Frame, Framer, is_request};
 use crate::operation::{Connection, Event, Note, Sink};
@@ -13,31 +13,6 @@ use recognise::Mode;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// Which of the two ends octets come from: `First` is that of the address that was named first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// The client, as far as is known.
-    First,
-    /// The server.
-    Second,
-}
-
-impl Side {
-    fn other(self) -> Self {
-        match self {
-            Side::First => Side::Second,
-            Side::Second => Side::First,
-        }
-    }
-
-    fn index(self) -> usize {
-        match self {
-            Side::First => 0,
-            Side::Second => 1,
-        }
-    }
-}
 
 /// A connection being decoded.
 #[derive(Debug)]

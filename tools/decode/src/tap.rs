@@ -3,11 +3,12 @@
 //! What does not fit is left out, counted, and told as a gap where it was: whoever forwards the
 //! octets is neither delayed nor changed.
 
+use crate::direction::Side;
 use crate::error::Error;
 use crate::limits::{QUEUE_BYTES_MAX, QUEUE_PIECES_MAX};
 use crate::operation::{Event, Note, Sink};
 use crate::pairing::Options;
-use crate::session::{Session, Side};
+use crate::session::Session;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;

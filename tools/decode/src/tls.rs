@@ -7,7 +7,7 @@ mod handshake;
 mod keys;
 mod record;
 
-use crate::session::Side;
+use crate::direction::Side;
 use handshake::{Hello, Messages};
 use record::{Cipher, Opener, Records};
 use std::borrow::Cow;

@@ -1,11 +1,12 @@
 //! One connection: packets that come too early wait, streams are put together, and their octets go to the
 //! session.
 
+use crate::direction::Side;
 use crate::error::Error;
 use crate::limits::{DEFERRED_NS_MAX, DEFERRED_PACKETS_MAX};
 use crate::network::Segment;
 use crate::operation::Sink;
-use crate::session::{Session, Side};
+use crate::session::Session;
 use crate::tcp::{Delivery, Stream};
 use std::net::SocketAddr;
 

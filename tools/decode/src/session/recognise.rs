@@ -1,6 +1,7 @@
 //! What the octets of a connection are: LDAP, TLS around it, or nothing that can be read.
 
-use super::{Session, Side};
+use super::Session;
+use crate::direction::Side;
 use crate::error::Error;
 use crate::framing::{Framer, looks_like_a_message};
 use crate::operation::{Event, Sink};
