@@ -97,13 +97,13 @@ fn line(probe: &Probe) -> String {
     let outcome = &probe.outcome;
     let at = |figure| {
         let ns = outcome.figure(None, figure, outcome.recorded_s);
-        ns.map_or("-".to_owned(), summary::time)
+        ns.map_or("-".to_owned(), format::time)
     };
     format!(
         "{:>9} {:>10} {:>7} {:>10} {:>10} {:>10}  {}{}",
-        summary::grouped(probe.rate),
-        summary::grouped(outcome.rate()),
-        summary::grouped(outcome.recorded.errors() as f64),
+        format::grouped(probe.rate),
+        format::grouped(outcome.rate()),
+        format::grouped(outcome.recorded.errors() as f64),
         at(Figure::Percentile(50.0)),
         at(Figure::Percentile(99.0)),
         at(Figure::Max),

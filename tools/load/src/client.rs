@@ -4,9 +4,9 @@
 use crate::entries::Makers;
 use crate::limits::{MESSAGE_BYTES_MAX, MONITOR_PATIENCE};
 use crate::request::Request;
+use crate::server::{Address, REFUSED, Server};
 use crate::text::Drawn;
 use crate::trust::{is_of_tls, tls_words};
-use crate::worker::{Address, REFUSED, Server};
 use fastrand::Rng;
 use keyway_codec::message::{ExtendedRequest, LdapResult, Message, ResultCode};
 use keyway_codec::{Op, ber, extended};

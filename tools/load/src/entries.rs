@@ -2,18 +2,7 @@
 //! that threads and agents need to agree on numbers only.
 
 use crate::source::{Source, Values};
-use keyway_data::{MakeError, Maker, Plan, View};
-use std::sync::Arc;
-
-/// The entries of a template.
-#[derive(Debug, Clone)]
-pub(crate) struct Entries {
-    pub(crate) plan: Arc<Plan>,
-    /// Which of the plan's templates.
-    pub(crate) template: usize,
-    /// The number of the first that is used.
-    pub(crate) from: u64,
-}
+use keyway_data::{MakeError, Maker, View};
 
 /// What makes them, for one thread.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! The knee: the highest rate at which a rule does not come true. SLAMD's optimizing job.
 
+use crate::control::Interrupt;
 use crate::error::Error;
 use crate::limits::PROBES_MAX;
 use crate::outcome::Outcome;
-use crate::run::Interrupt;
 use crate::scenario::{Find, Scenario};
 
 /// Rates that are nearer to one another than this are the same.
@@ -150,7 +150,7 @@ impl Found {
     /// The search in words.
     #[must_use]
     pub fn words(&self) -> String {
-        let number = |rate: f64| crate::summary::grouped(rate);
+        let number = |rate: f64| crate::format::grouped(rate);
         let held = |rate: f64| match self.is_confirmed {
             Some(true) => format!("the knee is at {}/s", number(rate)),
             Some(false) => format!(

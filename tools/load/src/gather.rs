@@ -1,12 +1,13 @@
 //! What threads say, here or on agents, put together second by second.
 
+use crate::control::Interrupt;
 use crate::error::Error;
+use crate::event::Event;
 use crate::host::Host;
 use crate::latencies::{add, latencies};
 use crate::limits::{FUTILE_AFTER_S, SECONDS_KEPT_MAX};
 use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome, Second};
-use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
 use crate::schedule::Rate;
 use crate::start::Moment;

@@ -8,12 +8,16 @@
 //! kept beside that.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod agents;
 mod client;
 pub mod compare;
+mod control;
 mod entries;
 mod error;
+mod event;
 mod find;
+pub mod format;
 mod gather;
 mod host;
 mod latencies;
@@ -29,6 +33,7 @@ mod run;
 mod samples;
 mod scenario;
 mod schedule;
+mod server;
 mod source;
 mod start;
 pub mod summary;
@@ -42,14 +47,16 @@ mod worker;
 #[doc(hidden)]
 pub use agents::said_again;
 pub use agents::{Called, Hub, answer};
+pub use control::{Interrupt, Pace};
 pub use error::Error;
+pub use event::Event;
 pub use find::{Found, Probe, Verdict, find};
 pub use host::{Host, HostUse};
 pub use latencies::Latencies;
 pub use outcome::{AgentUse, Outcome, Second, ThreadUse};
 pub use probe::probe;
 pub use rule::{Figure, Rule};
-pub use run::{Event, Interrupt, Pace, run, run_at};
+pub use run::{run, run_at};
 pub use samples::{Adds, Knee, Options, SAMPLES, Sample, UserPassword, Users};
 pub use scenario::section::duration;
 pub use scenario::{Find, Scenario, Threshold};

@@ -296,7 +296,7 @@ impl Outcome {
                 .map(move |((step, fault), failed)| (job, *step, *fault, failed.count))
         });
         let (job, step, fault, _) = each.max_by_key(|(.., count)| *count)?;
-        let advice = crate::probe::advice(job, step, fault);
+        let advice = crate::advice::advice(job, step, fault);
         Some(format!(
             "{:.1} % of what was started failed, most of it in {}: {}{advice}",
             100.0 * share,
@@ -337,7 +337,7 @@ impl Outcome {
             100.0 * busiest
         );
         if scenario.phases.iter().any(|phase| phase.rate != Rate::AsAnswered) {
-            let late = crate::summary::time(self.lag.value_at_quantile(0.99) as f64);
+            let late = crate::format::time(self.lag.value_at_quantile(0.99) as f64);
             why.push_str(&format!(", and its own starts were up to {late} late (p99)"));
         }
         let shares =

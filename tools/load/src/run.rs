@@ -1,20 +1,19 @@
 //! A run: threads that work, and one that gathers what they say.
 
+use crate::control::{Interrupt, Pace};
 use crate::error::Error;
+use crate::event::Event;
 use crate::gather::{Crew, Gather};
-use crate::limits::RATE_MAX;
 use crate::monitor::Monitors;
-use crate::outcome::{Outcome, Second};
+use crate::outcome::Outcome;
 use crate::scenario::Scenario;
+use crate::server::resolve;
 use crate::start::{Together, moment};
 use crate::tally::Fault;
-use crate::target::{Place, Url};
-use crate::worker::{Address, Said, Server, Shared, Worker};
+use crate::worker::{Said, Shared, Worker};
 use rustls::crypto::CryptoProvider;
-use rustls_pki_types::ServerName;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -23,66 +22,6 @@ use std::time::Duration;
 const FIRST_CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How often is looked whether somebody wants an end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// Whether somebody has asked for the end. Clones are of the same one.
-#[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// Asks for the end: no more starts, a moment for what is under way, and the results so far.
-    pub fn end(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody has.
-    #[must_use]
-    pub fn came(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// The rate that somebody wants while a run is under way, instead of its phases'. Clones are of the same
-/// one.
-#[derive(Clone, Debug, Default)]
-pub struct Pace(Arc<AtomicU64>);
-
-impl Pace {
-    /// From now on, so many starts a second: a positive number, and [`RATE_MAX`] at most. What goes as
-    /// fast as it is answered has no rate to change.
-    pub fn set(&self, rate: f64) {
-        if rate > 0.0 && rate <= RATE_MAX {
-            self.0.store(rate.to_bits(), Ordering::Relaxed);
-        }
-    }
-
-    /// What was set last, if anything was.
-    #[must_use]
-    pub fn get(&self) -> Option<f64> {
-        Some(f64::from_bits(self.0.load(Ordering::Relaxed))).filter(|rate| *rate > 0.0)
-    }
-}
-
-/// What is said while a run is under way.
-#[derive(Debug)]
-pub enum Event<'e> {
-    /// Connections are open.
-    Begun {
-        /// Threads at work.
-        threads: usize,
-        /// Connections that are open.
-        open: usize,
-        /// Those that were wanted.
-        wanted: usize,
-        /// Why the others are not.
-        why_not: Option<String>,
-    },
-    /// A second is over.
-    Second(&'e Second),
-    /// An agent is gone.
-    Lost(&'e str),
-    /// A monitor sees nothing any more, or sees again.
-    Monitor(&'e str),
-}
 
 /// Runs a scenario's phases. `provider` is the cryptography of TLS.
 ///
@@ -158,7 +97,7 @@ pub(crate) fn crew<T>(
     pace: &Pace,
     work: impl FnOnce(&Shared, &mut Local<'_>, Vec<Sender<u64>>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let server = |url| server(url, scenario.start_tls, FIRST_CONNECT_MAX);
+    let server = |url| resolve(url, scenario.start_tls, FIRST_CONNECT_MAX);
     let servers = scenario.urls.iter().map(server).collect::<Result<_, _>>()?;
     let has_tls = scenario.start_tls || scenario.urls.iter().any(|url| url.tls);
     let tls = has_tls.then(|| scenario.trust.config(provider)).transpose()?;
@@ -250,40 +189,4 @@ fn unreachable(scenario: &Scenario, reason: Option<(Fault, String)>) -> String {
         _ => "; is it an LDAP server, and is ldap:// or ldaps:// right?",
     };
     format!("{url}: {fault}: {why}{advice}")
-}
-
-/// The address of a server that answers there.
-pub(crate) fn server(url: &Url, start_tls: bool, patience: Duration) -> Result<Server, Error> {
-    let has_tls = url.tls || start_tls;
-    let (host, port) = match &url.place {
-        Place::Socket(path) => {
-            if has_tls {
-                return Err(Error::Usage(format!("{url}: there is no TLS over a socket file")));
-            }
-            let (address, host) = (Address::Unix(path.clone()), path.display().to_string());
-            return Ok(Server { address, host, name: None, tls: false });
-        }
-        Place::Host { host, port } => (host.as_str(), *port),
-    };
-    let cannot = |why: &str| Error::Server(format!("{url}: {why}"));
-    let name = match has_tls {
-        true => {
-            let name = ServerName::try_from(host.to_owned());
-            Some(name.map_err(|_| cannot("its host is no name that a certificate can have"))?)
-        }
-        false => None,
-    };
-    let found = (host, port).to_socket_addrs().map_err(|why| cannot(&why.to_string()))?;
-    let found: Vec<SocketAddr> = found.collect();
-    let mut last = cannot("the name has no address");
-    for address in found {
-        match TcpStream::connect_timeout(&address, patience) {
-            Ok(_) => {
-                let (address, host) = (Address::Tcp(address), host.to_owned());
-                return Ok(Server { address, host, name, tls: url.tls });
-            }
-            Err(why) => last = cannot(&format!("cannot connect to {address}: {why}")),
-        }
-    }
-    Err(last)
 }

@@ -1,8 +1,9 @@
 //! Where the values in requests come from, and which of them is taken.
 
-use crate::entries::Entries;
 use fastrand::Rng;
+use keyway_data::Plan;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A named supply of values. One value of each is drawn for a sequence and is the same in all its
@@ -30,6 +31,16 @@ pub(crate) enum Values {
     Counter { from: u64 },
     /// Entries of a template, each once.
     Entries(Entries),
+}
+
+/// The entries of a template.
+#[derive(Debug, Clone)]
+pub(crate) struct Entries {
+    pub(crate) plan: Arc<Plan>,
+    /// Which of the plan's templates.
+    pub(crate) template: usize,
+    /// The number of the first that is used.
+    pub(crate) from: u64,
 }
 
 /// Lines in one buffer, so that millions of them cost little.

@@ -1,6 +1,6 @@
 //! When a run begins; for runs that are raced, all at one moment.
 
-use crate::run::Interrupt;
+use crate::control::Interrupt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 

@@ -4,9 +4,9 @@
 use crate::client::Client;
 use crate::error::Error;
 use crate::limits::{MONITOR_PATIENCE, USERS_ASKED_BYTES_MAX, USERS_ASKED_MAX};
-use crate::run::server;
 use crate::samples::{Options, Users};
 use crate::scenario::Scenario;
+use crate::server::resolve;
 use keyway_codec::message::{Deref, Message, Scope, SearchRequest};
 use keyway_codec::{Filter, Op};
 use rustls::crypto::CryptoProvider;
@@ -81,7 +81,7 @@ fn connect(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Asked, E
     scenario.trust.own_ca = options.own_ca.clone();
     let url = scenario.urls.first().ok_or_else(|| Error::Usage("there is no URL".into()))?;
     let cannot = |why: io::Error| Error::Server(format!("{url}: {why}"));
-    let server = server(url, scenario.start_tls, MONITOR_PATIENCE)?;
+    let server = resolve(url, scenario.start_tls, MONITOR_PATIENCE)?;
     let has_tls = url.tls || scenario.start_tls;
     let tls = has_tls.then(|| scenario.trust.config(provider)).transpose()?;
     let bind = scenario.groups.first().and_then(|group| group.bind.as_ref());

@@ -2,12 +2,13 @@
 
 use super::link::Link;
 use super::{FORM, Message, clock_ns};
+use crate::control::{Interrupt, Pace};
 use crate::error::Error;
 use crate::gather::Crew;
 use crate::limits::{
     AGENT_CONNECT_MAX, AGENT_SILENCE_MAX, PHASE_MAX, RATE_MAX, SCENARIO_BYTES_MAX,
 };
-use crate::run::{Interrupt, Pace, crew, ready};
+use crate::run::{crew, ready};
 use crate::scenario::Scenario;
 use crate::trust::Identity;
 use crate::worker::Said;
@@ -104,7 +105,7 @@ fn known_as<'k>(
             return Err(nonsense());
         }
         scenario.hold(rate, length);
-        noted(&format!("{}/s", crate::summary::grouped(rate)));
+        noted(&format!("{}/s", crate::format::grouped(rate)));
     }
     Ok(scenario)
 }

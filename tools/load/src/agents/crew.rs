@@ -2,14 +2,15 @@
 
 use super::Message;
 use super::hub::{Called, Hub};
+use crate::control::Interrupt;
 use crate::error::Error;
+use crate::event::Event;
 use crate::gather::{Crew, Gather};
 use crate::limits::{
     AGENT_HEAD_START, AGENT_PING_EVERY, AGENT_SILENCE_MAX, CONNECT_MAX, THREADS_MAX,
 };
 use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome};
-use crate::run::{Event, Interrupt};
 use crate::scenario::Scenario;
 use crate::start::Moment;
 use crate::worker::Said;

@@ -2,9 +2,9 @@
 
 use super::link::Link;
 use super::{FORM, Message, clock_ns};
+use crate::control::Interrupt;
 use crate::error::Error;
 use crate::limits::{AGENT_CLOCK_LOOKS, AGENT_SILENCE_MAX, AGENTS_GREETED_MAX};
-use crate::run::Interrupt;
 use crate::trust::Identity;
 use rustls::crypto::CryptoProvider;
 use rustls::{Connection, ServerConfig, ServerConnection};

@@ -1,7 +1,7 @@
 //! Two searches for the knee beside one another.
 
 use super::{Row, percentile, shown};
-use crate::summary::grouped;
+use crate::format::grouped;
 use serde_json::Value;
 
 /// How far two knees have to be apart, where no other rate lies between: a search looks no closer.

@@ -2,9 +2,9 @@
 
 mod find;
 
+use crate::format::{grouped, time};
 use crate::latencies::Latencies;
 use crate::result::{FIND, histogram};
-use crate::summary::{grouped, time};
 use serde_json::Value;
 use std::fmt::Write as _;
 

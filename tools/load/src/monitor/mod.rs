@@ -7,9 +7,9 @@ mod page;
 use crate::client::Client;
 use crate::error::Error;
 use crate::limits::{MONITOR_EVERY, MONITOR_PATIENCE};
-use crate::run::server;
 use crate::scenario::Scenario;
 use crate::scenario::monitors::{Monitor, Watched};
+use crate::server::resolve;
 use crate::target::Url;
 use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
@@ -174,7 +174,7 @@ impl Watch<'_> {
 
     /// Connects, with TLS and a bind where that is wanted.
     fn client(&self, url: &Url) -> io::Result<Client> {
-        let server = server(url, self.start_tls, MONITOR_PATIENCE).map_err(io::Error::other)?;
+        let server = resolve(url, self.start_tls, MONITOR_PATIENCE).map_err(io::Error::other)?;
         Client::open(&server, Some(&self.tls), self.start_tls, self.monitor.bind.as_ref())
     }
 

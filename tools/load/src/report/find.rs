@@ -2,7 +2,7 @@
 
 use super::picture::COLOURS;
 use super::{escaped, number, texts};
-use crate::summary::{grouped, time};
+use crate::format::{grouped, time};
 use serde_json::Value;
 use std::fmt::Write as _;
 

@@ -3,8 +3,8 @@
 mod find;
 mod picture;
 
+use crate::format::{grouped, time};
 use crate::result::{FIND, histogram};
-use crate::summary::{grouped, time};
 use picture::picture;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! A picture: lines between two axes.
 
-use crate::summary::grouped;
+use crate::format::grouped;
 use std::fmt::Write as _;
 
 /// Colours that stand out from white and from black, for those who see colours otherwise, too (after

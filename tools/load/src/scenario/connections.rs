@@ -1,7 +1,7 @@
 //! `[connections]`, and what a job changes of it for itself.
 
 use super::account::Account;
-use super::job::Context;
+use super::context::Context;
 use super::section::{Section, Value, whole};
 use super::{Group, Lifetime};
 use crate::error::Error;

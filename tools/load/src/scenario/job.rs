@@ -1,21 +1,12 @@
 //! `[[job]]`: its steps, in order, and the connections they go over.
 
+use super::context::Context;
 use super::section::{Section, Value, duration, number};
-use super::target::Target;
 use super::{Group, Job, Step, connections, operation};
 use crate::error::Error;
 use crate::limits::STEPS_MAX;
-use crate::source::Source;
 use crate::text::Names;
-use std::path::Path;
 use std::time::Duration;
-
-/// What a job may refer to.
-pub(crate) struct Context<'c> {
-    pub(crate) sources: &'c [Source],
-    pub(crate) target: &'c Target,
-    pub(crate) folder: &'c Path,
-}
 
 pub(crate) fn read(
     mut section: Section<'_>,

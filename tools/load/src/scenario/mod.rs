@@ -5,6 +5,7 @@
 
 mod account;
 mod connections;
+mod context;
 mod data;
 mod files;
 mod job;
@@ -255,7 +256,7 @@ impl Scenario {
             Some(section) => data::read(&section, files, seed)?,
             None => Vec::new(),
         };
-        let context = job::Context { sources: &sources, target: &target, folder };
+        let context = context::Context { sources: &sources, target: &target, folder };
         let mut groups = vec![connections::read(root.section("connections")?, None, &context)?];
         let mut jobs = Vec::new();
         let document = root.document();

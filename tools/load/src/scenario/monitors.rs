@@ -1,6 +1,6 @@
 //! `[[monitor]]`: what else is looked at, once a second, on the same axis.
 
-use super::job::Context;
+use super::context::Context;
 use super::section::Section;
 use crate::error::Error;
 use crate::limits::{MONITOR_ATTRIBUTES_MAX, MONITORS_MAX};

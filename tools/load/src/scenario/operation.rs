@@ -1,7 +1,7 @@
 //! One operation of a step: its request, and what is expected of the answer.
 
 use super::account::{self, Account};
-use super::job::Context;
+use super::context::Context;
 use super::section::{Section, Value, members, short, whole};
 use super::{Operation, Take};
 use crate::error::Error;

@@ -2,8 +2,8 @@
 
 use super::files::Files;
 use super::section::Section;
-use crate::entries::Entries;
 use crate::error::Error;
+use crate::source::Entries;
 use crate::trust::read as read_file;
 use keyway_codec::definitions::nearest;
 use keyway_data::limits::{ENDLESS, ENTRIES_MAX, LIST_BYTES_MAX, TEMPLATE_BYTES_MAX};

@@ -12,11 +12,12 @@ mod opening;
 mod poller;
 mod stream;
 
+use crate::control::Pace;
 use crate::entries::Makers;
 use crate::limits::{INTERRUPTED_DRAIN_MAX, TIMEOUT_LOOK_EVERY};
-use crate::run::Pace;
 use crate::scenario::{Group, Scenario};
 use crate::schedule::{Start, Starts};
+use crate::server::{REFUSED, Server};
 use crate::tally::{Fault, SecondTally};
 use connection::{Connection, State};
 use fastrand::Rng;
@@ -33,12 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-pub(crate) use stream::{Address, Server};
-
 const SECOND_NS: u64 = 1_000_000_000;
-/// Said of an account that the server does not take.
-pub(crate) const REFUSED: &str = "the server does not take the account (invalidCredentials): the name \
-                                  (--bind-dn, target.admin) or the password is wrong; it is not tried again";
 
 /// What threads have in common.
 pub(crate) struct Shared {

@@ -1,6 +1,7 @@
 //! A socket that never blocks, plain or with TLS.
 
 use crate::limits::READ_BYTES;
+use crate::server::Address;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustls::pki_types::ServerName;
@@ -9,26 +10,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// A server, resolved.
-#[derive(Debug, Clone)]
-pub(crate) struct Server {
-    pub(crate) address: Address,
-    /// Its name in its URL.
-    pub(crate) host: String,
-    /// Who it has to be.
-    pub(crate) name: Option<ServerName<'static>>,
-    /// Whether TLS comes first.
-    pub(crate) tls: bool,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum Address {
-    Tcp(SocketAddr),
-    Unix(PathBuf),
-}
 
 pub(crate) enum Socket {
     Tcp(TcpStream),
