@@ -1,6 +1,6 @@
 //! A server's certificates with their keys, and which of them a client gets.
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::sign;
 use keyway_engine::Engine;
 use rustls::crypto::CryptoProvider;

@@ -1,6 +1,7 @@
 //! What a server and a client of ours are configured with.
 
 use crate::certified::{ByHost, Certified};
+use crate::error::ConfigError;
 use crate::provider;
 use crate::ticket::Tickets;
 use keyway_engine::Engine;
@@ -10,48 +11,11 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage, ProducesTickets};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// TLS 1.3 and 1.2.
 pub const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
-
-/// Why there is no configuration.
-#[derive(Debug)]
-pub enum ConfigError {
-    /// The engine cannot do enough for TLS.
-    Engine(rustls::Error),
-    /// The certificate or its private key is malformed, of no type that can be used, or the two
-    /// do not belong together.
-    Certificate(rustls::Error),
-    /// There are no authorities that clients' certificates could be checked against.
-    ClientAuthorities,
-    /// A certificate revocation list, counted from 0, cannot be used.
-    RevocationList(usize, rustls::Error),
-    /// The engine gave no key to seal session tickets with.
-    Tickets(keyway_engine::Error),
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigError::Engine(error) => write!(f, "the engine cannot do TLS: {error}"),
-            ConfigError::Certificate(error) => {
-                write!(f, "the TLS certificate or its key cannot be used: {error}")
-            }
-            ConfigError::ClientAuthorities => {
-                f.write_str("there are no authorities for client certificates")
-            }
-            ConfigError::RevocationList(index, error) => {
-                write!(f, "revocation list {index} cannot be used: {error}")
-            }
-            ConfigError::Tickets(error) => write!(f, "no key for session tickets: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 /// What a server's configurations have in common. Made once and given to each, it lets tickets of
 /// an earlier one open under a later one.

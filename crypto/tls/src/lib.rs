@@ -31,6 +31,7 @@ mod aead;
 mod certified;
 mod clients;
 mod config;
+mod error;
 mod exchange;
 mod groups;
 mod hash;
@@ -49,9 +50,8 @@ mod verify;
 
 pub use certified::Certified;
 pub use clients::ClientVerifier;
-pub use config::{
-    ConfigError, ServerOptions, VERSIONS, client_config, server_config, server_config_with,
-};
+pub use config::{ServerOptions, VERSIONS, client_config, server_config, server_config_with};
+pub use error::ConfigError;
 pub use suites::suites_by_name;
 pub use ticket::Tickets;
 
