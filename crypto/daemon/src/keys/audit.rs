@@ -10,6 +10,7 @@
 use super::access::Caller;
 use super::disk::FILE_MODE;
 use super::error::Error;
+use super::name::is_lookable;
 use super::refusals::{Refusals, Unwritten};
 use crate::limits::AUDIT_REFUSALS_BYTES_MAX;
 use serde::Serialize;
@@ -230,7 +231,7 @@ impl<'a> Asked<'a> {
             pid: by.pid,
             executable: by.executable.as_ref().ok().map(|path| path.to_string_lossy()),
             action,
-            key: super::store::is_lookable(key).then_some(key),
+            key: is_lookable(key).then_some(key),
             version,
             generation: None,
             detail,

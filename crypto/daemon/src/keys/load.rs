@@ -5,21 +5,14 @@
 use super::disk;
 use super::error::Error;
 use super::index::{self, Found, Index};
+use super::name::is_lookable;
 use super::record::Record;
 use super::sealed;
-use super::store::{Entry, HEADER, KEY_SUFFIX, KeyStore, Keys, TOO_MANY_KEYS, is_lookable, names};
+use super::store::{Disabled, Entry, HEADER, KEY_SUFFIX, KeyStore, Keys, TOO_MANY_KEYS, names};
 use crate::limits;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A key that may not be used, since its file cannot be relied on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Disabled {
-    pub why: String,
-    /// The number of its file in the index, if it has one.
-    pub indexed: Option<u64>,
-}
 
 /// The content of a key's file.
 pub(super) struct Opened {

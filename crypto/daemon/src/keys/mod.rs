@@ -76,6 +76,7 @@ mod info;
 mod load;
 mod master;
 mod material;
+mod name;
 mod record;
 mod refusals;
 mod sealed;

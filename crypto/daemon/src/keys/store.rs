@@ -6,8 +6,8 @@ use super::disk;
 use super::error::Error;
 use super::header::Header;
 use super::index::Index;
-use super::load::Disabled;
 use super::master::{Master, MasterKey, Passphrase};
+use super::name::is_lookable;
 use super::record::{Record, Version};
 use super::sealed::Vault;
 use crate::limits;
@@ -76,6 +76,14 @@ pub(super) struct Entry {
     pub(super) revision: u64,
     /// Set when sessions that were opened with it must not go on.
     pub(super) ended: Arc<AtomicBool>,
+}
+
+/// A key that may not be used, since its file cannot be relied on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Disabled {
+    pub why: String,
+    /// The number of its file in the index, if it has one.
+    pub indexed: Option<u64>,
 }
 
 impl fmt::Debug for KeyStore {
@@ -362,13 +370,6 @@ fn unlock(
         // A store that was made with the other kind.
         _ => Err(Error::WrongMaster(folder.to_owned())),
     }
-}
-
-/// Whether a key may once have been made under this name, which may be allowed no more.
-pub(super) fn is_lookable(name: &str) -> bool {
-    // Those that began with a dash or a dot.
-    let rest = name.trim_start_matches(['-', '.']);
-    keyway_engine::is_key_name(name) || rest.is_empty() || keyway_engine::is_key_name(rest)
 }
 
 /// The names of a folder's files that a store could have, sorted.

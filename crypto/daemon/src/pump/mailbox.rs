@@ -1,10 +1,20 @@
 //! How a sleeping pump learns of commands and of slow work that is done.
 
-use crate::slow::Finished;
+use keyway_engine::Task;
+use keyway_ring::descriptor::Completion;
 use keyway_ring::{Alarm, Armed};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// The outcome of a slow request.
+pub struct Finished {
+    /// Its place among those that the pump has under way.
+    pub place: usize,
+    pub answer: Completion,
+    /// The request, if the pump had loaded it.
+    pub task: Option<Box<Task>>,
+}
 
 pub struct Mailbox {
     pub bell: Alarm,

@@ -31,4 +31,4 @@ mod state;
 
 pub use command::{ClientId, Command, Position, Usage};
 pub use hold::Pump;
-pub use mailbox::Mailbox;
+pub use mailbox::{Finished, Mailbox};

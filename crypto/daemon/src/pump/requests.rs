@@ -1,10 +1,11 @@
 //! A request on its way: loaded and checked, handed to the engine, answered.
 
 use super::command::add;
+use super::mailbox::Finished;
 use super::pair::{InFlight, Taken};
 use super::state::Work;
 use crate::fair;
-use crate::slow::{self, Finished, Job};
+use crate::slow::{self, Job};
 use keyway_drivers::remote::wire;
 use keyway_engine::{Class, Error, Operation, Task};
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, Status};

@@ -4,7 +4,7 @@ use super::room;
 use crate::fair;
 use crate::keys::KeySession;
 use crate::limits::ClientLimits;
-use crate::pump::Mailbox;
+use crate::pump::{Finished, Mailbox};
 use keyway_drivers::remote::wire;
 use keyway_engine::{Error, Operation, Session, Task};
 use keyway_ring::SharedMemory;
@@ -19,14 +19,6 @@ pub struct Job {
     pub work: Work,
     /// The mailbox of the pump that is told of its end.
     pub mailbox: Arc<Mailbox>,
-}
-
-/// The outcome of a job.
-pub struct Finished {
-    pub place: usize,
-    pub answer: Completion,
-    /// If the pump had loaded it.
-    pub task: Option<Box<Task>>,
 }
 
 /// The request of a job, with all that is needed to answer it.

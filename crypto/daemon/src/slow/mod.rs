@@ -9,7 +9,7 @@ mod job;
 mod room;
 mod shares;
 
-pub use job::{Finished, Job, Work};
+pub use job::{Job, Work};
 pub use shares::Tag;
 
 use crate::limits::{SLOW_SHORT_NS_MAX, SLOW_WAITING_MAX, SLOW_WAITING_OF_USER_MAX};
