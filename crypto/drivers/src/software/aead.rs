@@ -1,7 +1,8 @@
 //! Authenticated encryption.
 
 use super::cbc_mac::{BLOCK, Chain};
-use super::{Opened, cipher, failed, misfit, opened};
+use super::cipher;
+use super::session::{Opened, failed, misfit, opened};
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{EncryptingKey, EncryptionContext};
 use aws_lc_rs::iv::FixedLength;

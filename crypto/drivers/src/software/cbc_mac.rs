@@ -3,7 +3,7 @@
 //! The library encrypts CBC in place only, so the message goes through a buffer. That still takes
 //! half the time of chaining the blocks one by one, because its loop keeps the key in registers.
 
-use super::failed;
+use super::session::failed;
 use aws_lc_rs::cipher::{EncryptingKey, EncryptionContext};
 use aws_lc_rs::iv::FixedLength;
 use keyway_engine::Error;

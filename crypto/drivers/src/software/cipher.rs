@@ -1,6 +1,7 @@
 //! Ciphers without authentication.
 
-use super::{Opened, WRONG_LENGTH, failed, misfit, opened, xts};
+use super::session::{Opened, WRONG_LENGTH, failed, misfit, opened};
+use super::xts;
 use aws_lc_rs::cipher::{self, DecryptingKey, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
 use keyway_engine::{Algorithm, DriverSession, Error, IV_BYTES_MAX, Key, Request};

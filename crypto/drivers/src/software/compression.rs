@@ -3,7 +3,7 @@
 //! The contexts, up to some hundred KiB each, belong to the threads that have used them. They keep
 //! traces of the last text until the next one or the thread's end.
 
-use super::{Opened, failed, misfit, opened};
+use super::session::{Opened, failed, misfit, opened, put};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 use lz4_flex::block::{self, CompressTable, DecompressError};
@@ -117,7 +117,7 @@ fn lz4_compress(data: &[u8], out: &mut [u8]) -> Result<usize, Error> {
             buffer.resize(most, 0);
         }
         let used = block::compress_into_with_table(data, buffer, table).map_err(|_| TOO_SMALL)?;
-        let result = super::put(&buffer[..used], out).map_err(|_| TOO_SMALL);
+        let result = put(&buffer[..used], out).map_err(|_| TOO_SMALL);
         buffer[..used].zeroize();
         if buffer.len() > LZ4_BYTES_KEPT {
             *buffer = Vec::new();

@@ -1,6 +1,6 @@
 //! Hashes, at once and in pieces.
 
-use super::{Opened, misfit, opened, put};
+use super::session::{Opened, misfit, opened, put};
 use aws_lc_rs::digest::{self, Context};
 use keyway_engine::{Algorithm, DriverSession, DriverStream, Error, Key, Request};
 use md5::{Digest, Md5};

@@ -4,7 +4,7 @@
 //! ciphertexts of his own making was sound decrypts whatever he likes, and callers keep telling
 //! him, by an answer or by its time.
 
-use super::{Opened, misfit, opened, put};
+use super::session::{Opened, misfit, opened, put};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::error::KeyRejected;
 use aws_lc_rs::rsa::{

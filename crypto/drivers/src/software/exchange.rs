@@ -1,6 +1,7 @@
 //! Diffie-Hellman.
 
-use super::{Opened, failed, ffdh, misfit, opened, put};
+use super::ffdh;
+use super::session::{Opened, failed, misfit, opened, put};
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, agree};
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 

@@ -4,7 +4,7 @@
 //! excluded, has an order that gives at most one bit of our exponent away (§ 5.1). The time that is
 //! taken depends on the group and on the length of the exponent, on nothing else.
 
-use super::{Opened, failed, misfit, opened};
+use super::session::{Opened, failed, misfit, opened};
 use aws_lc_rs::rand;
 use crypto_bigint::modular::{ConstMontyForm, ConstMontyParams};
 use crypto_bigint::{Limb, U384, U2048, U3072, U4096, Uint, const_monty_params};

@@ -1,8 +1,9 @@
 //! Private keys for one who keeps them. [`Key::Generate`](keyway_engine::Key::Generate) is for
 //! those that end with their session: they cannot be had from it.
 
+use super::kem;
+use super::session::failed;
 use super::signature::{self, Signing};
-use super::{failed, kem};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::kem::DecapsulationKey;

@@ -1,6 +1,6 @@
 //! HKDF: extracted once when the session is opened, expanded by request.
 
-use super::{Opened, failed, misfit, opened};
+use super::session::{Opened, failed, misfit, opened};
 use aws_lc_rs::hmac;
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 use zeroize::Zeroizing;

@@ -1,6 +1,6 @@
 //! Key encapsulation.
 
-use super::{Opened, failed, misfit, opened, put};
+use super::session::{Opened, failed, misfit, opened, put};
 use aws_lc_rs::kem::{self, DecapsulationKey, EncapsulationKey};
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 

@@ -1,7 +1,8 @@
 //! HMAC and CMAC.
 
 use super::cbc_mac::{BLOCK, Chain, subkeys};
-use super::{Opened, cipher, failed, misfit, opened, put};
+use super::cipher;
+use super::session::{Opened, failed, misfit, opened, put};
 use aws_lc_rs::cipher::EncryptingKey;
 use aws_lc_rs::hmac;
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};

@@ -20,6 +20,7 @@ mod mac;
 #[cfg(feature = "passwords")]
 mod password;
 mod random;
+mod session;
 mod signature;
 #[cfg(feature = "xts")]
 mod xts;
@@ -36,12 +37,9 @@ use absent as xts;
 pub use generate::generate_private_key;
 
 use crate::simd::{is_packet, open_portable};
-use keyway_engine::{
-    Algorithm, Driver, DriverSession, DriverStream, Error, Field, Kind, Request, Step, Wanted,
-};
+use keyway_engine::{Algorithm, Driver, DriverSession, DriverStream, Error, Kind, Step};
+use session::NAME;
 use std::sync::Arc;
-
-const NAME: &str = "software";
 
 /// A driver, `software`, that does every algorithm for which this crate's features were left on.
 ///
@@ -119,7 +117,7 @@ impl Driver for Software {
 /// What stands for a module whose feature is off.
 #[allow(dead_code)]
 mod absent {
-    use super::Opened;
+    use super::session::Opened;
     use keyway_engine::{Algorithm, Error, Key};
 
     pub fn named(_: Algorithm) -> Option<()> {
@@ -130,31 +128,3 @@ mod absent {
         Err(Error::Unsupported(algorithm))
     }
 }
-
-/// What opening a session gives.
-type Opened = Result<Box<dyn DriverSession>, Error>;
-
-/// Boxes a session.
-fn opened(session: impl DriverSession + 'static) -> Opened {
-    Ok(Box::new(session))
-}
-
-/// The answer to a request of another kind, which the engine has refused before.
-fn misfit(_: &Request<'_>) -> Result<usize, Error> {
-    Err(Error::invalid_request("it does not fit the algorithm"))
-}
-
-/// The driver's own failure.
-const fn failed(why: &'static str) -> Error {
-    Error::Driver { driver: NAME, why }
-}
-
-/// Writes `bytes` to the front of `out` and returns their number.
-fn put(bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
-    let no_room = Error::length(Field::Out, out.len(), Wanted::AtLeast(bytes.len()));
-    let place = out.get_mut(..bytes.len()).ok_or(no_room)?;
-    place.copy_from_slice(bytes);
-    Ok(bytes.len())
-}
-
-const WRONG_LENGTH: Error = Error::InvalidKey("it is not as long as the algorithm's keys are");

@@ -1,6 +1,6 @@
 //! Derivation from passwords, slow on purpose.
 
-use super::{Opened, failed, misfit, opened, put};
+use super::session::{Opened, failed, misfit, opened, put};
 use argon2::{Argon2, Params, Version};
 use aws_lc_rs::hmac;
 use aws_lc_rs::pbkdf2;

@@ -1,6 +1,6 @@
 //! Random bytes.
 
-use super::{Opened, failed, misfit, opened};
+use super::session::{Opened, failed, misfit, opened};
 use aws_lc_rs::rand;
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 

@@ -1,6 +1,6 @@
 //! Signatures: verification needs no key in the session, signing does.
 
-use super::{Opened, failed, misfit, opened, put};
+use super::session::{Opened, failed, misfit, opened, put};
 use aws_lc_rs::error::{KeyRejected, Unspecified};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa;

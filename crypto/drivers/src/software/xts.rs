@@ -1,6 +1,6 @@
 //! XTS (IEEE 1619 § 5).
 
-use super::{Opened, WRONG_LENGTH, misfit, opened};
+use super::session::{Opened, WRONG_LENGTH, misfit, opened};
 use aes::cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
 };
