@@ -1,6 +1,7 @@
 //! `cargo xtask check`: what a reviewer should not have to say.
 
 use crate::arrows;
+use crate::circles;
 use crate::emulate::EMULATED;
 use crate::shell::{cargo, end_within, root, run as sh, succeeds};
 use std::fs;
@@ -21,6 +22,7 @@ pub fn run() -> Result<(), String> {
         .args(["--check", "--edition", "2024"])
         .arg(EMULATED))?;
     arrows::check()?;
+    circles::check()?;
     sh(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     // The drivers without what one may leave out.
     sh(cargo().args(["check", "--package", "keyway-drivers", "--no-default-features"]))?;

@@ -7,6 +7,7 @@
 mod arm;
 mod arrows;
 mod check;
+mod circles;
 mod emulate;
 mod fuzz;
 mod loom;
@@ -35,8 +36,8 @@ Commands:
                    and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the release
                    program, the Debian package and an image built and tried on a copy of this
                    system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
-  check            formatting, ARCHITECTURE.md's arrows, clippy without warnings, documentation,
-                   dependencies
+  check            formatting, ARCHITECTURE.md's arrows, no circles of imports between files, clippy
+                   without warnings, documentation, dependencies
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
   loom             the rings of two processes, in every order in which two processors may see them
