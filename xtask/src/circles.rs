@@ -21,7 +21,7 @@ const NOT_YET: &[(&str, usize)] = &[
     ("keyway-data", 5),
     ("keyway-decode", 5),
     ("keyway-drivers", 8),
-    ("keyway-engine", 17),
+    ("keyway-engine", 6),
     ("keyway-load", 13),
     ("keyway-meter", 2),
     ("keyway-server", 42),

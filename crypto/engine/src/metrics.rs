@@ -1,9 +1,9 @@
 //! What is counted and timed: for each driver and algorithm, and for each client.
 
 use crate::costs::Costs;
-use crate::watch::Shown;
 use crate::{Algorithm, Error};
-use keyway_meter::{Counter, Histogram, counter, histogram};
+use keyway_meter::{Counter, Gauge, Histogram, counter, histogram};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 /// The name of steps: an algorithm's, or those of a chain joined by `+`.
@@ -39,6 +39,15 @@ pub(crate) struct Work {
     pub shown: Shown,
     /// One for each stage, made when something is first recorded there.
     stages: [OnceLock<Histogram>; 3],
+}
+
+/// What a driver shows for one algorithm.
+#[derive(Default)]
+pub(crate) struct Shown {
+    pub predicted: OnceLock<Gauge>,
+    pub last_failure: OnceLock<Gauge>,
+    /// Errors when it was looked at last.
+    pub errors: AtomicU64,
 }
 
 impl Work {

@@ -5,18 +5,8 @@ use crate::Engine;
 use crate::costs::Mode;
 use crate::metrics::Work;
 use crate::registered::RegisteredDriver;
-use keyway_meter::{Gauge, gauge};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// What a driver shows for one algorithm.
-#[derive(Default)]
-pub(crate) struct Shown {
-    predicted: OnceLock<Gauge>,
-    last_failure: OnceLock<Gauge>,
-    /// Errors when it was looked at last.
-    errors: AtomicU64,
-}
+use keyway_meter::gauge;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Engine {
     /// Sets the gauges that show how the drivers are, as it is this many seconds after 1970. Call it about
