@@ -5,8 +5,8 @@ use super::{Trial, can_keep, interrupt, keep, live, provider, sample, shown_by_s
 use crate::failure::Failure;
 use crate::output;
 use keyway_load::{
-    Error, Event, Figure, Find, Interrupt, Knee, Outcome, Probe, Rule, Scenario, find, result,
-    summary,
+    Error, Event, Figure, Find, Interrupt, Knee, Outcome, Probe, Rule, Scenario, find, format,
+    result,
 };
 use std::io::{self, Write};
 
