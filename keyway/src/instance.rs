@@ -74,25 +74,26 @@ impl Instance {
         Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store })
     }
 
-    /// Whether the directory of a data folder takes a configuration; `None` if the folder has no store, or one
-    /// that cannot be read: that is for other commands to say. It may be served meanwhile.
+    /// Asks the directory of a data folder, which may be served meanwhile, whether it takes a configuration.
+    /// Returns whether there was one to ask: not if the folder has no store, or one that cannot be read, which is for
+    /// other commands to say.
     ///
     /// # Errors
-    /// Why it does not.
-    pub fn check(folder: &Path, configuration: &Configuration) -> Result<Option<()>, Failure> {
+    /// Why it does not take it.
+    pub fn check(folder: &Path, configuration: &Configuration) -> Result<bool, Failure> {
         let path = folder.join(name::STORE);
         if !Store::is_at(&path) {
-            return Ok(None);
+            return Ok(false);
         }
-        let Ok(store) = Store::open_to_read(&path, &Options::default()) else { return Ok(None) };
+        let Ok(store) = Store::open_to_read(&path, &Options::default()) else { return Ok(false) };
         match Directory::check_settings(store, &configuration.directory, keyway_drivers::engine()) {
-            Ok(()) => Ok(Some(())),
+            Ok(()) => Ok(true),
             Err(
                 why @ (OpenError::Settings(_)
                 | OpenError::UnknownAttribute(_)
                 | OpenError::Schema(_)),
             ) => Err(configuration.explain(&why, folder)),
-            Err(_) => Ok(None),
+            Err(_) => Ok(false),
         }
     }
 

@@ -26,8 +26,8 @@ pub fn run(arguments: &Check) -> Result<(), Failure> {
         None => (folder.join(name::CONFIGURATION), text_of(folder)?),
     };
     let configuration = Configuration::of_text_in(folder, &file, &text, &Given::none())?;
-    let is_taken = Instance::check(folder, &configuration)?;
-    if let (None, Some((_, why))) = (is_taken, configuration.unknown.first()) {
+    let was_asked = Instance::check(folder, &configuration)?;
+    if let (false, Some((_, why))) = (was_asked, configuration.unknown.first()) {
         let note = "unless the store, which cannot be read, knows it from a change over LDAP";
         output::note(format_args!("{}: {why}, {note}", file.display()));
     }
