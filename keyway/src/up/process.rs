@@ -156,8 +156,8 @@ impl Process {
     /// the disk.
     fn is_idle(&mut self) -> bool {
         // Where /proc does not show it, nothing is known.
-        let Some((state, worked)) = work_of(self.child.id()) else { return false };
-        let works = state == 'D' || self.worked.replace(worked) != Some(worked);
+        let Some(Work { ticks, waits_for_disk }) = work_of(self.child.id()) else { return false };
+        let works = self.worked.replace(ticks) != Some(ticks) || waits_for_disk;
         self.idle = if works { 0 } else { self.idle + 1 };
         self.idle > IDLE_LOOKS_STARTING_MAX
     }
@@ -239,14 +239,27 @@ impl Process {
     }
 }
 
-/// The state of a process, and the processor time that it has taken, in ticks (proc_pid_stat(5)).
-fn work_of(id: u32) -> Option<(char, u64)> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // Behind the name, which is in brackets.
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?.chars().next()?;
-    let mut times = fields.skip(10).map(str::parse::<u64>);
-    Some((state, times.next()?.ok()? + times.next()?.ok()?))
+/// What a process does.
+#[derive(Debug, PartialEq, Eq)]
+struct Work {
+    /// The processor time that it has taken, in ticks.
+    ticks: u64,
+    /// A thread of it waits for a disk.
+    waits_for_disk: bool,
+}
+
+/// What a process does, as proc_pid_stat(5) tells; `None` where it does not.
+fn work_of(id: u32) -> Option<Work> {
+    // The state and what follows are behind the name, which is in brackets.
+    let stat = |path: PathBuf| Some(fs::read_to_string(path).ok()?.rsplit_once(") ")?.1.to_owned());
+    let folder = PathBuf::from(format!("/proc/{id}"));
+    let whole = stat(folder.join("stat"))?;
+    let mut times = whole.split(' ').skip(11).map(str::parse::<u64>);
+    let ticks = times.next()?.ok()? + times.next()?.ok()?;
+    let mut threads = fs::read_dir(folder.join("task")).ok()?.flatten();
+    let waits_for_disk = threads
+        .any(|thread| stat(thread.path().join("stat")).is_some_and(|stat| stat.starts_with('D')));
+    Some(Work { ticks, waits_for_disk })
 }
 
 /// Whether a process did not end by itself.
@@ -270,17 +283,13 @@ mod tests {
 
     #[test]
     fn what_a_process_does_is_seen() {
-        let own = || work_of(std::process::id()).unwrap();
-        let (state, before) = own();
-        assert_eq!(state, 'R');
-        while own().1 == before {
+        let own = || work_of(std::process::id()).unwrap().ticks;
+        let before = own();
+        while own() == before {
             std::hint::black_box([0_u8; 4096]);
         }
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let asleep = || work_of(child.id()).unwrap().0 == 'S';
-        while !asleep() {
-            std::thread::yield_now();
-        }
+        assert!(work_of(child.id()).is_some());
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(work_of(child.id()), None);
