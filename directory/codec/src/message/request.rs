@@ -435,7 +435,7 @@ impl<'a> ExtendedRequest<'a> {
         // Ignored as a component of a later version (§ 4), it could be a mistyped value: a Password Modify
         // would change another password than the one that it names.
         if value.is_none() && !body.is_empty() {
-            return Err(DecodeError::malformed("component that is no requestValue"));
+            return Err(DecodeError::invalid("value of an extended request that is none"));
         }
         body.finish(&[REQUEST_NAME, REQUEST_VALUE])?;
         Ok(ExtendedRequest { oid, value })
