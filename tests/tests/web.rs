@@ -356,7 +356,7 @@ fn load_is_started_changed_stopped_and_raced() {
         "Number(document.querySelector('[data-figure=\"done-0\"]')?.innerText.replaceAll(',', ''))";
     browser.wait(&format!("{answered} >= 100"));
     browser
-        .script("const pace = document.querySelector('[name=pace]'); pace.focus(); pace.select()");
+        .script("const rate = document.querySelector('[name=new_rate]'); rate.focus(); rate.select()");
     browser.press(&format!("400{}", key::ENTER));
     browser.wait("document.querySelector('.row .key b')?.innerText === '400/s'");
     browser.wait("[...document.querySelectorAll('figcaption .key b')].slice(0, 1).some((b) => Number(b.innerText) > 300)");
@@ -594,7 +594,7 @@ fn pictures() {
         finish(&mut server.admin_tool("ldapadd"), &entry).expect(0);
         if turn % 8 == 0 {
             browser.script(&format!(
-                "document.querySelector('[name=pace]').value = {}",
+                "document.querySelector('[name=new_rate]').value = {}",
                 600 + 40 * turn % 900
             ));
             browser.script("[...document.querySelectorAll('button')].find((b) => b.innerText === 'Change rate').click()");

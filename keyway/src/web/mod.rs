@@ -1,4 +1,4 @@
-//! `keyway web`: the page of `keyway-web`, with servers to look at, a door and a socket.
+//! `keyway web`: the page of `keyway-web`, with servers to look at, authentication and a socket.
 
 mod arguments;
 mod seen;
@@ -20,7 +20,7 @@ use crate::trust;
 use keyway_engine::Engine;
 use keyway_load::Options;
 use keyway_web::limits::HOSTS_MAX;
-use keyway_web::{App, Door, Entrance, Races, Target, Watched};
+use keyway_web::{App, Auth, AuthMethod, MonitorTarget, Races, Target};
 use seen::Seen;
 use serde_json::json;
 use std::future::pending;
@@ -31,7 +31,7 @@ use std::time::Duration;
 use tls::Tls;
 use zeroize::Zeroizing;
 
-/// How long a server that is watched may take to be connected to, and to answer.
+/// How long a server that is monitored may take to be connected to, and to answer.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// See [`CONNECT_WAIT`].
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
@@ -44,11 +44,11 @@ pub fn run(arguments: &Web) -> Result<(), Failure> {
     let engine = keyway_drivers::engine();
     let has_tls = arguments.tls || !arguments.listen.ip().is_loopback();
     let mut tls = has_tls.then(|| tls::open(arguments, &engine)).transpose()?;
-    let entrance = match has_tls {
-        true => Entrance::Login(Arc::new(login(arguments)?)),
-        false => Entrance::Token(Box::new(say(arguments.json))),
+    let method = match has_tls {
+        true => AuthMethod::Login(Arc::new(login(arguments)?)),
+        false => AuthMethod::Token(Box::new(say(arguments.json))),
     };
-    let watched = watched(arguments)?;
+    let monitored = monitored(arguments)?;
     let races = Races::new(targets(arguments)?, files(arguments)?, keyway_tls::provider(&engine));
     let listener = listeners::listen(arguments.listen, "--listen")?;
     let names = tls.as_ref().map(|tls| tls.names.clone()).unwrap_or_default();
@@ -56,11 +56,11 @@ pub fn run(arguments: &Web) -> Result<(), Failure> {
     let url = hosts.first().map(|host| format!("https://{host}/")).unwrap_or_default();
     let page = number(&engine)?;
     let random = move |bytes: &mut [u8]| engine.random(bytes).map_err(|why| why.to_string());
-    let door = Door::new(entrance, hosts, has_tls, Box::new(random)).map_err(Failure::new)?;
+    let auth = Auth::new(method, hosts, has_tls, Box::new(random)).map_err(Failure::new)?;
     if has_tls {
         say(arguments.json)(&url);
     }
-    let app = Arc::new(App { door, watched, races, page });
+    let app = Arc::new(App { auth, monitored, races, page });
     let cannot = |why: std::io::Error| Failure::new(format!("cannot serve: {}", plain(&why)));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -144,7 +144,7 @@ fn manner(arguments: &Web) -> Manner {
     }
 }
 
-fn watched(arguments: &Web) -> Result<Vec<Watched>, Failure> {
+fn monitored(arguments: &Web) -> Result<Vec<MonitorTarget>, Failure> {
     if arguments.urls.len() > HOSTS_MAX {
         return Err(Failure::usage(format!("a page shows {HOSTS_MAX} servers at most")));
     }
@@ -159,7 +159,7 @@ fn watched(arguments: &Web) -> Result<Vec<Watched>, Failure> {
         }
         let seen = Seen::folder(folder, manner, logins.into_iter().next().flatten());
         let name = folder.display().to_string();
-        return Ok(vec![Watched::new(name, Box::new(seen)).map_err(Failure::new)?]);
+        return Ok(vec![MonitorTarget::new(name, Box::new(seen)).map_err(Failure::new)?]);
     }
     let watch = |(text, login): (&String, Login)| {
         let url = Url::parse("URL", text)?;
@@ -167,7 +167,7 @@ fn watched(arguments: &Web) -> Result<Vec<Watched>, Failure> {
             url.may_carry_password(arguments.start_tls)?;
         }
         let seen = Seen::server(url, manner.clone(), login);
-        Watched::new(text.clone(), Box::new(seen)).map_err(Failure::new)
+        MonitorTarget::new(text.clone(), Box::new(seen)).map_err(Failure::new)
     };
     arguments.urls.iter().zip(logins).map(watch).collect()
 }

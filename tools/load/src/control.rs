@@ -24,9 +24,9 @@ impl Interrupt {
 /// The rate that somebody wants while a run is under way, instead of its phases'. Clones are of the same
 /// one.
 #[derive(Clone, Debug, Default)]
-pub struct Pace(Arc<AtomicU64>);
+pub struct RateOverride(Arc<AtomicU64>);
 
-impl Pace {
+impl RateOverride {
     /// From now on, so many starts a second: a positive number, and [`RATE_MAX`] at most. What goes as
     /// fast as it is answered has no rate to change.
     pub fn set(&self, rate: f64) {

@@ -192,7 +192,7 @@ fn verdict(scenario: &Scenario, search: &Find, rate: f64, outcome: &Outcome) -> 
     let recorded_s = outcome.recorded_s;
     // What is under way at the end is not missing.
     let missing = (rate - outcome.rate()) * recorded_s;
-    let is_short = missing > scenario.lanes() as f64 && outcome.rate() < REACHED * rate;
+    let is_short = missing > scenario.virtual_users() as f64 && outcome.rate() < REACHED * rate;
     if is_short {
         return Verdict::NotReached;
     }

@@ -1,16 +1,16 @@
 //! A run: threads that work, and one that gathers what they say.
 
-use crate::control::{Interrupt, Pace};
+use crate::collector::{Collector, Workers};
+use crate::control::{Interrupt, RateOverride};
 use crate::error::Error;
 use crate::event::Event;
-use crate::gather::{Crew, Gather};
 use crate::monitor::Monitors;
 use crate::outcome::Outcome;
 use crate::scenario::Scenario;
 use crate::server::resolve;
-use crate::start::{Together, moment};
+use crate::start::{Barrier, moment};
 use crate::tally::Fault;
-use crate::worker::{Said, Shared, Worker};
+use crate::worker::{Shared, Worker, WorkerMessage};
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ pub fn run(
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    run_at(scenario, provider, interrupt, &Pace::default(), None, said)
+    run_at(scenario, provider, interrupt, &RateOverride::default(), None, said)
 }
 
 /// The same, with a rate that can be changed meanwhile, and perhaps together with other runs.
@@ -45,26 +45,26 @@ pub fn run_at(
     scenario: &Scenario,
     provider: &Arc<CryptoProvider>,
     interrupt: &Interrupt,
-    pace: &Pace,
-    together: Option<Together>,
+    rate_override: &RateOverride,
+    barrier: Option<Barrier>,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
     Monitors::watching(scenario, provider, |monitors| {
-        crew(scenario, provider, pace, |shared, crew, begins| {
-            let begun = ready(scenario, shared, &crew.receiver, crew.threads, interrupt)?;
-            let begin = moment(together, interrupt);
+        with_workers(scenario, provider, rate_override, |shared, workers, begins| {
+            let begun = ready(scenario, shared, &workers.receiver, workers.threads, interrupt)?;
+            let begin = moment(barrier, interrupt);
             let (open, wanted) = begun.open;
-            let (threads, why_not) = (crew.threads, begun.why_not);
+            let (threads, why_not) = (workers.threads, begun.why_not);
             said(Event::Begun { threads, open, wanted, why_not });
             let start_ns = begin.at.saturating_duration_since(shared.origin).as_nanos() as u64;
             for begin in begins {
                 // One that is gone has said why.
                 let _ = begin.send(start_ns);
             }
-            let mut gather =
-                Gather::new(scenario, threads, begun.open, Vec::new(), monitors, begin);
-            gather.all(crew, interrupt, said)?;
-            Ok(gather.outcome)
+            let mut collector =
+                Collector::new(scenario, threads, begun.open, Vec::new(), monitors, begin);
+            collector.all(workers, interrupt, said)?;
+            Ok(collector.outcome)
         })
     })
 }
@@ -72,16 +72,16 @@ pub fn run_at(
 /// The threads of this process.
 pub(crate) struct Local<'c> {
     pub(crate) threads: usize,
-    pub(crate) receiver: Receiver<Said>,
+    pub(crate) receiver: Receiver<WorkerMessage>,
     shared: &'c Shared,
 }
 
-impl Crew for Local<'_> {
-    fn next(&mut self) -> Option<Said> {
+impl Workers for Local<'_> {
+    fn next(&mut self) -> Option<WorkerMessage> {
         match self.receiver.recv_timeout(LOOK_EVERY) {
             Ok(said) => Some(said),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Said::End(0..self.threads)),
+            Err(RecvTimeoutError::Disconnected) => Some(WorkerMessage::End(0..self.threads)),
         }
     }
 
@@ -91,17 +91,17 @@ impl Crew for Local<'_> {
 }
 
 /// Has threads open their connections, and does something with them.
-pub(crate) fn crew<T>(
+pub(crate) fn with_workers<T>(
     scenario: &Scenario,
     provider: &Arc<CryptoProvider>,
-    pace: &Pace,
+    rate_override: &RateOverride,
     work: impl FnOnce(&Shared, &mut Local<'_>, Vec<Sender<u64>>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let server = |url| resolve(url, scenario.start_tls, FIRST_CONNECT_MAX);
     let servers = scenario.urls.iter().map(server).collect::<Result<_, _>>()?;
     let has_tls = scenario.start_tls || scenario.urls.iter().any(|url| url.tls);
     let tls = has_tls.then(|| scenario.trust.config(provider)).transpose()?;
-    let shared = Shared::new(scenario, servers, tls, pace.clone());
+    let shared = Shared::new(scenario, servers, tls, rate_override.clone());
     let threads = threads(scenario);
     let (sender, receiver) = channel();
     thread::scope(|scope| {
@@ -114,7 +114,7 @@ pub(crate) fn crew<T>(
             {
                 Ok(worker) => worker.run(&begun),
                 // Whoever does not listen any more has seen enough.
-                Err(why) => drop(sender.send(Said::Failed(why.to_string()))),
+                Err(why) => drop(sender.send(WorkerMessage::Failed(why.to_string()))),
             };
             let builder = thread::Builder::new().name(format!("load {number}"));
             let spawned = builder.spawn_scoped(scope, work);
@@ -144,7 +144,7 @@ pub(crate) struct Begun {
 pub(crate) fn ready(
     scenario: &Scenario,
     shared: &Shared,
-    receiver: &Receiver<Said>,
+    receiver: &Receiver<WorkerMessage>,
     threads: usize,
     interrupt: &Interrupt,
 ) -> Result<Begun, Error> {
@@ -155,11 +155,11 @@ pub(crate) fn ready(
             shared.stop.store(true, Ordering::Relaxed);
         }
         match receiver.recv_timeout(LOOK_EVERY) {
-            Ok(Said::Ready { open: more, wanted: of, why_not }) => {
+            Ok(WorkerMessage::Ready { open: more, wanted: of, why_not }) => {
                 (open, wanted, waiting) = (open + more, wanted + of, waiting - 1);
                 reason = reason.or(why_not);
             }
-            Ok(Said::Failed(why)) => return Err(Error::Server(why)),
+            Ok(WorkerMessage::Failed(why)) => return Err(Error::Server(why)),
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Said of an account that the server does not take.
+/// WorkerMessage of an account that the server does not take.
 pub(crate) const REFUSED: &str = "the server does not take the account (invalidCredentials): the name \
                                   (--bind-dn, target.admin) or the password is wrong; it is not tried again";
 

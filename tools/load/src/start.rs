@@ -29,7 +29,7 @@ impl Moment {
 /// One of several runs that begin at the same moment: each waits until all have their connections. One
 /// that is dropped before keeps nobody waiting.
 #[derive(Debug)]
-pub struct Together {
+pub struct Barrier {
     gate: Arc<Gate>,
     is_counted: bool,
 }
@@ -48,13 +48,13 @@ struct State {
     begin: Option<Moment>,
 }
 
-impl Together {
+impl Barrier {
     /// So many that wait for one another.
     #[must_use]
-    pub fn of(count: usize) -> Vec<Together> {
+    pub fn of(count: usize) -> Vec<Barrier> {
         let state = Mutex::new(State { awaited: count, begin: None });
         let gate = Arc::new(Gate { state, opened: Condvar::new() });
-        (0..count).map(|_| Together { gate: gate.clone(), is_counted: true }).collect()
+        (0..count).map(|_| Barrier { gate: gate.clone(), is_counted: true }).collect()
     }
 
     /// Waits for the others; says when all begin. Where somebody wants an end that is now.
@@ -87,7 +87,7 @@ impl Together {
     }
 }
 
-impl Drop for Together {
+impl Drop for Barrier {
     fn drop(&mut self) {
         self.leave();
     }
@@ -100,9 +100,9 @@ impl Gate {
 }
 
 /// The moment at which a run begins whose connections are open.
-pub(crate) fn moment(together: Option<Together>, interrupt: &Interrupt) -> Moment {
-    match together {
-        Some(together) => together.wait(interrupt),
+pub(crate) fn moment(barrier: Option<Barrier>, interrupt: &Interrupt) -> Moment {
+    match barrier {
+        Some(barrier) => barrier.wait(interrupt),
         None => Moment::after(HEAD_START),
     }
 }

@@ -35,12 +35,12 @@ export class Load {
     this.about = h("span", { class: "note" });
     this.go = h("button", { type: "submit" }, "Start");
     this.halt = h("button", { type: "button", onclick: () => this.stop(), disabled: true }, "Stop");
-    this.pace = h("input", { name: "pace", type: "number", min: "0.1", step: "any", "aria-label": "another rate" });
-    this.change = h("button", { type: "button", onclick: () => this.repace(), disabled: true }, "Change rate");
-    this.pace.addEventListener("keydown", (event) => {
+    this.newRate = h("input", { name: "new_rate", type: "number", min: "0.1", step: "any", "aria-label": "another rate" });
+    this.change = h("button", { type: "button", onclick: () => this.changeRate(), disabled: true }, "Change rate");
+    this.newRate.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();
-      if (!this.change.disabled) this.repace();
+      if (!this.change.disabled) this.changeRate();
     });
     const order = h("form", { class: "order", onsubmit: (event) => { event.preventDefault(); this.start(); } },
       this.targets, h("label", {}, "scenario", this.scenario),
@@ -49,7 +49,7 @@ export class Load {
       input("connections", "connections", "number", "8", { min: "1" }),
       input("in_flight", "in flight", "number", "1", { min: "1" }),
       this.go, this.halt,
-      h("label", {}, "another rate", h("span", { class: "row" }, this.pace, this.change)));
+      h("label", {}, "another rate", h("span", { class: "row" }, this.newRate, this.change)));
     this.more = h("form", { class: "order", onsubmit: (event) => { event.preventDefault(); this.start(); } },
       FIELDS.map(([name, label, kind]) => input(name, label, kind, "", kind === "number" ? { min: "0" } : {})));
     this.fields = order;
@@ -111,8 +111,8 @@ export class Load {
     return this.did(tell("load/stop"));
   }
 
-  repace() {
-    return this.did(tell("load/rate", { rate: Number(this.pace.value) }));
+  changeRate() {
+    return this.did(tell("load/rate", { rate: Number(this.newRate.value) }));
   }
 
   async update(isMine) {
@@ -141,7 +141,7 @@ export class Load {
   begin(run) {
     this.run = run.number;
     this.seconds = Array.from({ length: LANES }, () => []);
-    this.pace.value = run.rate ?? "";
+    this.newRate.value = run.rate ?? "";
     this.plots.forEach((plot) => plot.graph.end());
     this.shown = run.lanes.map(() => ({ row: h("div", { class: "row" }), words: h("div"), said: "" }));
     fill(this.lanes, this.shown.map(({ row, words }) => h("div", { class: "panel" }, row, words)));

@@ -23,7 +23,7 @@ const HEADERS: [(&str, &str); 7] = [
 ];
 
 /// With the headers that all have.
-pub(crate) fn dressed(mut answer: Response<Body>) -> Response<Body> {
+pub(crate) fn with_security_headers(mut answer: Response<Body>) -> Response<Body> {
     let headers = answer.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));

@@ -2,29 +2,29 @@
 
 use crate::history::{Times, event_of};
 use crate::limits::ANSWER_NAMES_MAX;
-use crate::watched::{Detail, Seen, Watched};
+use crate::monitor::{Detail, MonitorTarget, Seen};
 use keyway_meter::{Event, Snapshot};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is watched, and whether it can be seen.
-pub(crate) fn hosts(watched: &[Watched]) -> Value {
-    let host = |watched: &Watched| {
-        let seen = watched.seen();
+/// What is target, and whether it can be seen.
+pub(crate) fn hosts(monitored: &[MonitorTarget]) -> Value {
+    let host = |target: &MonitorTarget| {
+        let seen = target.seen();
         json!({
-            "name": watched.name(),
+            "name": target.name(),
             "up": seen.now.is_some(),
             "why": seen.why,
             "missing": seen.missing,
             "started_unix_ms": seen.now.as_ref().map(|look| look.started_unix_ms),
         })
     };
-    json!({ "hosts": watched.iter().map(host).collect::<Vec<_>>() })
+    json!({ "hosts": monitored.iter().map(host).collect::<Vec<_>>() })
 }
 
 /// Its looks from a number on. `page` is this process's number.
-pub(crate) fn now(watched: &Watched, after: u64, page: u64) -> Value {
-    let seen = watched.seen();
+pub(crate) fn now(target: &MonitorTarget, after: u64, page: u64) -> Value {
+    let seen = target.seen();
     // A server of another kind counts less; what it does not is not nothing.
     let known = seen.missing.as_ref().and(seen.now.as_ref()).map(|look| {
         let names = look.counters.iter().map(|(name, _)| name.as_str());
@@ -45,16 +45,16 @@ pub(crate) fn now(watched: &Watched, after: u64, page: u64) -> Value {
 }
 
 /// Counters whose names begin with one of these, and what the server says beside them.
-pub(crate) fn about(watched: &Watched, prefixes: &[&str], detail: Option<Detail>) -> Value {
+pub(crate) fn about(target: &MonitorTarget, prefixes: &[&str], detail: Option<Detail>) -> Value {
     let mut all = Map::new();
     if let Some(detail) = detail {
-        match watched.detail(detail) {
+        match target.detail(detail) {
             Ok(Value::Object(said)) => all.extend(said),
             Ok(said) => drop(all.insert("said".into(), said)),
             Err(why) => drop(all.insert("why".into(), why.into())),
         }
     }
-    let seen = watched.seen();
+    let seen = target.seen();
     all.insert("up".into(), seen.now.is_some().into());
     if let Some(why) = &seen.why {
         all.insert("why".into(), why.clone().into());

@@ -1,8 +1,8 @@
 //! The one web page: what a server is doing, live, and load on it.
 //!
-//! [`serve`] answers browsers on a socket. Who may see something, the [`Door`] decides; what there is to
+//! [`serve`] answers browsers on a socket. Who may see something, the [`Auth`] decides; what there is to
 //! see comes from a [`Source`] for each server, which is looked at once a second whether or not a browser
-//! looks, so that a page that is opened later has the last minutes too ([`Watched`]). Load is put on the
+//! looks, so that a page that is opened later has the last minutes too ([`MonitorTarget`]). Load is put on the
 //! servers that the program has named, and no others ([`Races`]).
 //!
 //! The page is plain HTML, CSS and modules of JavaScript (`page/`), with uPlot (`vendor/`, MIT) for its
@@ -28,18 +28,19 @@
 
 mod answer;
 mod api;
-mod door;
+mod auth;
 mod history;
 pub mod limits;
+mod monitor;
 mod order;
 mod page;
 mod race;
 mod router;
 mod serve;
 mod sessions;
-mod watched;
 
-pub use door::{Door, Entrance, Random};
+pub use auth::{Auth, AuthMethod, Random};
+pub use monitor::{Detail, MonitorTarget, Source};
 pub use order::Order;
 #[doc(hidden)]
 pub use race::scenario_of;
@@ -48,4 +49,3 @@ pub use router::App;
 #[doc(hidden)]
 pub use router::field;
 pub use serve::serve;
-pub use watched::{Detail, Source, Watched};

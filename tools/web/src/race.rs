@@ -3,8 +3,8 @@
 use crate::limits::{RUN_SECONDS_MAX, TEXT_BYTES_MAX};
 use crate::order::{Order, check_rate};
 use keyway_load::{
-    Event, Interrupt, Options, Pace, SAMPLES, Sample, Scenario, Second, Together, Url, probe,
-    run_at, summary, survey,
+    Barrier, Event, Interrupt, Options, RateOverride, SAMPLES, Sample, Scenario, Second, Url,
+    probe, run_at, summary, survey,
 };
 use rustls::crypto::CryptoProvider;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ struct Race {
 struct Lane {
     target: String,
     interrupt: Interrupt,
-    pace: Pace,
+    rate_override: RateOverride,
     course: Mutex<Course>,
 }
 
@@ -111,20 +111,20 @@ impl Races {
         let mut last = self.last();
         is_free(&last)?;
         let mut lanes = Vec::new();
-        let together = Together::of(made.len());
-        for ((target, mut scenario), together) in made.into_iter().zip(together) {
+        let barriers = Barrier::of(made.len());
+        for ((target, mut scenario), barrier) in made.into_iter().zip(barriers) {
             let lane = Arc::new(Lane {
                 target,
                 interrupt: Interrupt::default(),
-                pace: Pace::default(),
+                rate_override: RateOverride::default(),
                 course: Mutex::default(),
             });
             if let Some(rate) = order.rate {
-                lane.pace.set(rate);
+                lane.rate_override.set(rate);
             }
             let (run, provider) = (lane.clone(), self.provider.clone());
             let named = thread::Builder::new().name("race".to_owned());
-            let spawned = named.spawn(move || run.run(&mut scenario, together, &provider));
+            let spawned = named.spawn(move || run.run(&mut scenario, barrier, &provider));
             if let Err(why) = spawned {
                 lanes.iter().for_each(|lane: &Arc<Lane>| lane.interrupt.end());
                 return Err(format!("cannot start a thread: {why}"));
@@ -175,7 +175,7 @@ impl Races {
         let chosen = last.lanes.iter().enumerate();
         chosen
             .filter(|(at, _)| lane.is_none_or(|lane| lane == *at))
-            .for_each(|(_, lane)| lane.pace.set(rate));
+            .for_each(|(_, lane)| lane.rate_override.set(rate));
         last.rate = Some(rate);
         Ok(())
     }
@@ -258,16 +258,16 @@ fn from_file(file: &Path, options: &Options) -> Result<Scenario, String> {
 
 impl Lane {
     /// Runs to the end, and says how it goes.
-    fn run(&self, scenario: &mut Scenario, together: Together, provider: &Arc<CryptoProvider>) {
-        let together = Some(together);
-        let (interrupt, pace) = (&self.interrupt, &self.pace);
+    fn run(&self, scenario: &mut Scenario, barrier: Barrier, provider: &Arc<CryptoProvider>) {
+        let barrier = Some(barrier);
+        let (interrupt, rate_override) = (&self.interrupt, &self.rate_override);
         let tried = probe(scenario, provider, interrupt).map_err(|why| why.to_string());
         if let Ok(Some(why)) | Err(why) = tried {
             let mut course = self.course();
             (course.state, course.words) = (State::Failed, why);
             return;
         }
-        let outcome = run_at(scenario, provider, interrupt, pace, together, &mut |event| {
+        let outcome = run_at(scenario, provider, interrupt, rate_override, barrier, &mut |event| {
             let mut course = self.course();
             match event {
                 Event::Begun { open, wanted, why_not, .. } => {
@@ -310,7 +310,7 @@ impl Lane {
         json!({
             "target": self.target,
             "state": course.state.name(),
-            "rate": self.pace.get(),
+            "rate": self.rate_override.get(),
             "connections": course.connections.as_ref().map(|(open, wanted, why_not)| {
                 json!({ "open": open, "wanted": wanted, "why_not": why_not })
             }),

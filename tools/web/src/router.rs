@@ -1,13 +1,13 @@
 //! Which request gets which answer.
 
-use crate::answer::{answer, dressed, json, refused};
+use crate::answer::{answer, json, refused, with_security_headers};
 use crate::api;
-use crate::door::{Door, Refused};
+use crate::auth::{Auth, Refused};
 use crate::limits::{BODY_BYTES_MAX, REQUEST_MAX};
+use crate::monitor::{Detail, MonitorTarget};
 use crate::order::Order;
 use crate::page;
 use crate::race::Races;
-use crate::watched::{Detail, Watched};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -28,9 +28,9 @@ type Answer = Response<Body>;
 /// All of the page.
 pub struct App {
     /// Who may see it.
-    pub door: Door,
+    pub auth: Auth,
     /// What there is to see.
-    pub watched: Vec<Watched>,
+    pub monitored: Vec<MonitorTarget>,
     /// What may be put under load.
     pub races: Races,
     /// A number that another process does not have.
@@ -61,7 +61,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 /// Refuses what is not for us, takes what is too slow for too long, and dresses all answers.
 async fn ours_only(State(app): State<Arc<App>>, request: Request, next: Next) -> Answer {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let answered = match app.door.admits(request.headers(), changes) {
+    let answered = match app.auth.admits(request.headers(), changes) {
         Err(Refused::Host) => refused(
             StatusCode::MISDIRECTED_REQUEST,
             "this is not the host that the page is called by; use the URL that keyway web has printed, or \
@@ -75,13 +75,13 @@ async fn ours_only(State(app): State<Arc<App>>, request: Request, next: Next) ->
             Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "it took too long"),
         },
     };
-    dressed(answered)
+    with_security_headers(answered)
 }
 
 /// Lets only our own pages ask.
 async fn pages_only(State(app): State<Arc<App>>, request: Request, next: Next) -> Answer {
     let headers = request.headers();
-    match Door::is_foreign(headers) || !app.door.trusts(headers, Instant::now()) {
+    match Auth::is_foreign(headers) || !app.auth.trusts(headers, Instant::now()) {
         true => refused(StatusCode::UNAUTHORIZED, "log in first"),
         false => next.run(request).await,
     }
@@ -95,16 +95,16 @@ async fn nothing() -> Answer {
 async fn root(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answer {
     let now = Instant::now();
     if let Some(token) = asked(&uri, "token") {
-        match app.door.enter(&token, now) {
+        match app.auth.enter(&token, now) {
             Ok(Some(cookie)) => return onward(&cookie),
-            Ok(None) if app.door.knows(&headers, now) => return onward(""),
+            Ok(None) if app.auth.knows(&headers, now) => return onward(""),
             Ok(None) => {}
             Err(why) => return refused(StatusCode::INTERNAL_SERVER_ERROR, &why),
         }
     }
-    if app.door.knows(&headers, now) {
-        let key = app.door.key(&headers, now).unwrap_or_default();
-        let has_login = app.door.login().is_some();
+    if app.auth.knows(&headers, now) {
+        let key = app.auth.key(&headers, now).unwrap_or_default();
+        let has_login = app.auth.login().is_some();
         return html(StatusCode::OK, page::main(&key, has_login));
     }
     closed(&app, "")
@@ -112,7 +112,7 @@ async fn root(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answ
 
 /// What somebody sees who has not been let in.
 fn closed(app: &App, why: &str) -> Answer {
-    match app.door.login() {
+    match app.auth.login() {
         Some(_) => html(StatusCode::UNAUTHORIZED, page::login(why)),
         None => html(StatusCode::UNAUTHORIZED, page::closed()),
     }
@@ -134,7 +134,7 @@ fn onward(cookie: &str) -> Answer {
 
 async fn file(State(app): State<Arc<App>>, Path(name): Path<String>, headers: HeaderMap) -> Answer {
     let Some(found) = page::file(&name) else { return nothing().await };
-    match found.is_open || app.door.knows(&headers, Instant::now()) {
+    match found.is_open || app.auth.knows(&headers, Instant::now()) {
         true => answer(StatusCode::OK, found.kind, found.text),
         false => refused(StatusCode::UNAUTHORIZED, "log in first"),
     }
@@ -142,7 +142,7 @@ async fn file(State(app): State<Arc<App>>, Path(name): Path<String>, headers: He
 
 /// Asks the directory, a few at a time; it brakes who guesses.
 async fn login(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> Answer {
-    let Some(ask) = app.door.login() else { return nothing().await };
+    let Some(ask) = app.auth.login() else { return nothing().await };
     let is_form = headers
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/x-www-form-urlencoded"));
@@ -159,13 +159,13 @@ async fn login(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> A
     if name.is_empty() || password.is_empty() {
         return closed(&app, "A name and a password are needed.");
     }
-    let Ok(_turn) = app.door.logins.try_acquire() else {
+    let Ok(_turn) = app.auth.logins.try_acquire() else {
         return closed(&app, "Others are logging in. Try again in a moment.");
     };
     let asked = tokio::task::spawn_blocking(move || ask(&name, password.as_bytes())).await;
     match asked.unwrap_or_else(|_| Err("The directory could not be asked.".into())) {
         Err(why) => closed(&app, &why),
-        Ok(()) => match app.door.let_in(Instant::now()) {
+        Ok(()) => match app.auth.let_in(Instant::now()) {
             Ok(cookie) => onward(&cookie),
             Err(why) => refused(StatusCode::INTERNAL_SERVER_ERROR, &why),
         },
@@ -173,7 +173,7 @@ async fn login(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> A
 }
 
 async fn logout(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    onward(&app.door.forget(&headers))
+    onward(&app.auth.forget(&headers))
 }
 
 /// A field of a form, decoded.
@@ -196,16 +196,16 @@ fn number(uri: &Uri, name: &str) -> Option<u64> {
 }
 
 async fn hosts(State(app): State<Arc<App>>) -> Answer {
-    json(&api::hosts(&app.watched))
+    json(&api::hosts(&app.monitored))
 }
 
 async fn about(State(app): State<Arc<App>>, Path(what): Path<String>, uri: Uri) -> Answer {
     let at = number(&uri, "host").and_then(|at| usize::try_from(at).ok()).unwrap_or_default();
-    let Some(watched) = app.watched.get(at).cloned() else { return nothing().await };
+    let Some(target) = app.monitored.get(at).cloned() else { return nothing().await };
     let (prefixes, detail): (&'static [&'static str], _) = match what.as_str() {
         "now" => {
             let after = number(&uri, "after").unwrap_or_default();
-            return json(&api::now(&watched, after, app.page));
+            return json(&api::now(&target, after, app.page));
         }
         "slow" => (&[], Some(Detail::Slow)),
         "filters" => (&["search."], Some(Detail::Filters)),
@@ -215,7 +215,7 @@ async fn about(State(app): State<Arc<App>>, Path(what): Path<String>, uri: Uri) 
         "crypto" => (&["engine.", "client.", "cryptod.", "password."], Some(Detail::Crypto)),
         _ => return nothing().await,
     };
-    let asked = tokio::task::spawn_blocking(move || api::about(&watched, prefixes, detail)).await;
+    let asked = tokio::task::spawn_blocking(move || api::about(&target, prefixes, detail)).await;
     match asked {
         Ok(value) => json(&value),
         Err(_) => refused(StatusCode::INTERNAL_SERVER_ERROR, "it could not be asked"),

@@ -127,7 +127,7 @@ impl Talk {
         http.max_buf_size(HEADER_BYTES_MAX);
         let service = TowerToHyperService::new(self.router.clone());
         let service = service_fn(|request: Request<Incoming>| {
-            if self.app.door.knows(request.headers(), Instant::now()) {
+            if self.app.auth.knows(request.headers(), Instant::now()) {
                 self.strangers.forget(task::id());
             }
             service.call(request)

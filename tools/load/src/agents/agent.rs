@@ -2,16 +2,16 @@
 
 use super::link::Link;
 use super::{FORM, Message, clock_ns};
-use crate::control::{Interrupt, Pace};
+use crate::collector::Workers;
+use crate::control::{Interrupt, RateOverride};
 use crate::error::Error;
-use crate::gather::Crew;
 use crate::limits::{
     AGENT_CONNECT_MAX, AGENT_SILENCE_MAX, PHASE_MAX, RATE_MAX, SCENARIO_BYTES_MAX,
 };
-use crate::run::{crew, ready};
+use crate::run::{ready, with_workers};
 use crate::scenario::Scenario;
 use crate::trust::Identity;
-use crate::worker::Said;
+use crate::worker::WorkerMessage;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConnection, Connection};
 use rustls_pki_types::ServerName;
@@ -167,7 +167,7 @@ fn work(
 ) -> Result<bool, Error> {
     let lost = |why: io::Error| Error::Server(format!("the hub is gone: {why}"));
     let ended = || Error::Server("somebody has ended the agent".into());
-    crew(scenario, provider, &Pace::default(), |shared, local, begins| {
+    with_workers(scenario, provider, &RateOverride::default(), |shared, local, begins| {
         let begun = ready(scenario, shared, &local.receiver, local.threads, interrupt)?;
         let (threads, (open, wanted)) = (local.threads, begun.open);
         let message = Message::Ready { threads, open, wanted, why_not: begun.why_not };
@@ -187,9 +187,13 @@ fn work(
         let mut working = threads;
         while working > 0 {
             match local.next() {
-                Some(Said::Second(tally)) => link.send(&Message::Second(tally)).map_err(lost)?,
-                Some(Said::End(ended)) => working = working.saturating_sub(ended.len()),
-                Some(Said::Failed(why) | Said::Refused(why)) => return Err(Error::Server(why)),
+                Some(WorkerMessage::Second(tally)) => {
+                    link.send(&Message::Second(tally)).map_err(lost)?
+                }
+                Some(WorkerMessage::End(ended)) => working = working.saturating_sub(ended.len()),
+                Some(WorkerMessage::Failed(why) | WorkerMessage::Refused(why)) => {
+                    return Err(Error::Server(why));
+                }
                 _ => {}
             }
             while let Some(message) = link.poll().map_err(lost)? {

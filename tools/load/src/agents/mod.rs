@@ -2,9 +2,9 @@
 //! say. Both have certificates of one authority, and nobody else gets in.
 
 mod agent;
-mod crew;
 mod hub;
 mod link;
+mod workers;
 
 pub use agent::answer;
 pub use hub::{Called, Hub};

@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::limits::{MONITOR_EVERY, MONITOR_PATIENCE};
 use crate::scenario::Scenario;
-use crate::scenario::monitors::{Monitor, Watched};
+use crate::scenario::monitors::{Monitor, MonitorKind};
 use crate::server::resolve;
 use crate::target::Url;
 use rustls::ClientConfig;
@@ -144,11 +144,11 @@ impl Watch<'_> {
     /// Sees whether there is something to look at.
     fn reach(&self) -> io::Result<()> {
         match &self.monitor.watched {
-            Watched::Entry { url, .. } => self.client(url).map(|_| ()),
-            Watched::Replication { write, read, .. } => {
+            MonitorKind::Entry { url, .. } => self.client(url).map(|_| ()),
+            MonitorKind::Replication { write, read, .. } => {
                 self.client(write).and_then(|_| self.client(read)).map(|_| ())
             }
-            Watched::Page { directory, .. } => page::open(directory).map(|_| ()),
+            MonitorKind::Page { directory, .. } => page::open(directory).map(|_| ()),
         }
     }
 
@@ -157,16 +157,16 @@ impl Watch<'_> {
             |why: io::Error| io::Error::new(why.kind(), format!("not reached: {why}"));
         let monitor = self.monitor;
         match &monitor.watched {
-            Watched::Entry { url, dn, attributes, growth } => {
+            MonitorKind::Entry { url, dn, attributes, growth } => {
                 let mut client = self.client(url).map_err(not_reached)?;
                 self.entry(&mut client, dn, attributes, *growth, ended)
             }
-            Watched::Replication { write, read, dn, attribute } => {
+            MonitorKind::Replication { write, read, dn, attribute } => {
                 let mut write = self.client(write).map_err(not_reached)?;
                 let mut read = self.client(read).map_err(not_reached)?;
                 self.replication(&mut write, &mut read, dn, attribute, ended)
             }
-            Watched::Page { directory, cryptod, figures } => {
+            MonitorKind::Page { directory, cryptod, figures } => {
                 self.page(directory, cryptod.as_deref(), figures, ended)
             }
         }

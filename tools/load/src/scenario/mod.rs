@@ -386,7 +386,7 @@ impl Scenario {
     }
 
     /// How many sequences can be under way at a time.
-    pub(crate) fn lanes(&self) -> usize {
+    pub(crate) fn virtual_users(&self) -> usize {
         self.groups.iter().map(|group| group.connections * group.in_flight).sum()
     }
 

@@ -20,12 +20,12 @@ pub(crate) struct Monitor {
     pub(crate) bind: Option<Request>,
     /// Without it there is no run.
     pub(crate) is_required: bool,
-    pub(crate) watched: Watched,
+    pub(crate) watched: MonitorKind,
 }
 
 /// What it is.
 #[derive(Debug)]
-pub(crate) enum Watched {
+pub(crate) enum MonitorKind {
     /// Numbers of an entry, such as those below `cn=monitor`.
     Entry { url: Url, dn: String, attributes: Vec<String>, growth: bool },
     /// How long it takes until a change here is seen there.
@@ -79,7 +79,7 @@ fn entry(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monitor, Er
         return Err(section.error(why));
     }
     let names = names(section.text("name")?, &attributes);
-    let watched = Watched::Entry {
+    let watched = MonitorKind::Entry {
         url: url(section, "url", context)?,
         dn: section.text("dn")?.unwrap_or("cn=monitor").to_owned(),
         attributes: attributes.into_iter().map(str::to_owned).collect(),
@@ -98,7 +98,7 @@ fn replication(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monit
             section.error("read = \"ldap://...\" is missing: where the change is to appear")
         );
     }
-    let watched = Watched::Replication {
+    let watched = MonitorKind::Replication {
         write: url(section, "write", context)?,
         read: url(section, "read", context)?,
         dn,
@@ -145,7 +145,7 @@ fn page(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monitor, Err
     };
     let figures: Vec<Figure> = wanted.iter().map(figure).collect::<Result<_, _>>()?;
     let names = names(section.text("name")?, &wanted);
-    let watched = Watched::Page { directory, cryptod, figures };
+    let watched = MonitorKind::Page { directory, cryptod, figures };
     Ok(Monitor { names, bind: None, is_required: false, watched })
 }
 

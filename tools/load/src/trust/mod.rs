@@ -3,7 +3,7 @@
 mod verify;
 mod words;
 
-pub use verify::Anybody;
+pub use verify::AcceptAny;
 pub(crate) use words::closed as tls_closed;
 pub use words::{is_of_tls, tls_words};
 
@@ -75,7 +75,7 @@ impl Trust {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
         Ok(match self.insecure {
-            true => Arc::new(Anybody::new(provider.clone())),
+            true => Arc::new(AcceptAny::new(provider.clone())),
             false => verify::issued_by(self.authorities()?, provider)?,
         })
     }

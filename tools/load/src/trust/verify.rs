@@ -101,17 +101,17 @@ impl ServerCertVerifier for Listed {
 /// Takes any certificate, because the user asked for that, and still has the handshake's signature
 /// verified under it.
 #[derive(Debug)]
-pub struct Anybody(Arc<CryptoProvider>);
+pub struct AcceptAny(Arc<CryptoProvider>);
 
-impl Anybody {
+impl AcceptAny {
     /// One that verifies signatures with this cryptography.
     #[must_use]
-    pub fn new(provider: Arc<CryptoProvider>) -> Anybody {
-        Anybody(provider)
+    pub fn new(provider: Arc<CryptoProvider>) -> AcceptAny {
+        AcceptAny(provider)
     }
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAny {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! Answers: which lane one is for, and whether it is what was expected.
+//! Answers: which virtual user one is for, and whether it is what was expected.
 
 use super::Worker;
 use super::connection::SETUP_ID;
@@ -33,26 +33,27 @@ impl Worker<'_> {
             }
             _ => {}
         }
-        let lanes = &self.connections[index].lanes;
-        let lane = lanes.start + id as usize % lanes.len().max(1);
-        if !self.lanes[lane].is_sent_on(index) || self.lanes[lane].message_id != id {
+        let virtual_users = &self.connections[index].virtual_users;
+        let user = virtual_users.start + id as usize % virtual_users.len().max(1);
+        if !self.virtual_users[user].is_sent_on(index) || self.virtual_users[user].message_id != id
+        {
             self.tally.connections.late_answers += u64::from(tag != tag::SEARCH_RESULT_ENTRY);
             return Ok(());
         }
-        let Some(operation) = self.operation(lane) else { return Ok(()) };
+        let Some(operation) = self.operation(user) else { return Ok(()) };
         match tag {
             tag::SEARCH_RESULT_ENTRY => {
                 self.tally.connections.entries += 1;
-                self.lanes[lane].entries += 1;
-                let is_first = self.lanes[lane].entries == 1;
+                self.virtual_users[user].entries += 1;
+                let is_first = self.virtual_users[user].entries == 1;
                 if !operation.values.is_empty() || is_first && !operation.takes.is_empty() {
-                    self.entry(lane, operation, bytes)?;
+                    self.entry(user, operation, bytes)?;
                 }
             }
             tag::SEARCH_RESULT_REFERENCE | tag::INTERMEDIATE_RESPONSE => {}
             _ if tag == operation.answer => {
                 let code = Reader::new(contents).natural(ber::ENUMERATED)?;
-                self.complete(lane, operation, code, now);
+                self.complete(user, operation, code, now);
             }
             _ => self.fail(index, Fault::Malformed, "the answer to another operation", now),
         }
@@ -62,7 +63,7 @@ impl Worker<'_> {
     /// Looks into an entry: at the values that are expected, and those that later steps need.
     fn entry(
         &mut self,
-        lane: usize,
+        user: usize,
         operation: &Operation,
         bytes: &[u8],
     ) -> Result<(), DecodeError> {
@@ -74,7 +75,7 @@ impl Worker<'_> {
                 .find(|attribute| attribute.description.eq_ignore_ascii_case(wanted))
                 .map_or(&[][..], |attribute| &attribute.values)
         };
-        let state = &mut self.lanes[lane];
+        let state = &mut self.virtual_users[user];
         if state.entries == 1 {
             for take in &operation.takes {
                 let taken = match &take.attribute {

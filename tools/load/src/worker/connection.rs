@@ -1,5 +1,5 @@
 //! One connection, from the first packet to the unbind. `opening` has its beginning; here is what its
-//! lanes send and what comes back.
+//! virtual users send and what comes back.
 
 use super::Worker;
 use super::stream::{Got, Stream};
@@ -10,10 +10,10 @@ use keyway_codec::message::Message;
 use keyway_codec::{Op, ber};
 use std::ops::Range;
 
-/// Said of a server that answers LDAP with TLS.
+/// WorkerMessage of a server that answers LDAP with TLS.
 const SPEAKS_TLS: &str = "the server speaks TLS on this port; write ldaps://";
 
-/// The message id of what a connection begins with; those of lanes stay below.
+/// The message id of what a connection begins with; those of virtual users stay below.
 pub(super) const SETUP_ID: u32 = i32::MAX as u32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub(super) struct Connection {
     pub(super) group: usize,
     pub(super) server: usize,
     pub(super) is_second: bool,
-    /// The lanes whose operations go over it.
-    pub(super) lanes: Range<usize>,
+    /// The virtual users whose operations go over it.
+    pub(super) virtual_users: Range<usize>,
     pub(super) state: State,
     pub(super) stream: Option<Stream>,
     /// Which socket this is, so that events of an earlier one are known.
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     pub(super) out: Vec<u8>,
     sent: usize,
     is_dirty: bool,
-    /// Lanes that wait until it is ready.
+    /// Virtual users that wait until it is ready.
     pub(super) waiting: Vec<usize>,
     pub(super) in_flight: usize,
     /// Sequences that were done over it.
@@ -56,12 +56,17 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(group: usize, server: usize, is_second: bool, lanes: Range<usize>) -> Self {
+    pub(super) fn new(
+        group: usize,
+        server: usize,
+        is_second: bool,
+        virtual_users: Range<usize>,
+    ) -> Self {
         Connection {
             group,
             server,
             is_second,
-            lanes,
+            virtual_users,
             state: State::Closed,
             stream: None,
             generation: 0,
@@ -281,15 +286,15 @@ impl Worker<'_> {
         connection.close();
         self.last_error = Some((fault, why.to_owned()));
         let waiting = std::mem::take(&mut connection.waiting);
-        let lanes = connection.lanes.clone();
-        for lane in lanes {
-            if self.lanes[lane].is_sent_on(index) {
-                self.lanes[lane].message_id = 0;
-                self.failed(lane, fault, now);
+        let virtual_users = connection.virtual_users.clone();
+        for user in virtual_users {
+            if self.virtual_users[user].is_sent_on(index) {
+                self.virtual_users[user].message_id = 0;
+                self.failed(user, fault, now);
             }
         }
-        for lane in waiting {
-            self.failed(lane, fault, now);
+        for user in waiting {
+            self.failed(user, fault, now);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Starts that come due, and the lanes that they are given to.
+//! Starts that come due, and the virtual users that they are given to.
 
 use super::{Pending, Worker, mix};
 use crate::limits::BACKLOG_MAX;
@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 
 impl Worker<'_> {
     /// Goes on at another rate, if somebody wants that.
-    pub(super) fn keep_pace(&mut self, now: u64) {
-        let pace = self.shared.pace.get();
-        if let Some(rate) = pace.filter(|_| pace != self.pace) {
-            self.pace = pace;
+    pub(super) fn apply_rate_override(&mut self, now: u64) {
+        let rate_override = self.shared.rate_override.get();
+        if let Some(rate) = rate_override.filter(|_| rate_override != self.rate_override) {
+            self.rate_override = rate_override;
             self.starts.level(now.saturating_sub(self.start_ns), rate);
             self.next_start = self.starts.next();
         }
@@ -50,7 +50,7 @@ impl Worker<'_> {
         self.is_counted_out |= is_last;
     }
 
-    /// Gives free lanes what waits; in a closed loop there is always something.
+    /// Gives free virtual users what waits; in a closed loop there is always something.
     pub(super) fn assign(&mut self, now: u64) {
         while self.phase_ends_ns.get(self.phase).is_some_and(|end| *end <= now) {
             self.phase += 1;
@@ -63,7 +63,7 @@ impl Worker<'_> {
                 .get(self.phase)
                 .is_some_and(|phase| phase.rate == Rate::AsAnswered);
         for group in 0..self.free.len() {
-            // Each lane once: what fails at once must not go round for ever.
+            // Each virtual user once: what fails at once must not go round for ever.
             for _ in 0..self.free[group].len() {
                 let pending = match self.backlog[group].pop_front() {
                     Some(pending) => {
@@ -76,8 +76,8 @@ impl Worker<'_> {
                     }
                     None => break,
                 };
-                let Some(lane) = self.free[group].pop_front() else { break };
-                self.begin(lane, pending, now);
+                let Some(user) = self.free[group].pop_front() else { break };
+                self.begin(user, pending, now);
             }
         }
     }

@@ -6,13 +6,13 @@
 mod answer;
 mod connection;
 mod due;
-mod lane;
-mod laying_out;
 mod opening;
 mod poller;
+mod setup;
 mod stream;
+mod virtual_user;
 
-use crate::control::Pace;
+use crate::control::RateOverride;
 use crate::entries::Makers;
 use crate::limits::{INTERRUPTED_DRAIN_MAX, TIMEOUT_LOOK_EVERY};
 use crate::scenario::{Group, Scenario};
@@ -21,7 +21,6 @@ use crate::server::{REFUSED, Server};
 use crate::tally::{Fault, SecondTally};
 use connection::{Connection, State};
 use fastrand::Rng;
-use lane::Lane;
 use poller::{Happened, Poller};
 use rustix::time::{ClockId, clock_gettime};
 use rustls::ClientConfig;
@@ -33,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
+use virtual_user::VirtualUser;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     /// Somebody wants an end.
     pub(crate) stop: AtomicBool,
     /// Somebody wants another rate.
-    pub(crate) pace: Pace,
+    pub(crate) rate_override: RateOverride,
     /// Starts of a closed loop that has only so many.
     pub(crate) taken: AtomicU64,
     /// The first bind of an account has been answered: others may follow it.
@@ -60,14 +60,14 @@ impl Shared {
         scenario: &Scenario,
         servers: Vec<Server>,
         tls: Option<Arc<ClientConfig>>,
-        pace: Pace,
+        rate_override: RateOverride,
     ) -> Shared {
         Shared {
             servers,
             tls,
             origin: Instant::now(),
             stop: AtomicBool::new(false),
-            pace,
+            rate_override,
             taken: AtomicU64::new(0),
             may_bind: AtomicBool::new(!scenario.groups.iter().any(Group::has_account)),
             is_refused: AtomicBool::new(false),
@@ -76,7 +76,7 @@ impl Shared {
 }
 
 /// What a thread says.
-pub(crate) enum Said {
+pub(crate) enum WorkerMessage {
     /// Its connections are open: so many are, and of the others the last did not for this reason.
     Ready { open: usize, wanted: usize, why_not: Option<(Fault, String)> },
     /// A second is over.
@@ -93,7 +93,7 @@ pub(crate) enum Said {
     Failed(String),
 }
 
-/// A start that waits for a lane.
+/// A start that waits for a virtual user.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     at_ns: u64,
@@ -105,9 +105,9 @@ struct Pending {
 /// What is to be done at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
-    /// A lane may be used again.
+    /// A virtual user may be used again.
     Free(usize),
-    /// The wait of a lane's step is over.
+    /// The wait of a virtual user's step is over.
     Step(usize),
 }
 
@@ -117,11 +117,11 @@ pub(crate) struct Worker<'s> {
     thread: usize,
     /// Its number among all threads of all agents.
     stripe: u64,
-    sender: Sender<Said>,
+    sender: Sender<WorkerMessage>,
     poller: Poller,
     connections: Vec<Connection>,
-    lanes: Vec<Lane>,
-    /// Lanes that are free, by group; the one that has been so for longest comes next.
+    virtual_users: Vec<VirtualUser>,
+    /// Virtual users that are free, by group; the one that has been so for longest comes next.
     free: Vec<VecDeque<usize>>,
     /// Starts that wait, by group.
     backlog: Vec<VecDeque<Pending>>,
@@ -129,7 +129,7 @@ pub(crate) struct Worker<'s> {
     starts: Starts,
     next_start: Option<Start>,
     /// The rate that somebody has asked for meanwhile.
-    pace: Option<f64>,
+    rate_override: Option<f64>,
     timers: BinaryHeap<Reverse<(u64, Wake)>>,
     dirty: Vec<usize>,
     happened: Vec<Happened>,
@@ -162,7 +162,7 @@ impl<'s> Worker<'s> {
         shared: &'s Shared,
         thread: usize,
         threads: usize,
-        sender: Sender<Said>,
+        sender: Sender<WorkerMessage>,
     ) -> io::Result<Worker<'s>> {
         // Of all threads of all agents.
         let (agent, agents) = scenario.share;
@@ -177,13 +177,13 @@ impl<'s> Worker<'s> {
             sender,
             poller: Poller::new()?,
             connections: Vec::new(),
-            lanes: Vec::new(),
+            virtual_users: Vec::new(),
             free: vec![VecDeque::new(); scenario.groups.len()],
             backlog: vec![VecDeque::new(); scenario.groups.len()],
             backlogged: 0,
             starts,
             next_start: None,
-            pace: None,
+            rate_override: None,
             timers: BinaryHeap::new(),
             dirty: Vec::new(),
             happened: Vec::new(),
@@ -207,7 +207,7 @@ impl<'s> Worker<'s> {
             bind_values: Vec::new(),
             last_error: None,
         };
-        worker.lay_out(stripe as usize, stripes as usize);
+        worker.set_up(stripe as usize, stripes as usize);
         Ok(worker)
     }
 
@@ -224,8 +224,8 @@ impl<'s> Worker<'s> {
             Err(_) => Ok(()),
         });
         let said = match worked {
-            Ok(()) => Said::End(self.thread..self.thread + 1),
-            Err(why) => Said::Failed(why.to_string()),
+            Ok(()) => WorkerMessage::End(self.thread..self.thread + 1),
+            Err(why) => WorkerMessage::Failed(why.to_string()),
         };
         // Whoever does not listen any more has seen enough.
         let _ = self.sender.send(said);
@@ -269,7 +269,7 @@ impl<'s> Worker<'s> {
                 drain_ns = drain_ns.min(INTERRUPTED_DRAIN_MAX.as_nanos() as u64);
             }
             self.end_second(now);
-            self.keep_pace(now);
+            self.apply_rate_override(now);
             self.come_due(now);
             self.wake(now);
             self.look_for_timeouts(now);
@@ -279,12 +279,13 @@ impl<'s> Worker<'s> {
             }
             self.flush_all(now);
             if self.shared.is_refused.load(Ordering::Relaxed) && !self.is_interrupted {
-                let _ = self.sender.send(Said::Refused(self.refusal()));
+                let _ = self.sender.send(WorkerMessage::Refused(self.refusal()));
                 self.shared.stop.store(true, Ordering::Relaxed);
                 continue;
             }
             if now >= self.end_ns || self.is_counted_out {
-                let is_idle = self.backlogged == 0 && self.lanes.iter().all(|lane| !lane.is_busy);
+                let is_idle =
+                    self.backlogged == 0 && self.virtual_users.iter().all(|user| !user.is_busy);
                 if is_idle && self.is_counted_out {
                     self.end_ns = self.end_ns.min(now);
                     break;
@@ -317,8 +318,8 @@ impl<'s> Worker<'s> {
             }
             self.timers.pop();
             match what {
-                Wake::Free(lane) => self.free[self.lanes[lane].group].push_back(lane),
-                Wake::Step(lane) => self.waited(lane, now),
+                Wake::Free(user) => self.free[self.virtual_users[user].group].push_back(user),
+                Wake::Step(user) => self.waited(user, now),
             }
         }
     }
@@ -329,10 +330,10 @@ impl<'s> Worker<'s> {
         }
         self.look_ns = now + TIMEOUT_LOOK_EVERY.as_nanos() as u64;
         let timeout = self.scenario.timeout.as_nanos() as u64;
-        for lane in 0..self.lanes.len() {
-            let state = &self.lanes[lane];
+        for user in 0..self.virtual_users.len() {
+            let state = &self.virtual_users[user];
             if state.message_id != 0 && state.sent_ns + timeout < now {
-                self.timed_out(lane, now);
+                self.timed_out(user, now);
             }
         }
         for index in 0..self.connections.len() {
@@ -366,7 +367,7 @@ impl<'s> Worker<'s> {
 
     fn hand_over(&mut self, now: u64, next: u64) {
         if let Some((fault, why)) = self.last_error.take() {
-            let _ = self.sender.send(Said::Broken(fault, why));
+            let _ = self.sender.send(WorkerMessage::Broken(fault, why));
         }
         let cpu_ns = thread_cpu_ns();
         let new = SecondTally::new(self.thread, next, self.scenario);
@@ -376,7 +377,7 @@ impl<'s> Worker<'s> {
         tally.backlog = self.backlogged;
         self.cpu_ns = cpu_ns;
         self.tally_began_ns = self.start_ns + next * SECOND_NS;
-        let _ = self.sender.send(Said::Second(Box::new(tally)));
+        let _ = self.sender.send(WorkerMessage::Second(Box::new(tally)));
     }
 
     /// Counts what is not done, and takes leave.
@@ -389,9 +390,9 @@ impl<'s> Worker<'s> {
             }
         }
         self.backlogged = 0;
-        for lane in 0..self.lanes.len() {
-            if self.lanes[lane].is_busy {
-                self.failed(lane, Fault::Unanswered, now);
+        for user in 0..self.virtual_users.len() {
+            if self.virtual_users[user].is_busy {
+                self.failed(user, Fault::Unanswered, now);
             }
         }
         for index in 0..self.connections.len() {

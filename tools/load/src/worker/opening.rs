@@ -124,8 +124,8 @@ impl Worker<'_> {
         connection.state = State::Ready;
         let took = now.saturating_sub(connection.opening_ns);
         self.tally.connections.opening.saturating_record(took);
-        for lane in std::mem::take(&mut connection.waiting) {
-            self.send(lane, index, now);
+        for user in std::mem::take(&mut connection.waiting) {
+            self.send(user, index, now);
         }
     }
 

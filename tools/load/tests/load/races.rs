@@ -3,7 +3,7 @@
 use crate::stub::{FINE, Stub};
 use crate::{SEARCH, scenario};
 use keyway_codec::Op;
-use keyway_load::{Error, Interrupt, Outcome, Pace, Scenario, Together, run_at};
+use keyway_load::{Barrier, Error, Interrupt, Outcome, RateOverride, Scenario, run_at};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,12 @@ use std::thread;
 const BOUND: &str =
     "threads = 1\nconnections = { count = 1, bind = { dn = \"cn=a\", password = \"b\" } }";
 
-fn raced(url: &str, together: Together) -> Result<Outcome, Error> {
+fn raced(url: &str, barrier: Barrier) -> Result<Outcome, Error> {
     let text = scenario(url, BOUND, "for = \"200ms\"\nrate = 1000", SEARCH);
     let scenario = Scenario::parse(&text, "test", Path::new("")).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let (interrupt, pace) = (Interrupt::default(), Pace::default());
-    run_at(&scenario, &provider, &interrupt, &pace, Some(together), &mut |_| ())
+    let (interrupt, rate_override) = (Interrupt::default(), RateOverride::default());
+    run_at(&scenario, &provider, &interrupt, &rate_override, Some(barrier), &mut |_| ())
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn the_quick_one_waits_for_the_slow_one() {
     });
     let slow = Stub::new(|_| FINE);
     slow.state.shut();
-    let mut together = Together::of(2).into_iter();
-    let (one, other) = (together.next().unwrap(), together.next().unwrap());
+    let mut barrier = Barrier::of(2).into_iter();
+    let (one, other) = (barrier.next().unwrap(), barrier.next().unwrap());
     let (quick_url, slow_url) = (quick.url.clone(), slow.url.clone());
     let quick_run = thread::spawn(move || raced(&quick_url, one));
     let slow_run = thread::spawn(move || raced(&slow_url, other));
@@ -54,10 +54,10 @@ fn the_quick_one_waits_for_the_slow_one() {
 #[test]
 fn one_that_cannot_begin_keeps_nobody_waiting() {
     let stub = Stub::new(|_| FINE);
-    let mut together = Together::of(3).into_iter();
-    let (one, other) = (together.next().unwrap(), together.next().unwrap());
+    let mut barrier = Barrier::of(3).into_iter();
+    let (one, other) = (barrier.next().unwrap(), barrier.next().unwrap());
     // The third is gone before it was begun.
-    drop(together);
+    drop(barrier);
     let failing = thread::spawn(move || raced("ldap://127.0.0.1:1", one));
     let outcome = raced(&stub.url, other).unwrap();
     assert_eq!(outcome.recorded.done(), 200);

@@ -1,4 +1,4 @@
-//! Lanes: room for one sequence at a time, on a connection of their own or one that they share.
+//! Virtual users: room for one sequence at a time, on a connection of their own or one that they share.
 
 use super::answer::fault;
 use super::connection::{SETUP_ID, State};
@@ -9,12 +9,12 @@ use crate::text::Drawn;
 use fastrand::Rng;
 use keyway_codec::{Message, Op};
 
-pub(super) struct Lane {
+pub(super) struct VirtualUser {
     pub(super) group: usize,
     /// Its connection, and the second one, if a job needs that.
     pub(super) first: usize,
     pub(super) second: Option<usize>,
-    /// Its place among the lanes of the first.
+    /// Its place among the virtual users of the first.
     slot: u32,
     /// Ids that were given.
     ids: u32,
@@ -35,10 +35,10 @@ pub(super) struct Lane {
     pub(super) random: Rng,
 }
 
-impl Lane {
-    pub(super) fn new(scenario: &Scenario, group: usize, first: usize, slot: u32) -> Lane {
+impl VirtualUser {
+    pub(super) fn new(scenario: &Scenario, group: usize, first: usize, slot: u32) -> VirtualUser {
         let taken = scenario.jobs.iter().map(|job| job.taken).max().unwrap_or_default();
-        Lane {
+        VirtualUser {
             group,
             first,
             second: None,
@@ -65,30 +65,30 @@ impl Lane {
         self.message_id != 0 && self.on == connection
     }
 
-    /// The next id on a connection with so many lanes. Its remainder says whose it is.
-    fn next_id(&mut self, lanes: usize, slot: u32) -> u32 {
-        let lanes = lanes as u32;
+    /// The next id on a connection with so many virtual users. Its remainder says whose it is.
+    fn next_id(&mut self, virtual_users: usize, slot: u32) -> u32 {
+        let virtual_users = virtual_users as u32;
         // Far from the end, where what connections begin with has its ids.
-        self.ids = if self.ids >= (SETUP_ID - 2) / lanes - 2 { 1 } else { self.ids + 1 };
-        self.ids * lanes + slot
+        self.ids = if self.ids >= (SETUP_ID - 2) / virtual_users - 2 { 1 } else { self.ids + 1 };
+        self.ids * virtual_users + slot
     }
 }
 
 impl<'s> Worker<'s> {
-    /// The operation that a lane is at.
-    pub(super) fn operation(&self, lane: usize) -> Option<&'s Operation> {
-        let state = &self.lanes[lane];
+    /// The operation that a virtual user is at.
+    pub(super) fn operation(&self, user: usize) -> Option<&'s Operation> {
+        let state = &self.virtual_users[user];
         match self.scenario.jobs[state.job].steps.get(state.step) {
             Some(Step::Operation(operation)) => Some(operation),
             _ => None,
         }
     }
 
-    /// Begins a sequence on a lane that is free.
-    pub(super) fn begin(&mut self, lane: usize, pending: Pending, now: u64) {
+    /// Begins a sequence on a virtual user that is free.
+    pub(super) fn begin(&mut self, user: usize, pending: Pending, now: u64) {
         let scenario = self.scenario;
         let job = &scenario.jobs[pending.job];
-        let state = &mut self.lanes[lane];
+        let state = &mut self.virtual_users[user];
         state.is_busy = true;
         (state.job, state.phase, state.step) = (pending.job, pending.phase, 0);
         state.intended_ns = pending.at_ns;
@@ -97,51 +97,51 @@ impl<'s> Worker<'s> {
             state.drawn[*source] = scenario.sources[*source].draw(&mut state.random);
         }
         self.tally.job(scenario, pending.phase, pending.job).started += 1;
-        self.advance(lane, now);
+        self.advance(user, now);
     }
 
     /// Goes on with the step that is next.
-    pub(super) fn advance(&mut self, lane: usize, now: u64) {
+    pub(super) fn advance(&mut self, user: usize, now: u64) {
         let scenario = self.scenario;
-        let state = &self.lanes[lane];
+        let state = &self.virtual_users[user];
         match scenario.jobs[state.job].steps.get(state.step) {
-            None => self.done(lane, now),
+            None => self.done(user, now),
             Some(Step::Wait(time)) => {
-                self.wake_at(now + time.as_nanos() as u64, Wake::Step(lane));
+                self.wake_at(now + time.as_nanos() as u64, Wake::Step(user));
             }
             Some(Step::Operation(operation)) => {
                 let second = state.second.filter(|_| operation.on_second);
-                self.dispatch(lane, second.unwrap_or(state.first), now);
+                self.dispatch(user, second.unwrap_or(state.first), now);
             }
         }
     }
 
     /// The wait of a step is over.
-    pub(super) fn waited(&mut self, lane: usize, now: u64) {
-        if self.lanes[lane].is_busy {
-            self.lanes[lane].step += 1;
-            self.advance(lane, now);
+    pub(super) fn waited(&mut self, user: usize, now: u64) {
+        if self.virtual_users[user].is_busy {
+            self.virtual_users[user].step += 1;
+            self.advance(user, now);
         }
     }
 
-    fn dispatch(&mut self, lane: usize, connection: usize, now: u64) {
+    fn dispatch(&mut self, user: usize, connection: usize, now: u64) {
         if self.connections[connection].state == State::Ready {
-            return self.send(lane, connection, now);
+            return self.send(user, connection, now);
         }
-        self.connections[connection].waiting.push(lane);
+        self.connections[connection].waiting.push(user);
         if self.connections[connection].state == State::Closed {
             self.open(connection, now);
         }
     }
 
     /// Writes the request of the step into the connection's output.
-    pub(super) fn send(&mut self, lane: usize, index: usize, now: u64) {
+    pub(super) fn send(&mut self, user: usize, index: usize, now: u64) {
         let scenario = self.scenario;
-        let Some(operation) = self.operation(lane) else { return };
+        let Some(operation) = self.operation(user) else { return };
         let connection = &mut self.connections[index];
-        let state = &mut self.lanes[lane];
+        let state = &mut self.virtual_users[user];
         let slot = if connection.is_second { 0 } else { state.slot };
-        let id = state.next_id(connection.lanes.len(), slot);
+        let id = state.next_id(connection.virtual_users.len(), slot);
         (state.message_id, state.on, state.sent_ns) = (id, index, now);
         (state.entries, state.values_seen) = (0, 0);
         let mut drawn = Drawn {
@@ -162,9 +162,9 @@ impl<'s> Worker<'s> {
     }
 
     /// The last message of an answer has come.
-    pub(super) fn complete(&mut self, lane: usize, operation: &Operation, code: u32, now: u64) {
+    pub(super) fn complete(&mut self, user: usize, operation: &Operation, code: u32, now: u64) {
         let scenario = self.scenario;
-        let state = &mut self.lanes[lane];
+        let state = &mut self.virtual_users[user];
         state.message_id = 0;
         let connection = &mut self.connections[state.on];
         connection.in_flight = connection.in_flight.saturating_sub(1);
@@ -174,54 +174,54 @@ impl<'s> Worker<'s> {
             service.saturating_record(took);
         }
         match fault(operation, code, state.entries, state.values_seen) {
-            Some(fault) => self.failed(lane, fault, now),
+            Some(fault) => self.failed(user, fault, now),
             None => {
                 state.step += 1;
-                self.advance(lane, now);
+                self.advance(user, now);
             }
         }
     }
 
     /// All steps went right.
-    fn done(&mut self, lane: usize, now: u64) {
+    fn done(&mut self, user: usize, now: u64) {
         let scenario = self.scenario;
-        let state = &self.lanes[lane];
+        let state = &self.virtual_users[user];
         let after = now.saturating_sub(state.intended_ns);
         let is_in_time = now <= self.end_ns;
         let job = self.tally.job(scenario, state.phase, state.job);
         job.response.saturating_record(after);
         job.in_time += u64::from(is_in_time);
-        self.release(lane, now);
+        self.release(user, now);
     }
 
     /// The step has failed, and with it the sequence.
-    pub(super) fn failed(&mut self, lane: usize, fault: Fault, now: u64) {
+    pub(super) fn failed(&mut self, user: usize, fault: Fault, now: u64) {
         let scenario = self.scenario;
-        let state = &self.lanes[lane];
+        let state = &self.virtual_users[user];
         let after = now.saturating_sub(state.intended_ns);
         let job = self.tally.job(scenario, state.phase, state.job);
         job.fail(state.step, fault, after);
-        self.release(lane, now);
+        self.release(user, now);
     }
 
     /// An operation has taken too long: it is given up, and the server told so.
-    pub(super) fn timed_out(&mut self, lane: usize, now: u64) {
-        let (id, on) = (self.lanes[lane].message_id, self.lanes[lane].on);
-        if self.operation(lane).is_some_and(|operation| operation.is_bind) {
+    pub(super) fn timed_out(&mut self, user: usize, now: u64) {
+        let (id, on) = (self.virtual_users[user].message_id, self.virtual_users[user].on);
+        if self.operation(user).is_some_and(|operation| operation.is_bind) {
             // There is no abandoning a bind, and nothing may follow until it is answered.
             return self.fail(on, Fault::TimedOut, "a bind has timed out", now);
         }
-        self.lanes[lane].message_id = 0;
+        self.virtual_users[user].message_id = 0;
         let connection = &mut self.connections[on];
         connection.in_flight = connection.in_flight.saturating_sub(1);
         Message::new(SETUP_ID - 1, Op::AbandonRequest(id)).encode(&mut connection.out);
         self.dirty(on);
-        self.failed(lane, Fault::TimedOut, now);
+        self.failed(user, Fault::TimedOut, now);
     }
 
-    /// The lane is free for another sequence, now or in a while.
-    fn release(&mut self, lane: usize, now: u64) {
-        let state = &mut self.lanes[lane];
+    /// The virtual user is free for another sequence, now or in a while.
+    fn release(&mut self, user: usize, now: u64) {
+        let state = &mut self.virtual_users[user];
         state.is_busy = false;
         state.message_id = 0;
         let (first, second, group) = (state.first, state.second, state.group);
@@ -240,8 +240,8 @@ impl<'s> Worker<'s> {
         };
         let at = opens_at(first).max(second.map_or(0, opens_at)).max(now + think);
         match at > now {
-            true => self.wake_at(at, Wake::Free(lane)),
-            false => self.free[group].push_back(lane),
+            true => self.wake_at(at, Wake::Free(user)),
+            false => self.free[group].push_back(user),
         }
     }
 }

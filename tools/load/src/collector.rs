@@ -12,7 +12,7 @@ use crate::scenario::Scenario;
 use crate::schedule::Rate;
 use crate::start::Moment;
 use crate::tally::SecondTally;
-use crate::worker::Said;
+use crate::worker::WorkerMessage;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -21,16 +21,16 @@ use std::time::{Duration, Instant};
 const SHORT_NS: u64 = 50_000_000;
 
 /// Threads that are at work.
-pub(crate) trait Crew {
+pub(crate) trait Workers {
     /// What one of them says next, if it says something before long.
-    fn next(&mut self) -> Option<Said>;
+    fn next(&mut self) -> Option<WorkerMessage>;
 
     /// Has them come to an end.
     fn stop(&mut self);
 }
 
 /// What threads have said, put together.
-pub(crate) struct Gather<'g> {
+pub(crate) struct Collector<'g> {
     scenario: &'g Scenario,
     began: Instant,
     pub(crate) outcome: Outcome,
@@ -44,7 +44,7 @@ pub(crate) struct Gather<'g> {
     next: Vec<u64>,
 }
 
-impl<'g> Gather<'g> {
+impl<'g> Collector<'g> {
     /// For so many threads, whose connections are open.
     pub(crate) fn new(
         scenario: &'g Scenario,
@@ -53,10 +53,10 @@ impl<'g> Gather<'g> {
         agents: Vec<AgentUse>,
         monitors: Monitors,
         begin: Moment,
-    ) -> Gather<'g> {
+    ) -> Collector<'g> {
         let outcome = Outcome::new(scenario, threads, open, begin.unix, agents);
         let (seconds, next) = (BTreeMap::new(), vec![0; threads]);
-        Gather {
+        Collector {
             scenario,
             began: begin.at,
             outcome,
@@ -71,7 +71,7 @@ impl<'g> Gather<'g> {
     /// Listens until all have ended.
     pub(crate) fn all(
         &mut self,
-        crew: &mut dyn Crew,
+        workers: &mut dyn Workers,
         interrupt: &Interrupt,
         said: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), Error> {
@@ -82,27 +82,29 @@ impl<'g> Gather<'g> {
                 self.is_over = true;
             }
             if self.is_over && !std::mem::replace(&mut is_stopped, true) {
-                crew.stop();
+                workers.stop();
             }
-            match crew.next() {
-                Some(Said::Second(tally)) => {
+            match workers.next() {
+                Some(WorkerMessage::Second(tally)) => {
                     if let Some(next) = self.next.get_mut(tally.thread) {
                         *next = (*next).max(tally.second + 1);
                         self.seconds.entry(tally.second).or_default().push(*tally);
                     }
                 }
-                Some(Said::End(threads)) => self.end(threads),
-                Some(Said::Lost { agent, threads, why }) => {
+                Some(WorkerMessage::End(threads)) => self.end(threads),
+                Some(WorkerMessage::Lost { agent, threads, why }) => {
                     self.lose(agent, &why, said);
                     self.end(threads);
                 }
-                Some(Said::Failed(why)) => return Err(Error::Server(why)),
-                Some(Said::Broken(fault, why)) => self.outcome.last_error = Some((fault, why)),
-                Some(Said::Refused(why)) => {
+                Some(WorkerMessage::Failed(why)) => return Err(Error::Server(why)),
+                Some(WorkerMessage::Broken(fault, why)) => {
+                    self.outcome.last_error = Some((fault, why))
+                }
+                Some(WorkerMessage::Refused(why)) => {
                     self.outcome.ended_by.get_or_insert(why);
                     self.is_over = true;
                 }
-                Some(Said::Ready { .. }) => continue,
+                Some(WorkerMessage::Ready { .. }) => continue,
                 None => {}
             }
             self.settle(said);

@@ -1,8 +1,8 @@
-//! Which connections and lanes a thread has, and their being opened before a run.
+//! Which connections and virtual users a thread has, and their being opened before a run.
 
 use super::connection::{Connection, State};
-use super::lane::Lane;
-use super::{Said, Worker};
+use super::virtual_user::VirtualUser;
+use super::{Worker, WorkerMessage};
 use crate::limits::CONNECT_MAX;
 use crate::scenario::Lifetime;
 use std::collections::VecDeque;
@@ -15,8 +15,8 @@ const OPENING_AT_ONCE: usize = 64;
 const LOOK_EVERY_NS: u64 = 10_000_000;
 
 impl Worker<'_> {
-    /// This thread's share of all connections, with their lanes.
-    pub(super) fn lay_out(&mut self, stripe: usize, stripes: usize) {
+    /// This thread's share of all connections, with their virtual users.
+    pub(super) fn set_up(&mut self, stripe: usize, stripes: usize) {
         let mut number = 0;
         for (group, settings) in self.scenario.groups.iter().enumerate() {
             let needs_second = self.scenario.needs_second(group);
@@ -27,26 +27,27 @@ impl Worker<'_> {
                 }
                 let server = number / stripes % self.shared.servers.len();
                 let first = self.connections.len();
-                let lanes = self.lanes.len()..self.lanes.len() + settings.in_flight;
-                let connection = Connection::new(group, server, false, lanes.clone());
+                let virtual_users =
+                    self.virtual_users.len()..self.virtual_users.len() + settings.in_flight;
+                let connection = Connection::new(group, server, false, virtual_users.clone());
                 self.connections.push(connection);
-                for (slot, lane) in lanes.enumerate() {
-                    let mut state = Lane::new(self.scenario, group, first, slot as u32);
+                for (slot, user) in virtual_users.enumerate() {
+                    let mut state = VirtualUser::new(self.scenario, group, first, slot as u32);
                     if needs_second {
                         state.second = Some(self.connections.len());
-                        let second = Connection::new(group, server, true, lane..lane + 1);
+                        let second = Connection::new(group, server, true, user..user + 1);
                         self.connections.push(second);
                     }
-                    self.lanes.push(state);
+                    self.virtual_users.push(state);
                 }
             }
         }
-        // A round over all connections before the second lane of one.
+        // A round over all connections before the second virtual user of one.
         let slots = self.scenario.groups.iter().map(|group| group.in_flight).max().unwrap_or(1);
         for slot in 0..slots {
             for connection in self.connections.iter().filter(|connection| !connection.is_second) {
-                if slot < connection.lanes.len() {
-                    self.free[connection.group].push_back(connection.lanes.start + slot);
+                if slot < connection.virtual_users.len() {
+                    self.free[connection.group].push_back(connection.virtual_users.start + slot);
                 }
             }
         }
@@ -104,7 +105,7 @@ impl Worker<'_> {
         let is_open = |index: &&usize| self.connections[**index].state == State::Ready;
         let open = all.iter().filter(is_open).count();
         let why_not = self.last_error.take();
-        let said = Said::Ready { open, wanted: all.len(), why_not };
+        let said = WorkerMessage::Ready { open, wanted: all.len(), why_not };
         let _ = self.sender.send(said);
         let now = self.now();
         for index in all {

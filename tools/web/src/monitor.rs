@@ -51,7 +51,7 @@ pub trait Source: Send {
 
 /// A server that is watched.
 #[derive(Clone)]
-pub struct Watched(Arc<Shared>);
+pub struct MonitorTarget(Arc<Shared>);
 
 struct Shared {
     name: String,
@@ -74,28 +74,28 @@ pub(crate) struct Seen {
     pub missing: Option<String>,
 }
 
-impl Watched {
+impl MonitorTarget {
     /// Begins to watch, until the last handle is gone.
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub fn new(name: String, source: Box<dyn Source>) -> Result<Watched, String> {
+    pub fn new(name: String, source: Box<dyn Source>) -> Result<MonitorTarget, String> {
         let shared = Shared { name, source: Mutex::new(source), seen: Mutex::default() };
-        let watched = Watched(Arc::new(shared));
-        watched.look();
-        let weak = Arc::downgrade(&watched.0);
+        let target = MonitorTarget(Arc::new(shared));
+        target.look();
+        let weak = Arc::downgrade(&target.0);
         let watch = move || {
             let mut next = Instant::now();
             loop {
                 next = (next + LOOK_EVERY).max(Instant::now());
                 thread::sleep(next.saturating_duration_since(Instant::now()));
                 let Some(shared) = weak.upgrade() else { return };
-                Watched(shared).look();
+                MonitorTarget(shared).look();
             }
         };
         let named = thread::Builder::new().name("watch".to_owned());
         named.spawn(watch).map_err(|why| format!("cannot start a thread: {why}"))?;
-        Ok(watched)
+        Ok(target)
     }
 
     /// What it is called.

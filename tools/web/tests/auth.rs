@@ -2,7 +2,9 @@
 
 use keyway_load::Options;
 use keyway_meter::Snapshot;
-use keyway_web::{App, Detail, Door, Entrance, Races, Source, Target, Watched, limits, serve};
+use keyway_web::{
+    App, Auth, AuthMethod, Detail, MonitorTarget, Races, Source, Target, limits, serve,
+};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -43,7 +45,7 @@ impl Page {
         let (say, said) = channel();
         let say = Mutex::new(say);
         let say = move |url: &str| drop(say.lock().unwrap().send(url.to_owned()));
-        Page::new(Entrance::Token(Box::new(say)), said)
+        Page::new(AuthMethod::Token(Box::new(say)), said)
     }
 
     /// Whose administrator is called admin and knows a secret.
@@ -52,10 +54,10 @@ impl Page {
             ("cn=admin,cn=keyway", b"s3cret&+%") => Ok(()),
             _ => Err("The name or the password is wrong <&>.".to_owned()),
         };
-        Page::new(Entrance::Login(Arc::new(login)), channel().1)
+        Page::new(AuthMethod::Login(Arc::new(login)), channel().1)
     }
 
-    fn new(entrance: Entrance, said: Receiver<String>) -> Page {
+    fn new(method: AuthMethod, said: Receiver<String>) -> Page {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,12 +68,12 @@ impl Page {
             Ok(())
         };
         let hosts = vec![address.to_string(), format!("localhost:{}", address.port())];
-        let door = Door::new(entrance, hosts, false, Box::new(random)).unwrap();
+        let auth = Auth::new(method, hosts, false, Box::new(random)).unwrap();
         let provider = keyway_tls::provider(&keyway_drivers::engine());
         let target = Target { name: "nobody".into(), options: Box::new(|| Ok(Options::default())) };
         let app = App {
-            door,
-            watched: vec![Watched::new("counting".into(), Box::new(Counting(0))).unwrap()],
+            auth,
+            monitored: vec![MonitorTarget::new("counting".into(), Box::new(Counting(0))).unwrap()],
             races: Races::new(vec![target], Vec::new(), provider),
             page: 7,
         };

@@ -25,7 +25,7 @@ pub(crate) const KEY_HEADER: &str = "x-keyway-page";
 const SECRET_BYTES: usize = 32;
 
 /// How somebody gets in.
-pub enum Entrance {
+pub enum AuthMethod {
     /// With a token in the URL: each is good once, and the next one is said when it was used.
     Token(Box<Say>),
     /// With an administrator's name and password.
@@ -33,8 +33,8 @@ pub enum Entrance {
 }
 
 /// Who gets in.
-pub struct Door {
-    entrance: Entrance,
+pub struct Auth {
+    method: AuthMethod,
     /// `http://` or `https://`, and what may follow.
     scheme: &'static str,
     hosts: Vec<String>,
@@ -54,25 +54,25 @@ pub(crate) enum Refused {
     Origin,
 }
 
-impl Door {
+impl Auth {
     /// For a page that is reached as one of these hosts (`127.0.0.1:8389`), over TLS or not.
     ///
     /// # Errors
     /// If there are no unpredictable bytes.
     pub fn new(
-        entrance: Entrance,
+        method: AuthMethod,
         hosts: Vec<String>,
         has_tls: bool,
         random: Box<Random>,
-    ) -> Result<Door, String> {
+    ) -> Result<Auth, String> {
         let port = hosts.first().and_then(|host| host.rsplit(':').next()).unwrap_or_default();
         // Browsers tell hosts apart by their ports in everything but cookies.
         let cookie = match has_tls {
             true => format!("__Host-keyway-{port}"),
             false => format!("keyway-{port}"),
         };
-        let door = Door {
-            entrance,
+        let auth = Auth {
+            method,
             scheme: if has_tls { "https://" } else { "http://" },
             hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(),
             cookie,
@@ -81,13 +81,13 @@ impl Door {
             sessions: Mutex::default(),
             logins: Semaphore::new(LOGINS_MAX),
         };
-        door.next_token()?;
-        Ok(door)
+        auth.next_token()?;
+        Ok(auth)
     }
 
     /// Makes another token and says it, where tokens let in.
     fn next_token(&self) -> Result<(), String> {
-        let Entrance::Token(say) = &self.entrance else { return Ok(()) };
+        let AuthMethod::Token(say) = &self.method else { return Ok(()) };
         let token = self.secret()?;
         let host = self.hosts.first().map(String::as_str).unwrap_or_default();
         say(&format!("{}{host}/?token={}", self.scheme, token.text()));
@@ -187,9 +187,9 @@ impl Door {
     }
 
     pub(crate) fn login(&self) -> Option<Arc<Login>> {
-        match &self.entrance {
-            Entrance::Login(login) => Some(login.clone()),
-            Entrance::Token(_) => None,
+        match &self.method {
+            AuthMethod::Login(login) => Some(login.clone()),
+            AuthMethod::Token(_) => None,
         }
     }
 

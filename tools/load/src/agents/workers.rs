@@ -2,10 +2,10 @@
 
 use super::Message;
 use super::hub::{Called, Hub};
+use crate::collector::{Collector, Workers};
 use crate::control::Interrupt;
 use crate::error::Error;
 use crate::event::Event;
-use crate::gather::{Crew, Gather};
 use crate::limits::{
     AGENT_HEAD_START, AGENT_PING_EVERY, AGENT_SILENCE_MAX, CONNECT_MAX, THREADS_MAX,
 };
@@ -13,7 +13,7 @@ use crate::monitor::Monitors;
 use crate::outcome::{AgentUse, Outcome};
 use crate::scenario::Scenario;
 use crate::start::Moment;
-use crate::worker::Said;
+use crate::worker::WorkerMessage;
 use rustls::crypto::CryptoProvider;
 use std::collections::VecDeque;
 use std::io;
@@ -74,7 +74,7 @@ fn on_agents(
     interrupt: &Interrupt,
     said: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    let mut crew = Agents { agents: Vec::new(), said: VecDeque::new(), pinged: Instant::now() };
+    let mut workers = Agents { agents: Vec::new(), said: VecDeque::new(), pinged: Instant::now() };
     let (mut threads, mut open, mut wanted, mut why_not) = (0, 0, 0, None);
     let mut used = Vec::new();
     for called in agents {
@@ -88,19 +88,19 @@ fn on_agents(
             clock_ns: called.clock_ns,
             lost: None,
         });
-        crew.agents.push(Agent { called, threads: range, is_done: false });
+        workers.agents.push(Agent { called, threads: range, is_done: false });
     }
     said(Event::Begun { threads, open, wanted, why_not });
     let begin = Moment::after(AGENT_HEAD_START);
-    for agent in &mut crew.agents {
+    for agent in &mut workers.agents {
         let theirs = (begin.unix.as_nanos() as u64).wrapping_add_signed(agent.called.clock_ns.0);
         let sent = agent.called.link.send(&Message::Begin(theirs));
         sent.map_err(|why| agent.called.is_gone(&why))?;
     }
     thread::sleep(AGENT_HEAD_START);
-    let mut gather = Gather::new(scenario, threads, (open, wanted), used, monitors, begin);
-    gather.all(&mut Checked { crew, scenario }, interrupt, said)?;
-    Ok(gather.outcome)
+    let mut collector = Collector::new(scenario, threads, (open, wanted), used, monitors, begin);
+    collector.all(&mut Checked { workers, scenario }, interrupt, said)?;
+    Ok(collector.outcome)
 }
 
 /// What an agent says before it begins.
@@ -149,7 +149,7 @@ impl Called {
 /// Agents at work.
 struct Agents<'c> {
     agents: Vec<Agent<'c>>,
-    said: VecDeque<Said>,
+    said: VecDeque<WorkerMessage>,
     pinged: Instant,
 }
 
@@ -162,28 +162,28 @@ struct Agent<'c> {
 
 /// Agents whose words are checked.
 struct Checked<'s, 'c> {
-    crew: Agents<'c>,
+    workers: Agents<'c>,
     scenario: &'s Scenario,
 }
 
-impl Crew for Checked<'_, '_> {
-    fn next(&mut self) -> Option<Said> {
-        if self.crew.pinged.elapsed() > AGENT_PING_EVERY {
-            self.crew.pinged = Instant::now();
-            self.crew.tell(&Message::Ping);
+impl Workers for Checked<'_, '_> {
+    fn next(&mut self) -> Option<WorkerMessage> {
+        if self.workers.pinged.elapsed() > AGENT_PING_EVERY {
+            self.workers.pinged = Instant::now();
+            self.workers.tell(&Message::Ping);
         }
-        if self.crew.said.is_empty() {
-            for (number, agent) in self.crew.agents.iter_mut().enumerate() {
+        if self.workers.said.is_empty() {
+            for (number, agent) in self.workers.agents.iter_mut().enumerate() {
                 if let Some(said) = agent.next(number, self.scenario) {
-                    self.crew.said.push_back(said);
+                    self.workers.said.push_back(said);
                 }
             }
         }
-        self.crew.said.pop_front()
+        self.workers.said.pop_front()
     }
 
     fn stop(&mut self) {
-        self.crew.tell(&Message::Stop);
+        self.workers.tell(&Message::Stop);
     }
 }
 
@@ -197,7 +197,7 @@ impl Agents<'_> {
 }
 
 impl Agent<'_> {
-    fn next(&mut self, number: usize, scenario: &Scenario) -> Option<Said> {
+    fn next(&mut self, number: usize, scenario: &Scenario) -> Option<WorkerMessage> {
         if self.is_done {
             return None;
         }
@@ -211,7 +211,7 @@ impl Agent<'_> {
             }
             Ok(Some(Message::End)) => {
                 self.is_done = true;
-                return Some(Said::End(self.threads.clone()));
+                return Some(WorkerMessage::End(self.threads.clone()));
             }
             Ok(Some(Message::Failed(why))) => Err(why),
             Ok(Some(_)) => Err("it says nonsense".to_owned()),
@@ -220,7 +220,7 @@ impl Agent<'_> {
         Some(heard.unwrap_or_else(|why| {
             self.is_done = true;
             self.called.lost = Some(format!("{} was lost: {why}", self.called.name));
-            Said::Lost { agent: number, threads: self.threads.clone(), why }
+            WorkerMessage::Lost { agent: number, threads: self.threads.clone(), why }
         }))
     }
 
@@ -228,11 +228,11 @@ impl Agent<'_> {
         &self,
         mut tally: Box<crate::tally::SecondTally>,
         scenario: &Scenario,
-    ) -> Option<Said> {
+    ) -> Option<WorkerMessage> {
         tally.thread = tally.thread.checked_add(self.threads.start)?;
         let fits = self.threads.contains(&tally.thread) && tally.fits(scenario);
         // Nobody can be far in the future.
         let is_possible = tally.second <= scenario.length().as_secs() + 86_400;
-        (fits && is_possible).then_some(Said::Second(tally))
+        (fits && is_possible).then_some(WorkerMessage::Second(tally))
     }
 }
