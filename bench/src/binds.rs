@@ -1,8 +1,8 @@
-//! What binds against Argon2id cost the server: the first of each person, and those that follow.
+//! The cost of binds against Argon2id to the server: the first of each person, and those that follow.
 //!
-//! In each round a number of people whom nobody has seen bind once each; then they bind again and
-//! again, four of five times one of the first fifth; then as many others do the same whose passwords
-//! are stored as {SSHA512}. What is reported is the server's processor time a bind.
+//! In each round a number of people who are new to the server bind once each; then they bind again and
+//! again, four of five times one of the first fifth; then as many others do the same whose passwords are
+//! stored as {SSHA512}. The report is the server's processor time a bind.
 
 use crate::ldap::{PASSWORD, SUFFIX, argon2id, keyway, ssha512, write_people};
 use crate::process::processor_time;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How many times the processor time of a bind with {SSHA512} a repeated one may cost.
 const REPEAT_MOST: f64 = 1.3;
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// People who bind in one round, with either kind of password
@@ -113,8 +113,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Lets each client bind as whom `who` says of its number and its turn, until it says nobody.
-    /// Returns the server's processor time a bind in microseconds, and binds a second.
+    /// Lets each client bind as the person that `who` names for its number and its turn, until it names
+    /// none. Returns the server's processor time a bind in microseconds, and binds a second.
     fn binds(
         &self,
         who: &(dyn Fn(u64, u64) -> Option<String> + Sync),

@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What can be asked of this check.
+/// The options of this check.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Measurements of each pair of classes
@@ -45,15 +45,15 @@ const ALGORITHMS: [(&str, Algorithm, usize); 2] = [
     ("ChaCha20-Poly1305", Algorithm::ChaCha20Poly1305, 32),
 ];
 
-/// What differs between the classes.
+/// The difference between the classes.
 #[derive(Clone, Copy, PartialEq)]
 enum Differ {
     Nothing,
-    /// The same payload every time, or a fresh one.
+    /// Equal payloads every time, or a fresh one.
     Payload,
-    /// The same key every time and for all packets, or fresh ones.
+    /// One key every time and for all packets, or fresh ones.
     Key,
-    /// The same of the header's keys.
+    /// One header key every time, or fresh ones.
     HeaderKey,
     /// A tag that is wrong in its first byte, or in its last.
     Tag,
@@ -198,7 +198,7 @@ fn choose(random: &mut Rng, all: &mut [u8], mask: u8) {
     }
 }
 
-/// What must be seen: tags compared byte by byte up to the first difference.
+/// The control that must be seen: tags compared byte by byte up to the first difference.
 fn control(measurements: usize) -> Result<Seen, String> {
     let mut tags = [[[7; TAG_BYTES]; 2]; PACKETS];
     compare(measurements, |second, _| {

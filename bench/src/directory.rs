@@ -1,9 +1,9 @@
 //! The directory at a size: what its operations cost the server with 250,000 people.
 //!
-//! Keyway, slapd (back-mdb, synced, no log) and, where it is installed, 389 Directory Server serve
-//! the same client over loopback, and a bare TCP echo messages of the same sizes, by turns in every
-//! round. Who is asked for follows the 80/20 pattern. What is reported is the server process's processor time an operation, and for
-//! throughput operations a second, the client being on the same processors.
+//! Keyway, slapd (back-mdb, synced, no log) and, where it is installed, 389 Directory Server serve the
+//! same client over loopback, and a bare TCP echo messages of the same sizes, by turns in every round.
+//! The choice of entries follows the 80/20 pattern. The report is the server process's processor time an
+//! operation, and for throughput operations a second, the client being on the same processors.
 
 mod groups;
 mod idle;
@@ -35,7 +35,7 @@ const PREFIX_FINDS: usize = 100;
 /// Most memory beside the map, in MiB.
 const MEMORY_MIB_MAX: f64 = 100.0;
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// People in the directory
@@ -84,7 +84,7 @@ struct Measurement {
     clients: usize,
     /// The most it may cost of what it costs slapd.
     most: f64,
-    /// The same of the echo.
+    /// The most that it may take of the echo's time.
     most_of_echo: Option<f64>,
 }
 
@@ -223,7 +223,7 @@ impl Bench<'_> {
         Ok((claims, rates(&measurements, &figures)))
     }
 
-    /// Of the first round Keyway is the first, of the second slapd, and so on.
+    /// Keyway is the first of the first round, slapd of the second, and so on.
     fn round(
         &self,
         round: usize,
@@ -246,7 +246,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// What an idle connection takes of the server's memory.
+    /// The server memory of an idle connection.
     fn idle(&self) -> Result<Option<Claim>, String> {
         if self.arguments.idle == 0 {
             return Ok(None);
@@ -424,7 +424,7 @@ impl Figures {
     }
 }
 
-/// What many requests in flight save, beside one in flight of the same number of clients.
+/// The saving of many requests in flight, beside one in flight of the same number of clients.
 fn pipelining(measurements: &[Measurement], figures: &[Figures]) -> Option<Claim> {
     let of = |operation| {
         let at = measurements.iter().position(|it| it.operation == operation && it.clients == 4)?;

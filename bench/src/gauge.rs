@@ -1,4 +1,4 @@
-//! Whether anybody else is on this core.
+//! Whether another process runs on this core.
 //!
 //! A neighbour on the same core takes half of what it can do at a time, which code that keeps it
 //! busy feels by half as much again, and code that waits not at all. So does the gauge: what is
@@ -43,8 +43,7 @@ impl Gauge {
         }
     }
 
-    /// What `measure` returns when nobody disturbs it; where neighbours leave no peace, what it
-    /// returns.
+    /// The result of `measure` without a disturbance; where neighbours leave no peace, its last result.
     pub fn undisturbed<R>(&mut self, mut measure: impl FnMut() -> R) -> R {
         for _ in 1..ATTEMPTS {
             self.wait();

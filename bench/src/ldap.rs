@@ -1,5 +1,4 @@
-//! What the benchmarks of the directory have in common: people, servers, and clients that keep them
-//! busy.
+//! Common parts of the benchmarks of the directory: people, servers, and clients that keep them busy.
 
 use crate::process::processor_time;
 use base64::Engine as _;
@@ -17,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Whom they serve.
+/// The suffix that they serve.
 pub const SUFFIX: &str = "dc=example,dc=com";
 /// The administrator of slapd.
 pub const SLAPD_ADMIN: &str = "cn=admin,dc=example,dc=com";
-/// Everybody's password.
+/// The password of every person.
 pub const PASSWORD: &str = "correct horse battery staple";
 
 /// Keyway as a user starts it, on a fresh data folder, but with these settings switched off.
@@ -58,13 +57,13 @@ pub struct Load {
 /// Bytes of a request and of its answer.
 pub type Sizes = (usize, usize);
 
-/// What a load came to.
+/// The result of a load.
 pub struct Driven {
     /// The server's processor time an operation, in microseconds.
     pub cost_us: f64,
     /// Operations a second.
     pub rate: f64,
-    /// What one client said of itself at the end.
+    /// The sizes that one client reported at the end.
     pub sizes: Sizes,
 }
 
@@ -116,7 +115,7 @@ pub fn drive<C: Send>(
     Ok(Driven { cost_us: spent.as_secs_f64() * 1e6 / done, rate: done / took, sizes })
 }
 
-/// Adds a person whom nobody has added.
+/// Adds a person with a new name.
 pub fn add(client: &mut Client) -> Result<(), String> {
     static ADDED: AtomicU64 = AtomicU64::new(0);
     let uid = format!("added{}", ADDED.fetch_add(1, Ordering::Relaxed));
@@ -159,7 +158,7 @@ pub fn write_people<'a>(
     written.map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// What a server keeps of [`PASSWORD`], quick to check.
+/// The stored form of [`PASSWORD`], quick to check.
 pub fn ssha512(engine: &Engine) -> Result<String, String> {
     let salt = b"eight-by";
     let mut value = [0; 72];
@@ -171,7 +170,7 @@ pub fn ssha512(engine: &Engine) -> Result<String, String> {
     Ok(format!("{{SSHA512}}{}", STANDARD.encode(value)))
 }
 
-/// What a server keeps of [`PASSWORD`], slow to check.
+/// The stored form of [`PASSWORD`], slow to check.
 pub fn argon2id(engine: &Engine) -> Result<String, String> {
     let salt = b"sixteen-byte-slt";
     let mut hash = [0; 32];
@@ -186,7 +185,7 @@ pub fn argon2id(engine: &Engine) -> Result<String, String> {
     Ok(format!("{{ARGON2}}$argon2id$v=19$m=19456,t=2,p=1${salt}${hash}"))
 }
 
-/// An address that nobody listens at.
+/// An address that no process listens at.
 pub fn free_address() -> Result<SocketAddr, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|why| why.to_string())?;
     listener.local_addr().map_err(|why| why.to_string())

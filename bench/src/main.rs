@@ -43,7 +43,7 @@ enum Benchmark {
     Packet(packet::Arguments),
     /// Whether the time of packet protection depends on secrets, by statistics
     ConstantTime(constant_time::Arguments),
-    /// What packet protection takes of a real QUIC, beside quinn's default cryptography
+    /// The cost of packet protection in a real QUIC, beside quinn's default cryptography
     Quic(quic::Arguments),
     /// The directory as it stands: server time a search, bind and add, beside slapd and a TCP echo
     Skeleton(skeleton::Arguments),

@@ -13,7 +13,7 @@ pub fn line(name: String, points: Vec<(f64, f64)>, colour: usize, dashed: bool) 
 /// Draws lines into a file of the folder, which is made if it is not there.
 ///
 /// # Errors
-/// What the system says.
+/// The system's answer.
 pub fn draw(
     folder: &Path,
     file: &str,

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Rounds; in each every side has a turn with everything, and the best quarter counts
@@ -36,7 +36,7 @@ pub struct Arguments {
 
 /// Keyway, quinn's default, and the other library that rustls brings.
 const SIDES: [&str; 3] = ["keyway", "ring", "aws-lc"];
-/// What is measured, by the name of the test and of the key exchange that is demanded.
+/// The measurements, by the name of the test and of the key exchange that is demanded.
 const TESTS: [(&str, Option<&str>); 5] = [
     ("upload", None),
     ("download", None),
@@ -60,7 +60,7 @@ const SHARE_MIN: f64 = 3.0;
 /// Throughput a processor second is higher, and so are connections.
 const RATE_MIN: f64 = 1.0;
 
-/// Of a side, by test, then by turn: what `keyway quic perf` says.
+/// The results of a side, by test, then by turn: the output of `keyway quic perf`.
 type Results = [Vec<Value>; TESTS.len()];
 
 /// Measures it all.
@@ -200,8 +200,8 @@ fn packets(results: &[Results; SIDES.len()]) -> Table {
     table
 }
 
-/// What a third of ring's share would need here: a packet there and back, header and payload, in a
-/// third of ring's time, and a little less for what that takes off the whole.
+/// The need of a third of ring's share here: a packet there and back, header and payload, in a third of
+/// ring's time, and a little less for the part of the whole that this takes off.
 fn limit(bound: &Bound, ours: &Results, ring: &Results) -> Table {
     let header = ["test", "ring", "Keyway", "a third of ring's share", "the processor's bound"];
     let title = format!(

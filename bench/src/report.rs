@@ -8,7 +8,7 @@ use std::process::Command;
 /// One comparison. `bar` and `holds` are `null` where no bar is set yet.
 #[derive(Serialize)]
 pub struct Claim {
-    /// What was measured.
+    /// The claim.
     pub claim: String,
     /// Keyway's figure.
     pub value: f64,
@@ -96,7 +96,7 @@ impl Claim {
 /// Figures beside the claims.
 #[derive(Serialize)]
 pub struct Table {
-    /// What they are, with their unit.
+    /// The title, with the unit.
     pub title: String,
     /// The columns' names.
     pub header: Vec<String>,
@@ -125,7 +125,7 @@ impl Table {
     }
 }
 
-/// What the file of a claim hands back.
+/// The report of a claim's file.
 #[derive(Default)]
 pub struct Findings {
     pub claims: Vec<Claim>,

@@ -1,8 +1,8 @@
 //! The directory as it stands: what a search, a bind and an add cost the server.
 //!
-//! Keyway, slapd (back-mdb, synced) and a bare TCP echo of equally sized messages serve the same
-//! client over loopback without TLS, one after the other in every round; who goes first changes
-//! from round to round. What is reported is the server process's processor time an operation.
+//! Keyway, slapd (back-mdb, synced) and a bare TCP echo of equally sized messages serve the same client
+//! over loopback without TLS, one after the other in every round; the first one changes from round to
+//! round. The report is the server process's processor time an operation.
 
 use crate::echo::{Echo, EchoClient};
 use crate::ldap::{
@@ -16,7 +16,7 @@ use keyway_tests::Server;
 use keyway_tests::client::Client;
 use std::path::{Path, PathBuf};
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// People in the directory
@@ -108,13 +108,13 @@ fn measure(arguments: &Arguments, servers: &Servers) -> Result<Vec<Claim>, Strin
         password: &servers.keyway.password(),
     };
     let slapd = Account { address: servers.slapd.address, admin: SLAPD_ADMIN, password: PASSWORD };
-    // What the echo's messages are as large as: known once Keyway had its first turn.
+    // The sizes of the echo's messages: known once Keyway had its first turn.
     let mut sizes = [None; Operation::ALL.len()];
     for round in 0..arguments.rounds {
         eprintln!("round {} of {}", round + 1, arguments.rounds);
         for (index, operation) in Operation::ALL.into_iter().enumerate() {
             let figures = &mut figures[index];
-            // Of the first round Keyway is the first, of the second slapd, of the third the echo.
+            // Keyway is the first of the first round, slapd of the second, the echo of the third.
             for turn in 0..3 {
                 match (round + turn) % 3 {
                     0 => {

@@ -50,7 +50,7 @@ mod tests {
             }
         }
         assert_eq!((least_of(0), greatest_of(HISTOGRAM_BUCKETS - 1)), (0, u64::MAX));
-        // What the limit's documentation says.
+        // The limit's documentation says this.
         assert_eq!(least_of(HISTOGRAM_BUCKETS - 1), (1 << 41) - (1 << 37));
     }
 }

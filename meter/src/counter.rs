@@ -43,15 +43,15 @@ pub(crate) struct Names {
 const _: () = assert!(SHARDS >= 2 && SHARDS <= u64::BITS as usize);
 
 /// Gives this process's counters a page in a file (0600) that [`Reader`](crate::Reader)s of other
-/// processes can open; `None` says that the heap will do, as it does when nobody calls this.
+/// processes can open; `None` says that the heap will do, as it does without this call.
 ///
 /// Call it before the first counter is made, and while holding whatever lock guards the folder: a
 /// page that an earlier process left at `path` is replaced, and removed where there is no room.
 ///
 /// # Errors
-/// [`Error::AlreadyOpen`] if this process has its page already, [`Error::System`] if the file
-/// cannot be created at its full size of [`PAGE_BYTES`](crate::limits::PAGE_BYTES) or mapped. Then
-/// the process counts on the heap, where nobody else can look, and this may be called again.
+/// [`Error::AlreadyOpen`] if this process has its page already, [`Error::System`] if the file cannot be
+/// created at its full size of [`PAGE_BYTES`](crate::limits::PAGE_BYTES) or mapped. Then the process
+/// counts on the heap, where no other process can look, and this may be called again.
 pub fn open(path: Option<&Path>) -> Result<(), Error> {
     if PAGE.get().is_some() {
         return Err(Error::AlreadyOpen);
@@ -62,7 +62,7 @@ pub fn open(path: Option<&Path>) -> Result<(), Error> {
     let system = |what| move |source| Error::System { what, path: path.to_owned(), source };
     let draft = page::Draft::create(path).map_err(system("create the page of counters"))?;
     let words = draft.map().map_err(system("map the page of counters"))?;
-    // What cannot be put in place is not counted into.
+    // A page that cannot be put in place is not counted into.
     let page = Page::new(words);
     draft.publish().map_err(system("put in place the page of counters"))?;
     PAGE.set(page).map_err(|_| Error::AlreadyOpen)
@@ -81,7 +81,7 @@ pub fn counter(name: &str) -> Counter {
     counter_of(name, |event| !event.is_histogram() && !event.is_gauge())
 }
 
-/// The same of an event of this kind.
+/// The counter of an event of this kind.
 pub(crate) fn counter_of(name: &str, is_of_kind: fn(&Event) -> bool) -> Counter {
     debug_assert!(
         EVENTS.iter().filter(|event| is_of_kind(event)).any(|event| event.covers(name)),
@@ -102,7 +102,7 @@ impl Counter {
     pub fn add(self, n: u64) {
         match OWN.get() {
             Some(shard) => {
-                // Nobody else writes here, so this needs no locked instruction.
+                // No other thread writes here, so this needs no locked instruction.
                 let slot = self.slot(shard);
                 slot.store(slot.load(Relaxed).wrapping_add(n), Relaxed);
             }
@@ -221,7 +221,7 @@ impl Names {
         if let Some(index) = indexes.get(name) {
             return *index;
         }
-        // Nobody else writes it.
+        // No other thread writes it.
         let first = self.in_use.load(Relaxed) as usize;
         let Some(slots) = self.slots.get(first..first + count) else { return 0 };
         if !layout::is_name(name.as_bytes()) {

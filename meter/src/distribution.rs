@@ -1,4 +1,4 @@
-//! What a histogram holds, and the arithmetic on it.
+//! The contents of a histogram, and the arithmetic on it.
 
 use crate::buckets::{GREATEST, LEAST_COMPLEMENT, SUM, bucket, greatest_of, least_of};
 use crate::layout::EXTREMES_WORDS;
@@ -64,8 +64,8 @@ impl Distribution {
         self.buckets.iter().take(bucket(value) + 1).fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// What came in since an earlier look at the same histogram. Its `min` and `max` are those of
-    /// the buckets, so known to an eighth, unless they are new ones.
+    /// The values since an earlier look at the same histogram. Its `min` and `max` are those of the
+    /// buckets, so known to an eighth, unless they are new ones.
     ///
     /// Where one of them counted less than before, it is another histogram (its process was started
     /// again), and all is new.

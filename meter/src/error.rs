@@ -1,4 +1,4 @@
-//! What can go wrong with a page.
+//! Errors of a page.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -18,7 +18,7 @@ pub enum Error {
     },
     /// The system refused (no room on the disk, no permission, no such file).
     System {
-        /// What was tried.
+        /// The action that was tried.
         what: &'static str,
         /// With which file.
         path: PathBuf,

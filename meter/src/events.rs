@@ -6,10 +6,10 @@ pub struct Event {
     /// The counter's or histogram's name. A part in braces stands for any one part (`{driver}`,
     /// `{algorithm}`).
     pub name: &'static str,
-    /// What one of it is. `ns`, nanoseconds, and what is counted a batch or a commit make it a
-    /// histogram; `unix s`, seconds since 1970, and what is so now a gauge.
+    /// The unit of one event. `ns`, nanoseconds, and events counted a batch or a commit make it a
+    /// histogram; `unix s`, seconds since 1970, and a present state make it a gauge.
     pub unit: &'static str,
-    /// What it says, in one line.
+    /// Its meaning, in one line.
     pub help: &'static str,
 }
 

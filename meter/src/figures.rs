@@ -1,5 +1,5 @@
-//! What is said of a directory over a while, by name, out of two looks at its page: the columns of `keyway
-//! top`, and what `keyway load` puts beside its own seconds.
+//! Figures of a directory over a while, by name, out of two looks at its page: the columns of `keyway
+//! top`, and those that `keyway load` puts beside its own seconds.
 
 use crate::{Distribution, Snapshot};
 
@@ -16,23 +16,23 @@ pub const OPERATIONS: [(&str, &str); 9] = [
     ("extended", "ldap.extended"),
 ];
 
-/// What happened from one look to a later one.
+/// The counts from one look to a later one.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval<'p> {
     /// How long it was.
     pub seconds: f64,
     /// The directory's page at its end.
     pub now: Option<&'p Snapshot>,
-    /// What came into it ([`Snapshot::since`]).
+    /// The counts of the directory ([`Snapshot::since`]).
     pub directory: &'p Snapshot,
-    /// The same of the daemon that holds its keys, if there is one.
+    /// The counts of the daemon that holds its keys, if there is one.
     pub cryptod: Option<&'p Snapshot>,
 }
 
 /// A figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// What it is called. Times are in nanoseconds, and in microseconds for programs, as the name says.
+    /// Its name. Times are in nanoseconds, and in microseconds for programs, as the name says.
     pub name: &'static str,
     value: fn(&Interval<'_>) -> f64,
 }
@@ -83,7 +83,7 @@ impl Figure {
         self.name.ends_with("_us")
     }
 
-    /// What it is in an interval; a time in nanoseconds.
+    /// Its value in an interval; a time in nanoseconds.
     pub fn value(&self, interval: &Interval<'_>) -> f64 {
         (self.value)(interval)
     }

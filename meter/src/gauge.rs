@@ -15,7 +15,7 @@ pub fn gauge(name: &str) -> Gauge {
 }
 
 impl Gauge {
-    /// Sets it; for one that a single thread sets, and nobody moves.
+    /// Sets it; for a gauge that a single thread sets, and no thread moves.
     pub fn set(self, value: u64) {
         // Its place is a counter's, whose shards are summed: the sum wraps.
         self.0.add(value.wrapping_sub(self.0.value()));
@@ -27,7 +27,7 @@ impl Gauge {
         self.0.add(difference.cast_unsigned());
     }
 
-    /// What it was set or moved to.
+    /// The value that it was set or moved to.
     pub fn value(self) -> u64 {
         self.0.value()
     }

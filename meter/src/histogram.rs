@@ -37,8 +37,8 @@ fn assert_known(name: &str) {
     );
 }
 
-/// A distribution for every request: it has several places in the page, so that threads rarely
-/// write to the same. Whoever reads the page sees one histogram.
+/// A distribution for every request: it has several places in the page, so that threads rarely write to
+/// the same. A reader of the page sees one histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Striped {
     first: usize,
@@ -78,7 +78,7 @@ impl Striped {
         Histogram { index: self.first + stripe % self.stripes }.record(value);
     }
 
-    /// What was recorded so far, by all threads.
+    /// The values recorded so far, by all threads.
     pub fn read(self) -> Distribution {
         let stripes = self.first..self.first + self.stripes;
         stripes.fold(Distribution::default(), |all, index| all.and(&Histogram { index }.read()))
@@ -93,11 +93,11 @@ impl Histogram {
         cells[SUM].fetch_add(value, Relaxed);
         raise(&cells[LEAST_COMPLEMENT], !value);
         raise(&cells[GREATEST], value);
-        // Release: whoever sees this value counted sees it in the words above too.
+        // Release: a reader that sees this value counted sees it in the words above too.
         cells[EXTREMES_WORDS + bucket(value)].fetch_add(1, Release);
     }
 
-    /// What was recorded so far. Values recorded meanwhile may be in it.
+    /// The values recorded so far. Values recorded meanwhile may be in it.
     pub fn read(self) -> Distribution {
         let cells = self.cells();
         Distribution::read(|index| cells.get(index).map_or(0, |cell| cell.load(Acquire)))

@@ -85,7 +85,7 @@ pub(crate) mod at {
     pub const HISTOGRAMS_IN_USE: usize = 9;
 }
 
-/// What a header of this version says of the page's dimensions.
+/// The page's dimensions as a header of this version states them.
 pub(crate) const DIMENSIONS: [(usize, usize); 4] = [
     (at::COUNTERS, COUNTERS_MAX),
     (at::SHARDS, SHARDS),

@@ -1,11 +1,11 @@
 //! Counters that cost an instruction or two to add to, histograms for what is sampled, and nothing
 //! to pay for being watched.
 //!
-//! A process has one page of both. It lives in a file ([`open`]) that other processes map
-//! read-only ([`Reader`]), or on the heap while nobody asked for a file. Every thread adds to a
-//! shard of its own, so that no counter is a cache line that two processors fight over; whoever
-//! reads sums the shards. Histograms have no shards: what goes into them is sampled, or they have
-//! several places in the page ([`striped`]), which whoever reads adds up.
+//! A process has one page of both. It lives in a file ([`open`]) that other processes map read-only
+//! ([`Reader`]), or on the heap until a file is asked for. Every thread adds to a shard of its own, so
+//! that no counter is a cache line that two processors fight over; a reader sums the shards. Histograms
+//! have no shards: their values are sampled, or they have several places in the page ([`striped`]),
+//! which a reader adds up.
 //!
 //! ```
 //! let searches = keyway_meter::counter("ldap.search");
@@ -17,8 +17,8 @@
 //! assert_eq!((queued.read().count, queued.read().percentile(99.0)), (1, 1_200));
 //! ```
 //!
-//! What may not enter: clocks beyond the start stamp, formatting, anything that allocates or waits
-//! when a counter or histogram is added to, and events that are not in [`EVENTS`].
+//! This crate has no clocks beyond the start stamp, no formatting, no code that allocates or waits when
+//! a counter or histogram is added to, and no events that are not in [`EVENTS`].
 #![deny(unsafe_code)]
 
 mod buckets;

@@ -1,4 +1,4 @@
-//! What bounds the page; all of it is part of the page's layout.
+//! The bounds of the page; all of it is part of the page's layout.
 
 /// Counters a page can name; a power of two. Those that come later share the one named `overflow`.
 pub const COUNTERS_MAX: usize = 4096;

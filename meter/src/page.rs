@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 
-// What is true of the memory of one is true of the other's.
+// The memory of one has all properties of the other's.
 const _: () = assert!(align_of::<AtomicU64>() == align_of::<u64>());
 
 /// A page on the heap, for the rest of the process.
@@ -41,7 +41,7 @@ impl Draft {
     /// Makes the file (0600) beside `path`, at its full size with its blocks reserved, so that a
     /// full disk is an error here and not a signal when a counter is added to.
     ///
-    /// Where it is full, what an earlier process left at `path` goes first: nobody counts there.
+    /// On a full disk, the page of an earlier process at `path` goes first: no process counts there.
     pub fn create(path: &Path) -> io::Result<Draft> {
         match Draft::attempt(path) {
             Err(error) if is_disk_full(&error) && std::fs::remove_file(path).is_ok() => {
@@ -94,8 +94,8 @@ impl Draft {
         Ok(unsafe { std::slice::from_raw_parts(at.cast(), PAGE_WORDS) })
     }
 
-    /// Puts the page in its place, instead of what an earlier process left there. Whoever has that
-    /// one mapped keeps it.
+    /// Puts the page in its place, instead of that of an earlier process. A reader that has the old one
+    /// mapped keeps it.
     pub fn publish(self) -> io::Result<()> {
         std::fs::rename(&self.temporary, &self.path)
     }
@@ -112,7 +112,7 @@ impl Drop for Draft {
     }
 }
 
-/// Somebody else's page, mapped read-only.
+/// Another process's page, mapped read-only.
 pub(crate) struct Mapping {
     at: *mut c_void,
     words: usize,

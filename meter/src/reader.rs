@@ -19,7 +19,7 @@ pub struct Reader {
     mapping: Mapping,
 }
 
-/// What a page showed at one moment, or what came in between two.
+/// The contents of a page at one moment, or the counts between two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The process that counts.
@@ -82,8 +82,8 @@ impl Reader {
 
     /// Whether the process that counts still runs.
     ///
-    /// It holds a lock on the file that the system drops however it ends; a process id that was
-    /// given to another process, or that means nothing in this container, misleads nobody.
+    /// It holds a lock on the file that the system drops however it ends; a process id that was given to
+    /// another process, or that means nothing in this container, does not mislead.
     pub fn alive(&self) -> bool {
         match flock(&self.file, FlockOperation::NonBlockingLockShared) {
             Err(Errno::WOULDBLOCK) => true,
@@ -119,7 +119,7 @@ impl Snapshot {
         find(&self.counters, name).copied()
     }
 
-    /// What the gauge of that name shows, if there is one; 0 where threads that move it were caught in
+    /// The value of the gauge of that name, if there is one; 0 where threads that move it were caught in
     /// the middle.
     pub fn gauge(&self, name: &str) -> Option<u64> {
         self.value(name).map(|value| if value > u64::MAX / 2 { 0 } else { value })
@@ -130,8 +130,8 @@ impl Snapshot {
         find(&self.histograms, name)
     }
 
-    /// What came in since an earlier look at the same page: the counters' differences, and the
-    /// values recorded.
+    /// The counts since an earlier look at the same page: the counters' differences, and the values
+    /// recorded.
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
         // Names are only ever added, so a name stays where it is; but a look from afar may have left some
         // out.

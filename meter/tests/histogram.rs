@@ -19,7 +19,7 @@ fn fresh(values: &[u64]) -> Histogram {
 
 const PERCENTS: [f64; 8] = [0.0, 0.1, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0];
 
-/// What must be true of any.
+/// The properties of any distribution.
 fn assert_sane(values: &Distribution) {
     assert!(values.min <= values.max);
     let mut last = values.min;

@@ -1,4 +1,4 @@
-//! What it costs to add a member to a group and to delete it again, by the size of the group.
+//! The cost of adding a member to a group and deleting it again, by the size of the group.
 
 use super::{keyway_account, slapd_account};
 use crate::ldap::{Account, Load, PASSWORD, SLAPD_ADMIN, SUFFIX, drive, keyway};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// What `--only` selects it by.
+/// The name that `--only` selects it by.
 pub const NAME: &str = "change of a group";
 /// Members of each group.
 const SIZES: [usize; 3] = [10, 1_000, 100_000];

@@ -1,4 +1,4 @@
-//! What a connection costs in memory that nobody uses.
+//! The memory of a connection that is not used.
 
 use super::{anonymous_mib, dn, uid};
 use crate::ldap::{PASSWORD, SUFFIX};

@@ -34,7 +34,7 @@ pub fn measure(folder: &Path, people: usize, password: &String) -> Result<Vec<Cl
     ])
 }
 
-/// What the files of a folder take on the disk, in MiB.
+/// The size of the files of a folder on the disk, in MiB.
 fn mib(folder: &Path) -> Result<f64, String> {
     let entries = fs::read_dir(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
     let blocks = entries.flatten().filter_map(|entry| entry.metadata().ok());

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A certificate for slapd, whom nobody gives one.
+/// A certificate for slapd, which makes none itself.
 pub struct Identity {
     pub certificate: PathBuf,
     pub key: PathBuf,
@@ -37,7 +37,7 @@ pub struct Target<'a> {
     pub ca: &'a Path,
 }
 
-/// What connections are made with.
+/// The configuration that connections are made with.
 pub struct Connector {
     address: SocketAddr,
     config: Arc<ClientConfig>,

@@ -105,7 +105,7 @@ impl Dpdk {
         Figures { anew: medians(&anew), round: medians(&round) }
     }
 
-    /// What one of its tests prints.
+    /// The output of one of its tests.
     fn run(
         &self,
         test: &str,

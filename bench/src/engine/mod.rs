@@ -2,9 +2,9 @@
 //! balancing, overload, two classes and cards gain.
 //!
 //! Eight claims, one file each. The sides of a comparison run by turns, as often and for as many
-//! operations one as the other. In claims 1 and 3 a round's figure is the median of such runs, and
-//! a run that a neighbour on the same core disturbed is repeated, whoever's it is; in claims 2 and
-//! 4 it is the best of short runs. What is reported is the median of the rounds.
+//! operations one as the other. In claims 1 and 3 a round's figure is the median of such runs, and a run
+//! that a neighbour on the same core disturbed is repeated, whichever side ran; in claims 2 and 4 it is
+//! the best of short runs. The report is the median of the rounds.
 
 mod balancing;
 mod classes;
@@ -26,7 +26,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Only these claims, 1 to 8, with commas between them
@@ -104,8 +104,8 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     if missed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", missed.join("; "))) }
 }
 
-/// What each side takes: the median of so many runs by turns, each repeated where a neighbour
-/// disturbs it.
+/// The time of each side: the median of so many runs by turns, each repeated where a neighbour disturbs
+/// it.
 fn middle(gauge: &mut Gauge, runs: usize, sides: &mut [&mut dyn FnMut() -> f64]) -> Vec<f64> {
     let mut all = vec![Vec::new(); sides.len()];
     for _ in 0..runs {
@@ -116,7 +116,7 @@ fn middle(gauge: &mut Gauge, runs: usize, sides: &mut [&mut dyn FnMut() -> f64])
     all.iter().map(|figures| median(figures)).collect()
 }
 
-/// What each side takes: the best of so many short runs by turns.
+/// The time of each side: the best of so many short runs by turns.
 fn best(runs: usize, sides: &mut [&mut dyn FnMut() -> f64]) -> Vec<f64> {
     let mut best = vec![f64::MAX; sides.len()];
     for _ in 0..runs {

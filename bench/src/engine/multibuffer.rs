@@ -41,8 +41,8 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
     let software = open("software").map_err(text)?;
     agree(&engine, &multibuffer, &software)?;
 
-    // Of each size and depth, of each round: multibuffer and software with tasks that go round,
-    // multibuffer with new ones.
+    // The times of each size and depth, of each round: multibuffer and software with tasks that go
+    // round, multibuffer with new ones.
     let mut ours = vec![Vec::new(); SIZES.len() * DEPTHS.len()];
     let mut theirs = Vec::new();
     progress.inc_length(arguments.rounds as u64);
@@ -132,7 +132,7 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
     Ok(found)
 }
 
-/// What is measured of a size and depth, as columns.
+/// The measurements of a size and depth, as columns.
 const ROUND: usize = 0;
 const SOFTWARE: usize = 1;
 const ANEW: usize = 2;

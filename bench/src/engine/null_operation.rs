@@ -1,8 +1,7 @@
 //! Claim 1: what everything around the cryptography costs, beside DPDK's null device.
 //!
-//! The same encryption of nothing by direct call and through a queue, in both of DPDK's forms:
-//! tasks that go round and round, so that nothing is allocated, and tasks that are made anew and
-//! dropped each time.
+//! An empty encryption by direct call and through a queue, in both of DPDK's forms: tasks that go round
+//! and round, so that nothing is allocated, and tasks that are made anew and dropped each time.
 
 use super::{Arguments, Findings, column, dpdk, middle, time};
 use crate::gauge::Gauge;
@@ -27,7 +26,8 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
     let engine = Engine::builder().driver(keyway_test_drivers::null()).build();
     let parameters = Parameters::new(Algorithm::Aes128Ctr, Key::Secret(&[7; 16]));
     let session = engine.session(parameters.on(Demand::Named("null"))).map_err(text)?;
-    // Of each round: the direct call, then each depth with tasks that go round, then with new ones.
+    // The times of each round: the direct call, then each depth with tasks that go round, then with new
+    // ones.
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     progress.inc_length(arguments.rounds as u64);

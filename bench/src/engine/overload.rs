@@ -23,7 +23,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 const WINDOW: Duration = Duration::from_millis(1000);
 const ROUNDS: usize = 3;
 
-/// Of all requests, in 2003.
+/// The share of all requests, in 2003.
 const BUSY_2003: f64 = 0.51;
 const BUSY_MIN: f64 = 0.5;
 const RATE_MIN: f64 = 0.97;

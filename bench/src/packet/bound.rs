@@ -1,5 +1,5 @@
-//! What this processor can do at best: the throughput of its instructions, measured, and what it
-//! means for a packet (AES-128-GCM, one core).
+//! The bound of this processor: the throughput of its instructions, measured, and its meaning for a
+//! packet (AES-128-GCM, one core).
 
 use super::program;
 use super::sample::Algorithm;

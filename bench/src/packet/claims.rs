@@ -1,4 +1,4 @@
-//! What the figures say: the claims with their bars, and the tables.
+//! The meaning of the figures: the claims with their bars, and the tables.
 
 use super::bound::Bound;
 use super::sample::{Algorithm, BATCH_MAX, Case, Way};
@@ -12,9 +12,9 @@ const CLAIMED_BYTES: [usize; 6] = [16, 64, 256, 600, 1280, 1450];
 const QUINN: &str = "rustls + ring";
 /// How many times faster than quinn's default.
 const QUINN_GAIN: [(usize, f64); 2] = [(16, 8.0), (1280, 4.0)];
-/// What opening may take more than sealing.
+/// The most that opening may take of the time of sealing.
 const OPEN_MAX: f64 = 1.05;
-/// What the mask may add to a packet, in nanoseconds.
+/// The time that the mask may add to a packet, in nanoseconds.
 const MASK_NS_MAX: [f64; 2] = [1.5, 10.0];
 /// How many times what one key takes.
 const COLD_MAX: f64 = 2.0;
@@ -368,7 +368,7 @@ pub fn draw(figures: &Figures, folder: &Path) -> Result<(), String> {
     for way in WAYS {
         let case = |bytes, batch| Case { bytes, batch, way, ..SEAL };
         let shown = figures.lines().filter(|(side, batch)| {
-            // Of Keyway, the backend that it chooses; batches of 16 are close to those of 64.
+            // For Keyway, the backend that it chooses; batches of 16 are close to those of 64.
             *side + 1 >= figures.backends() && *batch != 16
         });
         let mut series = Vec::new();

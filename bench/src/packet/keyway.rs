@@ -50,7 +50,7 @@ impl Side for Keyway {
         matches!(case.batch, 1 | 16 | BATCH_MAX)
     }
 
-    /// What a caller does who has packets one behind the other: requests for all of them, one call.
+    /// The call of a program that has packets one behind the other: requests for all of them, one call.
     fn call(&mut self, case: &Case, packets: &mut [u8], number: u64, key: usize) -> bool {
         let keys = &self.keys[..case.keys.min(self.keys.len())];
         let mut which = key;

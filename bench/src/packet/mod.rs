@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Only these claims, 1 to 5, with commas between them
@@ -107,7 +107,7 @@ impl Contestant {
     }
 }
 
-/// What was found: of each contestant that does a case, a turn each round.
+/// The results: for each contestant that does a case, a turn each round.
 struct Figures {
     names: Vec<String>,
     turns: BTreeMap<(usize, Case), Vec<Turn>>,

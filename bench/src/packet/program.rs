@@ -15,7 +15,7 @@ const UNPACKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/packages/
 /// Compiles a program into a folder.
 ///
 /// # Errors
-/// What the compiler says first.
+/// The first message of the compiler.
 pub fn compile(folder: &Path, name: &str, source: &str, library: &str) -> Result<PathBuf, String> {
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
     let write = |path: &Path, text: &str| fs::write(path, text).map_err(|why| why.to_string());
@@ -23,7 +23,7 @@ pub fn compile(folder: &Path, name: &str, source: &str, library: &str) -> Result
     write(&file, source)?;
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-o"]).arg(&program).arg(&file);
-    // What `cargo xtask peers` unpacked, if it did: newer than what is installed.
+    // The files that `cargo xtask peers` unpacked, if it did: newer than those that are installed.
     let unpacked = Path::new(UNPACKED).join("usr");
     if library == "IPSec_MB" && unpacked.exists() {
         let libraries = unpacked.join("lib/x86_64-linux-gnu");

@@ -1,4 +1,4 @@
-//! What is measured, and how: a pool of packets, a gauge, samples.
+//! The measurement: a pool of packets, a gauge, samples.
 //!
 //! A pool is what a buffer for the network card's segmentation holds: 64 packets of one size, one
 //! behind the other. A sample works on it again and again for some 15 µs, with a gauge before and
@@ -113,7 +113,7 @@ pub fn read_number(packet: &[u8]) -> u64 {
     u64::from(u16::from_be_bytes([packet[9], packet[10]]))
 }
 
-/// Whoever protects packets in this process.
+/// An implementation that protects packets in this process.
 pub trait Side {
     fn name(&self) -> String;
     fn does(&self, case: &Case) -> bool;
@@ -135,12 +135,12 @@ pub trait Side {
     }
 }
 
-/// What a turn found.
+/// The result of a turn.
 #[derive(Clone, Copy)]
 pub struct Turn {
     /// Nanoseconds a packet.
     pub nanoseconds: f64,
-    /// Samples that nobody disturbed.
+    /// Samples without a disturbance.
     pub good: usize,
     /// All of them.
     pub tried: usize,
@@ -149,7 +149,7 @@ pub struct Turn {
 /// Takes samples of sides in this process.
 pub struct Sampler {
     gauge: Gauge,
-    /// What looking at the clock adds, in nanoseconds.
+    /// The time that looking at the clock adds, in nanoseconds.
     clock: f64,
 }
 
@@ -186,7 +186,8 @@ impl Sampler {
         Turn { nanoseconds, good: goods, tried }
     }
 
-    /// Nanoseconds a packet. What opens gets each time what was sealed, and is timed without that.
+    /// Nanoseconds a packet. Opening gets packets that were sealed just before, and is timed without
+    /// that.
     fn sample(
         &self,
         side: &mut dyn Side,

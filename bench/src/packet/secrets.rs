@@ -19,7 +19,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// What a client uses that sends to the connection ID of this number; keys have so many bytes.
+    /// The secrets of a client that sends to the connection ID of this number; keys have so many bytes.
     pub fn new(connection: u64, key_bytes: usize) -> Self {
         Self::of((0x8394_c8f0_3e51_5708 + connection).to_be_bytes(), key_bytes)
     }

@@ -75,7 +75,7 @@ impl Client {
         }
     }
 
-    /// What the daemon knows of the client of this name.
+    /// The daemon's status of the client of this name.
     pub fn status(&self, name: &str) -> Result<ClientStatus, String> {
         let (Answer::Status(status), _) = self.ask(&Ask::Status, &[])? else {
             return Err(UNEXPECTED.into());

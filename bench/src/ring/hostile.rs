@@ -1,5 +1,5 @@
-//! Claim 7: four clients in load. What three of them get, and how long they wait, when the fourth
-//! is like them, and when it takes whatever it can.
+//! Claim 7: four clients in load. The throughput of three of them, and their waiting time, when the
+//! fourth is like them, and when it takes as much as it can.
 //!
 //! The hostile one keeps a ring of a thousand entries full of long texts, nonsense, strangers'
 //! handles and segments that lie over each other, and rings all the time. All four are driven by
@@ -70,7 +70,7 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
     Ok(Findings { claims, tables: vec![table] })
 }
 
-/// What the polite ones got: requests a second, and the time that one of a hundred waits longer
+/// The throughput of the polite ones: requests a second, and the time that one of a hundred waits longer
 /// than, in microseconds.
 struct Window {
     rate: f64,
@@ -85,7 +85,7 @@ impl Window {
     }
 }
 
-/// Somebody who is looked after now and then.
+/// A client that is served now and then.
 trait Guest {
     /// Takes what was answered and, if it goes on, asks for more. Waiting times go to `waits`.
     fn look(&mut self, goes_on: bool, waits: &mut Vec<Duration>) -> Result<(), String>;

@@ -1,11 +1,11 @@
 //! Rings and cryptod: what a request costs that is done in another process, beside the same work in
 //! this one, the processors' own way from one to the other, and p11-kit.
 //!
-//! Eight claims, one file each, and what registration takes; the ninth is `keyway-bench binds`, the tenth
-//! `keyway-bench skeleton`. This thread has the first processor and the daemon the second. The
+//! Eight claims, one file each, and what registration takes; the ninth is `keyway-bench binds`, the
+//! tenth `keyway-bench skeleton`. This thread has the first processor and the daemon the second. The
 //! sides of a comparison run by turns; a round's figure is the best of many short runs, since two
-//! threads that wait for each other are both disturbed by whoever disturbs one, and the median of
-//! the rounds is reported. What the daemon spends is its processor time.
+//! threads that wait for each other are both disturbed by a neighbour of one, and the median of the
+//! rounds is reported. The daemon's cost is its processor time.
 
 mod client;
 mod daemon;
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Only these claims, 1 to 8, with commas between them
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     if missed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", missed.join("; "))) }
 }
 
-/// Whose processor: that of this process, or the daemon's.
+/// The processor of this process, and the daemon's.
 const CLIENT: usize = 0;
 const DAEMON: usize = 1;
 
@@ -105,7 +105,7 @@ fn run_on(which: usize) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|why| why.to_string())
 }
 
-/// What each side takes: the best of so many short runs by turns.
+/// The time of each side: the best of so many short runs by turns.
 fn best<const N: usize>(runs: usize, mut sides: [&mut dyn FnMut() -> f64; N]) -> [f64; N] {
     let mut best = [f64::MAX; N];
     for _ in 0..runs {

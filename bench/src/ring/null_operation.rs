@@ -25,7 +25,7 @@ const OPERATIONS: usize = 2_000;
 /// Requests during which system calls are counted.
 const COUNTED: usize = 1_000_000;
 
-/// Of a raw round trip.
+/// The most that one request may take of a raw round trip.
 const ONE_MOST: f64 = 1.2;
 const DEEP_NS_MAX: f64 = 15.0;
 /// Those with which a process notices that it is looked at.

@@ -2,9 +2,9 @@
 //! this process.
 //!
 //! The sixteen are connections of one thread, which is quick enough for the daemon to always have
-//! something to do. What passes by the clock is then the most that the packets cost the daemon's
-//! processor, rings included; where neither of the two is disturbed. No ratio is demanded: packets
-//! are protected in the caller's process.
+//! something to do. The time that passes is then the most that the packets cost the daemon's processor,
+//! rings included; where neither of the two is disturbed. No ratio is demanded: packets are protected in
+//! the caller's process.
 
 use super::client::{Client, Region, Ring};
 use super::daemon::Daemon;

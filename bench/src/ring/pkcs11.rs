@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 const GAIN: f64 = 20.0;
 const BYTES: usize = 64;
-/// Of one side in a round.
+/// The time of one side in a round.
 const WINDOW: Duration = Duration::from_millis(300);
 
 const SOURCE: &str = include_str!("pkcs11.c");

@@ -2,8 +2,7 @@
 //! engine may do the work itself meanwhile, and when another daemon takes over, where it may not.
 //! As long as a daemon is there, the engine has it do the work in either case.
 //!
-//! Every request has a number and a text of its own. What comes back is opened again in this
-//! process.
+//! Every request has a number and a text of its own. Answers are opened again in this process.
 
 use super::client::Client;
 use super::daemon::Daemon;
@@ -110,7 +109,7 @@ fn replace(mut daemon: Daemon, folder: &Path, kill: bool) -> Result<Daemon, Stri
     Ok(daemon)
 }
 
-/// What became of the requests.
+/// The fate of the requests.
 #[derive(Default)]
 struct Seen {
     requests: u64,

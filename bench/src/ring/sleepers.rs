@@ -21,7 +21,7 @@ const APART: u64 = 200;
 /// Longer than a daemon polls for nothing.
 const PAUSE: Duration = Duration::from_millis(1);
 const IDLE: Duration = Duration::from_secs(2);
-/// What a daemon may spend meanwhile, of the time.
+/// The share of the time that a daemon may spend meanwhile.
 const IDLE_MOST: f64 = 1e-4;
 /// Completions that one wake-up brings where 32 are in flight.
 const BATCH_MIN: f64 = 2.0;
@@ -61,7 +61,7 @@ pub fn measure(_: &Arguments) -> Result<Findings, String> {
             claims.push(claim.demand(BATCH_MIN));
         }
     }
-    // What it has to tidy up, it has by then.
+    // Its tidying up is done by then.
     thread::sleep(PAUSE * 100);
     let before = daemon.time();
     thread::sleep(IDLE);
@@ -73,7 +73,7 @@ pub fn measure(_: &Arguments) -> Result<Findings, String> {
 
 const NAME: &str = "sleepers";
 
-/// What happened.
+/// The counts of events.
 struct Events {
     requests: u64,
     doorbells: u64,

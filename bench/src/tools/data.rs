@@ -1,8 +1,7 @@
 //! `keyway data` beside OpenDJ's makeldif: the processor time of an entry, on one thread.
 //!
-//! Both make the people of OpenDJ's own example template and write them to nobody. A small number
-//! of entries first, then many: what the difference costs is the entries' cost alone, without the
-//! start of Java.
+//! Both make the people of OpenDJ's own example template and discard them. A small number of entries
+//! first, then many: the difference is the entries' cost alone, without the start of Java.
 
 use super::{Arguments, maven};
 use crate::process::children_time;
@@ -10,7 +9,7 @@ use crate::report::{Claim, Findings};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whom it is compared with.
+/// The program that it is compared with.
 pub const PEER: &str = "OpenDJ makeldif 5.0.3";
 const ARTIFACT: &str = "org.openidentityplatform.opendj:opendj-ldap-toolkit:5.0.3";
 const CLASS: &str = "com.forgerock.opendj.ldap.tools.MakeLDIF";

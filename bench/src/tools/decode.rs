@@ -1,9 +1,9 @@
 //! `keyway decode`: its proxy beside UnboundID's ldap-debugger, and how fast it reads a capture.
 //!
-//! Both proxies stand between `keyway load` and the same Keyway server and tell of everything to nobody,
-//! first with one request in flight on each connection, then with many. Their processor time is divided by
-//! the messages that passed: of a search that finds one person there are three. The capture is what our
-//! proxy wrote of such searches, many times over; each time its connections begin anew.
+//! Both proxies stand between `keyway load` and the same Keyway server and discard their reports, first
+//! with one request in flight on each connection, then with many. Their processor time is divided by the
+//! messages that passed: a search that finds one person has three. The capture is our proxy's record of
+//! such searches, many times over; each time its connections begin anew.
 
 use super::load::Site;
 use super::measured::{self, Run};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Whom it is compared with.
+/// The program that it is compared with.
 pub const PEER: &str = "UnboundID ldap-debugger 7.0.3";
 const ARTIFACT: &str = "com.unboundid:unboundid-ldapsdk:7.0.3";
 const CLASS: &str = "com.unboundid.ldap.sdk.examples.LDAPDebugger";

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Whom it is compared with.
+/// The program that it is compared with.
 pub const PEER: &str = "UnboundID searchrate 7.0.3";
 const ARTIFACT: &str = "com.unboundid:unboundid-ldapsdk:7.0.3";
 /// People in the directory, and connections to it.

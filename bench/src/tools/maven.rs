@@ -31,7 +31,7 @@ fn fetch(artifact: &str, folder: &Path, jars: &Path) -> Result<(), String> {
     );
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(pom(folder), project));
     written.map_err(|why| format!("{}: {why}", folder.display()))?;
-    // What is half there is not taken for whole.
+    // A download that was cut short is not taken for whole.
     let half = folder.join("half");
     let mut maven = Command::new("mvn");
     maven.args(["-q", "-B", "-f"]).arg(pom(folder)).arg(COPY);

@@ -3,7 +3,7 @@
 use crate::process::processor_time;
 use std::io::{BufRead, BufReader, Read};
 
-/// What a run came to.
+/// The result of a run.
 pub struct Run {
     /// The processor time of one thing that was done, in microseconds.
     pub cost_us: f64,
@@ -15,7 +15,7 @@ pub struct Run {
 /// the process with this number is warm, and then for so many seconds.
 ///
 /// # Errors
-/// What else was printed, if it ends too early.
+/// The rest of the output, if it ends too early.
 pub fn run(
     lines: impl Read,
     process: u32,

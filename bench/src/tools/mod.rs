@@ -15,7 +15,7 @@ use crate::report::{Findings, Report};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// What can be asked of this benchmark.
+/// The options of this benchmark.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Only these tools, with commas between them: load, data, decode

@@ -83,7 +83,7 @@ pub fn frame(bytes: &[u8], message_bytes_max: usize) -> Result<Option<usize>, De
     Ok(announced(bytes, message_bytes_max)?.filter(|total| *total <= bytes.len()))
 }
 
-/// The same as soon as the header is there, although the rest may not be.
+/// The length of an element as soon as its header is there, although the rest may not be.
 ///
 /// # Errors
 /// As [`frame`].
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
 
     /// Reads to the end of an extensible SEQUENCE whose components have the tags `known`.
     ///
-    /// What follows with other tags is ignored if it is BER (RFC 4511 § 4). A known tag here is of
+    /// Later elements with other tags are ignored if they are BER (RFC 4511 § 4). A known tag here is of
     /// a component that comes twice or too late; to ignore that could lose a critical control.
     ///
     /// # Errors

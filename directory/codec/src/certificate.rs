@@ -1,5 +1,5 @@
-//! What a certificate and a revocation list say (RFC 5280). `x509-parser` reads them; here is what
-//! the directory and its server want to know of them. Nothing is verified here.
+//! The contents of a certificate and a revocation list (RFC 5280). `x509-parser` reads them; this module
+//! picks the fields that the directory and its server use. Nothing is verified here.
 
 use crate::error::DecodeError;
 use std::fmt::{self, Write};
@@ -63,12 +63,12 @@ pub struct Certificate<'a> {
     pub not_before_unix_s: i64,
     /// When it stops being valid, in seconds since 1970 (UTC).
     pub not_after_unix_s: i64,
-    /// What it is for.
+    /// The names that it is for.
     pub names: Vec<Name>,
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads one in DER. What follows it is not looked at.
+    /// Reads one in DER. Octets after it are not looked at.
     ///
     /// # Errors
     /// If it is no certificate.
@@ -111,7 +111,7 @@ pub struct RevocationList<'a> {
 }
 
 impl<'a> RevocationList<'a> {
-    /// Reads one in DER. What follows it is not looked at.
+    /// Reads one in DER. Octets after it are not looked at.
     ///
     /// # Errors
     /// If it is none.
@@ -128,7 +128,7 @@ const NO_CERTIFICATE: DecodeError = DecodeError::Malformed { what: "it is no X.5
 const NO_LIST: DecodeError =
     DecodeError::Malformed { what: "it is no certificate revocation list" };
 
-/// A name of the subject, if it is a host's. One that is malformed is nobody's.
+/// A name of the subject, if it is a host's. A malformed name is no name.
 fn host_name(name: &GeneralName<'_>) -> Option<Name> {
     match name {
         GeneralName::DNSName(host) => Some(Name::Dns((*host).to_owned())),

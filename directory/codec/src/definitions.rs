@@ -1,10 +1,10 @@
 //! Files of schema definitions, as other servers have them.
 //!
 //! Three forms are read, told apart by what is in them: OpenLDAP's configuration (`attributetype`,
-//! `objectclass`, `objectidentifier`), its `cn=config` as LDIF (`olcAttributeTypes: {0}( ...`), and
-//! the LDIF of a subschema entry (`attributeTypes: ( ...`), which 389 Directory Server and its
-//! relatives keep, also as a change (`add: attributeTypes`). What such files hold besides is left
-//! out and counted. In what order definitions and files come makes no difference.
+//! `objectclass`, `objectidentifier`), its `cn=config` as LDIF (`olcAttributeTypes: {0}( ...`), and the
+//! LDIF of a subschema entry (`attributeTypes: ( ...`), which 389 Directory Server and its relatives
+//! keep, also as a change (`add: attributeTypes`). Other contents of such files are left out and
+//! counted. The order of definitions and of files makes no difference.
 
 mod lines;
 mod nearest;
@@ -22,9 +22,9 @@ pub use nearest::nearest;
 /// A file of definitions.
 #[derive(Debug, Clone, Copy)]
 pub struct File<'a> {
-    /// What it is called, for errors.
+    /// Its name in errors.
     pub name: &'a str,
-    /// What is in it.
+    /// Its content.
     pub bytes: &'a [u8],
 }
 
@@ -35,11 +35,11 @@ pub struct Located<T> {
     pub file: usize,
     /// The line that it begins on.
     pub line: u64,
-    /// What it is.
+    /// The definition.
     pub definition: T,
 }
 
-/// What files define.
+/// The definitions of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Definitions {
     /// Attribute types.
@@ -50,7 +50,7 @@ pub struct Definitions {
     pub left_out: usize,
 }
 
-/// Why a file cannot be read. Whoever wrote it is at fault.
+/// Why a file cannot be read. Its author is at fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionError {
     /// The file's name.
@@ -248,7 +248,7 @@ impl Macros {
             let above = self.0.get(&name.to_ascii_lowercase())?;
             oid = match arcs {
                 "" => above.clone(),
-                // What is above may be a name with arcs itself.
+                // The OID above may be a name with arcs itself.
                 arcs if above.contains(':') || is_numeric_oid(above) => format!("{above}.{arcs}"),
                 arcs => format!("{above}:{arcs}"),
             };

@@ -1,7 +1,7 @@
 //! Descriptions of attribute types and object classes, RFC 4512 § 4.1.
 //!
-//! What the RFC has in a fixed order is read in any, each part once, as servers and tools write it;
-//! line breaks count as blanks. What is written is as the RFC has it.
+//! A reader takes the parts in any order, each once, as servers and tools write them, though the RFC fixes
+//! their order; line breaks count as blanks. Output has the RFC's order.
 
 mod parse;
 mod write;
@@ -53,7 +53,7 @@ pub struct SyntaxReference {
     pub length_suggested: Option<u32>,
 }
 
-/// What an attribute type is used for.
+/// The usage of an attribute type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Usage {
     /// `userApplications`: it holds users' information.

@@ -41,7 +41,7 @@ pub enum DecodeError {
     },
     /// A list has more elements than this side accepts.
     TooMany {
-        /// What there are too many of.
+        /// The things that are too many.
         what: &'static str,
         /// The greatest number accepted.
         max: usize,
@@ -62,8 +62,8 @@ impl DecodeError {
         DecodeError::Invalid { what }
     }
 
-    /// Whether a request with this error is to be answered, and the session goes on. Of any other,
-    /// RFC 4511 § 4.1.1 says that it ends the session with a Notice of Disconnection.
+    /// Whether a request with this error is to be answered, and the session goes on. Any other error
+    /// ends the session with a Notice of Disconnection (RFC 4511 § 4.1.1).
     #[must_use]
     pub const fn is_answerable(&self) -> bool {
         matches!(

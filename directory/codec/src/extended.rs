@@ -25,7 +25,7 @@ const GENERATED: u8 = context(0);
 /// The request value of [`PASSWORD_MODIFY`]. `Debug` does not show the passwords.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct PasswordModifyRequest<'a> {
-    /// Whose password; without it that of the requester.
+    /// The user whose password it is; without it the requester.
     pub user: Option<&'a str>,
     /// The password there is now.
     pub old: Option<&'a [u8]>,

@@ -53,11 +53,11 @@ pub enum Filter<'a> {
     Substrings {
         /// The attribute description.
         attribute: Cow<'a, str>,
-        /// What it begins with.
+        /// The beginning.
         initial: Option<Cow<'a, [u8]>>,
-        /// What follows somewhere.
+        /// The pieces in between.
         any: Vec<Cow<'a, [u8]>>,
-        /// What it ends with.
+        /// The end.
         last: Option<Cow<'a, [u8]>>,
     },
     /// A value is greater or equal.
@@ -220,7 +220,7 @@ fn encode_assertion(tag: u8, attribute: &str, value: &[u8], writer: &mut Writer<
     writer.end(assertion);
 }
 
-/// What a filter being read may still use of its limits.
+/// The rest of the limits of a filter that is read.
 struct Budget {
     depth_left: usize,
     terms_left: usize,

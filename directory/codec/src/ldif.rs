@@ -27,14 +27,14 @@ pub struct Record {
     pub line: u64,
     /// The name of the entry, as it was written.
     pub dn: String,
-    /// What is said of the entry.
+    /// The kind of the record.
     pub kind: RecordKind,
 }
 
 /// Attribute descriptions with a value each, in the order of the lines.
 pub type Lines = Vec<(String, Vec<u8>)>;
 
-/// What a record says of its entry.
+/// The kind of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// It is there, with these values: a record without `changetype`.
@@ -59,7 +59,7 @@ pub enum RecordKind {
 /// One change within a modify record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Modification {
-    /// What is done with the values.
+    /// The operation on the values.
     pub operation: ChangeOperation,
     /// The attribute description, as it was written.
     pub attribute: String,

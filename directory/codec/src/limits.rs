@@ -1,4 +1,4 @@
-//! What bounds the memory and the stack that a message from outside can claim.
+//! The bounds of the memory and the stack that a message from outside can claim.
 
 /// How deep a filter may be nested; a lone item has depth 1.
 pub const FILTER_DEPTH_MAX: usize = 64;

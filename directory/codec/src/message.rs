@@ -1,7 +1,8 @@
 //! The messages of RFC 4511 § 4, borrowed from the bytes they came in.
 //!
-//! The same types are built by hand to be encoded. What a peer may vary and the meaning does not
-//! depend on (padded lengths, controls of zero length, unknown trailing elements) is not kept.
+//! Messages that are to be encoded are built of these types by hand. Details that a peer may vary
+//! without changing the meaning (padded lengths, controls of zero length, unknown trailing elements) are
+//! not kept.
 
 mod attribute;
 mod entry;

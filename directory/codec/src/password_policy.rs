@@ -1,5 +1,5 @@
-//! What the password policy says in controls: draft-behera-ldap-password-policy-10 § 6, and the
-//! account usability control of Sun's directory and its relatives.
+//! Controls of the password policy: draft-behera-ldap-password-policy-10 § 6, and the account usability
+//! control of Sun's directory and its relatives.
 
 use crate::ber::{self, Reader, SEQUENCE, Writer, context, context_constructed};
 use crate::controls::sequence;
@@ -15,7 +15,7 @@ const ERROR: u8 = context(1);
 const TIME_BEFORE_EXPIRATION: u8 = context(0);
 const GRACE_REMAINING: u8 = context(1);
 
-/// What somebody should know whose password was right.
+/// A warning to a user whose password was right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PasswordWarning {
     /// `timeBeforeExpiration`, in seconds.
@@ -82,7 +82,7 @@ impl PasswordPolicyResponse {
     /// Decodes a control value.
     ///
     /// # Errors
-    /// `Invalid` for an error or a warning that nobody has defined, else what is malformed.
+    /// `Invalid` for an error or a warning that is not defined, else the malformed part.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut body = sequence(value)?;
         let warning = body.optional(WARNING)?.map(warning).transpose()?;
@@ -142,7 +142,7 @@ const EXPIRED: u8 = context(2);
 const GRACE: u8 = context(3);
 const UNLOCKED_IN: u8 = context(4);
 
-/// The value of an [`ACCOUNT_USABILITY`] response: whether somebody could bind as the entry.
+/// The value of an [`ACCOUNT_USABILITY`] response: whether a user could bind as the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountUsability {
     /// With the right password he could.

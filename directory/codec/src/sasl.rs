@@ -1,11 +1,11 @@
-//! What SASL mechanisms put into a bind: the message of PLAIN, and authorization identities.
+//! SASL's parts of a bind: the message of PLAIN, and authorization identities.
 
 use std::fmt;
 
 /// The message of the mechanism PLAIN (RFC 4616 § 2). `Debug` does not show the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Plain<'a> {
-    /// Whom to act as; empty for the one who authenticates.
+    /// The identity to act as; empty for the one who authenticates.
     pub authorization: &'a str,
     /// Who authenticates; not empty.
     pub authentication: &'a str,

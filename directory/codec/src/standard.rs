@@ -1,11 +1,11 @@
 //! The standard schema: definitions of RFC 4512, 4519, 4523, 4524, 2798, 2307 and others.
 //!
-//! They are texts, for whoever builds a schema out of them: [`crate::description`] reads them.
+//! They are texts that a schema is built of: [`crate::description`] reads them.
 
 /// A set of definitions beside the standard ones, for those who have such entries.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Set {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The definitions, in the form of OpenLDAP's schema files.
     pub text: &'static str,
@@ -50,11 +50,11 @@ pub const SETS: &[Set] = sets![
 const ATTRIBUTE_TYPE_TEXT: &str = include_str!("standard/attribute_types.schema");
 const OBJECT_CLASS_TEXT: &str = include_str!("standard/object_classes.schema");
 
-/// Descriptions of attribute types (RFC 4512 § 4.1.2). What one refers to may come after it.
+/// Descriptions of attribute types (RFC 4512 § 4.1.2). A description may refer to a later one.
 pub const ATTRIBUTE_TYPES: &[&str] =
     &definitions::<{ count(ATTRIBUTE_TYPE_TEXT) }>(ATTRIBUTE_TYPE_TEXT);
 
-/// Descriptions of object classes (RFC 4512 § 4.1.1). What one refers to may come after it.
+/// Descriptions of object classes (RFC 4512 § 4.1.1). A description may refer to a later one.
 pub const OBJECT_CLASSES: &[&str] = &definitions::<{ count(OBJECT_CLASS_TEXT) }>(OBJECT_CLASS_TEXT);
 
 /// How many definitions there are. They are counted and cut when this is compiled.

@@ -1,4 +1,4 @@
-//! What the store does in a second: `cargo run --release -p keyway-store --example storing`.
+//! The operations of the store in a second: `cargo run --release -p keyway-store --example storing`.
 //!
 //! One line a figure. People in a two-level tree, each in 57 posting lists: 4 of the store's own,
 //! 10 for equality, 6 for presence, the rest for substrings. The data lies below the folder given,

@@ -10,7 +10,7 @@ use crate::read::{View, number};
 use crate::values::{Row as ValueRow, ValueChunk};
 use crate::{EntryId, Error, Key, KeyRange, ValueKey};
 
-/// What a check has found in good order.
+/// The counts of a check that found no damage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checked {
     /// Entries, each with a sound record, one name, and a way to the root.
@@ -25,7 +25,7 @@ type Parents = HashMap<EntryId, EntryId>;
 /// Hears of a table and of how many of its rows have been read.
 type Progress<'p> = &'p mut dyn FnMut(&'static str, u64);
 
-/// What entries say of their large attributes: values and bytes, by entry and slot.
+/// The sizes of large attributes that entries state: values and bytes, by entry and slot.
 type Numbers = HashMap<(EntryId, u32), (u64, u64)>;
 
 /// Key and value.
@@ -43,9 +43,9 @@ impl<'t> View<'t> {
         self.check_and_tell(&[], &mut |_, _| {})
     }
 
-    /// The same, without the lists of some keys, which are neither checked nor counted. `progress`
-    /// hears now and then which table is being read, and how many of its rows have been: a page
-    /// that is spoilt can kill the process, and this says where.
+    /// Checks the store without the lists of some keys, which are neither checked nor counted.
+    /// `progress` hears now and then which table is being read, and how many of its rows have been: a
+    /// page that is spoilt can kill the process, and this says where.
     pub fn check_and_tell(
         self,
         without: &[KeyRange],

@@ -1,7 +1,7 @@
 //! The committer: one thread that gathers waiting changes, commits them together, answers them.
 //!
-//! With syncs of `s` and `w` writers that wait, the rate is `w / (s + work)`: while one group is
-//! being synced the next one gathers, and nobody waits for a group to fill.
+//! With syncs of `s` and `w` writers that wait, the rate is `w / (s + work)`: while one group is being
+//! synced the next one gathers, and no writer waits for a group to fill.
 
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::task::Task;
 use crate::{Error, Write};
 
-/// What lies in the committer's queue.
+/// A message in the committer's queue.
 pub(crate) enum Message {
     Job(Box<dyn Task>),
     /// The last one: what was accepted before it is still committed and answered.

@@ -33,7 +33,7 @@ impl Deferred {
         self.bytes >= DEFERRED_BYTES_MAX
     }
 
-    /// What is put aside for `key` and greater than `after`, ascending.
+    /// The identifiers put aside for `key` that are greater than `after`, ascending.
     pub(crate) fn list(&self, key: &[u8], after: EntryId) -> Vec<EntryId> {
         let ids = self.lists.get(key).into_iter().flatten();
         let mut ids: Vec<EntryId> = ids.copied().filter(|id| *id > after).collect();
@@ -50,7 +50,7 @@ impl Deferred {
         self.lists.get(key).is_some_and(|ids| ids.contains(&id))
     }
 
-    /// What is put aside for the keys of a range, in no order.
+    /// The identifiers put aside for the keys of a range, in no order.
     pub(crate) fn of_range(&self, range: &KeyRange) -> impl Iterator<Item = EntryId> {
         let lists = self.lists.iter().filter(|(key, _)| range.holds(key));
         lists.flat_map(|(_, ids)| ids.iter().copied())

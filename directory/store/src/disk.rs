@@ -1,4 +1,4 @@
-//! What is asked of the file system beside LMDB: folders that last, marks, room in reserve.
+//! Requests to the file system beside LMDB: folders that last, marks, room in reserve.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::limits::RESERVE_BYTES;
 /// Every name that this crate, LMDB and the lock give to a file of a store.
 pub(crate) const NAMES: [&str; 7] = [LOCK, DATA, LMDB_LOCK, UNFINISHED, DRAFT, RESERVE, PROBE];
 
-/// What keeps a second process out, and says whose the folder is.
+/// The lock that keeps a second process out, and the mark of the folder's owner.
 pub(crate) const LOCK: &str = "lock";
 /// LMDB's data.
 pub(crate) const DATA: &str = "data.mdb";
@@ -28,7 +28,7 @@ const DRAFT: &str = "unfinished.draft";
 const RESERVE: &str = "reserve";
 const PROBE: &str = "probe";
 
-/// What `stat` counts a file's room in, whatever the file system's own blocks are.
+/// The unit in which `stat` counts a file's room, whatever the file system's own blocks are.
 const BLOCK_BYTES: u64 = 512;
 
 /// Why a store is not whole.

@@ -1,4 +1,4 @@
-//! What a caller hands in: identifiers and owned entries.
+//! The values that a caller hands in: identifiers and owned entries.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What can go wrong, and whose fault it is.
+//! Errors of the store, and whose fault they are.
 
 use std::fmt;
 use std::io;
@@ -39,7 +39,7 @@ pub enum Error {
     DiskFull,
     /// A limit: the address space reserved when the store was opened is used up.
     MapFull {
-        /// What was reserved.
+        /// The size that was reserved.
         map_bytes: usize,
     },
     /// The disk: stored bytes are not what was written.
@@ -52,7 +52,7 @@ pub enum Error {
     /// The store has stopped taking changes, because an earlier commit failed in a way after which
     /// nothing can be promised. It has to be opened again.
     Failed {
-        /// What happened first.
+        /// The first error.
         why: String,
     },
     /// The caller: another process has moved, removed or replaced the data file of an open store.
@@ -63,9 +63,9 @@ pub enum Error {
     },
     /// The system refused something.
     System {
-        /// What was attempted.
+        /// The action that was attempted.
         what: &'static str,
-        /// What it answered.
+        /// The system's answer.
         error: Arc<io::Error>,
     },
 }
@@ -134,7 +134,7 @@ impl std::error::Error for Error {}
 pub enum OpenError {
     /// The caller: the folder holds something else.
     NotOurs {
-        /// What was found there.
+        /// The content that was found there.
         what: String,
     },
     /// The caller: written by another version of this program.
@@ -153,7 +153,7 @@ pub enum OpenError {
     InOtherHands,
     /// The caller: the folder or a file in it cannot be written.
     NotWritable {
-        /// What the system said.
+        /// The system's answer.
         error: io::Error,
     },
     /// The system: no room to create it.
@@ -174,9 +174,9 @@ pub enum OpenError {
     },
     /// The system refused something else.
     System {
-        /// What was attempted.
+        /// The action that was attempted.
         what: &'static str,
-        /// What it answered.
+        /// The system's answer.
         error: io::Error,
     },
 }

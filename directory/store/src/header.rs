@@ -138,7 +138,7 @@ pub(crate) fn any(file: &File) -> io::Result<Option<Meta>> {
     })
 }
 
-/// What there is to go by where no head is left: pages of the size at which most say their number.
+/// A head made up where none is left: pages have the size at which most of them state their number.
 pub(crate) fn none(file: &File, file_bytes: u64) -> Meta {
     const LOOKED_AT: u64 = 1000;
     let is_page = |page_bytes: u64, number: u64| {

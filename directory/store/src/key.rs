@@ -56,7 +56,7 @@ impl Key {
         Key::own(SUBTREE, ancestor)
     }
 
-    /// Whose children or subtree an encoded key stands for; `None` for a key of the caller's.
+    /// The scope that an encoded key stands for, and its entry; `None` for a key of the caller's.
     pub(crate) fn scope(key: &[u8]) -> Option<(Scope, EntryId)> {
         let (&kind, id) = key.split_first()?;
         let scope = match kind {
@@ -83,7 +83,7 @@ impl Key {
 /// Stands between head and hash of a cut key.
 const CUT: [u8; 2] = [1, 3];
 
-/// What is kept of a key that is cut.
+/// The bytes that are kept of a key that is cut.
 const HEAD_BYTES: usize = KEY_BYTES_MAX - HASH_BYTES - CUT.len();
 
 /// The last place up to [`HEAD_BYTES`] that is not in the middle of an escaped byte.

@@ -1,12 +1,12 @@
 //! Large attributes: those whose values lie in a table of their own and not in the entry's record,
-//! because they are so many that nobody should read them all to find or change one.
+//! because they are too many to read them all to find or change one.
 //!
 //! A value has a key there, made of the form in which equal values are equal bytes. Which attributes
 //! are large, and what that form is, the caller says.
 
 use sha2::{Digest, Sha256};
 
-/// What stands in a record for an attribute whose values lie in a table of their own.
+/// The part of a record that stands for an attribute whose values lie in a table of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Large<'t> {
     /// The attribute's name.

@@ -1,11 +1,11 @@
 //! An ordered, transactional store of directory entries on LMDB.
 //!
-//! What is here: entries and their identifiers, the tree that names them, posting lists
-//! ([`Key`] → ascending [`EntryId`]s), read transactions ([`Read`]), and one committer thread that
-//! gathers the changes which wait, makes them durable with one commit and then answers them all.
+//! This crate has entries and their identifiers, the tree that names them, posting lists ([`Key`] →
+//! ascending [`EntryId`]s), read transactions ([`Read`]), and one committer thread that gathers the
+//! changes which wait, makes them durable with one commit and then answers them all.
 //!
-//! What may not enter: any meaning of LDAP. The store knows neither schema nor matching rule nor
-//! access right; names arrive as normalised component bytes, index keys arrive made.
+//! No meaning of LDAP may enter this crate. The store knows neither schema nor matching rule nor access
+//! right; names arrive as normalised component bytes, index keys arrive made.
 //!
 //! A change is acknowledged only after the commit that holds it is on the disk: a cut of power can
 //! lose what was not yet acknowledged, and nothing else. A full disk refuses changes and loses

@@ -6,7 +6,7 @@ pub const KEY_BYTES_MAX: usize = 511 - 8;
 /// A tree component longer than this is stored as its head and a hash.
 pub const COMPONENT_BYTES_MAX: usize = 200;
 
-/// What is kept of a component, or of a posting key, in front of its hash.
+/// The bytes that are kept of a component, or of a posting key, in front of its hash.
 pub const COMPONENT_HEAD_BYTES: usize = 160;
 
 /// Length of the hash behind a cut component or key (SHA-256).

@@ -12,7 +12,7 @@ use crate::limits::READERS_MAX;
 /// A table of byte strings.
 pub(crate) type Table<'t> = Database<'t, Bytes, Bytes>;
 
-/// What every read goes through: a read transaction, or the reading side of a write.
+/// The transaction of every read: a read transaction, or the reading side of a write.
 pub(crate) type Txn<'e> = RoTxn<'e, AnyTls>;
 
 /// The environment; its read transactions may move between threads.
@@ -50,7 +50,7 @@ pub(crate) const META: &str = "meta";
 /// system's mutexes are larger, LMDB makes the file longer within its last block.
 pub(crate) const LOCK_BYTES: u64 = 2 * 64 + READERS_BYTES;
 
-/// What each of its readers takes, and all of them at its end, in bytes.
+/// The bytes of each of its readers, and all of them at its end.
 pub(crate) const READER_BYTES: usize = 64;
 pub(crate) const READERS_BYTES: u64 = READERS_MAX as u64 * READER_BYTES as u64;
 
@@ -60,7 +60,7 @@ pub(crate) const TABLES: [&str; 6] = [META, "entry", "tree", "posting", "childre
 /// The table of the values of large attributes, which came after the others.
 pub(crate) const VALUE: &str = "value";
 
-/// What an environment is opened for.
+/// The purpose of an open environment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Commits that reach the disk before they are acknowledged.
@@ -91,19 +91,19 @@ pub(crate) fn open_environment(
     // SAFETY: NO_SYNC weakens durability only. A store opened so carries a mark that refuses it
     // until it was closed in good order. READ_ONLY lets nothing be written.
     unsafe { options.flags(flags) };
-    // SAFETY: the files are mapped, so nobody else may change them: the store's lock file keeps
-    // other stores out, heed refuses a second environment in this process, and the folder's
-    // files are created for their owner alone. Whoever only reads is beside the one store that
-    // writes, which through LMDB's own lock file leaves alone the pages that a reader sees. The heads and the tree of pages were checked (all
-    // but the leaves of a large store), and the file is as long as they say, so that no page lies
-    // beyond its end.
+    // SAFETY: the files are mapped, so no other program may change them: the store's lock file keeps
+    // other stores out, heed refuses a second environment in this process, and the folder's files are
+    // created for their owner alone. A process that only reads is beside the one store that writes,
+    // which through LMDB's own lock file leaves alone the pages that a reader sees. The heads and the
+    // tree of pages were checked (all but the leaves of a large store), and the file is as long as they
+    // say, so that no page lies beyond its end.
     unsafe { options.open(dir) }
 }
 
 /// Calls what maps a file in a process that locks its memory, so that the file's pages stay the
 /// system's to keep or to drop.
 pub(crate) fn beside_locked_memory<R>(map: impl FnOnce() -> R) -> R {
-    // What is locked stays so; what comes now is not. A refusal leaves more locked than need be.
+    // Locked memory stays locked; later memory is not. A refusal leaves more locked than need be.
     let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT);
     let result = map();
     let _ = mlockall(MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
@@ -154,7 +154,7 @@ pub(crate) fn find_tables(env: &Environment) -> Result<Option<Tables>, heed::Err
     Ok(Some(Tables { meta, entry, tree, posting, children, value }))
 }
 
-/// What an error of LMDB means for the caller; `what` says what was attempted.
+/// The meaning of LMDB's error for the caller; `what` is the action that was attempted.
 pub(crate) fn error(what: &'static str, map_bytes: usize, error: heed::Error) -> Error {
     match error {
         heed::Error::Io(error) => Error::system(what, error),

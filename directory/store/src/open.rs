@@ -58,7 +58,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     let lock = Lock::take(&dir.join(LOCK))?;
     let fresh = is_fresh(dir)?;
     if fresh {
-        // The folder's own name; whoever made it may have died before it was on the disk.
+        // The folder's own name; the process that made it may have died before it was on the disk.
         disk::sync_folder(dir.parent().unwrap_or(Path::new(".")))?;
         disk::mark(dir, Mark::Creating)?;
         // LMDB takes an empty file for a new one.
@@ -98,9 +98,9 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     Ok(shared)
 }
 
-/// Opens a store to read it only, whoever else has it open.
+/// Opens a store to read it only, also while another process has it open.
 ///
-/// The data file is not looked at first: where somebody has it open he has done that.
+/// The data file is not checked first: a process that has it open has done that.
 pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     survey(dir)?;
     if disk::marked(dir)?.is_some() {
@@ -152,8 +152,8 @@ fn survey(dir: &Path) -> Result<(), OpenError> {
             others.push(name.to_string_lossy().into_owned());
         }
     }
-    // A cut of power can take the signature of a store that an earlier version of this program
-    // made. What is in the other files says as well whose they are.
+    // A cut of power can take the signature of a store that an earlier version of this program made. The
+    // content of the other files tells as well whose they are.
     let foreign = others.iter().find(|name| !NAMES.contains(&name.as_str()));
     match foreign.or(others.first()) {
         Some(what) if foreign.is_some() || !holds_our_data(dir)? => {

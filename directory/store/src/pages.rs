@@ -74,7 +74,7 @@ pub(crate) struct Row<'p> {
     flags: u16,
 }
 
-/// What a walk comes upon.
+/// A row or a damage that a walk finds.
 pub(crate) enum Found<'p> {
     Row(Row<'p>),
     Damage(Damage),
@@ -93,7 +93,7 @@ pub(crate) struct Pages {
 
 impl Pages {
     pub fn new(file: File, meta: &Meta, file_bytes: u64) -> Pages {
-        // What lies behind the file's end is not there, whatever the head says.
+        // Pages behind the file's end do not exist, whatever the head says.
         let there = (file_bytes / meta.page_bytes).saturating_sub(1).min(meta.last_page);
         Pages {
             file,
@@ -252,7 +252,7 @@ impl Pages {
     }
 }
 
-/// What damage to the file's own lists is said to be in.
+/// The name, in a report, of the file's own lists.
 const TABLES: &str = "list of tables";
 const FREE: &str = "list of free pages";
 
@@ -272,7 +272,7 @@ fn key_at(page: &[u8], at: usize) -> Option<&[u8]> {
     page.get(at + ROW_HEAD_BYTES..)?.get(..bytes)
 }
 
-/// What a walk has counted.
+/// The counts of a walk.
 #[derive(Default)]
 struct Sum {
     branches: u64,
@@ -364,7 +364,7 @@ impl Walk<'_> {
             self.sum.rows += 1;
             (self.found)(Found::Row(row));
         }
-        // What lies in a spoilt page may be found as a stray.
+        // The rows of a spoilt page may be found as strays.
         if sound {
             self.pages.used.insert(number);
         }

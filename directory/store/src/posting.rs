@@ -181,7 +181,8 @@ impl Lists {
         self.count_rows(txn, &bounds, n)
     }
 
-    /// The same of all keys in `range`; what is listed under several of them counts several times.
+    /// Counts the identifiers of all keys in `range`; one that is listed under several of them counts
+    /// several times.
     pub(crate) fn count_range(
         self,
         txn: &Txn<'_>,
@@ -278,7 +279,7 @@ impl Lists {
         mut ids: &[EntryId],
     ) -> Result<(), Error> {
         while let Some((&id, others)) = ids.split_first() {
-            // What lies before the next chunk joins this one; a lone identifier needs no look.
+            // The identifiers before the next chunk join this one; a lone identifier needs no look.
             let joining = match others.is_empty() {
                 true => 1,
                 false => match self.first_after(txn, key, id)? {

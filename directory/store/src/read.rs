@@ -33,7 +33,7 @@ impl Read {
         Ok(Read { txn, shared: Arc::clone(shared) })
     }
 
-    /// What can be asked of this state.
+    /// The view of this state.
     pub fn view(&self) -> View<'_> {
         View::new(&self.txn, &self.shared, None)
     }
@@ -101,7 +101,7 @@ impl<'t> View<'t> {
         self.shared.values()?.all(self.txn, id, large)
     }
 
-    /// The same from the value behind this key on, of which there are `large.count`.
+    /// All values of a large attribute behind this key, of which there are `large.count`.
     pub fn large_values_after(
         self,
         id: EntryId,
@@ -155,7 +155,7 @@ impl<'t> View<'t> {
     /// How many identifiers are listed under `key`, counting no further than `n`. It costs a look at
     /// some rows of hundreds of identifiers each.
     pub fn count_at_most(self, key: &Key, n: usize) -> Result<usize, Error> {
-        // What is aside may be in the table as well, so that it is counted one by one.
+        // Identifiers put aside may be in the table as well, so each is counted by itself.
         if self.deferred().is_some_and(|aside| aside.has(key.as_bytes())) {
             let mut count = 0;
             for id in self.postings(key, EntryId::ROOT)?.take(n) {
@@ -203,7 +203,7 @@ impl<'t> View<'t> {
         self.shared.get(self.tables.meta, self.txn, &meta_row(name))
     }
 
-    /// What names read here are true for.
+    /// The naming that names read here belong to.
     pub(crate) fn stamp(self) -> Result<Stamp, Error> {
         if let Some((naming, _)) = self.pending {
             return Ok(Stamp::Pending(naming));
@@ -213,7 +213,7 @@ impl<'t> View<'t> {
     }
 }
 
-/// What a cached name was true for.
+/// The naming that a cached name belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stamp {
     /// A committed state, by the number of name changes before it.

@@ -6,9 +6,9 @@
 //! (8 B BE) and all that follows it: it notices spoiled bytes and a page in another's place.
 //! LMDB itself checks nothing it reads.
 //!
-//! What follows the attributes is there only if some have so many values that these lie in a table
-//! of their own (`large`): `varint such attributes | (text name | varint slot | varint values |
-//! varint bytes of all values)…`.
+//! A part after the attributes is there only if some have so many values that these lie in a table of
+//! their own (`large`): `varint such attributes | (text name | varint slot | varint values | varint
+//! bytes of all values)…`.
 
 use std::fmt;
 
@@ -253,7 +253,7 @@ impl Entry {
     }
 }
 
-/// What stands for a large attribute beside its name: four numbers, and how many there are.
+/// The bytes of a large attribute beside its name: four numbers, and how many there are.
 const LARGE_BYTES_MAX: usize = 5 * 10;
 
 /// Ends a record that was begun.

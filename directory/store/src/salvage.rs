@@ -1,4 +1,4 @@
-//! What can still be read of a store that is damaged.
+//! The readable rest of a damaged store.
 //!
 //! LMDB does not take part. Entries are found through the table's tree and, where a page of it is
 //! spoilt, by a look at every page that neither a sound page nor the list of free pages leads to;
@@ -16,7 +16,7 @@ use crate::pages::{Damage, Depth, Found, Pages, Place, Row};
 use crate::values::{self, Row as ValueRow, ValueChunk};
 use crate::{EntryId, EntryRef, Error, Large, OpenError, ValueKey, header, limits};
 
-/// The readable part of a store that nobody has open.
+/// The readable part of a store that no process has open.
 ///
 /// Takes memory for every entry (about 100 B and its relative name) and reads the whole file once.
 pub struct Salvage {
@@ -44,7 +44,7 @@ struct Named {
     component: Vec<u8>,
 }
 
-/// Looks at every page of a store that nobody has open, and says what is wrong with each.
+/// Looks at every page of a store that no process has open, and says what is wrong with each.
 ///
 /// Nothing is mapped or written but the lock; what a page holds is compared by `View::check` only.
 ///
@@ -151,7 +151,7 @@ impl Salvage {
         self.damage = damage;
     }
 
-    /// Keeps an entry if it is one. Of a row that is a stray nothing is known to be lost.
+    /// Keeps an entry if it is one. A stray row that is not an entry is not known to be a loss.
     fn take(&mut self, id: EntryId, place: Place, is_row: bool) {
         if self.entries.contains_key(&id) {
             return;
@@ -196,7 +196,7 @@ impl Salvage {
         for (row, place) in rows {
             let bytes = self.pages.value(*place);
             let bytes = bytes.map_err(|e| Error::system("reading values of an entry", e))?;
-            // It was read before. What is stray may be of another time than what is not.
+            // It was read before. A stray row may be older than a regular one.
             for (key, value) in ValueChunk::decode(&row.to_bytes(), &bytes).unwrap_or_default() {
                 values.entry(key).or_insert_with(|| value.to_vec());
             }
@@ -284,14 +284,14 @@ impl Salvage {
     }
 }
 
-/// What may be a row of the table of entries.
+/// A possible row of the table of entries.
 fn candidate(row: &Row<'_>) -> Option<(EntryId, Place)> {
     let id = EntryId::from_bytes(row.key)?;
     let fits = row.place.bytes <= limits::RECORD_BYTES_MAX && id != EntryId::ROOT;
     fits.then_some((id, row.place))
 }
 
-/// What may be a row of the table of values.
+/// A possible row of the table of values.
 fn values_of(row: &Row<'_>) -> Option<(ValueRow, Place)> {
     if row.key.len() != values::ROW_BYTES || row.place.bytes > limits::RECORD_BYTES_MAX {
         return None;

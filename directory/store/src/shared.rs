@@ -1,4 +1,4 @@
-//! What all handles of an open store share.
+//! The state that all handles of an open store share.
 
 use std::fs::{self, File};
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     /// Why the last commit was refused, if it was.
     refused: Mutex<Option<Error>>,
     /// LMDB's lock file, once its table of readers was looked at. It stays open for as long as the
-    /// environment is: whoever closes a file loses all of the process's POSIX locks on it, LMDB's too.
+    /// environment is: closing a file drops all of the process's POSIX locks on it, LMDB's too.
     pub reader_table: Mutex<Option<File>>,
     /// None where it is only read.
     _lock: Option<Lock>,
@@ -101,12 +101,12 @@ impl Shared {
         }
     }
 
-    /// What an error of LMDB means.
+    /// The meaning of LMDB's error.
     pub(crate) fn error(&self, what: &'static str, error: heed::Error) -> Error {
         lmdb::error(what, self.map_bytes, error)
     }
 
-    /// What an error of LMDB means that came of writing about so many bytes.
+    /// The meaning of LMDB's error on writing about so many bytes.
     ///
     /// LMDB calls a write that the disk took in part an I/O error; on a full disk it is not one.
     pub(crate) fn write_error(

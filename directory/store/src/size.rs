@@ -16,14 +16,14 @@ pub struct Size {
     pub entries: u64,
     /// Length of the data as LMDB counts it, in bytes: up to the last page that was ever used.
     pub bytes: u64,
-    /// Of these, what the tables take, in bytes; the rest is free for later changes, but for what a
-    /// reader still sees.
+    /// The bytes of the tables; the rest is free for later changes, but for pages that a reader still
+    /// sees.
     pub used: u64,
-    /// What it may grow to, in bytes.
+    /// The bytes that it may grow to.
     pub bytes_max: u64,
     /// Read transactions that are open.
     pub readers: u64,
-    /// Commits since the state that the oldest of them sees. What was freed since cannot be used again.
+    /// Commits since the state that the oldest of them sees. Pages freed since cannot be used again.
     pub reader_lag: u64,
 }
 

@@ -49,14 +49,14 @@ impl Store {
     /// Opens the store in `dir` to look at it, also while another process has it open. Changes are
     /// refused with [`Error::Failed`].
     ///
-    /// What is damaged can end this process, as LMDB believes what it reads: a store that nobody
-    /// has open is better opened with [`Store::open`], which looks first.
+    /// Damage can end this process, as LMDB believes what it reads: a store that no process has open is
+    /// better opened with [`Store::open`], which looks first.
     ///
     /// # Errors
     /// As [`Store::open`], and if there is none.
     pub fn open_to_read(dir: &Path, options: &Options) -> Result<Store, OpenError> {
         let shared = Arc::new(open::open_to_read(dir, options)?);
-        // Nobody takes what is put into it.
+        // No committer takes messages out of it.
         let (queue, _) = sync_channel(1);
         let (committer, waiting) = (Mutex::new(None), waiting());
         Ok(Store { inner: Arc::new(Inner { shared, queue, committer, waiting }) })
@@ -190,7 +190,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Nobody is left to hear of an error; the mark that then stays will tell.
+        // An error cannot be reported here; the mark that then stays will tell.
         let _ = self.join();
     }
 }

@@ -18,7 +18,7 @@ pub(crate) trait Task: Send {
     fn forget(&mut self);
 }
 
-/// What [`crate::Store::submit`] makes of a job and its `done`.
+/// The task that [`crate::Store::submit`] makes of a job and its `done`.
 pub(crate) struct Typed<J, D, T, E>
 where
     D: FnOnce(Result<T, E>),
@@ -61,7 +61,7 @@ where
     fn run(&mut self, write: &mut Write<'_>) -> bool {
         let mut result = catch_unwind(AssertUnwindSafe(|| (self.job)(write)))
             .unwrap_or_else(|_| Err(Error::JobPanicked.into()));
-        // What failed first is the reason, whatever LMDB calls what was tried after it.
+        // The first failure is the reason, whatever LMDB says to later attempts.
         if let Some(error) = write.broken() {
             result = Err(error.clone().into());
         }

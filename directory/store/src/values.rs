@@ -22,7 +22,7 @@ const CHECKSUM_BYTES: usize = 4;
 const OWNER_BYTES: usize = 8 + 4;
 pub(crate) const ROW_BYTES: usize = OWNER_BYTES + ValueKey::BYTES;
 
-/// Whose values lie in a row, and from which key on.
+/// The entry and attribute whose values lie in a row, and the row's first key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Row {
     pub id: EntryId,
@@ -70,7 +70,7 @@ impl<'t> ValueChunk<'t> {
         Ok(chunk)
     }
 
-    /// The same without the walk: it ends where it makes no sense.
+    /// Opens a row without the walk: values that make no sense end it.
     fn open(row: &[u8], bytes: &'t [u8]) -> Result<ValueChunk<'t>, RecordError> {
         let (sum, rest) = bytes.split_at_checked(CHECKSUM_BYTES).ok_or(RecordError::Length)?;
         match sum == checksum(row, rest) {
@@ -136,7 +136,7 @@ impl<'t> LargeValues<'t> {
             let next = self.rows.as_mut().and_then(Iterator::next).transpose();
             let next = next.map_err(|e| lmdb::error("reading values", self.map_bytes, e))?;
             match next {
-                // What makes no sense is noticed by the number of values at the end.
+                // Rows that make no sense are noticed by the number of values at the end.
                 Some((row, bytes)) => {
                     let chunk = ValueChunk::open(row, bytes);
                     self.chunk = chunk.map_err(|why| spoilt(self.id, why))?;

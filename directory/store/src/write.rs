@@ -57,7 +57,7 @@ impl<'e> Write<'e> {
         })
     }
 
-    /// What can be asked of the present state of this change.
+    /// The view of the present state of this change.
     pub fn view(&self) -> View<'_> {
         View::new(&self.txn, self.shared, Some((self.naming, &self.deferred)))
     }

@@ -1,7 +1,7 @@
 //! Disks that are full or cannot be written.
 //!
-//! Two ways: small file systems of our own, which take root, and a limit on the size of files in
-//! a child process, which everybody can have.
+//! Two ways: small file systems of our own, which take root, and a limit on the size of files in a child
+//! process, which needs no rights.
 
 use std::env;
 use std::fs::{self, File};
@@ -20,8 +20,8 @@ fn options() -> Options {
     Options { map_bytes_max: 1 << 30, ..Options::default() }
 }
 
-/// Opens a store that nobody has open. For a moment a child of another test may hold its lock still: from
-/// when it is forked until it has become `mount`.
+/// Opens a store that no process has open. For a moment a child of another test may hold its lock still:
+/// from when it is forked until it has become `mount`.
 fn open(dir: &Path) -> Store {
     loop {
         match Store::open(dir, options()) {

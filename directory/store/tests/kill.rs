@@ -93,7 +93,7 @@ fn what_was_acknowledged_survives() {
         acknowledged.extend(lines.by_ref().take(150));
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said between the last line and its end counts too; the last may be cut off.
+        // The output between the last line and its end counts too; the last line may be cut off.
         let mut rest: Vec<String> = lines.collect();
         rest.pop();
         acknowledged.extend(rest);

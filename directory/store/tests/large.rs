@@ -22,7 +22,7 @@ enum Op {
         attribute: u8,
     },
     Rename,
-    /// The same with a failure after it: nothing of it stays.
+    /// A change with a failure after it: nothing of it stays.
     Fail {
         attribute: u8,
         removed: Vec<u16>,
@@ -177,7 +177,7 @@ fn group(dir: &std::path::Path, count: u16) -> EntryId {
     id
 }
 
-/// What an earlier program goes by: it refuses a store whose format is not 1.
+/// An earlier program goes by the format: it refuses a store whose format is not 1.
 #[test]
 fn a_store_with_a_large_attribute_has_another_format() {
     let dir = tempfile::tempdir().unwrap();

@@ -215,7 +215,7 @@ fn compare(model: &Model, view: View<'_>, names: &mut Names) {
     }
 }
 
-/// What is committed, with all that hangs together.
+/// Compares the committed state with the model, relations included.
 fn check(model: &Model, store: &Store, names: &mut Names) {
     let read = store.read().unwrap();
     compare(model, read.view(), names);

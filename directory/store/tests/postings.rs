@@ -142,7 +142,7 @@ fn one_change_lists_what_single_ones_list_and_sees_it_itself() {
         for n in 400..800 {
             insert(write, n)?;
         }
-        // What is listed in the table lies before, behind and among what is put aside.
+        // The identifiers in the table lie before, behind and among those put aside.
         write.update(EntryId(3), &Entry::default(), &[], &[Key::new(b'e', &[b"cn", b"v0"])])?;
         Ok::<_, Error>(seen(write.view()))
     });

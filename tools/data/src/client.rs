@@ -18,10 +18,10 @@ use std::io::{self, ErrorKind, Read, Write};
 /// Bytes of requests that are sent together.
 const WRITE_BYTES: usize = 64 << 10;
 const READ_BYTES: usize = 16 << 10;
-/// Entries after which somebody may look, and stop it.
+/// Entries between two looks at the progress, when the caller may also stop it.
 const LOOK_EVERY: u64 = 32;
 
-/// What came of it so far.
+/// The counts so far.
 #[derive(Clone, Debug, Default)]
 pub struct Added {
     /// Entries that the server took.
@@ -45,7 +45,7 @@ pub enum ClientError {
     Server(String),
     /// An entry cannot be made.
     Make(MakeError),
-    /// Somebody asked for an end.
+    /// The caller asked for an end.
     Stopped,
 }
 
@@ -77,7 +77,7 @@ pub struct Client<S> {
     in_flight: VecDeque<Sent>,
     out: Vec<u8>,
     read: Vec<u8>,
-    /// What came of it so far.
+    /// The counts so far.
     pub done: Added,
 }
 
@@ -113,7 +113,7 @@ impl<S: Read + Write> Client<S> {
         self.send()?;
         let (frame, (answer_id, answer)) = self.receive()?;
         match answer {
-            // What comes after it in the clear would be believed to have come by TLS.
+            // Data after it in the clear would be believed to have come by TLS.
             Answer::Extended(ResultCode::Success, _)
                 if answer_id == id && frame == self.read.len() =>
             {
@@ -150,7 +150,7 @@ impl<S: Read + Write> Client<S> {
     /// came of it so far, and says whether to go on.
     ///
     /// # Errors
-    /// If the connection breaks or an entry cannot be made. What the server refuses is counted.
+    /// If the connection breaks or an entry cannot be made. Entries that the server refuses are counted.
     pub fn add(
         &mut self,
         maker: &mut Maker,
@@ -281,7 +281,7 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// What a server said.
+/// A server's answer.
 enum Answer {
     Bind(ResultCode, String),
     Add(ResultCode, String),

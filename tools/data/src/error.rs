@@ -1,4 +1,4 @@
-//! What can be wrong with a template, and with making entries of it.
+//! Errors of templates, and of making entries of them.
 
 use std::fmt;
 use std::io;
@@ -77,7 +77,7 @@ impl fmt::Display for MakeError {
 impl std::error::Error for MakeError {}
 
 impl MakeError {
-    /// The same, with the attribute that it was about.
+    /// This error, with the attribute that it was about.
     pub(crate) fn at(self, name: &str) -> MakeError {
         match self {
             MakeError::TooLarge { entry, attribute } if attribute.is_empty() => {

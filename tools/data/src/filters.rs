@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 /// Shortest text of a substring, in characters.
 const SUBSTRING_MIN: usize = 3;
-/// What a text that is counted costs beside its own bytes, roughly.
+/// The cost of a counted text beside its own bytes, roughly.
 const NODE_BYTES: usize = 64;
 
-/// What filters ask about an attribute.
+/// The kinds of filters on an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `(cn=value)`
@@ -24,7 +24,7 @@ pub enum Kind {
     Final,
 }
 
-/// What filters are wanted.
+/// The filters to make.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Attributes, and what is asked about each.

@@ -8,7 +8,7 @@ use keyway_codec::ldif::Writer;
 
 /// Longest line of LDIF that is not folded.
 const LINE_BYTES_MAX: usize = 76;
-/// What stands between several values of a field of CSV.
+/// The separator between values of a field of CSV.
 const BETWEEN_VALUES: &[u8] = b"|";
 const PASSWORD: &str = "userPassword";
 
@@ -35,7 +35,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What a file begins with.
+    /// The beginning of a file.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
         match self {

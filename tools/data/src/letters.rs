@@ -5,14 +5,14 @@ use crate::random::Random;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// What random characters are taken from.
+/// The characters that random text is made of.
 #[derive(Clone, Debug)]
 pub(crate) enum Letters {
     Ascii(Vec<u8>),
     Wide(Vec<char>),
 }
 
-/// What `<base64>` encodes text in first.
+/// The character set that `<base64>` encodes text in first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Charset {
     Utf8,

@@ -21,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What may not enter: sockets, clocks, randomness that is not the seed's. Whoever calls it opens
-//! files and connections; the one program that is ever started is `<exec>`'s, if that is allowed.
+//! This crate has no sockets, no clocks, and no randomness but the seed's. Its caller opens files and
+//! connections; the one program that is ever started is `<exec>`'s, if that is allowed.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -1,4 +1,4 @@
-//! What bounds the memory and the time that a template can claim.
+//! The bounds of the memory and the time that a template can claim.
 
 /// Bytes of a template with all that it includes.
 pub const TEMPLATE_BYTES_MAX: usize = 16 << 20;
@@ -34,7 +34,7 @@ pub const ZIPF_MAX: u64 = 1 << 20;
 pub const ZIPF_ALL_MAX: u64 = 8 << 20;
 /// Bytes of all values of one entry; no LDIF reader of this house takes a longer record.
 pub const ENTRY_BYTES_MAX: usize = 16 << 20;
-/// What a command of `<exec>` may say, in bytes.
+/// The output of a command of `<exec>`, in bytes.
 pub const EXEC_BYTES_MAX: u64 = 1 << 20;
 /// Entries of a chunk, which one thread makes as a whole.
 pub const CHUNK_ENTRIES: u64 = 1_024;

@@ -125,7 +125,7 @@ impl Pick {
 /// The rows of a file of comma-separated values.
 #[derive(Debug)]
 pub struct Table {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// Its rows.
     pub rows: Vec<Vec<String>>,

@@ -7,8 +7,8 @@ use crate::plan::{Kind, Plan};
 use crate::template::Place;
 use std::sync::Arc;
 
-/// Makes the entries of a plan. What it makes depends on the plan and the entry's number alone, not
-/// on what it made before.
+/// Makes the entries of a plan. An entry depends on the plan and its number alone, not on entries made
+/// before.
 #[derive(Debug)]
 pub struct Maker {
     plan: Arc<Plan>,

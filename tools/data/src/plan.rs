@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// read.
 pub type Lookup<'a> = &'a mut dyn FnMut(&str) -> Result<Option<Vec<u8>>, String>;
 
-/// What a template is compiled with, beside its text.
+/// The options of a template's compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Every random value is a function of it.
@@ -20,7 +20,7 @@ pub struct Options {
     pub constants: Vec<(String, String)>,
     /// Most entries that one `subordinateTemplate` line makes below one parent.
     pub per_template_max: Option<u64>,
-    /// What `<csvfield>` reads.
+    /// The table that `<csvfield>` reads.
     pub table: Option<Arc<Table>>,
     /// Whether `<exec>` may start programs.
     pub allow_exec: bool,
@@ -76,12 +76,12 @@ pub(crate) struct Kind {
     pub(crate) kids: Vec<Kid>,
     /// How many entries of each class are in the subtree of one, itself among them ([`class`]).
     pub(crate) totals: Vec<u64>,
-    /// Of which kinds entries can be in that subtree, also where there are none yet.
+    /// The kinds of entries that can be in that subtree, also where there are none yet.
     pub(crate) leads: Vec<bool>,
     pub(crate) uses_names: bool,
 }
 
-/// What is counted separately: all entries, those with names of people, those of each kind.
+/// The classes that are counted separately: all entries, those with names of people, those of each kind.
 pub(crate) mod class {
     /// All.
     pub(crate) const ENTRIES: usize = 0;
@@ -96,7 +96,7 @@ pub(crate) mod class {
 pub(crate) struct Order {
     /// For the name.
     pub(crate) name: Vec<usize>,
-    /// What entries below ask for.
+    /// For entries below.
     pub(crate) inherited: Vec<usize>,
     /// The rest.
     pub(crate) rest: Vec<usize>,
@@ -117,7 +117,7 @@ pub(crate) struct Line {
     /// As it was written.
     pub(crate) attribute: String,
     pub(crate) place: Place,
-    /// The same for the same attribute, however it was written.
+    /// One number for all spellings of an attribute.
     pub(crate) id: usize,
     /// `attribute: `
     pub(crate) prefix: Vec<u8>,
@@ -125,7 +125,7 @@ pub(crate) struct Line {
     pub(crate) pieces: Vec<Piece>,
     /// How many values it makes.
     pub(crate) times: u64,
-    /// What `<ref>` refers to.
+    /// The target of `<ref>`.
     pub(crate) reference: Option<Reference>,
     /// Whether its values can stand in LDIF as they are.
     pub(crate) is_plain: bool,
@@ -136,7 +136,7 @@ pub(crate) struct Line {
     pub(crate) salt: u64,
 }
 
-/// What LDIF of an entry is made of.
+/// A step that writes LDIF of an entry.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Lines that are the same in every entry.
@@ -152,13 +152,13 @@ impl Plan {
         self.entries
     }
 
-    /// Whether a subordinate template has no number: somebody has to say how many entries he wants.
+    /// Whether a subordinate template has no number: the caller has to say how many entries to make.
     #[must_use]
     pub fn is_endless(&self) -> bool {
         self.is_endless
     }
 
-    /// What may be slips in the template.
+    /// Possible slips in the template.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -3,7 +3,7 @@
 use crate::list::Pick;
 use crate::random::Random;
 
-/// What `<ref>` refers to.
+/// The target of `<ref>`.
 #[derive(Debug)]
 pub(crate) struct Reference {
     pub(crate) kind: usize,

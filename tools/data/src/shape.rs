@@ -1,11 +1,11 @@
-//! What can be said beforehand of all that a piece writes.
+//! The properties that are known beforehand of all output of a piece.
 
 use crate::letters::Letters;
 use crate::list::{Pick, ends_well, is_safe, starts_well};
 use crate::piece::Piece;
 use crate::plan::Plan;
 
-/// What can be said of all that a piece writes.
+/// The properties of all output of a piece.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) safe: bool,

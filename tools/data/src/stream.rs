@@ -17,10 +17,10 @@ use std::thread;
 /// Parts that a thread may be ahead.
 const AHEAD_MAX: usize = 4;
 
-/// What is to be written.
+/// A job: the entries to write, and how.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Of what.
+    /// The plan of the entries.
     pub plan: Arc<Plan>,
     /// The first entry.
     pub from: u64,
@@ -39,7 +39,7 @@ pub struct Job {
 /// Some of the output.
 #[derive(Debug, Default)]
 pub struct Part {
-    /// Of each output.
+    /// The text of each output.
     pub outputs: Vec<Vec<u8>>,
     /// How many entries are in it.
     pub entries: u64,
@@ -49,7 +49,7 @@ pub struct Part {
 /// The output, part by part.
 pub struct Stream {
     source: Source,
-    /// What was written already and not asked for ([`Read`]).
+    /// Text that was written but not yet read ([`Read`]).
     rest: Vec<u8>,
     read: usize,
     failed: bool,
@@ -156,7 +156,7 @@ impl Worker {
         Ok(Worker { job, maker, chunk, step, done: 0 })
     }
 
-    /// Makes all of its chunks, until nobody wants them any more.
+    /// Makes all of its chunks, until the receiver is gone.
     fn run(mut self, sender: &SyncSender<Result<Part, MakeError>>) {
         loop {
             match self.part(Part::default()) {

@@ -9,7 +9,7 @@ pub struct Tag {
     pub name: &'static str,
     /// Its forms.
     pub forms: &'static [&'static str],
-    /// What it is replaced by.
+    /// The description of its value.
     pub what: &'static str,
     /// A line of a template.
     pub example: &'static str,
@@ -213,7 +213,7 @@ pub fn find(name: &str) -> Option<&'static Tag> {
     TAGS.iter().find(|tag| tag.name.eq_ignore_ascii_case(name))
 }
 
-/// What to say where there is no such tag.
+/// The error for a tag that does not exist.
 pub(crate) fn unknown(name: &str) -> String {
     if name.eq_ignore_ascii_case("custom") {
         return "<custom> runs a class of Java, which Keyway cannot; write another tag (keyway data \

@@ -1,4 +1,4 @@
-//! What the instructions write.
+//! The output of the instructions.
 
 use crate::dn::{push_dn, rdns, values_of_rdn, without};
 use crate::entry::{Entry, Frame};
@@ -15,7 +15,7 @@ use crate::{exec, names, time};
 /// Appends the name of another entry, by its kind and its number among those of that kind.
 pub(crate) type SomeName<'a> = &'a mut dyn FnMut(usize, u64, &mut Vec<u8>) -> Result<(), MakeError>;
 
-/// What a value is made for.
+/// The entry that a value is made for.
 pub(crate) struct Scene<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) kind: &'a Kind,

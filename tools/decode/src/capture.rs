@@ -18,7 +18,7 @@ use std::io::Read;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// What a capture has.
+/// An item of a capture.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A packet.

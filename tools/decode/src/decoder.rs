@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// them that run without privileges.
 pub const PORTS: [u16; 8] = [389, 636, 1389, 1636, 3268, 3269, 10389, 10636];
 
-/// What was seen.
+/// The counts of a capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets in the capture.
@@ -83,14 +83,14 @@ impl Decoder {
         }
     }
 
-    /// The same, with keys to read TLS with; those that come with the packets are added to them.
+    /// A decoder with keys to read TLS with; those that come with the packets are added to them.
     #[must_use]
     pub fn with_keys(mut self, keys: Arc<Keys>) -> Self {
         self.keys = Some(keys);
         self
     }
 
-    /// What was seen so far.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
@@ -99,7 +99,7 @@ impl Decoder {
     /// Decodes a capture to its end, or its first error. `go_on` is asked now and then.
     ///
     /// # Errors
-    /// What [`Capture::read`] says, and what `sink` does. What came before was told by then.
+    /// As [`Capture::read`] and `sink`. The operations before the error were reported by then.
     pub fn run(
         &mut self,
         capture: &mut Capture<'_>,
@@ -128,7 +128,7 @@ impl Decoder {
     /// Decodes a packet.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// As `sink`.
     pub fn packet(&mut self, packet: &Packet<'_>, sink: &mut impl Sink) -> Result<(), Error> {
         self.counts.packets += 1;
         self.time_ns = packet.time_ns;
@@ -268,7 +268,7 @@ impl Decoder {
     ) -> Result<(), Error> {
         let Some(flow) = self.flows.get(ends) else { return Ok(()) };
         let continued = flow.is_continued_by(segment);
-        // Of one that is not looked at nothing is known; only its first packet begins another.
+        // Nothing is known of a connection that is not looked at; only its first packet begins another.
         let is_over = flow.session.is_ignored() && segment.acknowledgement.is_none();
         if continued && !flow.is_closed && !is_over {
             return Ok(());
@@ -341,7 +341,7 @@ impl Decoder {
     /// Nothing more comes: tells of what is open.
     ///
     /// # Errors
-    /// What `sink` says.
+    /// As `sink`.
     pub fn finish(&mut self, sink: &mut impl Sink) -> Result<Counts, Error> {
         let mut open: Vec<(u64, Ends)> = self
             .flows

@@ -10,7 +10,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Whose octets these are.
+    /// The sender's role.
     #[must_use]
     pub fn sender(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use std::io;
 pub enum Error {
     /// The system: the capture cannot be read.
     Read(io::Error),
-    /// The system, or whoever reads it: the output cannot be written.
+    /// The system, or the program that reads the output: it cannot be written.
     Write(io::Error),
     /// The file is no capture of a kind that is known.
     NotACapture {

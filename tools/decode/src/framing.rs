@@ -10,14 +10,14 @@ use keyway_codec::Message;
 use keyway_codec::ber;
 use keyway_codec::message::tag;
 
-/// What a stream has.
+/// A part of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A whole message.
     Message(&'a [u8]),
     /// The beginning of a message whose rest is missing or too long; its length with that.
     Head {
-        /// What there is of it.
+        /// The part that was seen.
         head: &'a [u8],
         /// How long the whole is, in octets.
         total: u64,
@@ -44,13 +44,13 @@ enum State {
 pub struct Framer {
     state: State,
     buffer: Vec<u8>,
-    /// What the buffer has was given out.
+    /// The content of the buffer was given out.
     is_spent: bool,
-    /// The step was lost, and nobody has been told.
+    /// The step was lost, and this was not reported yet.
     lost: Option<&'static str>,
 }
 
-/// What the header of a message takes at most, up to its operation.
+/// The bytes of a message's header at most, up to its operation.
 const HEADER_BYTES: usize = 20;
 
 impl Framer {
@@ -222,7 +222,7 @@ impl Framer {
     /// is none in the input.
     fn look(&mut self, input: &mut &[u8]) -> Option<u64> {
         let State::Looking { passed } = &mut self.state else { return Some(0) };
-        // What was kept of the input before this one, with the first octets of this one.
+        // The rest of the input before this one, with the first octets of this one.
         let kept = self.buffer.len();
         if kept > 0 {
             let more = input.get(..HEADER_BYTES.min(input.len())).unwrap_or_default();
@@ -303,7 +303,7 @@ pub fn looks_like_a_message(octets: &[u8], may_be_short: bool) -> Option<bool> {
         return Some(false);
     }
     let Some(Some((length, _))) = element(rest, operation) else { return unknown };
-    // What follows the operation can be controls only.
+    // Only controls can follow the operation.
     let left = total.checked_sub(header + id + length);
     let fits = left.is_some_and(|left| left == 0 || left >= 4);
     Some(fits && octets.get(..total).is_none_or(|whole| Message::decode(whole).is_ok()))

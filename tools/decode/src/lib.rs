@@ -1,12 +1,12 @@
 //! From packets, or the octets of a connection, to LDAP operations, and from these to words.
 //!
-//! [`Capture`] reads packets from a file, [`Decoder`] makes streams of them and operations of
-//! those, and a [`Sink`] tells of them: as a line, in full, as JSON, in the words of another
-//! program, or summed up. [`Session`] is the part for one connection, for whoever has its octets
-//! already. Passwords are not in what is told ([`Secrets`]).
+//! [`Capture`] reads packets from a file, [`Decoder`] makes streams of them and operations of those, and
+//! a [`Sink`] reports them: as a line, in full, as JSON, in the words of another program, or summed up.
+//! [`Session`] is the part for one connection, for a caller that has its octets already. Reports contain
+//! no passwords ([`Secrets`]).
 //!
-//! What may not enter: a socket, a clock. Input is hostile, always: everything that grows has its
-//! limit in [`limits`], and what cannot be decoded is told and passed over.
+//! This crate has no sockets and no clocks. Input is hostile, always: everything that grows has its
+//! limit in [`limits`], and input that cannot be decoded is reported and passed over.
 #![forbid(unsafe_code)]
 
 pub mod capture;

@@ -1,4 +1,4 @@
-//! What bounds the memory and the work that a capture, or a peer of the proxy, can claim.
+//! The bounds of the memory and the work that a capture, or a peer of the proxy, can claim.
 
 /// The longest packet a capture may have, in bytes: what tcpdump takes at most.
 pub const PACKET_BYTES_MAX: usize = 1 << 18;

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 pub struct Segment<'a> {
     /// Who sent it.
     pub from: SocketAddr,
-    /// To whom.
+    /// The receiver.
     pub to: SocketAddr,
     /// The sequence number of the first octet, or of SYN.
     pub sequence: u32,
@@ -45,7 +45,7 @@ pub struct Datagram<'a> {
     pub missing: usize,
 }
 
-/// What a packet is.
+/// The content of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// A segment.
@@ -54,9 +54,9 @@ pub enum Content<'a> {
     Datagram(Datagram<'a>),
     /// A fragment, kept until the others are there.
     Fragment,
-    /// Of another protocol.
+    /// Another protocol.
     Other,
-    /// Of a link layer that is not known; its number.
+    /// A link layer that is not known; its number.
     UnknownLink(u32),
     /// Captured too short to see what it is, or not what its headers say.
     Unreadable,
@@ -69,7 +69,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// What is in a packet.
+    /// The content of a packet.
     pub fn content<'a>(&'a mut self, packet: &Packet<'a>) -> Content<'a> {
         match link::strip(packet) {
             Ok(Some(datagram)) => internet::content(&mut self.fragments, datagram),
@@ -87,7 +87,7 @@ struct Octets<'a> {
 }
 
 impl<'a> Octets<'a> {
-    /// What follows the first `count`.
+    /// The part after the first `count` octets.
     fn skip(self, count: usize) -> Option<Self> {
         Some(Octets { data: self.data.get(count..)?, original: self.original.checked_sub(count)? })
     }

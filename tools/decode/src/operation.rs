@@ -1,4 +1,4 @@
-//! What is told of a connection: its operations, and what could not be seen.
+//! The reports on a connection: its operations, and the parts that could not be seen.
 
 use crate::direction::Direction;
 use crate::error::Error;
@@ -26,7 +26,7 @@ pub struct Connection {
     pub bound: String,
 }
 
-/// What an operation does, by the request's tag.
+/// The kind of an operation, by the request's tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind(pub u8);
 
@@ -60,7 +60,7 @@ impl Kind {
         })
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(tag, _)| *tag == self.0).map_or("unknown", |(_, name)| name)
@@ -151,7 +151,7 @@ pub struct Operation<'a> {
     pub id: u32,
     /// Which request of its connection it is, from 1; 0 without a request.
     pub place: u64,
-    /// What it does.
+    /// Its kind.
     pub kind: Kind,
     /// When the request was there, in nanoseconds since 1970.
     pub start_ns: Option<u64>,
@@ -214,7 +214,7 @@ impl<'a> Operation<'a> {
         self.result().map(|result| result.code)
     }
 
-    /// What it is called; of an extended one that is known, that one's name.
+    /// The name of the operation; for an extended one that is known, that one's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match (self.end, self.oid()) {
@@ -257,37 +257,37 @@ pub struct Note<'a> {
     pub time_ns: u64,
     /// On which connection, if on one.
     pub connection: Option<&'a Connection>,
-    /// What.
+    /// The event.
     pub what: Event<'a>,
 }
 
-/// What happened.
+/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Octets that nobody has seen.
+    /// Octets that were not captured.
     Gap {
-        /// Whose.
+        /// The direction of the octets.
         direction: Direction,
         /// How many.
         bytes: u64,
     },
     /// The messages of one side cannot be told apart any more.
     OutOfStep {
-        /// Whose.
+        /// The direction of the octets.
         direction: Direction,
         /// Why.
         why: &'static str,
     },
     /// They can be again.
     InStep {
-        /// Whose.
+        /// The direction of the octets.
         direction: Direction,
         /// How many octets were passed over until then.
         bytes: u64,
     },
     /// A message that cannot be decoded.
     Malformed {
-        /// Whose.
+        /// The direction of the octets.
         direction: Direction,
         /// Why.
         why: DecodeError,

@@ -52,7 +52,7 @@ struct Pending {
     response_bytes: u64,
 }
 
-/// What a message means for its connection.
+/// The meaning of a message for its connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Consequence {
     None,
@@ -181,7 +181,7 @@ impl Pairing {
         }
         let at = match self.pending.iter().position(|pending| pending.id == id) {
             Some(at) => at,
-            // What was on its way when the operation was abandoned.
+            // An answer that was on its way when the operation was abandoned.
             None if self.abandoned.contains(&id) => return Ok(Consequence::None),
             None if self.pending.len() == PENDING_MAX => return Ok(Consequence::None),
             None => {

@@ -34,7 +34,7 @@ enum Node {
 enum Test {
     Present,
     Equal(Vec<u8>),
-    /// What it begins with, has in it, and ends with.
+    /// The text at the beginning, the texts within, and the text at the end.
     Pieces(Vec<u8>, Vec<Vec<u8>>, Vec<u8>),
     Contains(Vec<u8>),
     Number(Order, u64),

@@ -22,11 +22,11 @@ pub use passwords::{List, Passwords};
 /// A request, and what is known of its answer.
 #[derive(Debug)]
 pub struct Request {
-    /// What is sent.
+    /// The octets to send.
     pub octets: Zeroizing<Vec<u8>>,
     /// Its message id.
     pub id: u32,
-    /// What it does.
+    /// The kind of the operation.
     pub kind: &'static str,
     /// When it was sent, in nanoseconds since 1970.
     pub start_ns: u64,
@@ -69,7 +69,7 @@ pub struct Conversation {
     pub start_ns: u64,
     /// When it was closed, or its last message was.
     pub end_ns: u64,
-    /// What is sent.
+    /// The requests to send.
     pub requests: Vec<Request>,
 }
 
@@ -78,7 +78,7 @@ pub struct Conversation {
 pub struct Script {
     /// Connections in the order of their first requests.
     pub conversations: Vec<Conversation>,
-    /// What is not sent, by why, and how often.
+    /// The number of requests that are not sent, by reason.
     pub left_out: BTreeMap<&'static str, u64>,
     /// How many connections were open at a time, at most.
     pub open_max: usize,
@@ -136,7 +136,7 @@ impl Recorder {
         conversation.requests.push(request);
     }
 
-    /// What is sent for an operation, or why nothing is.
+    /// The request to send for an operation, or why there is none.
     fn request(&self, operation: &Operation<'_>) -> Result<Zeroizing<Vec<u8>>, &'static str> {
         if self.bytes > REPLAY_BYTES_MAX {
             return Err("requests beyond what is kept in memory (choose some: --filter)");
@@ -197,7 +197,7 @@ impl Recorder {
 }
 
 impl Script {
-    /// How many requests were left out because nobody gave their passwords.
+    /// The number of requests that were left out because their passwords are not known.
     #[must_use]
     pub fn without_passwords(&self) -> u64 {
         self.left_out.get(WITH_PASSWORDS).copied().unwrap_or_default()
@@ -229,7 +229,7 @@ fn encoded(message: &Message<'_>) -> Zeroizing<Vec<u8>> {
     octets
 }
 
-/// What the request is about, without its passwords.
+/// The subject of the request, without its passwords.
 fn subject(operation: &Operation<'_>) -> String {
     let Some(message) = operation.request.message() else { return String::new() };
     let mut scratch = Vec::new();

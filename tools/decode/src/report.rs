@@ -20,7 +20,7 @@ pub use shape::shape;
 /// How many operations are shown as the slowest.
 const SLOWEST: usize = 10;
 
-/// What is counted of something.
+/// The counts of one kind.
 #[derive(Debug, Default)]
 struct Tally {
     count: u64,
@@ -44,7 +44,7 @@ impl Tallies {
         if !self.0.contains_key(name) {
             self.0.insert(name.to_owned(), Tally::default());
         }
-        // It is there by now; another would be counted for nobody.
+        // The name is there by now; if there is no room for another one, it is counted under the last.
         self.0.entry(name.to_owned()).or_default()
     }
 
@@ -171,7 +171,7 @@ impl Report {
         self.last_ns.saturating_sub(first) as f64 / 1e9
     }
 
-    /// What else is worth to be said, with its number.
+    /// Other findings, with their numbers.
     fn remarks(&self) -> Vec<(&'static str, u64)> {
         let all = [
             ("connections closed", self.closed),
@@ -188,7 +188,7 @@ impl Report {
         all.into_iter().filter(|(_, number)| *number > 0).collect()
     }
 
-    /// What there was so far.
+    /// The summary so far.
     #[must_use]
     pub fn said(&self) -> String {
         if self.json { format!("{}\n", self.value()) } else { self.text() }

@@ -1,7 +1,7 @@
 //! Operations in the words of other programs: commands of ldap-utils, LDIF, Python.
 //!
-//! What is no request of theirs, or hides a password, stands as a comment: nothing that is repeated
-//! sets a password to `*`.
+//! A request that has no such form, or hides a password, stands as a comment: no request that is
+//! repeated sets a password to `*`.
 
 mod ldapsearch;
 mod ldif;
@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 #[derive(Debug, Default)]
 pub struct Commands;
 
-/// What was changed, as change records of RFC 2849.
+/// Changes, as change records of RFC 2849.
 #[derive(Debug, Default)]
 pub struct Changes {
     is_begun: bool,

@@ -1,4 +1,4 @@
-//! Passwords, which nothing that is told of a message has in it, unless somebody asked for them.
+//! Passwords, which reports do not contain unless the user asked for them.
 //!
 //! A password becomes `*`, whatever its length. That happens once, where a message is decoded; what
 //! comes after, views, filters and files, never has them.
@@ -23,7 +23,7 @@ pub enum Secrets {
     Shown,
 }
 
-/// What stands in the place of a password.
+/// The text in the place of a password.
 pub use crate::parameters::STAR;
 
 /// Attributes of other directories that hold passwords, beside those that a directory knows.

@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// The same, of datagrams of UDP.
+    /// A session of UDP datagrams.
     #[must_use]
     pub fn over_udp(mut self) -> Self {
         self.connection.udp = true;
@@ -84,7 +84,7 @@ impl Session {
         self.first
     }
 
-    /// The same, with keys to read TLS with.
+    /// A session with keys to read TLS with.
     #[must_use]
     pub fn with_keys(mut self, keys: Option<Arc<Keys>>) -> Self {
         self.keys = keys;
@@ -120,7 +120,7 @@ impl Session {
         self.is_told
     }
 
-    /// Whoever hands the octets over has taken TLS off: what follows is what was within.
+    /// The caller has removed TLS: all later octets are those within.
     pub fn is_opened(&mut self) {
         self.connection.tls = true;
         self.mode = Mode::Ldap;
@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Octets of one side that nobody has seen.
+    /// Octets of one side that were not captured.
     ///
     /// # Errors
     /// If that cannot be told.
@@ -181,7 +181,7 @@ impl Session {
             Mode::Ignored => return Ok(()),
             Mode::Tls(tls) => {
                 let lost = tls.gap(side);
-                // What is lost of the messages within is not known.
+                // The loss of messages within is not known.
                 self.framers[side.index()] = Framer::midway();
                 self.note(time_ns, Event::Gap { direction, bytes }, sink)?;
                 return lost.or_else(|why| self.unreadable(time_ns, why, sink));

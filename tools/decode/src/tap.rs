@@ -1,7 +1,7 @@
 //! Copies of the octets of connections, handed to another thread without ever waiting for it.
 //!
-//! What does not fit is left out, counted, and told as a gap where it was: whoever forwards the
-//! octets is neither delayed nor changed.
+//! If the queue is full, octets are left out, counted, and reported as a gap in their place: the thread
+//! that forwards the octets is neither delayed nor changed.
 
 use crate::direction::Side;
 use crate::error::Error;
@@ -41,13 +41,13 @@ enum What {
         side: Side,
         count: u64,
     },
-    /// What follows is what was within TLS.
+    /// All later octets are those within TLS.
     Protected,
     Note(Cow<'static, str>),
     Closed,
 }
 
-/// What is taken at a time.
+/// The octets that are taken at a time.
 #[derive(Debug, Default)]
 struct Batch {
     pieces: Vec<Piece>,
@@ -59,20 +59,20 @@ struct Batch {
 #[derive(Debug, Default)]
 struct Waiting {
     batch: Batch,
-    /// What was left out of whom, and not told yet.
+    /// Octets that were left out, by connection and side, and not reported yet.
     left_out: HashMap<(u64, bool), u64>,
     /// How much was left out in all.
     left_out_bytes: u64,
-    /// Connections that whoever decodes hears of.
+    /// Connections that the decoding thread knows.
     open: HashSet<u64>,
     /// How many others began since that was told.
     unseen: u64,
-    /// Whoever decodes waits to be woken; else it looks again by itself.
+    /// The decoding thread waits to be woken; else it looks again by itself.
     asleep: bool,
 }
 
 impl Waiting {
-    /// Whether whoever decodes has to be woken for what came.
+    /// Whether the decoding thread has to be woken for new octets.
     fn wakes(&mut self) -> bool {
         let is_half_full = self.batch.octets.len() > QUEUE_BYTES_MAX / 2
             || self.batch.pieces.len() > QUEUE_PIECES_MAX / 2;
@@ -210,7 +210,7 @@ impl Tap {
     /// Decodes what comes until [`Tap::end`].
     ///
     /// # Errors
-    /// What `sink` says.
+    /// As `sink`.
     pub fn decode(&self, options: Options, sink: &mut impl Sink) -> Result<(), Error> {
         let mut sessions = HashMap::new();
         let mut batch = Batch::default();

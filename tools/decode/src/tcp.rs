@@ -4,7 +4,7 @@ use crate::limits::{WAITING_BYTES_MAX, WAITING_SEGMENTS_MAX};
 use crate::network::Segment;
 use std::collections::BTreeMap;
 
-/// What comes out.
+/// A delivery of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery<'a> {
     /// The octets that come next.
@@ -30,7 +30,7 @@ impl Piece {
     }
 }
 
-/// What is known of one direction.
+/// The state of one direction.
 #[derive(Debug, Default)]
 pub struct Stream {
     /// The position of the octet that is due, once anything is known.
@@ -90,7 +90,7 @@ impl Stream {
     /// Takes a segment of this direction, and delivers what is in order now.
     ///
     /// # Errors
-    /// What `deliver` says.
+    /// As `deliver`.
     pub fn take<E>(
         &mut self,
         segment: &Segment<'_>,
@@ -136,10 +136,10 @@ impl Stream {
         due < self.end.map_or(acknowledged, |end| end.min(acknowledged))
     }
 
-    /// What is missing before this sequence number will not come.
+    /// Octets missing before this sequence number will not come.
     ///
     /// # Errors
-    /// What `deliver` says.
+    /// As `deliver`.
     pub fn give_up_before<E>(
         &mut self,
         acknowledgement: u32,
@@ -160,7 +160,7 @@ impl Stream {
     /// No more comes: delivers what waits, with the gaps before it.
     ///
     /// # Errors
-    /// What `deliver` says.
+    /// As `deliver`.
     pub fn finish<E>(
         &mut self,
         deliver: &mut impl FnMut(Delivery<'_>) -> Result<(), E>,
@@ -169,7 +169,7 @@ impl Stream {
             self.give_up(deliver)?;
         }
         match (self.due, self.end) {
-            // What the receiver had, and nobody captured.
+            // Octets that the receiver had and the capture has not.
             (Some(due), end) if end.unwrap_or(self.acknowledged) > due => {
                 self.skip_to(end.unwrap_or(self.acknowledged), deliver)
             }
@@ -177,7 +177,7 @@ impl Stream {
         }
     }
 
-    /// What is missing before what waits will not come.
+    /// Octets missing before the waiting ones will not come.
     fn give_up<E>(
         &mut self,
         deliver: &mut impl FnMut(Delivery<'_>) -> Result<(), E>,
@@ -197,7 +197,7 @@ impl Stream {
         if next > due { deliver(Delivery::Gap(next - due)) } else { Ok(()) }
     }
 
-    /// Keeps what of a segment is new. Of what overlaps, the one that came first is kept.
+    /// Keeps the new octets of a segment. Where segments overlap, the octets that came first are kept.
     fn keep(&mut self, due: u64, at: u64, octets: &[u8], missing: usize) {
         let (mut at, mut octets, mut missing) = (at, octets, missing);
         let before = self.waiting.range(..=at).next_back();

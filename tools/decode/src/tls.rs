@@ -79,7 +79,7 @@ impl Tls {
         }
     }
 
-    /// So many octets of one side are missing. What is within is out of step then.
+    /// So many octets of one side are missing. The content is out of step then.
     pub(crate) fn gap(&mut self, side: Side) -> Result<(), Reason> {
         let half = self.half(side);
         if half.opener.is_none() {

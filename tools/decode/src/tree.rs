@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 64;
 pub struct Node {
     /// How deep it is.
     pub depth: usize,
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Its value as text; empty where there are elements in it.
     pub text: String,
@@ -27,7 +27,7 @@ pub struct Node {
     pub place: Range<usize>,
 }
 
-/// What is known of the elements in one.
+/// The known elements in one.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     /// Text, or octets shown as text.
@@ -51,7 +51,7 @@ const ATTRIBUTE: Shape = Sequence("attribute", &[Text("type"), List("vals", &Tex
 const CHANGE: Shape = Sequence("change", &[Number("operation"), ATTRIBUTE]);
 const AVA: &[Shape] = &[Text("attributeDesc"), Text("assertionValue")];
 
-/// What comes after a control's object identifier.
+/// The elements after a control's object identifier.
 const IN_CONTROL: &[(u8, Shape)] = &[(0x01, Number("criticality")), (0x04, Text("controlValue"))];
 
 const SUBSTRINGS: &[Shape] = &[
@@ -78,7 +78,7 @@ const AUTHENTICATION: Shape = Tagged(&[
     (0xa3, Sequence("sasl", &[Text("mechanism"), Text("credentials")])),
 ]);
 
-/// What comes after the components of a result.
+/// The elements after the components of a result.
 const AFTER_RESULT: &[(u8, Shape)] = &[
     (0xa3, List("referral", &Text("uri"))),
     (0x87, Text("serverSaslCreds")),
@@ -172,7 +172,7 @@ pub fn tree(message: &[u8]) -> Vec<Node> {
 struct Walk<'m> {
     octets: &'m [u8],
     nodes: Vec<Node>,
-    /// Whose message it is, once its operation was seen.
+    /// The direction of the message, once its operation was seen.
     direction: Direction,
     /// The last object identifier, which says what is in the value behind it.
     oid: String,
@@ -320,7 +320,7 @@ fn shown(octets: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Of an integer, an enumeration or a boolean.
+/// An integer, an enumeration or a boolean.
 fn number(octets: &[u8]) -> String {
     if octets.len() > 8 || octets.is_empty() {
         return shown(octets);

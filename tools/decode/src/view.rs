@@ -36,7 +36,7 @@ pub struct Full;
 #[derive(Debug, Default)]
 pub struct Json;
 
-/// What is gathered before it is written, in bytes.
+/// The bytes that are gathered before they are written.
 const OUTPUT_BYTES: usize = 1 << 16;
 
 /// Writes what a view says of the operations that a query means.
@@ -67,17 +67,17 @@ impl<V: View, W: Write> Printer<V, W> {
         self.flush()
     }
 
-    /// What says it.
+    /// The view.
     pub fn view(&self) -> &V {
         &self.view
     }
 
-    /// What said it.
+    /// The view.
     pub fn into_view(self) -> V {
         self.view
     }
 
-    /// What it writes to.
+    /// The output.
     pub fn into_output(self) -> W {
         self.output
     }
@@ -101,7 +101,7 @@ impl<V: View, W: Write> Sink for Printer<V, W> {
     }
 
     fn note(&mut self, note: &Note<'_>) -> Result<(), Error> {
-        // Whoever asks for some operations does not ask for the end of every connection.
+        // A query for some operations does not ask for the end of every connection.
         if self.query.is_some() && matches!(note.what, Event::Closed { .. }) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What to do about a step that fails.
+//! Advice on a step that fails.
 
 use crate::scenario::{Job, Step};
 use crate::tally::Fault;

@@ -1,4 +1,4 @@
-//! What threads say, here or on agents, put together second by second.
+//! The reports of threads, here or on agents, put together second by second.
 
 use crate::control::Interrupt;
 use crate::error::Error;
@@ -22,21 +22,21 @@ const SHORT_NS: u64 = 50_000_000;
 
 /// Threads that are at work.
 pub(crate) trait Workers {
-    /// What one of them says next, if it says something before long.
+    /// The next message of a worker, if one comes before long.
     fn next(&mut self) -> Option<WorkerMessage>;
 
     /// Has them come to an end.
     fn stop(&mut self);
 }
 
-/// What threads have said, put together.
+/// The reports of threads, put together.
 pub(crate) struct Collector<'g> {
     scenario: &'g Scenario,
     began: Instant,
     pub(crate) outcome: Outcome,
     host: Host,
     monitors: Monitors,
-    /// Somebody or something wants an end.
+    /// An end was asked for, or a threshold or a failure demands it.
     is_over: bool,
     /// Seconds that not all threads have reported.
     seconds: BTreeMap<u64, Vec<SecondTally>>,

@@ -4,7 +4,7 @@
 use crate::source::{Source, Values};
 use keyway_data::{MakeError, Maker, View};
 
-/// What makes them, for one thread.
+/// The makers of those entries, for one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Makers {
     /// One for each source that has entries.

@@ -25,7 +25,7 @@ pub enum Error {
     Server(String),
     /// The system did not let us use a file.
     File {
-        /// What was to be done: read, write.
+        /// The action that failed: read, write.
         verb: &'static str,
         /// With which one.
         path: PathBuf,

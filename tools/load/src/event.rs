@@ -1,8 +1,8 @@
-//! What a run tells its caller while it is under way.
+//! The events that a run reports to its caller while it is under way.
 
 use crate::outcome::Second;
 
-/// What is said while a run is under way.
+/// An event of a run under way.
 #[derive(Debug)]
 pub enum Event<'e> {
     /// Connections are open.

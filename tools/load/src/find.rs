@@ -18,15 +18,15 @@ const REACHED: f64 = 0.98;
 pub struct Probe {
     /// The rate asked for, in sequences a second.
     pub rate: f64,
-    /// What is to be thought of it.
+    /// The verdict on it.
     pub verdict: Verdict,
     /// The client may have been the limit, not the server.
     pub client_limit: Option<String>,
-    /// What it came to.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What is to be thought of a rate.
+/// The verdict on a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The rule did not come true, and the rate was reached.
@@ -52,7 +52,7 @@ impl Verdict {
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     /// All rates tried, in order.
@@ -63,9 +63,9 @@ pub struct Found {
     pub bad: Option<f64>,
     /// Whether the good one was good when it was tried again; `None` if it was not tried again.
     pub is_confirmed: Option<bool>,
-    /// Somebody has ended it.
+    /// The caller has ended it.
     pub was_interrupted: bool,
-    /// What else has ended it before it was done.
+    /// The reason if something else ended it early.
     pub ended_by: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct Found {
 /// was found. `run` runs the scenario as it is then.
 ///
 /// # Errors
-/// As [`crate::run()`] for the first rate. What goes wrong later ends the search, with what was found so far.
+/// As [`crate::run()`] for the first rate. A later failure ends the search, with the results so far.
 pub fn find(
     scenario: &mut Scenario,
     search: &Find,
@@ -190,7 +190,7 @@ impl Found {
 
 fn verdict(scenario: &Scenario, search: &Find, rate: f64, outcome: &Outcome) -> Verdict {
     let recorded_s = outcome.recorded_s;
-    // What is under way at the end is not missing.
+    // Sequences under way at the end are not missing.
     let missing = (rate - outcome.rate()) * recorded_s;
     let is_short = missing > scenario.virtual_users() as f64 && outcome.rate() < REACHED * rate;
     if is_short {

@@ -1,4 +1,4 @@
-//! What else this machine does meanwhile, as the kernel counts it (proc(5)); no command is parsed.
+//! The use of this machine during a run, as the kernel counts it (proc(5)); no command is parsed.
 
 use serde::Serialize;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What bounds a run in memory, in count and in time.
+//! The bounds of a run in memory, in count and in time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The outcome of a run.
 
 use crate::host::HostUse;
 use crate::latencies::{Latencies, add, latencies};
@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// When it began, from 1970 on.
@@ -26,19 +26,19 @@ pub struct Outcome {
     pub recorded: PhaseTally,
     /// Each phase.
     pub phases: Vec<PhaseTally>,
-    /// What connections did.
+    /// The counts of connections.
     pub connections: ConnectionTally,
     /// How late our own starts were.
     pub lag: Latencies,
     /// Second by second.
     pub seconds: Vec<Second>,
-    /// What our own threads used.
+    /// The use of our own threads.
     pub threads: Vec<ThreadUse>,
     /// Seconds in which we, and not the server, may have been the limit, of all.
     pub limited: (u64, u64),
     /// Each threshold, and whether it was kept.
     pub verdicts: Vec<(String, bool)>,
-    /// Somebody has ended it.
+    /// The caller has ended it.
     pub was_interrupted: bool,
     /// The threshold that has ended it.
     pub aborted_by: Option<String>,
@@ -49,14 +49,14 @@ pub struct Outcome {
     pub(crate) last_error: Option<(Fault, String)>,
     /// The machines that it ran on, if it was not this one alone.
     pub agents: Vec<AgentUse>,
-    /// What monitors could not see at some time, and why.
+    /// The figures that monitors could not read at some time, and why.
     pub unseen: Vec<String>,
 }
 
 /// A machine that took part.
 #[derive(Debug, Clone)]
 pub struct AgentUse {
-    /// What it calls itself.
+    /// The name that it gives itself.
     pub name: String,
     /// Which of [`Outcome::threads`] are its.
     pub threads: Range<usize>,
@@ -89,9 +89,9 @@ pub struct Second {
     pub cpu_share: f64,
     /// Starts that waited for a connection at its end.
     pub backlog: usize,
-    /// What this machine did, all of it.
+    /// The use of this whole machine.
     pub host: Option<HostUse>,
-    /// What monitors saw, by name; nothing where they saw nothing.
+    /// The values of monitors, by name; `None` where there was no value.
     pub monitors: Vec<(Arc<str>, Option<f64>)>,
 }
 
@@ -121,7 +121,7 @@ impl Second {
     }
 }
 
-/// What one of our threads used.
+/// The use of one of our threads.
 #[derive(Debug, Clone)]
 pub struct ThreadUse {
     cpu_ns: u64,

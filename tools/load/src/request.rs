@@ -30,8 +30,8 @@ impl Request {
         Request::of(op, controls, names, None)
     }
 
-    /// The same of an extended operation whose value is an element itself: its length varies with
-    /// what is in it.
+    /// Prepares an extended operation whose value is an element itself: its length varies with its
+    /// content.
     pub(crate) fn with_element(
         request: ExtendedRequest<'_>,
         controls: Vec<Control<'_>>,
@@ -69,7 +69,7 @@ impl Request {
         let mut bytes = Zeroizing::new(Vec::new());
         Message { id: 0, op, controls }.encode(&mut bytes);
         let mut parts = Vec::new();
-        // What the codec wrote it can read.
+        // The codec can read its own output.
         if let Ok(mut body) = Reader::new(&bytes).nested(SEQUENCE)
             && body.natural(ber::INTEGER).is_ok()
         {

@@ -1,4 +1,4 @@
-//! What a result is held against: `p99 < 20ms`, `auth errors > 0.1% or lag > 5ms`.
+//! The rules for a result: `p99 < 20ms`, `auth errors > 0.1% or lag > 5ms`.
 
 use crate::scenario::section::duration;
 use keyway_codec::definitions::nearest;
@@ -14,7 +14,7 @@ pub struct Rule {
 /// One comparison.
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
-    /// Of one job, else of all.
+    /// The job, else all jobs.
     job: Option<usize>,
     figure: Figure,
     comparison: Comparison,
@@ -49,7 +49,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// What can be asked for.
+/// The figures that a rule may name.
 const FIGURES: &str = "p50, p90, p99, p99.9 (any percentile), max, mean, rate, errors, lag";
 
 impl fmt::Display for Rule {

@@ -20,14 +20,14 @@ use std::time::Duration;
 
 /// How long the first connection to a server may take.
 const FIRST_CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often is looked whether somebody wants an end.
+/// The pause between two looks whether an end was asked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a scenario's phases. `provider` is the cryptography of TLS.
 ///
 /// # Errors
-/// If no connection could be opened, or the system refuses something. What goes wrong later is part
-/// of the outcome.
+/// If no connection could be opened, or the system refuses something. A later failure is part of the
+/// outcome.
 pub fn run(
     scenario: &Scenario,
     provider: &Arc<CryptoProvider>,
@@ -37,7 +37,8 @@ pub fn run(
     run_at(scenario, provider, interrupt, &RateOverride::default(), None, said)
 }
 
-/// The same, with a rate that can be changed meanwhile, and perhaps together with other runs.
+/// Runs a scenario's phases at a rate that can be changed meanwhile, and perhaps together with other
+/// runs.
 ///
 /// # Errors
 /// As [`run`].
@@ -113,7 +114,7 @@ pub(crate) fn with_workers<T>(
             let work = move || match Worker::new(scenario, shared, number, threads, sender.clone())
             {
                 Ok(worker) => worker.run(&begun),
-                // Whoever does not listen any more has seen enough.
+                // A collector that does not listen any more has ended the run.
                 Err(why) => drop(sender.send(WorkerMessage::Failed(why.to_string()))),
             };
             let builder = thread::Builder::new().name(format!("load {number}"));

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// steps.
 #[derive(Debug)]
 pub struct Source {
-    /// What `{name}` in a text refers to.
+    /// The name that `{name}` in a text refers to.
     pub name: String,
     pub(crate) values: Values,
     pub(crate) pick: Pick,
@@ -150,7 +150,7 @@ impl Source {
         match &self.values {
             Values::Range { low, width, .. } => number(low + index, *width, out),
             Values::Counter { from } => number(from.wrapping_add(index), 0, out),
-            // Whose values only its maker knows (`text`).
+            // Only the maker knows its values (`text`).
             Values::Entries(_) => {}
             Values::Lines(lines) => {
                 let line = lines.get(index);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// From the last thread's being ready to the first start.
 const HEAD_START: Duration = Duration::from_millis(5);
-/// The same where other runs have to be woken.
+/// The head start if other runs have to be woken.
 const JOINT_HEAD_START: Duration = Duration::from_millis(20);
-/// How often is looked whether somebody wants an end.
+/// The pause between two looks whether an end was asked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A moment, by both clocks.
@@ -27,7 +27,7 @@ impl Moment {
 }
 
 /// One of several runs that begin at the same moment: each waits until all have their connections. One
-/// that is dropped before keeps nobody waiting.
+/// that is dropped before does not keep the others waiting.
 #[derive(Debug)]
 pub struct Barrier {
     gate: Arc<Gate>,
@@ -57,7 +57,7 @@ impl Barrier {
         (0..count).map(|_| Barrier { gate: gate.clone(), is_counted: true }).collect()
     }
 
-    /// Waits for the others; says when all begin. Where somebody wants an end that is now.
+    /// Waits for the others; says when all begin. If an end is asked for, that is now.
     fn wait(mut self, interrupt: &Interrupt) -> Moment {
         self.leave();
         let mut state = self.gate.state();
@@ -73,7 +73,7 @@ impl Barrier {
         }
     }
 
-    /// Nobody needs to wait for this one any more.
+    /// Lets the others begin without this one.
     fn leave(&mut self) {
         if !std::mem::take(&mut self.is_counted) {
             return;

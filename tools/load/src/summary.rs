@@ -35,7 +35,7 @@ pub fn second(second: &Second) -> String {
     line
 }
 
-/// What a monitor saw, in three figures.
+/// A monitor's value, in three figures.
 fn reading(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 || value.fract() == 0.0 => return grouped(value),

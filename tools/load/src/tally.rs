@@ -1,4 +1,4 @@
-//! What happened, counted. Tallies of threads and of seconds are added up, histograms and all: no
+//! Counts of all events. Tallies of threads and of seconds are added up, histograms and all: no
 //! percentile is ever made of percentiles.
 
 use crate::latencies::{Latencies, add, buckets, latencies};
@@ -82,7 +82,7 @@ pub struct Failed {
     pub latencies: Latencies,
 }
 
-/// What became of one job.
+/// The counts of one job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobTally {
     /// Starts that came due.
@@ -154,7 +154,7 @@ impl JobTally {
     }
 }
 
-/// What became of a phase, job by job.
+/// The counts of a phase, job by job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PhaseTally {
     /// In the order of the scenario.
@@ -202,7 +202,7 @@ impl PhaseTally {
     }
 }
 
-/// What connections did.
+/// The counts of connections.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectionTally {
     /// Those that were ready to be used, and how long that took, with TLS and bind.
@@ -270,13 +270,13 @@ impl ConnectionTally {
     }
 }
 
-/// What one thread did in one second.
+/// The counts of one thread in one second.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SecondTally {
     pub(crate) thread: usize,
     /// Seconds from the run's beginning.
     pub(crate) second: u64,
-    /// What ended in it, by the phase that it was to start in.
+    /// Sequences that ended in it, by the phase that they were to start in.
     pub(crate) phases: Vec<Option<PhaseTally>>,
     pub(crate) connections: ConnectionTally,
     /// How late we noticed that a start was due.

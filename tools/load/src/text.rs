@@ -17,14 +17,14 @@ const FIRST: u32 = 0xf_0000;
 /// Their number: the rest of the plane.
 const COUNT: u32 = 0xfffe;
 
-/// What is put in place of `{...}`.
+/// The replacement of `{...}`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Variable {
     /// A value of a source, or a column of it.
     Source { source: usize, column: Option<usize> },
     /// The name of a template's entry, or the first value of one of its attributes.
     Entry { source: usize, attribute: Option<Box<str>> },
-    /// What an earlier step took from an answer.
+    /// A value that an earlier step took from an answer.
     Taken(usize),
     /// As many characters of an alphabet, new each time.
     Random { alphabet: &'static [u8], length: usize },
@@ -228,10 +228,10 @@ pub(crate) struct Drawn<'a> {
     pub(crate) sources: &'a [Source],
     /// The index of the value of each source.
     pub(crate) indices: &'a [u64],
-    /// What was taken from answers.
+    /// The values taken from answers.
     pub(crate) taken: &'a [Vec<u8>],
     pub(crate) random: &'a mut Rng,
-    /// What makes entries of templates.
+    /// The makers of templates' entries.
     pub(crate) makers: &'a mut Makers,
 }
 

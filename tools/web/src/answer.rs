@@ -5,8 +5,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-/// On every answer. Scripts and styles are those of this page only, nothing is loaded from elsewhere, and
-/// nobody shows it in a frame.
+/// The headers of every answer. Scripts and styles are those of this page only, nothing is loaded from
+/// elsewhere, and no other page may show it in a frame.
 const HEADERS: [(&str, &str); 7] = [
     (
         "content-security-policy",

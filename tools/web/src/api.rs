@@ -1,4 +1,4 @@
-//! What the page asks about servers.
+//! The page's questions about servers.
 
 use crate::history::{Times, event_of};
 use crate::limits::ANSWER_NAMES_MAX;
@@ -7,7 +7,7 @@ use keyway_meter::{Event, Snapshot};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is target, and whether it can be seen.
+/// The servers that are monitored, and whether they can be reached.
 pub(crate) fn hosts(monitored: &[MonitorTarget]) -> Value {
     let host = |target: &MonitorTarget| {
         let seen = target.seen();

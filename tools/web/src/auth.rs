@@ -17,14 +17,14 @@ use zeroize::Zeroizing;
 pub type Random = dyn Fn(&mut [u8]) -> Result<(), String> + Send + Sync;
 /// Asks the directory whether a name and a password are an administrator's; says why not. May take its time.
 pub type Login = dyn Fn(&str, &[u8]) -> Result<(), String> + Send + Sync;
-/// Says where the page is, to whoever has started the program.
+/// Prints the page's URL for the user that started the program.
 pub type Say = dyn Fn(&str) + Send + Sync;
 
 /// The header with the page's key.
 pub(crate) const KEY_HEADER: &str = "x-keyway-page";
 const SECRET_BYTES: usize = 32;
 
-/// How somebody gets in.
+/// How a browser gets in.
 pub enum AuthMethod {
     /// With a token in the URL: each is good once, and the next one is said when it was used.
     Token(Box<Say>),
@@ -45,12 +45,12 @@ pub struct Auth {
     pub(crate) logins: Semaphore,
 }
 
-/// Why somebody does not.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// It asks for a host that we are not.
     Host,
-    /// It comes from a page of somebody else.
+    /// It comes from a page of another site.
     Origin,
 }
 
@@ -145,7 +145,7 @@ impl Auth {
         Ok(Some(cookie))
     }
 
-    /// Lets somebody in who may.
+    /// Starts a session for a browser that has proved its right.
     pub(crate) fn let_in(&self, now: Instant) -> Result<String, String> {
         let (cookie, key) = (self.secret()?, self.secret()?);
         let header = self.cookie_header(cookie.text());

@@ -6,17 +6,17 @@ use keyway_meter::{Distribution, EVENTS, Event, Snapshot};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What is kept of the past; other names are shown as they are now.
+/// The prefixes of names whose past is kept; other names are shown as they are now.
 const KEPT: [&str; 6] = ["ldap.", "tls.", "store.", "password.", "log.", "cryptod."];
 
-/// What came in between two looks.
+/// The counts between two looks.
 #[derive(Debug, Serialize)]
 pub(crate) struct Point {
     pub number: u64,
     pub unix_ms: u64,
     /// Since the look before.
     pub seconds: f64,
-    /// What was counted, without what is 0.
+    /// The counts that are not 0.
     pub counts: BTreeMap<String, u64>,
     /// Gauges.
     pub now: BTreeMap<String, u64>,
@@ -93,7 +93,7 @@ impl History {
         let kept = between.histograms.iter().filter(|(name, _)| is_kept(name)).take(NAMES_MAX);
         let times = kept.filter_map(|(name, values)| Some((name.clone(), Times::of(values)?)));
         let mut times: BTreeMap<_, _> = times.collect();
-        // Of all operations together, which nobody can work out of percentiles.
+        // The time of all operations together, which cannot be computed from percentiles.
         let each = between.histograms.iter().filter(|(name, _)| name.starts_with("ldap.time."));
         let all = each.fold(Distribution::default(), |all, (_, values)| all.and(values));
         times.extend(Times::of(&all).map(|times| ("ldap.time".to_owned(), times)));
@@ -105,7 +105,7 @@ impl History {
         self.points.push_back(Point { number, unix_ms, seconds, counts, now: gauges, times, host });
     }
 
-    /// Those that somebody does not have who wants the ones from a number on.
+    /// The points from a number on.
     pub fn from(&self, number: u64) -> impl Iterator<Item = &Point> {
         self.points.iter().filter(move |point| point.number >= number)
     }

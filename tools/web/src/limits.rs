@@ -1,4 +1,4 @@
-//! What bounds the page in memory, in count and in time.
+//! The bounds of the page in memory, in count and in time.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ pub const NAMES_MAX: usize = 512;
 /// Names that one answer has.
 pub const ANSWER_NAMES_MAX: usize = 20_000;
 
-/// Connections of browsers that are open at a time. One more takes the place of the oldest over which nobody
-/// has spoken who was let in, or waits.
+/// Connections of browsers that are open at a time. One more takes the place of the oldest without a
+/// session, or waits.
 pub const CONNECTIONS_MAX: usize = 64;
 /// A request's line and header, in bytes.
 pub const HEADER_BYTES_MAX: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! A server that is watched: looked at once a second, and asked for more when somebody wants to see it.
+//! A server that is monitored: looked at once a second, and asked for details when a page shows them.
 
 use crate::history::History;
 use crate::limits::LOOK_EVERY;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// What there is to ask beside counters.
+/// The details beside counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// The slowest operations of the last minutes.
@@ -18,7 +18,7 @@ pub enum Detail {
     Connections,
     /// Indexes that searches lack.
     Filters,
-    /// What cryptod says of its clients and keys.
+    /// The clients and keys of cryptod.
     Crypto,
     /// When it was exported and checked.
     Backups,
@@ -32,7 +32,7 @@ pub trait Source: Send {
     /// Why nothing can be seen now: it may come back.
     fn look(&mut self) -> Result<Snapshot, String>;
 
-    /// What to say where something is empty that a server of another kind does not tell.
+    /// The text to show where a server of another kind has no figures.
     fn missing(&self) -> Option<String> {
         None
     }
@@ -42,7 +42,7 @@ pub trait Source: Send {
         None
     }
 
-    /// What it says of something, as JSON: an object, whose members are put beside the counters.
+    /// A detail as JSON: an object, whose members are put beside the counters.
     ///
     /// # Errors
     /// Why it cannot be had.
@@ -59,7 +59,7 @@ struct Shared {
     seen: Mutex<Seen>,
 }
 
-/// What was seen of it.
+/// The latest state of a server.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub history: History,
@@ -70,7 +70,7 @@ pub(crate) struct Seen {
     at: Option<Instant>,
     /// Why it cannot be seen.
     pub why: Option<String>,
-    /// What to say of what it does not tell.
+    /// The text to show where it has no figures.
     pub missing: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl MonitorTarget {
         Ok(target)
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name

@@ -1,4 +1,4 @@
-//! What the page asks to be run: its words, and what is made of them.
+//! The page's order for a run, and its meaning.
 
 use crate::limits::{
     IN_FLIGHT_MAX, LANES_MAX, RATE_MAX, RUN_CONNECTIONS_MAX, RUN_MAX, TEXT_BYTES_MAX,
@@ -7,7 +7,7 @@ use keyway_load::{Options, UserPassword, Users};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// A run that somebody wants. What is left out is as the scenario has it.
+/// An order for a run. Members that are left out are as the scenario has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
@@ -39,7 +39,7 @@ impl Order {
     /// Whether it stays within what the page may ask for.
     ///
     /// # Errors
-    /// What does not, and what would.
+    /// Which part exceeds the limits, and the limits.
     pub(crate) fn check(&self, targets: usize) -> Result<(), String> {
         let different = self.targets.iter().collect::<std::collections::BTreeSet<_>>().len();
         if self.targets.is_empty() || self.targets.len() > LANES_MAX {

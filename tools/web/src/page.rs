@@ -4,7 +4,7 @@
 pub(crate) struct File {
     pub kind: &'static str,
     pub text: &'static str,
-    /// Whether somebody may have it who has not been let in.
+    /// Whether it is served without a session.
     pub is_open: bool,
 }
 
@@ -46,12 +46,12 @@ pub(crate) fn main(key: &str, has_login: bool) -> String {
     include_str!("../page/main.html").replace("@KEY@", key).replace("@LOGOUT@", logout)
 }
 
-/// What asks for a name and a password.
+/// The page that asks for a name and a password.
 pub(crate) fn login(why: &str) -> String {
     include_str!("../page/login.html").replace("@WHY@", &escaped(why))
 }
 
-/// What says how to get in.
+/// The page that says how to get in.
 pub(crate) fn closed() -> String {
     include_str!("../page/closed.html").to_owned()
 }

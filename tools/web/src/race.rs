@@ -19,13 +19,13 @@ const NAMES: [&str; 6] = ["search", "auth", "bind", "modify", "add-delete", "mix
 
 /// A server that may be put under load.
 pub struct Target {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// How it is reached now, and as whom; or why it cannot be.
+    /// Its address and account now; or why there is none.
     pub options: Box<dyn Fn() -> Result<Options, String> + Send + Sync>,
 }
 
-/// What may be run, and what runs.
+/// The scenarios and servers that a page may choose, and the run under way.
 pub struct Races {
     targets: Vec<Target>,
     /// Scenarios of files, by their names.
@@ -58,7 +58,7 @@ struct Course {
     seconds: VecDeque<Second>,
     /// Connections that are open, of how many, and why not the others.
     connections: Option<(usize, usize, Option<String>)>,
-    /// What it came to, or why it came to nothing.
+    /// Its result, or the reason of its failure.
     words: String,
 }
 
@@ -180,7 +180,7 @@ impl Races {
         Ok(())
     }
 
-    /// What can be run, and how the last run goes: its seconds from a number on.
+    /// The scenarios and servers, and the progress of the last run: its seconds from a number on.
     pub(crate) fn json(&self, after: u64) -> Value {
         let last = self.last();
         let about = |name: &str| Sample::named(name).map(|sample| sample.about);
@@ -231,8 +231,8 @@ fn parsed(sample: &Sample, options: &Options) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// What an order in JSON comes to on a server with these options; for who looks for orders that get further
-/// than they should.
+/// The scenario that an order in JSON makes on a server with these options; for the fuzz target that
+/// looks for orders beyond the limits.
 #[doc(hidden)]
 #[must_use]
 pub fn scenario_of(order: &[u8], options: Options) -> Option<Scenario> {

@@ -29,9 +29,9 @@ type Answer = Response<Body>;
 pub struct App {
     /// Who may see it.
     pub auth: Auth,
-    /// What there is to see.
+    /// The servers that it shows.
     pub monitored: Vec<MonitorTarget>,
-    /// What may be put under load.
+    /// The load that it may start.
     pub races: Races,
     /// A number that another process does not have.
     pub page: u64,
@@ -110,7 +110,7 @@ async fn root(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answ
     closed(&app, "")
 }
 
-/// What somebody sees who has not been let in.
+/// The answer without a session.
 fn closed(app: &App, why: &str) -> Answer {
     match app.auth.login() {
         Some(_) => html(StatusCode::UNAUTHORIZED, page::login(why)),

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// with what `tls` holds when it comes.
 ///
 /// # Errors
-/// If the system lets nobody in any more.
+/// If the system accepts no more connections.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<watch::Receiver<TlsAcceptor>>,
@@ -87,8 +87,8 @@ pub async fn serve(
     Ok(())
 }
 
-/// Connections over which nobody has spoken yet who was let in, the oldest first. When there is no place left
-/// they make room, so that a crowd that says nothing keeps nobody out.
+/// Connections without a session yet, the oldest first. When there is no place left they make room, so
+/// that many silent connections keep no user out.
 #[derive(Default)]
 struct Strangers(Mutex<VecDeque<AbortHandle>>);
 
@@ -108,7 +108,7 @@ impl Strangers {
     }
 }
 
-/// What a connection is answered with.
+/// The state that a connection is answered with.
 struct Talk {
     app: Arc<App>,
     router: Router,
@@ -136,7 +136,7 @@ impl Talk {
         tokio::pin!(connection);
         let mut closed = self.closed.clone();
         let is_over = tokio::select! {
-            // What a browser does wrong, it knows itself.
+            // A browser sees its own errors.
             _ = connection.as_mut() => true,
             _ = closed.changed() => false,
             () = tokio::time::sleep(CONNECTION_MAX) => false,

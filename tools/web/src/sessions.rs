@@ -70,7 +70,7 @@ impl Sessions {
         self.find(cookie, now).is_some_and(|session| session.key.is(key))
     }
 
-    /// The key of the one with this cookie, the first time that somebody asks.
+    /// The key of the session with this cookie, the first time that it is asked for.
     pub fn key(&mut self, cookie: &str, now: Instant) -> Option<String> {
         let session = self.find(cookie, now)?;
         let is_first = !std::mem::replace(&mut session.is_given, true);

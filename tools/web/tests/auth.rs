@@ -48,7 +48,7 @@ impl Page {
         Page::new(AuthMethod::Token(Box::new(say)), said)
     }
 
-    /// Whose administrator is called admin and knows a secret.
+    /// A page whose administrator has the name admin and the password secret.
     fn with_login() -> Page {
         let login = |name: &str, password: &[u8]| match (name, password) {
             ("cn=admin,cn=keyway", b"s3cret&+%") => Ok(()),
@@ -119,7 +119,7 @@ impl Page {
         self.send(&format!("{request}\r\n{body}"))
     }
 
-    /// What a browser has that opened the URL that was said last.
+    /// The cookie and key of a browser that opened the URL printed last.
     fn enter(&self) -> (String, String) {
         let url = self.said.recv().unwrap();
         let path = url.strip_prefix(&format!("http://{}", self.address)).unwrap();
@@ -261,7 +261,7 @@ fn answers_are_what_a_page_may_use_and_nobody_else() {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
-    // What a server says stays text: JSON is no page.
+    // A server's text stays text: JSON is no page.
     let slow = page.get("/api/slow", &both);
     assert_eq!(slow.header("content-type"), Some("application/json"));
     assert_eq!(slow.json()["operations"][0]["dn"], "</script><b>x");

@@ -3,7 +3,7 @@
 use super::nearest;
 use crate::ldif::Line;
 
-/// What a statement is about.
+/// The kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyword {
     AttributeType,

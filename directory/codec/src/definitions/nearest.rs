@@ -1,6 +1,6 @@
-//! The name that somebody may have meant.
+//! The known name that is nearest to a misspelt one.
 
-/// Longer names are nobody's slip.
+/// Longer names are not slips.
 const BYTES_MAX: usize = 64;
 
 /// The candidate that is most like a name, in any case, if one is like it at all: as many letters

@@ -11,7 +11,7 @@ enum Token<'a> {
     Open,
     Close,
     Dollar,
-    /// What is between two quotes, its escapes unresolved.
+    /// The text between two quotes, its escapes unresolved.
     Quoted(&'a str),
     Word(&'a str),
     End,
@@ -102,8 +102,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What a file has instead of a numeric OID: a macro, with arcs after a colon if wanted, or 389
-    /// Directory Server's `NAME-oid`, which stays as it is.
+    /// The text that a file has instead of a numeric OID: a macro, with arcs after a colon if wanted, or
+    /// 389 Directory Server's `NAME-oid`, which stays as it is.
     fn named_oid(&self, word: &str) -> Option<String> {
         let macros = self.macros?;
         let (name, arcs) = word.split_once(':').map_or((word, ""), |(name, arcs)| (name, arcs));

@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
         self.skip(|byte| byte == b' ');
     }
 
-    /// What is between two RDNs: a comma, or the semicolon of older tools (RFC 2253 § 4).
+    /// The separator of two RDNs: a comma, or the semicolon of older tools (RFC 2253 § 4).
     fn separator(&mut self) -> Result<(), DnError> {
         if !matches!(self.peek(), Some(b',' | b';')) {
             return Err(self.wrong("',' or '+' or the end of the name is due"));
@@ -254,7 +254,7 @@ fn decoded(ber: &[u8]) -> Result<Vec<u8>, &'static str> {
         UTF8_STRING | NUMERIC_STRING | PRINTABLE_STRING | IA5_STRING | VISIBLE_STRING => {
             str::from_utf8(contents).map(|text| text.as_bytes().to_vec()).map_err(|_| NOT_ITS_TYPE)
         }
-        // What certificates call T.61 is Latin-1.
+        // Certificates write Latin-1 and call it T.61.
         TELETEX_STRING => {
             Ok(text(contents.iter().map(|octet| Some(char::from(*octet)))).unwrap_or_default())
         }

@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
         Ok(terms)
     }
 
-    /// What stands between parentheses and is no operator's.
+    /// An item between parentheses, without an operator.
     fn item(&mut self) -> Result<Filter<'a>, FilterError> {
         let attribute = self.description()?;
         let kind = self.peek();
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// What follows `=`: presence, substrings or equality.
+    /// The part after `=`: presence, substrings or equality.
     fn equality(&mut self, attribute: Cow<'a, str>) -> Result<Filter<'a>, FilterError> {
         let first = self.piece()?;
         if self.peek() != Some(b'*') {

@@ -5,7 +5,7 @@ use super::{LdifError, Lines, Modification, Record, RecordKind};
 use crate::limits::LDIF_RECORD_BYTES_MAX;
 use crate::message::ChangeOperation;
 
-/// What a line costs in memory beside its own bytes, roughly.
+/// The memory of a line beside its own bytes, roughly.
 const LINE_COST_BYTES: usize = 64;
 
 /// Reads records out of a file that comes in pieces.
@@ -60,7 +60,7 @@ enum Building {
     Failed(LdifError),
 }
 
-/// What comes after the `dn:` line.
+/// The part after the `dn:` line.
 #[derive(Debug)]
 enum Body {
     Empty,

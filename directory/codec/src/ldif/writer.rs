@@ -34,7 +34,7 @@ impl<'b> Writer<'b> {
         Writer { out }
     }
 
-    /// What a file begins with.
+    /// Writes the beginning of a file.
     pub fn version(&mut self) {
         self.out.extend_from_slice(b"version: 1\n\n");
     }

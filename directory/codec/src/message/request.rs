@@ -144,7 +144,7 @@ pub struct SearchRequest<'a> {
     pub base: &'a str,
     /// How far below it.
     pub scope: Scope,
-    /// What happens to aliases.
+    /// The treatment of aliases.
     pub deref: Deref,
     /// The most entries wanted; 0 for no limit.
     pub size_limit: u32,
@@ -234,13 +234,13 @@ pub struct ModifyRequest<'a> {
 /// One change of a modify.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change<'a> {
-    /// What is done.
+    /// The operation.
     pub operation: ChangeOperation,
     /// To which attribute, with which values.
     pub attribute: Attribute<'a>,
 }
 
-/// What a change does.
+/// The operation of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeOperation {
     /// Adds the values.

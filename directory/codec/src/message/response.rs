@@ -70,7 +70,7 @@ impl<'a> SearchResultEntry<'a> {
 pub struct ExtendedResponse<'a> {
     /// How the operation ended.
     pub result: LdapResult<'a>,
-    /// What the value is, where the operation's definition says so.
+    /// The kind of the value, where the operation's definition says so.
     pub oid: Option<Cow<'a, str>>,
     /// The value; [`crate::extended`] has the meanings of some.
     pub value: Option<Cow<'a, [u8]>>,
@@ -114,7 +114,7 @@ impl<'a> ExtendedResponse<'a> {
 /// IntermediateResponse, RFC 4511 § 4.13.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntermediateResponse<'a> {
-    /// What kind of response it is.
+    /// The kind of the response.
     pub oid: Option<&'a str>,
     /// Its value.
     pub value: Option<&'a [u8]>,

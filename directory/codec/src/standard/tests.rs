@@ -102,7 +102,7 @@ fn supertypes_lead_to_a_syntax() {
     }
 }
 
-/// What is published is written by `Display`, and must say the same.
+/// The published text is written by `Display`, and must say the same.
 #[test]
 fn what_is_written_says_the_same() {
     for attribute in attribute_types() {

@@ -2,8 +2,8 @@
 
 use super::prep::{self, Case, Part};
 
-/// The words with blanks around each, so that a word is found in others as a piece of bytes. What is
-/// neither a letter nor a digit separates words.
+/// The words with blanks around each, so that a word is found in others as a piece of bytes. Characters
+/// that are neither letters nor digits separate words.
 pub(super) fn words(value: &[u8]) -> Option<Vec<u8>> {
     let prepared = prep::string(value, Case::Ignore, Part::Whole)?;
     let text = String::from_utf8(prepared).ok()?;

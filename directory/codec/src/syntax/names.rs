@@ -4,7 +4,7 @@ use super::forms;
 use super::rules::MatchingRule;
 use crate::dn::is_numeric_oid;
 
-/// What the rules that compare names need to know of the schema. Names come in any case.
+/// The parts of the schema that the rules that compare names need. Names come in any case.
 pub trait Descriptors {
     /// The one name of an attribute type that is given by a name or a numeric OID, and its
     /// equality rule; `None` if it is unknown or has no such rule.

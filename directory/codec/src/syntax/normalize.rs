@@ -1,4 +1,4 @@
-//! What a matching rule makes of a value. A name has values in it, which have rules again.
+//! The normal forms of values, by matching rule. A name contains values, which have rules again.
 
 use super::names::{self, Descriptors, append_part, split_uid};
 use super::prep::{self, Case, Part};

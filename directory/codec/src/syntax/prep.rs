@@ -22,16 +22,16 @@ pub enum Case {
     Ignore,
 }
 
-/// What a string is: a whole value, or a piece of a substring assertion.
+/// The part that a string is: a whole value, or a piece of a substring assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// An attribute value, or the assertion of another rule than a substring rule.
     Whole,
-    /// What a value is to begin with.
+    /// The beginning of a value.
     Initial,
-    /// What is to be found in a value.
+    /// A piece within a value.
     Any,
-    /// What a value is to end with.
+    /// The end of a value.
     Final,
 }
 
@@ -114,7 +114,7 @@ fn map(c: char) -> Option<char> {
         // FF00 where it means FE00) and the object replacement character.
         '\u{ad}' | '\u{1806}' | '\u{34f}' | '\u{180b}'..='\u{180d}' => None,
         '\u{fe00}'..='\u{fe0f}' | '\u{fffc}' => None,
-        // Of the same kinds, and younger than the RFC's lists.
+        // Characters of the same kinds, younger than the RFC's lists.
         '\u{61c}' | '\u{180f}' | '\u{2064}' | '\u{2066}'..='\u{2069}' => None,
         '\u{e0100}'..='\u{e01ef}' => None,
         c => Some(c),

@@ -2,7 +2,7 @@
 
 use super::syntaxes::Syntax;
 
-/// What a matching rule decides.
+/// The kind of a matching rule's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
     /// Whether values are equal.
@@ -202,7 +202,7 @@ impl MatchingRule {
         self.facts().oid
     }
 
-    /// What it decides.
+    /// The kind of its decision.
     #[must_use]
     pub const fn kind(self) -> RuleKind {
         self.facts().kind

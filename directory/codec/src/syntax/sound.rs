@@ -68,7 +68,7 @@ impl Word<'_> {
         self.0.get(place..).is_some_and(|rest| rest.starts_with(letters.as_bytes()))
     }
 
-    /// What is heard otherwise at the beginning of a word; how many letters that are.
+    /// Letters with another sound at the beginning of a word; how many they are.
     fn start(&self, out: &mut String) -> usize {
         match (self.at(0, 0), self.at(0, 1)) {
             (b'k' | b'g' | b'p', b'n') | (b'w', b'r') | (b'a', b'e') => 1,

@@ -75,8 +75,8 @@ syntaxes! {
 }
 
 impl Syntax {
-    /// The syntax of this numeric OID. Of values of another one nothing is known: they are octets,
-    /// as those of [`Syntax::OctetString`] are.
+    /// The syntax of this numeric OID. Values of an unknown syntax are octets, as those of
+    /// [`Syntax::OctetString`].
     #[must_use]
     pub fn from_oid(oid: &str) -> Option<Syntax> {
         Self::ALL.iter().find(|syntax| syntax.oid() == oid).copied()
@@ -105,7 +105,7 @@ impl Syntax {
         self.facts().oid
     }
 
-    /// What it is called, in words.
+    /// Its name, in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().name

@@ -18,8 +18,8 @@ impl Syntax {
         (self.check())(value)
     }
 
-    /// Checks a value that another server took: the same, but that a telephone or fax number may be
-    /// any text. Some servers ask for no more, and nobody's numbers are to be lost on the way here.
+    /// Checks a value that another server took, as [`Syntax::validate`], but a telephone or fax number
+    /// may be any text. Some servers ask for no more, and an import must not lose their numbers.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -280,7 +280,7 @@ fn enhanced_guide(value: &[u8]) -> Checked {
     require(well_formed, "it is no guide such as person#(sn$EQ)#oneLevel")
 }
 
-/// Terms between `|` and `&`. What they group is not looked at, only that parentheses match.
+/// Terms between `|` and `&`. Their content is not looked at, only that parentheses match.
 fn is_criteria(criteria: &[u8]) -> bool {
     let mut depth = 0_usize;
     for byte in criteria {

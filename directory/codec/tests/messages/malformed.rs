@@ -1,4 +1,4 @@
-//! What RFC 4511 forbids is refused, with the reason; what it allows is not.
+//! Input that RFC 4511 forbids is refused, with the reason; input that it allows is not.
 
 use keyway_codec::ber::{self, Reader, Writer};
 use keyway_codec::extended::PasswordModifyRequest;
@@ -152,7 +152,7 @@ fn components_that_come_twice_or_too_late() {
         bytes.extend_from_slice(body);
         assert_eq!(Message::decode(&bytes).map(drop), wrong, "{body:x?}");
     }
-    // Whose password it is must not get lost.
+    // The name of the password's user must not get lost.
     let late_user = [0x30, 4, 0x81, 0, 0x80, 0];
     assert_eq!(PasswordModifyRequest::decode(Some(&late_user)).map(drop), wrong);
     let unknown = [0x30, 2, 0x85, 0];

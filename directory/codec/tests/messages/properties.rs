@@ -1,4 +1,4 @@
-//! What holds for every message, filter and sequence of bytes.
+//! Properties of every message, filter and sequence of bytes.
 
 use keyway_codec::ber::{self, Reader, Writer};
 use keyway_codec::message::EntryWriter;

@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-/// What a codec knows.
+/// The kinds of values of a codec.
 #[derive(Clone, Copy)]
 pub struct Reach {
     pub code_max: u32,

@@ -153,7 +153,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// What comes after `::` is base64. An entry has the value itself.
+/// The text after `::` is base64. An entry has the value itself.
 fn decode(line: &mut Line) -> Result<(), String> {
     let why =
         "the value after '::' is not base64; <base64:..>, <random:base64:N> and <bytes:N> are";
@@ -217,7 +217,7 @@ pub(super) fn branch(
     Ok((dn.rdns.len(), draft))
 }
 
-/// The same text for every spelling of a branch's name, as far as that can be told without a schema.
+/// One text for every spelling of a branch's name, as far as that can be told without a schema.
 pub(super) fn same_name(name: &str) -> String {
     let Ok(dn) = Dn::parse(name) else { return name.to_owned() };
     let rdns = dn.rdns.iter().map(|rdn| {

@@ -27,7 +27,7 @@ pub(crate) struct Draft {
     ids: Vec<usize>,
 }
 
-/// What lines are compiled with.
+/// The context that lines are compiled with.
 pub(crate) struct Context<'a> {
     seed: u64,
     allow_exec: bool,

@@ -119,7 +119,7 @@ enum State {
     Done,
 }
 
-/// What lines are worked out for.
+/// The purposes of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Name,
@@ -253,7 +253,7 @@ fn group(kind: &mut Kind) {
     }
 }
 
-/// What LDIF of the lines is made of.
+/// The steps that write LDIF of the lines.
 fn steps(lines: &[Line]) -> Vec<Step> {
     let mut steps = Vec::new();
     for (at, line) in lines.iter().enumerate() {

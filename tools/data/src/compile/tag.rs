@@ -16,7 +16,7 @@ use keyway_codec::definitions::nearest;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What becomes of a tag.
+/// The result of a tag.
 pub(super) enum Made {
     Piece(Piece),
     Condition(Condition),
@@ -26,7 +26,7 @@ pub(super) enum Made {
     Reference(Reference, bool),
 }
 
-/// What `<random>` makes.
+/// The kinds of `<random>`.
 const RANDOM: [&str; 8] =
     ["alpha", "alphanumeric", "base64", "chars", "hex", "month", "numeric", "telephone"];
 
@@ -35,7 +35,7 @@ const ALPHA: &str = "abcdefghijklmnopqrstuvwxyz";
 const ALPHANUMERIC: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &str = "0123456789abcdef";
 
-/// What a tag stands in.
+/// The place of a tag.
 pub(super) struct Site {
     /// The branch or template, and the line of it.
     pub(super) kind: usize,
@@ -206,7 +206,7 @@ fn random(what: &str, arguments: &[&str]) -> Result<Option<Piece>, String> {
     }
 }
 
-/// What to say where `<random>` makes no such thing.
+/// The error for a kind that `<random>` does not have.
 fn no_random(what: &str) -> String {
     let (form, all) = (format!("there is no <random:{what}>"), RANDOM.join(", "));
     match nearest(what, RANDOM.into_iter()) {

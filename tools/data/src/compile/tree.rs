@@ -14,7 +14,8 @@ pub(super) struct Tree {
     pub(super) kids: Vec<Vec<Kid>>,
     /// How many entries of each class are in the subtree of one of each kind.
     pub(super) totals: Vec<Vec<u64>>,
-    /// Of which kinds entries can be in the subtree of one of each kind, also where there are none yet.
+    /// The kinds of entries that can be in the subtree of one of each kind, also where there are none
+    /// yet.
     pub(super) leads: Vec<Vec<bool>>,
     pub(super) is_endless: bool,
 }

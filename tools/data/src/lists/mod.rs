@@ -1,6 +1,6 @@
 //! Lists of values that are there without a file.
 
-/// What they are called.
+/// The names of the lists.
 pub(crate) const NAMES: [&str; 7] =
     ["first.names", "last.names", "first.utf8", "last.utf8", "cities", "states", "streets"];
 

@@ -13,15 +13,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Bytes as they are written, and again with constants replaced.
 const ALL_BYTES_MAX: usize = 2 * TEMPLATE_BYTES_MAX;
 
-/// What begins a line of an LDIF record without being an attribute (RFC 2849).
+/// The words that begin a line of an LDIF record without being an attribute (RFC 2849).
 const LDIF_WORDS: [&str; 3] = ["dn", "changetype", "control"];
 
-/// What a file describes.
+/// The contents of a file.
 pub(crate) struct Sections {
     pub(crate) sections: Vec<Section>,
     /// The files that it was read from.
     pub(crate) files: Vec<String>,
-    /// What may be a slip, but need not be.
+    /// Possible slips.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Section {
     pub(crate) lines: Vec<Line>,
 }
 
-/// What a section is.
+/// The kind of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SectionKind {
     /// An entry of this name.

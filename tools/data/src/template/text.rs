@@ -37,7 +37,7 @@ impl Text {
         line
     }
 
-    /// One that nobody has written.
+    /// A line that the compiler adds.
     pub(crate) fn made(text: &str, place: Place) -> Text {
         let mut line = Text::default();
         line.append(text, place, false);
@@ -71,9 +71,9 @@ impl Text {
         part
     }
 
-    /// The same with `[name]` replaced by the constant of that name, and the names that are none. Names of
-    /// constants that were there go into `used`, in lower case.
-    /// Replacing ends when the line is longer than one may be.
+    /// The text with `[name]` replaced by the constant of that name, and the names that do not exist.
+    /// Names of constants that exist go into `used`, in lower case. Replacing ends when the line is
+    /// longer than one may be.
     pub(crate) fn expanded(
         &self,
         constants: &HashMap<String, String>,

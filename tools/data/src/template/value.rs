@@ -1,4 +1,4 @@
-//! What a line says, taken apart: text, `{attribute}`, `<tag>`.
+//! A value of a line, taken apart: text, `{attribute}`, `<tag>`.
 
 use super::text::Text;
 use crate::limits::TAG_DEPTH_MAX;
@@ -14,7 +14,7 @@ pub(crate) enum Part {
     Tag { at: usize, name: String, arguments: Option<(usize, usize)> },
 }
 
-/// What a backslash takes the meaning from.
+/// The characters that a backslash takes the meaning from.
 const ESCAPED: [char; 7] = ['<', '>', '[', ']', '{', '}', '\\'];
 
 /// Takes apart the bytes of a line from `from` to `to`.

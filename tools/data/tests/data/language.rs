@@ -188,9 +188,9 @@ fn lines_that_are_there_often() {
 #[test]
 fn attributes_are_taken_from_wherever_they_are() {
     assert_eq!(value(1, "x: {cn:3}.{CN}\ncn: Łódź {uid}"), ["Łód.Łódź u0"]);
-    // Of several lines the first before counts, as MakeLDIF has it.
+    // The first of several lines counts, as MakeLDIF has it.
     assert_eq!(value(1, "cn: a\ncn: b\nx: {cn}"), ["a"]);
-    // What is not there is empty, and an empty value is none.
+    // A missing line is empty, and an empty value is none.
     assert_eq!(values(1, "cn: <presence:0>a\nx: {cn}"), [Vec::<String>::new()]);
 }
 

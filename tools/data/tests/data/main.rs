@@ -12,7 +12,7 @@ use keyway_data::{Format, Job, Options, Plan};
 use std::io::Read;
 use std::sync::Arc;
 
-/// What is beside a template in these tests.
+/// The files beside a template in these tests.
 fn files(name: &str) -> Result<Option<Vec<u8>>, String> {
     Ok(match name {
         "colours" => Some(b"red\ngreen\nblue\n".to_vec()),
@@ -86,7 +86,7 @@ fn values(count: u64, lines: &str) -> Vec<Vec<String>> {
     entries(&text).into_iter().skip(1).map(|(_, lines)| of_x(lines)).collect()
 }
 
-/// The same where there is one value.
+/// The only value.
 fn value(count: u64, lines: &str) -> Vec<String> {
     values(count, lines).into_iter().map(|mut it| it.pop().unwrap_or_default()).collect()
 }

@@ -17,7 +17,7 @@ fn at(text: &str, line: u32, column: u32, words: &str) {
     assert!(why.why.contains(words), "{why}");
 }
 
-/// The same for a line of a template, which is its eighth.
+/// Compiles a template whose eighth line is this one.
 fn line(text: &str, column: u32, words: &str) {
     let text = format!(
         "branch: dc=x\nsubordinateTemplate: t:2\n\ntemplate: t\nrdnAttr: uid\nuid: u<sequential>\n\

@@ -1,4 +1,4 @@
-//! The same bytes always, parts that are parts of the whole, and LDIF that others read.
+//! Output is always equal, parts are parts of the whole, and other programs read the LDIF.
 
 use super::{bytes, compile, job, records};
 use flate2::read::MultiGzDecoder;

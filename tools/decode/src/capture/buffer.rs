@@ -20,7 +20,7 @@ impl<R: Read> Buffer<R> {
         Self { input, bytes: vec![0; READ_BYTES], start: 0, end: 0, offset: 0 }
     }
 
-    /// What was read and not consumed.
+    /// Data that was read and not consumed.
     pub(super) fn data(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }

@@ -21,7 +21,7 @@ const OPTION_OFFSET: u16 = 14;
 
 const BLOCK_BYTES_MIN: usize = 12;
 
-/// What the blocks of a section depend on.
+/// The state of a section that its blocks depend on.
 pub(super) struct Section {
     endian: Endian,
     interfaces: Vec<Interface>,
@@ -139,7 +139,7 @@ impl Section {
         Ok(Some(length))
     }
 
-    /// What a block is; `None` if it is too short for that.
+    /// The kind of a block; `None` if it is too short.
     fn look(&mut self, block: &[u8]) -> Option<Kind> {
         let endian = self.endian;
         let number = |at| endian.u32(block, at);

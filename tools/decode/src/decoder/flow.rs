@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) session: Session,
-    /// What the session's `First` and `Second` send.
+    /// The streams of the session's `First` and `Second`.
     streams: [Stream; 2],
     first: SocketAddr,
     /// When its last packet was, and which of all it was.
@@ -99,7 +99,7 @@ impl Flow {
             return self.give_up_and_go_on(sink);
         }
         let missing = self.take_now(time_ns, segment, sink)?;
-        // What was waited for may be there by now.
+        // The awaited packet may be there by now.
         let can_go_on = self.deferred.first().is_some_and(|first| {
             let other = 1 - usize::from(first.segment.from != self.first);
             !first.segment.acknowledgement.is_some_and(|it| self.streams[other].lacks(it))
@@ -107,7 +107,7 @@ impl Flow {
         if can_go_on { Ok(missing + self.go_on(sink)?) } else { Ok(missing) }
     }
 
-    /// What the first packet that waits is an answer to will not come.
+    /// The packet that the first waiting one answers will not come.
     fn give_up_and_go_on(&mut self, sink: &mut impl Sink) -> Result<u64, Error> {
         let Some(first) = self.deferred.first() else { return Ok(0) };
         let (time_ns, acknowledgement) = (first.time_ns, first.segment.acknowledgement);

@@ -7,7 +7,7 @@ fn unbind(id: u32) -> Vec<u8> {
     out
 }
 
-/// What comes out, with the ids of messages and heads.
+/// The frames that come out, with the ids of messages and heads.
 fn frames(framer: &mut Framer, mut input: &[u8]) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(frame) = framer.next(&mut input) {

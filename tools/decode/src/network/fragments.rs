@@ -71,7 +71,7 @@ impl Fragments {
         let parts = self.waiting.remove(&key)?;
         self.whole.clear();
         for (offset, part) in parts.parts {
-            // Of what overlaps, the earlier one's is kept.
+            // Where fragments overlap, the earlier one's octets are kept.
             let known = self.whole.len().saturating_sub(offset);
             self.whole.extend_from_slice(part.get(known..).unwrap_or_default());
         }

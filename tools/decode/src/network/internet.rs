@@ -20,7 +20,7 @@ const IPV4_BYTES_MIN: usize = 20;
 const IPV6_BYTES: usize = 40;
 const TCP_BYTES_MIN: usize = 20;
 
-/// What is above the internet layer.
+/// A datagram above the internet layer.
 struct Datagram<'a> {
     source: IpAddr,
     destination: IpAddr,

@@ -216,7 +216,7 @@ pub(crate) fn mechanism<'o>(operation: &'o Operation<'_>) -> Option<&'o str> {
     }
 }
 
-/// Whom a request is about beside its DN.
+/// The user that a request names beside its DN.
 pub(crate) fn user<'o>(operation: &'o Operation<'_>) -> Option<&'o str> {
     match operation.request.op()? {
         Op::BindRequest(bind) => match bind.authentication {

@@ -1,4 +1,4 @@
-//! What came of requests that were sent again, beside what came of them when they were captured.
+//! The results of requests that were sent again, beside their results when they were captured.
 
 use super::Request;
 use crate::report::Latencies;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
     /// Whether it was sent.
@@ -118,7 +118,7 @@ impl Comparison {
         text
     }
 
-    /// The same for programs; times are in microseconds.
+    /// The comparison as JSON; times are in microseconds.
     #[must_use]
     pub fn value(&self) -> Value {
         let times = |latencies: &Latencies| {

@@ -15,7 +15,7 @@ pub enum Passwords {
     Captured,
     /// In simple binds, those of these names.
     Listed(List),
-    /// None: somebody binds for each connection, and no bind of the capture is sent.
+    /// None: the replay binds each connection with its own account, and sends no bind of the capture.
     Ours,
 }
 

@@ -17,7 +17,7 @@ fn bare<'a>(filter: &Filter<'a>) -> Filter<'a> {
         Filter::And(terms) => Filter::And(all(terms)),
         Filter::Or(terms) => Filter::Or(all(terms)),
         Filter::Not(term) => Filter::Not(Box::new(bare(term))),
-        // What kind of entry is meant is a part of the question.
+        // The object class that is meant is a part of the question.
         Filter::Equality { attribute, .. } if attribute.eq_ignore_ascii_case("objectClass") => {
             filter.clone()
         }

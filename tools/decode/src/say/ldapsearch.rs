@@ -118,7 +118,7 @@ fn url(operation: &Operation<'_>) -> String {
     format!("{scheme}://{server}")
 }
 
-/// A program with where it connects to, and as whom.
+/// A program, its server and its bind DN.
 fn program(name: &str, operation: &Operation<'_>, bound: &str, out: &mut Vec<u8>) {
     let url = url(operation);
     let _ = write!(out, "{name} -x -H ");

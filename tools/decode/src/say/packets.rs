@@ -13,9 +13,9 @@ use keyway_codec::message::ResultCode;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const LINKTYPE_RAW: u16 = 101;
-/// So that nobody takes it for TLS.
+/// The port of LDAP without TLS, so that other programs do not take it for TLS.
 const LDAP_PORT: u16 = 389;
-/// What fits into a datagram, with room for headers.
+/// The bytes that fit into a datagram, with room for headers.
 const SEGMENT_BYTES: usize = 1 << 15;
 
 const SYN: u8 = 0x02;
@@ -32,7 +32,7 @@ pub(super) struct Stream {
 impl View for Packets {
     fn operation(&mut self, operation: &Operation<'_>, out: &mut Vec<u8>) {
         self.begin(out);
-        // What follows is in the clear here, so there is no TLS to start.
+        // Messages are in the clear here, so there is no TLS to start.
         if operation.oid() == Some(START_TLS) && operation.code() == Some(ResultCode::Success) {
             return;
         }
@@ -68,7 +68,7 @@ impl View for Packets {
 }
 
 impl Packets {
-    /// What a file begins with.
+    /// The beginning of a file.
     fn begin(&mut self, out: &mut Vec<u8>) {
         if self.is_begun {
             return;

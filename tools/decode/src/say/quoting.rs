@@ -3,8 +3,8 @@
 use crate::view::misleads;
 use std::io::Write;
 
-/// Appends an argument as a shell reads it. What a terminal would take for a command is written as
-/// bash reads it, in `$'...'`.
+/// Appends an argument as a shell reads it. Octets that a terminal would take for a command are written
+/// as bash reads them, in `$'...'`.
 pub(super) fn shell(argument: &[u8], out: &mut Vec<u8>) {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(byte);
     if !argument.is_empty() && argument.iter().all(plain) {
@@ -48,7 +48,7 @@ pub(super) fn python_octets(octets: &[u8], out: &mut Vec<u8>) {
     out.push(b'\'');
 }
 
-/// What is no printable ASCII as `\xNN`.
+/// Octets that are not printable ASCII as `\xNN`.
 fn escaped(octets: &[u8], out: &mut Vec<u8>) {
     for octet in octets {
         match octet {

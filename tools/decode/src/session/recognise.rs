@@ -1,4 +1,4 @@
-//! What the octets of a connection are: LDAP, TLS around it, or nothing that can be read.
+//! The protocol of a connection: LDAP, TLS around it, or one that cannot be read.
 
 use super::Session;
 use crate::direction::Side;
@@ -7,7 +7,7 @@ use crate::framing::{Framer, looks_like_a_message};
 use crate::operation::{Event, Sink};
 use crate::tls::{Reason, Tls, looks_like_tls};
 
-/// What the octets are.
+/// The protocol of the octets.
 #[derive(Debug)]
 pub(super) enum Mode {
     /// Nothing was seen yet.
@@ -19,11 +19,11 @@ pub(super) enum Mode {
     Ignored,
 }
 
-/// What may stand before the first message: the PROXY protocol's two versions.
+/// The preambles that may stand before the first message: the PROXY protocol's two versions.
 const PREAMBLES: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];
 
 impl Session {
-    /// What a connection begins with says what it is.
+    /// Recognises the protocol by the first octets.
     pub(super) fn recognise(
         &mut self,
         side: Side,

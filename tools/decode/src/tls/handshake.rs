@@ -12,7 +12,7 @@ const HEADER_BYTES: usize = 4;
 const SUPPORTED_VERSIONS: u16 = 43;
 const TLS13: [u8; 2] = [3, 4];
 
-/// What stands as random in a ServerHello that asks for another ClientHello (RFC 8446 § 4.1.3).
+/// The random of a ServerHello that asks for another ClientHello (RFC 8446 § 4.1.3).
 const RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
@@ -52,7 +52,7 @@ pub(super) fn client_random(body: &[u8]) -> Option<[u8; 32]> {
     body.get(2..)?.first_chunk().copied()
 }
 
-/// What a server has chosen.
+/// A server's choice.
 #[derive(Debug)]
 pub(super) struct Hello {
     pub(super) random: [u8; 32],

@@ -30,7 +30,7 @@ const SECRET_BYTES_MAX: usize = 64;
 
 pub(super) type Secret = Zeroizing<Vec<u8>>;
 
-/// What is known of the secrets of TLS connections, and the engine that uses it.
+/// The known secrets of TLS connections, and the engine that uses them.
 pub struct Keys {
     engine: Engine,
     known: Mutex<HashMap<([u8; 32], Label), Secret>>,

@@ -7,9 +7,9 @@ use keyway_engine::{Algorithm, Engine, Key, NONCE_BYTES, Parameters, Request, Se
 use zeroize::Zeroizing;
 
 const HEADER_BYTES: usize = 5;
-/// What a record has at most, with what a cipher adds.
+/// The bytes of a record at most, with those that a cipher adds.
 const RECORD_BYTES_MAX: usize = (1 << 14) + 2048;
-/// What AES-GCM of TLS 1.2 sends of each nonce (RFC 5288).
+/// The bytes of each nonce that AES-GCM of TLS 1.2 sends (RFC 5288).
 const EXPLICIT_BYTES: usize = 8;
 const SALT_BYTES: usize = NONCE_BYTES - EXPLICIT_BYTES;
 
@@ -99,7 +99,7 @@ impl Records {
     }
 }
 
-/// What protects records, as a cipher suite says.
+/// The protection of records, as a cipher suite says.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cipher {
     aead: Algorithm,

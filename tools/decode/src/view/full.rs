@@ -228,7 +228,7 @@ fn controls(controls: &[Control<'_>], direction: Direction, out: &mut Vec<u8>) {
     }
 }
 
-/// What came before the last answer.
+/// The messages before the last answer.
 fn answers(operation: &Operation<'_>, out: &mut Vec<u8>) {
     for (_, octets) in operation.answers.iter() {
         let mut scratch = Vec::new();

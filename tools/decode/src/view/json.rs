@@ -212,7 +212,7 @@ fn controls(controls: &[Control<'_>], direction: Direction) -> Value {
         .collect()
 }
 
-/// What came beside the result, if it was kept.
+/// The messages beside the result, if they were kept.
 fn answer(operation: &Operation<'_>, object: &mut Value) {
     if let Some(message) = operation.response.message() {
         if !message.controls.is_empty() {

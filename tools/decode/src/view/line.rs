@@ -42,7 +42,7 @@ impl View for Line {
 }
 
 impl Line {
-    /// What the request is about: the part of the line after its result.
+    /// The subject of the request: the part of the line after its result.
     #[must_use]
     pub fn subject(operation: &Operation<'_>) -> String {
         let mut out = Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn result(operation: &Operation<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What the request is about.
+/// The subject of the request.
 fn subject(operation: &Operation<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"  ");
     let request = match &operation.request {
@@ -207,7 +207,7 @@ fn diagnostic(operation: &Operation<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// What happened, as a sentence.
+/// An event, as a sentence.
 pub(super) fn event(note: &Note<'_>, out: &mut Vec<u8>) {
     match &note.what {
         Event::Gap { direction, bytes } => {

@@ -37,7 +37,7 @@ proptest! {
             let (one, other) = (one.index(segments.len()), other.index(segments.len()));
             segments.swap(one, other);
         }
-        // Nobody acknowledges, or answers, what did not come yet.
+        // Data that did not come yet is neither acknowledged nor answered.
         segments.sort_by_key(|segment| segment.from != conversation.client);
         segments.iter_mut().for_each(|segment| segment.acknowledgement = None);
         let all = [&whole[..begin], &segments, &whole[end..]].concat();

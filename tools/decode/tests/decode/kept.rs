@@ -1,4 +1,4 @@
-//! What is kept says the same as what it was made of, and has no more in it.
+//! A kept message says the same as its source, and has no more in it.
 
 use super::wire::*;
 use super::words::conversation;

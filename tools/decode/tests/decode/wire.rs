@@ -1,5 +1,5 @@
-//! Captures as other programs write them: frames, files, conversations. What was sent is the truth
-//! that a decoder is held against.
+//! Captures as other programs write them: frames, files, conversations. The messages that were sent are
+//! the truth that a decoder is held against.
 
 use keyway_codec::message::{
     AddRequest, Attribute, Authentication, BindRequest, BindResponse, Deref, LdapResult, Scope,
@@ -282,7 +282,7 @@ pub enum End {
     Server,
 }
 
-/// What two ends say to each other, a piece after the other.
+/// The messages of two ends, a piece after the other.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     pub client: SocketAddr,
@@ -426,7 +426,7 @@ pub fn searches(v6: bool, count: u32) -> Conversation {
     Conversation::new(v6, says)
 }
 
-/// What a decoder tells.
+/// The reports of a decoder.
 #[derive(Default, Debug)]
 pub struct Told {
     /// A line for each operation, without times.

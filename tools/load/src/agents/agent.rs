@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// those of `folder`; others are refused.
 ///
 /// # Errors
-/// If nobody is there, who is there is not to be trusted, or the work cannot be done.
+/// If no hub answers there, if it is not to be trusted, or if the work cannot be done.
 pub fn answer(
     hub: &str,
     identity: &Identity,
@@ -60,7 +60,7 @@ pub fn answer(
     }
 }
 
-/// What a hub wants to be done.
+/// A hub's order.
 struct Order {
     text: String,
     agent: u64,
@@ -110,7 +110,7 @@ fn known_as<'k>(
     Ok(scenario)
 }
 
-/// The next message that is no ping, which are answered; `None` if somebody has ended the agent.
+/// The next message; pings are answered here. `None` if the agent is told to end.
 fn heard(
     link: &mut Link,
     interrupt: &Interrupt,

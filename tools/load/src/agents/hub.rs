@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// From one look for somebody who calls to the next.
+/// The pause between two looks for an agent that calls.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Where agents call.
@@ -46,14 +46,14 @@ impl Drop for Called {
     /// Says that there is nothing more to be done.
     fn drop(&mut self) {
         if self.lost.is_none() {
-            // One that does not hear it notices that nobody is there.
+            // An agent that misses this message notices that the connection is gone.
             let _ = self.link.send(&Message::Bye);
         }
     }
 }
 
 impl Called {
-    /// What it calls itself, and where it calls from.
+    /// The name that the agent gives itself, and the address that it calls from.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -98,7 +98,7 @@ impl Hub {
         self.listener.local_addr()
     }
 
-    /// The next agent that calls; `None` if somebody has asked for an end. Those that are none are noted.
+    /// The next agent that calls; `None` if an end was asked for. Callers that are no agents are noted.
     ///
     /// # Errors
     /// If the system refuses.
@@ -119,7 +119,8 @@ impl Hub {
         Ok(None)
     }
 
-    /// Lets those in who have called, each by a thread of its own: who says nothing keeps nobody waiting.
+    /// Greets those that have called, each on a thread of its own: a silent caller does not keep the
+    /// others waiting.
     fn greet(&self) -> Result<(), Error> {
         while self.greeting.get() < AGENTS_GREETED_MAX {
             let (socket, from) = match self.listener.accept() {
@@ -130,7 +131,7 @@ impl Hub {
             };
             let (config, greeted) = (self.config.clone(), self.greeted.0.clone());
             let greet = move || {
-                // With nobody who waits for agents any more there is no use for it.
+                // If the hub no longer waits for agents, the result is of no use.
                 let _ = greeted.send((from, greet(socket, from, config)));
             };
             let spawned = thread::Builder::new().name("load greet".into()).spawn(greet);
@@ -146,7 +147,7 @@ fn is_of_the_caller(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ConnectionAborted | ErrorKind::Interrupted)
 }
 
-/// Hears who somebody is, and what his clock says.
+/// Reads the caller's name and clock.
 fn greet(socket: TcpStream, from: SocketAddr, config: Arc<ServerConfig>) -> io::Result<Called> {
     socket.set_nonblocking(false)?;
     let tls = ServerConnection::new(config).map_err(io::Error::other)?;

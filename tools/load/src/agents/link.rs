@@ -51,7 +51,7 @@ impl Link {
 
     /// The next message, if it is there.
     pub(super) fn poll(&mut self) -> io::Result<Option<Message>> {
-        // What came with the end of the handshake is in already.
+        // Data that came with the end of the handshake is in already.
         self.take()?;
         if let Some(message) = self.next()? {
             return Ok(Some(message));

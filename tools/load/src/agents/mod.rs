@@ -1,5 +1,5 @@
-//! A run on several machines: agents call a hub, which tells them what to do, and gathers what they
-//! say. Both have certificates of one authority, and nobody else gets in.
+//! A run on several machines: agents call a hub, which gives them orders and gathers their reports. Both
+//! have certificates of one authority; all other callers are refused.
 
 mod agent;
 mod hub;
@@ -16,7 +16,7 @@ use std::time::SystemTime;
 /// The form of what is said; both have to have the same.
 const FORM: u32 = 2;
 
-/// What is said.
+/// The messages between hub and agent.
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
     /// From an agent: who it is.
@@ -25,7 +25,7 @@ enum Message {
     Ping,
     /// The answer, in nanoseconds from 1970 on.
     Pong(u64),
-    /// What is to be done, and the agent's number of so many; perhaps with one rate that is held for so many
+    /// The scenario, and the agent's number of so many; perhaps with one rate that is held for so many
     /// nanoseconds, instead of the scenario's phases.
     Scenario { text: String, agent: u64, agents: u64, held: Option<(f64, u64)> },
     /// From an agent: its connections are open.
@@ -50,7 +50,7 @@ fn clock_ns() -> u64 {
     since.unwrap_or_default().as_nanos() as u64
 }
 
-/// What one of the two said, read and written again; `None` if it is nothing that is said.
+/// A message, read and written again; `None` if the bytes are not a message.
 ///
 /// For those who look for bytes that break it.
 #[doc(hidden)]

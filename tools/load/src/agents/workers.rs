@@ -103,7 +103,7 @@ fn on_agents(
     Ok(collector.outcome)
 }
 
-/// What an agent says before it begins.
+/// The agent's report before it begins.
 struct Ready {
     threads: usize,
     open: (usize, usize),
@@ -231,7 +231,7 @@ impl Agent<'_> {
     ) -> Option<WorkerMessage> {
         tally.thread = tally.thread.checked_add(self.threads.start)?;
         let fits = self.threads.contains(&tally.thread) && tally.fits(scenario);
-        // Nobody can be far in the future.
+        // A second far in the future is not an honest report.
         let is_possible = tally.second <= scenario.length().as_secs() + 86_400;
         (fits && is_possible).then_some(WorkerMessage::Second(tally))
     }

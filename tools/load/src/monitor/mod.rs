@@ -1,5 +1,5 @@
-//! What else is looked at while a run goes on, each by a thread of its own: numbers of an entry, how long a
-//! change takes to be seen elsewhere, a Keyway server's page.
+//! Monitors, each on a thread of its own while a run goes on: numbers of an entry, how long a change
+//! takes to be seen elsewhere, a Keyway server's page.
 
 mod entry;
 mod page;
@@ -23,13 +23,13 @@ use std::time::{Duration, Instant};
 /// A value that is older is none.
 const FRESH: Duration = MONITOR_EVERY.saturating_mul(2);
 
-/// What was seen last.
+/// The last values.
 #[derive(Debug, Default)]
 struct Seen {
     values: BTreeMap<Arc<str>, (f64, Instant)>,
     /// Why something was not seen, once for each.
     troubles: BTreeMap<Arc<str>, String>,
-    /// What nobody was told yet.
+    /// News that was not handed over yet.
     news: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Monitors {
         })
     }
 
-    /// What was seen in the last second, by name.
+    /// The values of the last second, by name.
     pub(crate) fn look(&self) -> Vec<(Arc<str>, Option<f64>)> {
         let seen = lock(&self.seen);
         let fresh = |name: &Arc<str>| {
@@ -107,12 +107,12 @@ impl Monitors {
         self.names.iter().map(fresh).collect()
     }
 
-    /// What they have to say since the last time.
+    /// The news since the last call.
     pub(crate) fn news(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.seen).news)
     }
 
-    /// What could not be seen, and why.
+    /// The figures that could not be read, and why.
     pub(crate) fn troubles(&self) -> Vec<String> {
         let seen = lock(&self.seen);
         seen.troubles.iter().map(|(name, why)| format!("{name}: {why}")).collect()
@@ -124,7 +124,7 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 }
 
 impl Watch<'_> {
-    /// What its lines are called, if that is not too much.
+    /// A title made of the names of its lines, if that is not too long.
     fn title(&self) -> &str {
         self.names.first().map_or("", |name| name)
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-/// What two pages showed at one moment.
+/// Two pages at one moment.
 struct Look {
     at: Instant,
     directory: Snapshot,
@@ -70,7 +70,7 @@ impl Watch<'_> {
     }
 }
 
-/// A page that somebody counts in.
+/// Opens a page that a running server counts in.
 pub(super) fn open(path: &Path) -> io::Result<Reader> {
     let reader = Reader::open(path).map_err(io::Error::other)?;
     match reader.alive() {

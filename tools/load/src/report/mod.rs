@@ -23,7 +23,7 @@ svg{width:100%;height:auto;margin:.5rem 0}svg text{font:12px system-ui,sans-seri
 svg .grid{stroke:var(--grid)}svg .knee{stroke:#009e73;stroke-dasharray:5 4}svg .line{fill:none;stroke-width:1.8}\
 pre{overflow:auto;border:1px solid var(--grid);padding:.8rem}";
 
-/// The page. What a result's texts say is shown as text, whatever is in it.
+/// The page. Texts of a result are escaped, so that their content stays text.
 #[must_use]
 pub fn html(result: &Value) -> String {
     let name = escaped(result["name"].as_str().unwrap_or("load"));
@@ -264,7 +264,7 @@ fn texts(value: &Value) -> Vec<String> {
     texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-/// What HTML would read as its own.
+/// Escapes the characters that have a meaning in HTML.
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;")

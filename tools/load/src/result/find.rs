@@ -1,4 +1,4 @@
-//! What a search for the knee came to, as one JSON value.
+//! The result of a search for the knee, as one JSON value.
 
 use super::{FORM, agents, failed, second, times};
 use crate::find::{Found, Probe};
@@ -6,7 +6,7 @@ use crate::rule::Figure;
 use crate::scenario::{Find, Scenario};
 use serde_json::{Value, json};
 
-/// What results of this kind say that they are.
+/// The kind that these results state.
 pub(crate) const KIND: &str = "find";
 
 /// The result of a search, with the histogram of each rate. Times are in milliseconds, those of histograms in

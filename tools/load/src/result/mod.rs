@@ -187,7 +187,7 @@ fn summary(times: &Latencies) -> Value {
     })
 }
 
-/// The same with the histogram: each bucket's value in nanoseconds, and how many it has.
+/// The times with their histogram: each bucket's value in nanoseconds, and its count.
 fn times(times: &Latencies) -> Value {
     let mut value = summary(times);
     let buckets = times.iter_recorded();

@@ -1,4 +1,4 @@
-//! The list of them. What stands between @ is filled in.
+//! The list of samples. The words between @ are filled in.
 
 use super::{Job, Sample};
 

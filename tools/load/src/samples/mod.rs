@@ -14,11 +14,11 @@ use std::time::Duration;
 /// A scenario to begin with.
 #[derive(Debug)]
 pub struct Sample {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What SLAMD calls it.
+    /// Its name in SLAMD.
     pub slamd: &'static str,
-    /// What it does.
+    /// Its description.
     pub about: &'static str,
     connections: u64,
     in_flight: u64,
@@ -49,7 +49,8 @@ impl Sample {
         SAMPLES.iter().find(|sample| sample.name == name)
     }
 
-    /// Whether it changes entries or asks what not everybody may know.
+    /// Whether it needs an administrator: it changes entries, or asks for data that is not open to all
+    /// users.
     #[must_use]
     pub fn needs_admin(&self) -> bool {
         self.needs_admin
@@ -171,7 +172,7 @@ impl Sample {
             UserPassword::Text(text) => format!("password = {}", quoted(text)),
             UserPassword::File(file) => format!("password_file = {}", path(file)),
         };
-        // Of another filter only who wrote it knows how many entries it has.
+        // The number of entries that a custom filter finds is not known here.
         let expect = if options.filter.is_some() { "code = 0" } else { "entries = 1" };
         let mut text = text.replace("@EXPECT@", expect);
         let (data, add) = match &options.template {

@@ -1,4 +1,4 @@
-//! What is filled into samples.
+//! The options of samples.
 
 use crate::scenario::parent;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub enum UserPassword {
     File(PathBuf),
 }
 
-/// What is filled in.
+/// The values that a sample is filled with.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The servers.
@@ -41,7 +41,7 @@ pub struct Options {
     pub own_ca: Option<PathBuf>,
     /// Our own certificate, and its key.
     pub own: Option<(PathBuf, PathBuf)>,
-    /// Who binds is whom that shows.
+    /// Whether binds are SASL EXTERNAL, with the identity that the certificate or the socket shows.
     pub external: bool,
     /// Any certificate is.
     pub insecure: bool,
@@ -77,7 +77,7 @@ pub struct Options {
     pub warm_up: Duration,
     /// A search for the knee, instead of one run.
     pub find: Option<Knee>,
-    /// What all that is random follows from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// The number that the first entry is named by which is added.
     pub fresh: u64,
@@ -96,7 +96,7 @@ pub struct Knee {
     pub from: f64,
     /// The highest.
     pub to: f64,
-    /// What must not come true.
+    /// The rule that must not come true.
     pub until: String,
     /// How long a rate is held.
     pub hold: Duration,

@@ -12,7 +12,7 @@ use keyway_codec::sasl::Plain;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// What may be said of one.
+/// The keys of an account.
 pub(crate) const KEYS: [&str; 6] = ["dn", "password", "password_file", "sasl", "user", "as"];
 
 /// Who binds, and with what.
@@ -22,13 +22,14 @@ pub(crate) enum Account {
     Simple { dn: String, password: Zeroizing<String> },
     /// RFC 4616.
     Plain { user: String, identity: String, password: Zeroizing<String> },
-    /// Whom the certificate or the socket shows (RFC 4422, appendix A).
+    /// The identity that the certificate or the socket shows (RFC 4422, appendix A).
     External { identity: String },
 }
 
 impl Account {
-    /// `{ dn = "...", password = "..." }` (or with `password_file`), `{ sasl = "PLAIN", user = "...",
-    /// password = "..." }`, `{ sasl = "EXTERNAL" }`; the last two perhaps with `as`, whom to act as.
+    /// Reads `{ dn = "...", password = "..." }` (or with `password_file`), `{ sasl = "PLAIN", user =
+    /// "...", password = "..." }`, `{ sasl = "EXTERNAL" }`; the last two may have `as`, the identity to
+    /// act as.
     pub(crate) fn read(section: &mut Section<'_>, folder: &Path) -> Result<Account, Error> {
         let mechanism = section.text("sasl")?;
         let identity = section.text("as")?;

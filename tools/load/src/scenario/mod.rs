@@ -42,9 +42,9 @@ const WARM_UP: f64 = 0.2;
 /// A scenario, checked.
 #[derive(Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What all that is random follows from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// The servers; connections are opened to one after the other.
     pub urls: Vec<Url>,
@@ -68,7 +68,7 @@ pub struct Scenario {
     pub find: Option<Find>,
     /// The one rate that is held, and how long, instead of what was read.
     pub(crate) held: Option<(f64, Duration)>,
-    /// What the result is held against.
+    /// The rules for the result.
     pub thresholds: Vec<Threshold>,
     /// The text it was read from, with passwords left out.
     pub text: String,
@@ -83,7 +83,7 @@ pub struct Scenario {
 /// A rule that must hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Threshold {
-    /// What must hold.
+    /// The rule.
     pub that: Rule,
     /// That it must not hold instead.
     pub is_negated: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Group {
     pub(crate) connections: usize,
     pub(crate) in_flight: usize,
     pub(crate) lifetime: Lifetime,
-    /// What is sent first on each of them, and the sources it needs.
+    /// The request that each of them begins with, and the sources it needs.
     pub(crate) bind: Option<(Request, Vec<usize>)>,
 }
 
@@ -198,8 +198,7 @@ impl Scenario {
         Scenario::parse_with(text, name, folder, false)
     }
 
-    /// The same of a text that came from another machine, and has no business with files of ours that are
-    /// not in `folder`.
+    /// Reads a text that came from another machine: it may not name files outside `folder`.
     pub(crate) fn parse_confined(text: &str, name: &str, folder: &Path) -> Result<Scenario, Error> {
         confined(text, name)?;
         Scenario::parse_with(text, name, folder, true)
@@ -341,7 +340,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What its jobs are called.
+    /// The names of its jobs.
     pub fn job_names(&self) -> impl Iterator<Item = &str> {
         self.jobs.iter().map(|job| job.name.as_str())
     }

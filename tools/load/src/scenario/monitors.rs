@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Something that is looked at.
 #[derive(Debug)]
 pub(crate) struct Monitor {
-    /// What its lines are called.
+    /// The names of its lines.
     pub(crate) names: Vec<String>,
     /// The bind that comes first.
     pub(crate) bind: Option<Request>,
@@ -23,7 +23,7 @@ pub(crate) struct Monitor {
     pub(crate) watched: MonitorKind,
 }
 
-/// What it is.
+/// The kinds of monitors.
 #[derive(Debug)]
 pub(crate) enum MonitorKind {
     /// Numbers of an entry, such as those below `cn=monitor`.
@@ -111,7 +111,7 @@ fn replication(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monit
 /// The page's name in a data folder, and that of the daemon's.
 const PAGE: &str = "meter";
 const CRYPTOD_PAGE: &str = "cryptod/meter";
-/// What is looked at where nothing is said.
+/// The figures that are watched if the scenario names none.
 const USUAL: [&str; 6] = ["total", "errors", "p99_us", "queue", "commits", "sync_p99_us"];
 
 /// `data = "keyway-data"` or `page = "keyway-data/meter"`, and perhaps `figures = ["total", "p99_us"]`
@@ -149,7 +149,7 @@ fn page(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monitor, Err
     Ok(Monitor { names, bind: None, is_required: false, watched })
 }
 
-/// What lines are called: as what is looked at is, or by another name.
+/// The names of lines: those of the figures, or one that is given.
 fn names(name: Option<&str>, watched: &[&str]) -> Vec<String> {
     match (name, watched.len()) {
         (None, _) => watched.iter().map(|one| (*one).to_owned()).collect(),

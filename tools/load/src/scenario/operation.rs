@@ -17,7 +17,7 @@ use keyway_codec::{Filter, Op};
 use std::borrow::Cow;
 use zeroize::Zeroizing;
 
-/// What a step may be, beside a wait.
+/// The kinds of operations.
 pub(crate) const KINDS: [&str; 10] = [
     "search", "bind", "compare", "add", "modify", "rename", "delete", "whoami", "passmod",
     "extended",
@@ -80,7 +80,7 @@ pub(crate) fn read(
     Ok(operation)
 }
 
-/// What may be said of an operation.
+/// The keys of an operation.
 fn keys(kind: &str) -> &'static [&'static str] {
     match kind {
         "search" => &[
@@ -256,7 +256,7 @@ impl<'t> Reading<'_, 't, '_> {
         let delete_old_rdn = self.body.flag("delete_old")?.unwrap_or(true);
         let parent = superior.unwrap_or_else(|| parent(&text));
         *self.entry = match parent {
-            // What it is below, nobody but the value knows.
+            // The parent is known only once the value is drawn.
             "" if text.starts_with('{') => None,
             "" => Some(rdn.to_owned()),
             parent => Some(format!("{rdn},{parent}")),
@@ -304,7 +304,7 @@ impl<'t> Reading<'_, 't, '_> {
     }
 }
 
-/// What follows the first comma that is not escaped.
+/// The part after the first comma that is not escaped.
 pub(crate) fn parent(dn: &str) -> &str {
     let mut escaped = false;
     for (at, c) in dn.char_indices() {

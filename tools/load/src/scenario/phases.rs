@@ -18,7 +18,7 @@ pub struct Find {
     pub low: f64,
     /// The highest.
     pub high: f64,
-    /// What is not to come true.
+    /// The rule that is not to come true.
     pub until: Rule,
     /// How long a rate is held.
     pub hold: Duration,

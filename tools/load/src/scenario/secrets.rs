@@ -1,4 +1,4 @@
-//! What of a scenario is kept in results: all but its passwords.
+//! The text of a scenario that results keep: all but its passwords.
 
 use toml::de::{DeTable, DeValue};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What the outermost table is called.
+/// The name of the outermost table in errors.
 pub(crate) const ROOT: &str = "the scenario";
 
 /// A value with its place.
@@ -35,7 +35,7 @@ pub(crate) struct Section<'t> {
     document: Document<'t>,
     table: &'t DeTable<'t>,
     place: Range<usize>,
-    /// What it is, for errors.
+    /// Its name in errors.
     name: String,
     known: Vec<&'static str>,
 }
@@ -193,7 +193,7 @@ impl<'t> Section<'t> {
         self.get(key).map(|value| Section::of(self.document, value, name)).transpose()
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Refuses keys that were not read.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.check_keys()
     }

@@ -26,7 +26,7 @@ pub(super) fn read(
     let plan = compile(section, name, files, &options)?;
     let chosen = chosen(section, &plan, of)?;
     let template = chosen.number;
-    // What keyway data makes of it is not in the way.
+    // Numbers after those of `keyway data` do not collide with its entries.
     let after = if chosen.entries < ENDLESS { chosen.entries } else { 0 };
     let from = from.unwrap_or(after);
     Ok(Entries { plan: Arc::new(plan), template, from })

@@ -1,4 +1,4 @@
-//! TLS as a client: whom we trust, and whether sessions are resumed.
+//! TLS as a client: the trusted certificates, and whether sessions are resumed.
 
 mod verify;
 mod words;
@@ -42,7 +42,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// What connections are opened with.
+    /// The configuration that connections are opened with.
     ///
     /// # Errors
     /// If the authorities cannot be read, or the cryptography can do no TLS.
@@ -102,8 +102,8 @@ impl Trust {
     }
 }
 
-/// Who we are to an agent or to who calls one, and whom we take for one: both have certificates of the same
-/// authority.
+/// The identity of an agent or a hub, and the authority that the other end's certificate must be of:
+/// both have certificates of one authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Our certificate, with those that lead to the authority's.

@@ -236,7 +236,7 @@ impl Worker<'_> {
                 }
             }
             let connection = &self.connections[index];
-            // What is in front of TLS is no part of it (RFC 4511 § 4.14.2).
+            // Data in front of TLS is not part of it (RFC 4511 § 4.14.2).
             if connection.generation != generation || connection.state == State::Closed {
                 break;
             }

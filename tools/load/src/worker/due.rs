@@ -8,7 +8,7 @@ use fastrand::Rng;
 use std::sync::atomic::Ordering;
 
 impl Worker<'_> {
-    /// Goes on at another rate, if somebody wants that.
+    /// Goes on at another rate if the caller has set one.
     pub(super) fn apply_rate_override(&mut self, now: u64) {
         let rate_override = self.shared.rate_override.get();
         if let Some(rate) = rate_override.filter(|_| rate_override != self.rate_override) {

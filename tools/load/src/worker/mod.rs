@@ -36,15 +36,15 @@ use virtual_user::VirtualUser;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What threads have in common.
+/// The state that threads share.
 pub(crate) struct Shared {
     pub(crate) servers: Vec<Server>,
     pub(crate) tls: Option<Arc<ClientConfig>>,
     /// The moment that times are counted from.
     pub(crate) origin: Instant,
-    /// Somebody wants an end.
+    /// An end was asked for.
     pub(crate) stop: AtomicBool,
-    /// Somebody wants another rate.
+    /// The rate that the caller sets during the run.
     pub(crate) rate_override: RateOverride,
     /// Starts of a closed loop that has only so many.
     pub(crate) taken: AtomicU64,
@@ -75,7 +75,7 @@ impl Shared {
     }
 }
 
-/// What a thread says.
+/// A thread's message to the collector.
 pub(crate) enum WorkerMessage {
     /// Its connections are open: so many are, and of the others the last did not for this reason.
     Ready { open: usize, wanted: usize, why_not: Option<(Fault, String)> },
@@ -102,7 +102,7 @@ struct Pending {
     seed: u64,
 }
 
-/// What is to be done at a moment.
+/// A timer's action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
     /// A virtual user may be used again.
@@ -128,7 +128,7 @@ pub(crate) struct Worker<'s> {
     backlogged: usize,
     starts: Starts,
     next_start: Option<Start>,
-    /// The rate that somebody has asked for meanwhile.
+    /// The rate that the caller has set last.
     rate_override: Option<f64>,
     timers: BinaryHeap<Reverse<(u64, Wake)>>,
     dirty: Vec<usize>,
@@ -164,7 +164,7 @@ impl<'s> Worker<'s> {
         threads: usize,
         sender: Sender<WorkerMessage>,
     ) -> io::Result<Worker<'s>> {
-        // Of all threads of all agents.
+        // The number among all threads of all agents.
         let (agent, agents) = scenario.share;
         let stripe = agent + agents * thread as u64;
         let stripes = agents * threads as u64;
@@ -227,7 +227,7 @@ impl<'s> Worker<'s> {
             Ok(()) => WorkerMessage::End(self.thread..self.thread + 1),
             Err(why) => WorkerMessage::Failed(why.to_string()),
         };
-        // Whoever does not listen any more has seen enough.
+        // A collector that does not listen any more has ended the run.
         let _ = self.sender.send(said);
     }
 

@@ -11,11 +11,11 @@ use rustix::time::{
 };
 use std::io;
 
-/// What an event of the timer says.
+/// The token of the timer's events.
 const TIMER: u64 = u64::MAX;
 /// Events that are taken at once.
 const EVENTS: usize = 1_024;
-/// The longest that is waited: somebody may have asked for an end.
+/// The longest wait: an end may be asked for meanwhile.
 const LONGEST_MS: u64 = 50;
 
 /// Something happened to a socket: it can be read, or written, or both.

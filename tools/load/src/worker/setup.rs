@@ -60,7 +60,8 @@ impl Worker<'_> {
         let mut seen = vec![false; scenario.groups.len()];
         let mut wanted = VecDeque::new();
         for (index, connection) in self.connections.iter().enumerate() {
-            // Of those that are used once, one is opened to see that it can be.
+            // A connection that serves one sequence is opened later; the first is opened now to see that
+            // it can be.
             let is_first = !std::mem::replace(&mut seen[connection.group], true);
             if !once(connection.group) || is_first {
                 wanted.push_back(index);

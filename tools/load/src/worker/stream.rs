@@ -55,7 +55,7 @@ impl Write for Socket {
     }
 }
 
-/// What a read came to.
+/// The result of a read.
 pub(crate) enum Got {
     /// Perhaps more is there.
     More,

@@ -19,7 +19,7 @@ pub(super) struct VirtualUser {
     /// Ids that were given.
     ids: u32,
     pub(super) is_busy: bool,
-    /// What it is at.
+    /// The position in its sequence.
     pub(super) job: usize,
     pub(super) phase: usize,
     step: usize,

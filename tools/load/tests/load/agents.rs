@@ -37,7 +37,7 @@ fn identity() -> (TempDir, Identity) {
     (folder, Identity { certificate, key, ca })
 }
 
-/// Does something with two agents, which end when somebody says so.
+/// Does something with two agents, which end when their interrupts say so.
 pub fn with_two<T>(work: impl FnOnce(&mut [Called], &[Interrupt; 2]) -> T) -> T {
     let (folder, identity) = identity();
     let hub = Hub::new("127.0.0.1:0".parse().unwrap(), &identity, &provider()).unwrap();
@@ -61,7 +61,7 @@ pub fn with_two<T>(work: impl FnOnce(&mut [Called], &[Interrupt; 2]) -> T) -> T 
     })
 }
 
-/// Runs a scenario on two agents, of which the second ends when somebody says so.
+/// Runs a scenario on two agents; the second ends when its interrupt says so.
 pub fn run(text: &str, end_second: impl Fn(&Interrupt)) -> Result<Outcome, Error> {
     with_two(|called, ends| {
         let scenario = Scenario::parse(text, "test", Path::new(""))?;
@@ -71,7 +71,7 @@ pub fn run(text: &str, end_second: impl Fn(&Interrupt)) -> Result<Outcome, Error
     })
 }
 
-/// They stay where they are for another run, and those who only call keep nobody waiting.
+/// Agents stay connected for another run, and callers that stay silent do not keep the others waiting.
 #[test]
 fn agents_do_one_run_after_the_other() {
     let stub = Stub::new(|_| FINE);
@@ -104,7 +104,7 @@ fn who_says_nothing_keeps_no_agent_waiting() {
     });
 }
 
-/// Whoever waits for agents that are not ready can be told to stop.
+/// A hub that waits for agents that are not ready can be told to stop.
 #[test]
 fn an_end_is_heard_while_agents_open_their_connections() {
     let stub = Stub::new(|_| FINE);
@@ -147,7 +147,7 @@ fn a_lost_agent_is_an_event_and_no_wrong_sum() {
     let outcome = run(&text, Interrupt::end).unwrap();
     assert!(outcome.agents[0].lost.is_none() != outcome.agents[1].lost.is_none());
     assert!(!outcome.is_good());
-    // What the other one has done is there, all of it.
+    // The other agent's results are complete.
     let (due, done) = (outcome.recorded.due(), outcome.recorded.done());
     assert!((100..200).contains(&due) && done == due, "{done} of {due}");
 }

@@ -41,7 +41,7 @@ fn each_fault_has_its_own_count() {
     assert!(silent.contains_key(&Fault::TimedOut), "{silent:?}");
 }
 
-/// The answer to another operation, and an answer to nobody.
+/// The answer to another operation, and an answer to no request.
 #[test]
 fn answers_must_fit() {
     // BindResponse to message 8, whatever was asked: ids of two connections begin so.

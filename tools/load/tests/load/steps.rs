@@ -1,4 +1,4 @@
-//! What steps and the binds of connections ask for, as a server sees it.
+//! The requests of steps and of connections' binds, as a server sees them.
 
 use crate::stub::{Answer, FINE, Stub};
 use crate::{SEARCH, outcome, scenario};

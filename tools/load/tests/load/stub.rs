@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// What is done about a request.
+/// The stub's answer to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// This code; searches give so many entries.
@@ -30,7 +30,7 @@ pub const FINE: Answer = Answer::Code(ResultCode::Success, 1);
 
 type Decide = dyn Fn(&Op<'_>) -> Answer + Send + Sync;
 
-/// What the stub has seen, and what it does.
+/// The stub's records and behaviour.
 pub struct Stub {
     pub url: String,
     pub state: Arc<State>,
@@ -150,7 +150,7 @@ impl State {
                 let message = Message::decode(&input[used..used + length]).unwrap();
                 used += length;
                 together += 1;
-                // The first connection of a run is only to see whether anybody is there.
+                // The first connection of a run only checks that a server is there.
                 if !std::mem::replace(&mut is_counted, true) {
                     self.connections.fetch_add(1, Ordering::Relaxed);
                 }

@@ -204,7 +204,7 @@ fn agents_read_no_templates_elsewhere() {
     assert!(why.contains("below its folder only"), "{why}");
 }
 
-/// What cannot be made is no fault of the server's: the run says so, and ends.
+/// An entry that cannot be made is not the server's fault: the run says so, and ends.
 #[test]
 fn an_entry_that_cannot_be_made_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();

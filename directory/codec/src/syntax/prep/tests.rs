@@ -95,12 +95,12 @@ fn in_rfc(c: char) -> bool {
         && c != char::REPLACEMENT_CHARACTER
 }
 
-/// Capital letters that got their small ones after Unicode 3.2. What folds to what is stable since.
+/// Capital letters that got their small ones after Unicode 3.2. Foldings are stable since.
 fn folded_since(c: char) -> bool {
     matches!(c, '\u{4c0}' | '\u{10a0}'..='\u{10c5}' | '\u{2132}' | '\u{2183}')
 }
 
-/// What the letter of the RFC makes of a character, with the normalization of today.
+/// The RFC's mapping of a character, by its letter, with the normalization of today.
 fn by_the_tables(c: char, case: Case) -> String {
     let mapped = map(c).into_iter();
     match case {
