@@ -200,5 +200,5 @@ pub fn wait_for(address: SocketAddr, limit: Duration) -> Result<(), String> {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    Err(format!("nobody answers at {address}"))
+    Err(format!("no server answers at {address}"))
 }

@@ -166,7 +166,7 @@ pub const EVENTS: &[Event] = &[
         "requests",
         "refused, since they would take longer than they may",
     ),
-    event("cryptod.slow.dropped", "requests", "of the slow class that nobody waited for any more"),
+    event("cryptod.slow.dropped", "requests", "of the slow class whose client no longer waited"),
     event("cryptod.batches", "batches", "of clients' requests handed to the engine"),
     event("cryptod.batch", "requests a batch", "that went to the engine together, of a sample"),
     event("cryptod.doorbells", "doorbells", "that clients rang to wake a pump"),

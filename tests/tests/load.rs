@@ -158,7 +158,7 @@ fn what_makes_no_sense_is_refused() {
         assert!(finished.err.contains(why) && is_a_line, "{words}: {}", finished.err);
     };
     let (url, folder) = (server.ldap(), folder.path().display());
-    refused("search localhost", 2, "is no URL");
+    refused("search localhost", 2, "is not a URL");
     refused(&format!("search {url} --rate 0"), 2, "--rate");
     refused(&format!("search {url} --users 9-0"), 2, "greater than the last");
     refused(&format!("search {url} --fail-if p99>20"), 2, "--fail-if");
@@ -634,7 +634,7 @@ fn a_knee_is_searched_for_on_agents() {
         "{}",
         lost.words
     );
-    assert!(lost.words.contains("somebody has ended the agent"), "{}", lost.words);
+    assert!(lost.words.contains("the agent was ended"), "{}", lost.words);
     assert!(load(&format!("report {knee}")).expect(0).out.contains("not held to its end"));
     let cut = searched(&scenario, &who, &output, &mut |line, hub, _| {
         if is_first(line) {

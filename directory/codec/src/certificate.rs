@@ -124,9 +124,8 @@ impl<'a> RevocationList<'a> {
     }
 }
 
-const NO_CERTIFICATE: DecodeError = DecodeError::Malformed { what: "it is no X.509 certificate" };
-const NO_LIST: DecodeError =
-    DecodeError::Malformed { what: "it is no certificate revocation list" };
+const NO_CERTIFICATE: DecodeError = DecodeError::Malformed { what: "not an X.509 certificate" };
+const NO_LIST: DecodeError = DecodeError::Malformed { what: "not a certificate revocation list" };
 
 /// A name of the subject, if it is a host's. A malformed name is no name.
 fn host_name(name: &GeneralName<'_>) -> Option<Name> {
@@ -163,7 +162,8 @@ fn rdn(set: &RelativeDistinguishedName<'_>) -> Result<String, DecodeError> {
 
 const NOT_TEXT: DecodeError =
     DecodeError::Malformed { what: "a name in a certificate is not text" };
-const NOT_OID: DecodeError = DecodeError::Malformed { what: "a type in a certificate is no OID" };
+const NOT_OID: DecodeError =
+    DecodeError::Malformed { what: "a type in a certificate is not an OID" };
 
 /// The text of the string types that RFC 5280 allows in names.
 fn string(value: &Any<'_>) -> Result<String, DecodeError> {

@@ -54,7 +54,7 @@ impl<'a> PasswordModifyRequest<'a> {
         let old = body.optional(OLD)?;
         let new = body.optional(NEW)?;
         if body.peek_tag().is_some_and(|tag| ![USER, OLD, NEW].contains(&tag)) {
-            return Err(DecodeError::malformed("component that is no user and no password"));
+            return Err(DecodeError::malformed("component that is neither a user nor a password"));
         }
         body.finish(&[USER, OLD, NEW])?;
         Ok(PasswordModifyRequest { user, old, new })

@@ -156,7 +156,7 @@ fn person(write: &mut Write<'_>, n: u64) -> std::result::Result<EntryId, Error> 
         ("sn", vec![&surname]),
         ("mail", vec![&mail]),
         ("telephoneNumber", vec![&telephone]),
-        ("description", vec!["A person whom nobody knows, who is here so that there is a record"]),
+        ("description", vec!["A person who is here so that there is a record"]),
         ("entryUUID", vec![&uuid]),
     ];
     let mut keys = Vec::new();

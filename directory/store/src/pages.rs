@@ -136,7 +136,11 @@ impl Pages {
                 Some(root) => tables.push((name, root)),
                 None => {
                     let page = place.offset / self.page_bytes;
-                    damage(self.damage(TABLES, page, format!("the row of \"{name}\" is no table")));
+                    damage(self.damage(
+                        TABLES,
+                        page,
+                        format!("the row of \"{name}\" is not a table"),
+                    ));
                 }
             }
         }

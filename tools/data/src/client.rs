@@ -300,7 +300,7 @@ impl Answer {
             Op::ExtendedResponse(response) => {
                 Answer::Extended(response.result.code, words(&response.result))
             }
-            _ => Answer::Other("it answers what nobody asked".to_owned()),
+            _ => Answer::Other("the answer belongs to no request".to_owned()),
         }
     }
 

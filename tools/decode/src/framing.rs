@@ -188,7 +188,7 @@ impl Framer {
             Ok(length) => Ok(length),
             // Gathered, it will be found to be too long, and be skipped.
             Err(keyway_codec::DecodeError::TooLong { .. }) => Ok(None),
-            Err(_) => Err("what follows is no LDAP message"),
+            Err(_) => Err("the following octets are not an LDAP message"),
         }
     }
 
@@ -206,7 +206,9 @@ impl Framer {
                 }
                 Ok(None) => 1,
                 Err(_) => {
-                    return Some(Err(Gathering::NoMessage("what follows is no LDAP message")));
+                    return Some(Err(Gathering::NoMessage(
+                        "the following octets are not an LDAP message",
+                    )));
                 }
             };
             if input.is_empty() {

@@ -21,12 +21,12 @@ pub(crate) fn advice(job: &Job, step: usize, fault: Fault) -> &'static str {
              (--users, --user-dn)"
         }
         ("search", Fault::Empty) => {
-            "; no entry was found, or whoever asks may not see it: say who the users are (--users, \
+            "; no entry was found, or the asking user may not see it: say who the users are (--users, \
              --filter, --base) or who asks (--bind-dn DN --password-file FILE)"
         }
         ("search", Fault::WrongEntries) => "; say how a user is found (--filter)",
         ("search" | "compare", Fault::Code(NO_SUCH_OBJECT)) => {
-            "; it is not there, or whoever asks may not see it: say where entries are (--base), who the \
+            "; it is not there, or the asking user may not see it: say where entries are (--base), who the \
              users are (--users, --user-dn) or who asks (--bind-dn DN --password-file FILE)"
         }
         (_, Fault::Code(NO_SUCH_OBJECT)) => {

@@ -135,12 +135,13 @@ fn index(name: &str, jobs: &[String]) -> Result<usize, String> {
 
 fn figure_and_limit(figure: &str, limit: &str) -> Result<(Figure, f64), String> {
     let time = || {
-        let time = duration(limit).ok_or_else(|| format!("'{limit}' is no time such as 20ms"))?;
+        let time = duration(limit)
+            .ok_or_else(|| format!("'{limit}' is not a duration (for example 20ms)"))?;
         Ok::<f64, String>(time.as_nanos() as f64)
     };
     let number = |text: &str| {
         let number = text.replace('_', "").parse::<f64>().ok().filter(|number| *number >= 0.0);
-        number.ok_or_else(|| format!("'{limit}' is no number"))
+        number.ok_or_else(|| format!("'{limit}' is not a number"))
     };
     Ok(match figure {
         "max" => (Figure::Max, time()?),
@@ -193,10 +194,10 @@ mod tests {
     fn what_makes_no_sense() {
         let why = |text| Rule::parse(text, &["auth".to_owned()]).unwrap_err();
         assert!(why("p99").contains("a term is"));
-        assert!(why("p99 > 20").contains("no time"));
+        assert!(why("p99 > 20").contains("not a duration"));
         assert!(why("p101 > 20ms").contains("no figure 'p101'"));
         assert!(why("auht p99 > 20ms").contains("did you mean 'auth'?"));
-        assert!(why("errors > x").contains("no number"));
+        assert!(why("errors > x").contains("not a number"));
         assert!(why("").contains("a term is"));
     }
 }

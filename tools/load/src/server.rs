@@ -46,7 +46,7 @@ pub(crate) fn resolve(url: &Url, start_tls: bool, patience: Duration) -> Result<
     let name = match has_tls {
         true => {
             let name = ServerName::try_from(host.to_owned());
-            Some(name.map_err(|_| cannot("its host is no name that a certificate can have"))?)
+            Some(name.map_err(|_| cannot("its host is not a name that a certificate can have"))?)
         }
         false => None,
     };

@@ -41,10 +41,10 @@ impl Url {
     pub fn parse(text: &str) -> Result<Url, String> {
         let wrong = |why: &str| {
             format!(
-                "'{text}' {why}; a URL is ldap://HOST[:PORT], ldaps://HOST[:PORT] or ldapi://%2FPATH"
+                "'{text}' {why}; expected ldap://HOST[:PORT], ldaps://HOST[:PORT] or ldapi://%2FPATH"
             )
         };
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("is no URL"))?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("is not a URL"))?;
         let (tls, port) = match scheme.to_ascii_lowercase().as_str() {
             "ldap" => (false, 389),
             "ldaps" => (true, 636),
@@ -55,7 +55,7 @@ impl Url {
                 let place = Place::Socket(path.into());
                 return Ok(Url { place, tls: false, text: text.to_owned() });
             }
-            _ => return Err(wrong("has another scheme")),
+            _ => return Err(wrong("has an unknown scheme")),
         };
         let authority = rest.split(['/', '?']).next().unwrap_or_default();
         if rest.len() > authority.len() + 1 {

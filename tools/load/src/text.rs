@@ -125,7 +125,7 @@ impl<'s> Names<'s> {
     /// `{person}`, `{person.mail}`
     fn of_entry(&self, source: usize, attribute: Option<&str>) -> Result<Variable, String> {
         let Some(Values::Entries(entries)) = self.sources.get(source).map(|it| &it.values) else {
-            return Err("it is no template's".into());
+            return Err("it is not from a template".into());
         };
         if let Some(wanted) = attribute {
             let known = entries.plan.attributes();
@@ -145,7 +145,9 @@ impl<'s> Names<'s> {
         self.stand_in(name)?;
         match self.variables.last() {
             Some(Variable::Entry { source, attribute: None }) => Ok(*source),
-            _ => Err(format!("'{name}' is no template's: {name} = {{ template = \"FILE\" }}")),
+            _ => {
+                Err(format!("'{name}' is not from a template: {name} = {{ template = \"FILE\" }}"))
+            }
         }
     }
 

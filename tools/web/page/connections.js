@@ -22,7 +22,7 @@ export class Connections {
     this.table = new Table("Connections that are open", [
       n("number", "connection"),
       { name: "from", value: (row) => row.from ?? "" },
-      { name: "who", value: (row) => row.who ?? "", show: (row) => row.who || "nobody", kind: "text" },
+      { name: "who", value: (row) => row.who ?? "", show: (row) => row.who || "anonymous", kind: "text" },
       { name: "over", value: (row) => row.tls ?? "", show: over },
       { name: "since", value: (row) => row.since_us, show: (row) => moment(row.since_us / 1000) },
       { name: "idle", number: true, value: (row) => row.idle_ms ?? -1, show: (row) => (row.idle_ms === undefined ? "–" : span(row.idle_ms / 1000)) },

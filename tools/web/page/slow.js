@@ -53,7 +53,7 @@ export class Slow {
       { name: "looked at", number: true, value: (row) => row.candidates ?? -1, show: (row) => count(row.candidates) },
       { name: "returned", number: true, value: (row) => row.returned ?? -1, show: (row) => count(row.returned) },
       { name: "result", number: true, value: (row) => row.result ?? -1, show: (row) => String(row.result ?? "–") },
-      { name: "who", value: (row) => row.who ?? "", show: (row) => row.who || "nobody", kind: "text" },
+      { name: "who", value: (row) => row.who ?? "", show: (row) => row.who || "anonymous", kind: "text" },
       { name: "from", value: (row) => row.from ?? "" },
     ], 1);
     const legend = STAGES.map(([, name, title], at) => h("span", { class: "key", title }, h("i", { class: `k${at + 1}` }), name));

@@ -149,8 +149,8 @@ impl Races {
         let sample = sample.ok_or("choose a scenario of the list")?;
         if sample.needs_admin() && options.admin.is_none() {
             return Err(format!(
-                "{name} does what not everybody may do, and keyway web was started without an account \
-                 for it (--load-bind-dn, --load-password-file)"
+                "{name} needs an administrator, and keyway web was started without an account for it \
+                 (--load-bind-dn, --load-password-file)"
             ));
         }
         survey(&mut options, &self.provider).map_err(|why| why.to_string())?;

@@ -153,7 +153,7 @@ async fn login(State(app): State<Arc<App>>, headers: HeaderMap, body: Body) -> A
     let form = Zeroizing::new(String::from_utf8_lossy(&bytes).into_owned());
     let (name, password) = (field(&form, "name"), field(&form, "password"));
     let (true, Some(name), Some(password)) = (is_form, name, password) else {
-        return refused(StatusCode::BAD_REQUEST, "it is no form with name and password");
+        return refused(StatusCode::BAD_REQUEST, "expected a form with name and password");
     };
     // An empty password is no password (RFC 4513, section 5.1.2): every name would be right.
     if name.is_empty() || password.is_empty() {

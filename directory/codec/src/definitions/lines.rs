@@ -151,7 +151,7 @@ fn directive(number: u64, whole: &str) -> Result<Statement, Wrong> {
             "" => "a directive such as attributetype or objectclass is due; is a parenthesis closed too \
                    early before it?"
                 .to_owned(),
-            _ => format!("\"{word}\" is no directive of a schema file{near}"),
+            _ => format!("\"{word}\" is not a directive of a schema file{near}"),
         };
         return Err(Wrong { line: number, shown: shown(line), why });
     };

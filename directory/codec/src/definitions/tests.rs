@@ -22,7 +22,7 @@ objectIdentifier OwnAttributes Own:1
 objectIdentifier Str 1.3.6.1.4.1.1466.115.121.1.15
 
 attributetype ( OwnAttributes:1.2 NAME 'shoeSize'
-\tDESC 'What somebody's shoes
+\tDESC 'The size of one's shoes
 \t\tare like' SUP name
 # in between
     SYNTAX Str{64} SINGLE-VALUE X-ORIGIN 'us')
@@ -42,7 +42,7 @@ fn the_form_of_openldaps_configuration() {
     let [size, colour] = &definitions.attribute_types[..] else { panic!() };
     assert_eq!((size.line, size.definition.oid.as_str()), (6, "1.3.6.1.4.1.99999.1.1.2"));
     let text = size.definition.to_string();
-    assert!(text.contains("DESC 'What somebody\\27s shoes are like'"), "{text}");
+    assert!(text.contains("DESC 'The size of one\\27s shoes are like'"), "{text}");
     assert!(text.contains("SYNTAX 1.3.6.1.4.1.1466.115.121.1.15{64} SINGLE-VALUE"), "{text}");
     assert_eq!((colour.line, colour.definition.names.len()), (11, 2));
     let class = &definitions.object_classes[0].definition;
@@ -103,7 +103,7 @@ fn an_error_says_where_and_why() {
         (
             "# one\natributetype ( 1.2 NAME 'a' SUP name )",
             "a.schema, line 2, definition atributetype ( 1.2 NAME 'a' SUP name ): \"atributetype\" \
-             is no directive of a schema file; did you mean attributetype?",
+             is not a directive of a schema file; did you mean attributetype?",
         ),
         (
             "attributetype ( Own:1 NAME 'a' SUP name )",

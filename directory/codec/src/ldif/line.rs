@@ -27,7 +27,8 @@ impl<'a> Line<'a> {
         let colon = line.iter().position(|byte| *byte == b':');
         let colon = colon.ok_or("the line has no ':'")?;
         let (key, rest) = line.split_at_checked(colon).unwrap_or_default();
-        let key = str::from_utf8(key).map_err(|_| "what is before ':' is no name")?;
+        let key =
+            str::from_utf8(key).map_err(|_| "the text before ':' is not an attribute name")?;
         let form = match rest.get(1..).unwrap_or_default() {
             [b':', encoded @ ..] => Form::Base64(filled(encoded).trim_ascii_end()),
             [b'<', ..] => Form::Url,

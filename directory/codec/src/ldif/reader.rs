@@ -284,7 +284,7 @@ impl Body {
             "modrdn" | "moddn" => {
                 Body::ModRdn { new_rdn: None, delete_old_rdn: None, new_superior: None }
             }
-            _ => return Err("the changetype is none of add, delete, modify, modrdn, moddn"),
+            _ => return Err("unknown changetype (expected add, delete, modify, modrdn or moddn)"),
         })
     }
 
@@ -324,7 +324,7 @@ fn attribute(line: &Line<'_>) -> Result<(String, Vec<u8>), &'static str> {
         return Err("an empty line is missing before a second 'dn:'");
     }
     if !is_description(line.key) {
-        return Err("what is before ':' is no attribute description");
+        return Err("the text before ':' is not an attribute description");
     }
     Ok((line.key.to_owned(), line.value()?))
 }
@@ -360,7 +360,7 @@ fn modification(open: &mut Option<Modification>, line: &Line<'_>) -> Result<(), 
     };
     let attribute = line.word()?;
     if !is_description(&attribute) {
-        return Err("what is to be modified is no attribute description");
+        return Err("the text after the operation is not an attribute description");
     }
     *open = Some(Modification { operation, attribute, values: Vec::new() });
     Ok(())

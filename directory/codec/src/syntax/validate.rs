@@ -111,7 +111,10 @@ fn ia5_string(value: &[u8]) -> Checked {
 }
 
 fn country_string(value: &[u8]) -> Checked {
-    require(value.len() == 2 && is_printable(value), "it is no code of two characters")
+    require(
+        value.len() == 2 && is_printable(value),
+        "not a country code of two characters (for example DE)",
+    )
 }
 
 fn numeric_string(value: &[u8]) -> Checked {
@@ -138,7 +141,7 @@ fn facsimile_telephone_number(value: &[u8]) -> Checked {
         b"uncompressed",
     ];
     let known = |part: &[u8]| parameters.iter().any(|known| known.eq_ignore_ascii_case(part));
-    require(parts.all(known), "what follows '$' is no fax parameter")
+    require(parts.all(known), "the text after '$' is not a fax parameter")
 }
 
 fn telex_number(value: &[u8]) -> Checked {
@@ -155,7 +158,7 @@ fn teletex_terminal_identifier(value: &[u8]) -> Checked {
         keys.iter()
             .any(|key| part.get(..key.len()).is_some_and(|head| head.eq_ignore_ascii_case(key)))
     };
-    require(parts.all(known), "what follows '$' is no teletex parameter")
+    require(parts.all(known), "the text after '$' is not a teletex parameter")
 }
 
 fn delivery_method(value: &[u8]) -> Checked {
@@ -173,7 +176,7 @@ fn delivery_method(value: &[u8]) -> Checked {
     ];
     let known = |part: &[u8]| methods.iter().any(|method| method.eq_ignore_ascii_case(part));
     let mut parts = value.split(|byte| *byte == b'$').map(<[u8]>::trim_ascii);
-    require(parts.all(known), "it is no list of delivery methods between '$'")
+    require(parts.all(known), "not a list of delivery methods with '$' between them")
 }
 
 fn other_mailbox(value: &[u8]) -> Checked {
@@ -196,24 +199,24 @@ fn boolean(value: &[u8]) -> Checked {
 }
 
 fn integer(value: &[u8]) -> Checked {
-    require(forms::integer(value).is_some(), "it is no integer: digits without a leading zero")
+    require(forms::integer(value).is_some(), "not an integer (digits without a leading zero)")
 }
 
 fn bit_string(value: &[u8]) -> Checked {
-    require(forms::bit_string(value).is_some(), "it is no bit string such as '0101'B")
+    require(forms::bit_string(value).is_some(), "not a bit string (for example '0101'B)")
 }
 
 fn uuid(value: &[u8]) -> Checked {
-    require(forms::uuid(value).is_some(), "it is no UUID of 8-4-4-4-12 hexadecimal digits")
+    require(forms::uuid(value).is_some(), "not a UUID (8-4-4-4-12 hexadecimal digits)")
 }
 
 fn generalized_time(value: &[u8]) -> Checked {
-    let why = "it is no date and time with zone, such as 20041231235960Z";
+    let why = "not a date and time with zone (for example 20041231235960Z)";
     require(time::generalized(value).is_some(), why)
 }
 
 fn utc_time(value: &[u8]) -> Checked {
-    require(time::is_utc_time(value), "it is no date and time such as 0412312359Z")
+    require(time::is_utc_time(value), "not a date and time (for example 0412312359Z)")
 }
 
 fn dn(value: &[u8]) -> Checked {
@@ -243,14 +246,14 @@ fn description(value: &[u8]) -> Checked {
 }
 
 fn substring_assertion(value: &[u8]) -> Checked {
-    let why = "it is no assertion such as initial*any*final, with \\2A for '*' and \\5C for '\\'";
+    let why = "not a substring assertion (for example initial*any*final), with \\2A for '*' and \\5C for '\\'";
     require(super::substring_assertion(value).is_some(), why)
 }
 
 /// For what nothing here evaluates (RFC 3672 § 2.1): that it is text in braces.
 fn subtree_specification(value: &[u8]) -> Checked {
     let inner = text(value)?.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    require(inner.is_some(), "it is no subtree specification such as { base \"ou=People\" }")
+    require(inner.is_some(), "not a subtree specification (for example { base \"ou=People\" })")
 }
 
 /// `[object-class#]criteria`
@@ -262,7 +265,7 @@ fn guide(value: &[u8]) -> Checked {
         }
         None => value,
     };
-    require(is_criteria(criteria), "it is no guide such as person#sn$EQ")
+    require(is_criteria(criteria), "not a guide (for example person#sn$EQ)")
 }
 
 /// `object-class#criteria#subset`
@@ -277,7 +280,7 @@ fn enhanced_guide(value: &[u8]) -> Checked {
         }
         _ => false,
     };
-    require(well_formed, "it is no guide such as person#(sn$EQ)#oneLevel")
+    require(well_formed, "not an enhanced guide (for example person#(sn$EQ)#oneLevel)")
 }
 
 /// Terms between `|` and `&`. Their content is not looked at, only that parentheses match.
@@ -317,7 +320,7 @@ fn nis_netgroup_triple(value: &[u8]) -> Checked {
     let well_formed = inner.is_some_and(|inner| {
         inner.is_ascii() && inner.iter().filter(|byte| **byte == b',').count() == 2
     });
-    require(well_formed, "it is no netgroup triple such as (host,user,domain)")
+    require(well_formed, "not a netgroup triple (for example (host,user,domain))")
 }
 
 /// `key=server:path` (RFC 2307 § 2.4).
@@ -325,12 +328,12 @@ fn boot_parameter(value: &[u8]) -> Checked {
     let equals = value.iter().position(|byte| *byte == b'=');
     let colon = value.iter().position(|byte| *byte == b':');
     let ordered = equals.zip(colon).is_some_and(|(equals, colon)| 0 < equals && equals < colon);
-    require(value.is_ascii() && ordered, "it is no boot parameter such as root=server:/path")
+    require(value.is_ascii() && ordered, "not a boot parameter (for example root=server:/path)")
 }
 
 /// For what X.509 defines: that it is one BER SEQUENCE.
 fn ber_sequence(value: &[u8]) -> Checked {
     let mut reader = Reader::new(value);
     let whole = reader.expect(SEQUENCE).is_ok() && reader.is_empty();
-    require(whole, "it is no BER SEQUENCE")
+    require(whole, "not a BER SEQUENCE")
 }

@@ -158,7 +158,7 @@ fn components_that_come_twice_or_too_late() {
     let unknown = [0x30, 2, 0x85, 0];
     assert_eq!(
         PasswordModifyRequest::decode(Some(&unknown)).map(drop),
-        malformed("component that is no user and no password")
+        malformed("component that is neither a user nor a password")
     );
     assert_eq!(Filter::decode(&[0xa3, 6, 4, 0, 4, 0, 4, 0]).map(drop), wrong);
     assert_eq!(Filter::decode(&[0xa9, 6, 0x82, 0, 0x83, 0, 0x81, 0]).map(drop), wrong);

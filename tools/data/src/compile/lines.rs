@@ -146,7 +146,7 @@ impl Compiler<'_, '_> {
         };
         let charset = tag::charset(charset.trim()).ok_or_else(|| {
             let known = "UTF-8, ISO-8859-1, UnicodeLittleUnmarked (UTF-16LE), UTF-16BE, UTF-16";
-            (from, format!("'{charset}' is no charset that is known; {known} are"))
+            (from, format!("'{charset}' is not a known charset (expected {known})"))
         })?;
         let pieces = self.pieces(from + skipped, to, line)?;
         Ok(Piece::Encoded { charset, base64: true, pieces })

@@ -343,7 +343,7 @@ fn reference(
     };
     let (least, most): (u64, u64) = (number(least)?, number(most)?);
     if least > most || most > VALUES_MAX {
-        return Err(format!("{least} to {most} are no numbers of values (up to {VALUES_MAX})"));
+        return Err(format!("{least} to {most} is not a range of counts (at most {VALUES_MAX})"));
     }
     let sizes = if is_zipf { context.zipf(most - least + 1, 1.0)? } else { Pick::Even };
     Ok(Some((Reference { kind, total, least, most, sizes }, true)))
@@ -361,7 +361,9 @@ fn normal(mean: &str, deviation: &str, least: i64, most: i64) -> Result<Piece, S
 fn moments(from: &str, to: &str) -> Result<Piece, String> {
     let read = |text: &str| {
         time::parse(text).ok_or_else(|| {
-            format!("'{text}' is no moment; write 2024-02-29 or 20240229093011Z (from 1970 on)")
+            format!(
+                "'{text}' is not a date (for example 2024-02-29 or 20240229093011Z, from 1970 on)"
+            )
         })
     };
     let (from, mut last) = (read(from)?, read(to)?);

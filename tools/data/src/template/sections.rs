@@ -94,7 +94,7 @@ impl Sections {
         if !LDIF_WORDS.iter().any(|word| attribute.eq_ignore_ascii_case(word)) {
             return Ok(());
         }
-        let why = format!("'{attribute}:' means something else in LDIF, and is no attribute");
+        let why = format!("'{attribute}:' has another meaning in LDIF and is not an attribute");
         Err(self.error(place, why))
     }
 
@@ -368,7 +368,7 @@ impl Reader<'_> {
         if !attribute.starts_with(|c: char| c.is_ascii_alphanumeric())
             || !attribute.bytes().all(fits)
         {
-            return Err(self.out.error(place, format!("'{attribute}' is no attribute")));
+            return Err(self.out.error(place, format!("'{attribute}' is not an attribute")));
         }
         self.out.check_word(attribute, place)?;
         let mut from = colon + 1;

@@ -57,7 +57,7 @@ fn tags() {
     line("x: <normal:a:b>", 4, "'a' is not a number");
     line("x: <timestamp:2024-02-30:2025-01-01>", 4, "2024-02-30");
     line("x: <unique:hex:0>", 4, "0 characters");
-    line("x: <base64:EBCDIC:a>", 12, "no charset");
+    line("x: <base64:EBCDIC:a>", 12, "not a known charset");
     line("x:: not base64!", 5, "not base64");
     line("x:< file:///etc/passwd", 3, "not fetched");
 }
@@ -71,8 +71,8 @@ fn attributes() {
     line("x: {x}", 4, "the line that it is in");
     line("x: {y}\ny: {x}", 1, "in a circle");
     line("no colon", 1, "has no ':'");
-    line("a b: c", 1, "'a b' is no attribute");
-    line("DN: <dn>", 1, "something else in LDIF");
+    line("a b: c", 1, "'a b' is not an attribute");
+    line("DN: <dn>", 1, "another meaning in LDIF");
 }
 
 #[test]

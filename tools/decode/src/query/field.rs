@@ -64,7 +64,7 @@ pub(super) const FIELDS: &[(&str, Field, Kind, &str)] = &[
     ("scope", Field::Scope, Kind::Text, "base, one, sub, subordinate"),
     ("attribute", Field::Attribute, Kind::Text, "asked for, changed, added or compared"),
     ("bound", Field::Bound, Kind::Text, "who the connection is bound as"),
-    ("user", Field::User, Kind::Text, "whom SASL PLAIN or a password modify names"),
+    ("user", Field::User, Kind::Text, "the user that SASL PLAIN or a password modify names"),
     ("mechanism", Field::Mechanism, Kind::Text, "simple, or SASL's"),
     ("oid", Field::Oid, Kind::Text, "of an extended operation"),
     (

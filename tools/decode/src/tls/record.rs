@@ -69,7 +69,7 @@ impl Records {
                 continue;
             }
             if !is_record {
-                return Err("what follows is no TLS".into());
+                return Err("the following octets are not TLS".into());
             }
             let Some(payload) = octets.get(HEADER_BYTES..HEADER_BYTES + length) else {
                 return Ok(None);

@@ -83,7 +83,7 @@ fn known_as<'k>(
     noted: &mut dyn FnMut(&str),
 ) -> Result<&'k Scenario, Error> {
     let Order { text, agent, agents, held } = order;
-    let nonsense = || Error::Server("the hub's scenario makes no sense".into());
+    let nonsense = || Error::Server("the hub's scenario is invalid".into());
     if text.len() as u64 > SCENARIO_BYTES_MAX || agent >= agents {
         return Err(nonsense());
     }
@@ -166,7 +166,7 @@ fn work(
     interrupt: &Interrupt,
 ) -> Result<bool, Error> {
     let lost = |why: io::Error| Error::Server(format!("the hub is gone: {why}"));
-    let ended = || Error::Server("somebody has ended the agent".into());
+    let ended = || Error::Server("the agent was ended".into());
     with_workers(scenario, provider, &RateOverride::default(), |shared, local, begins| {
         let begun = ready(scenario, shared, &local.receiver, local.threads, interrupt)?;
         let (threads, (open, wanted)) = (local.threads, begun.open);

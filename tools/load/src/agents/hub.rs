@@ -113,7 +113,7 @@ impl Hub {
             self.greeting.set(self.greeting.get().saturating_sub(1));
             match greeted {
                 Ok(called) => return Ok(Some(called)),
-                Err(why) => noted(&format!("{from} is no agent: {why}")),
+                Err(why) => noted(&format!("{from} is not an agent: {why}")),
             }
         }
         Ok(None)

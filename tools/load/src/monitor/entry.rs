@@ -87,7 +87,7 @@ fn numbers(client: &mut Client, dn: &str, attributes: &[String]) -> io::Result<V
     let number = |(value, attribute): (&String, &String)| {
         let wrong = || match value.is_empty() {
             true => io::Error::other(format!("{dn} has no {attribute} that we may read")),
-            false => io::Error::other(format!("{attribute} is no number: '{value}'")),
+            false => io::Error::other(format!("{attribute} is not a number: '{value}'")),
         };
         value.trim().parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(wrong)
     };

@@ -74,7 +74,7 @@ fn notes(result: &Value, page: &mut String) {
         note(limit.to_owned());
     }
     if result["interrupted"] == true {
-        note("Somebody ended the run early.".into());
+        note("The run was interrupted.".into());
     }
     if let Some(why) = result["ended_by"].as_str() {
         note(format!("The run ended early: {why}."));

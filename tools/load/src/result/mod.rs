@@ -217,11 +217,11 @@ pub fn read(path: &Path) -> Result<Value, Error> {
     let bytes = read_file(path, RESULT_BYTES_MAX)?;
     let wrong = |why: String| Error::Content(path.to_owned(), why);
     let value: Value = serde_json::from_slice(&bytes).map_err(|why| {
-        wrong(format!("it is no result of keyway load (--output FILE writes one): {why}"))
+        wrong(format!("not a result of keyway load (--output FILE writes one): {why}"))
     })?;
     match value["keyway_load"].as_u64() {
         Some(FORM) => Ok(value),
         Some(form) => Err(wrong(format!("it is of form {form}, and this program reads {FORM}"))),
-        None => Err(wrong("it is no result of keyway load (--output FILE writes one)".into())),
+        None => Err(wrong("not a result of keyway load (--output FILE writes one)".into())),
     }
 }

@@ -26,7 +26,9 @@ fn source<'t>(
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if !is_name {
-        return Err(data.error_at(value, format!("'{name}' is no name: letters, digits, - and _")));
+        return Err(
+            data.error_at(value, format!("'{name}' is not a name (letters, digits, - and _)"))
+        );
     }
     let mut section = Section::of(data.document(), value, format!("data.{name}"))?;
     let range = section.get("range");

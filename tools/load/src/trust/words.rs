@@ -105,7 +105,7 @@ fn certificate(why: &CertificateError, host: &str) -> String {
         ),
         CertificateError::NotValidYet => "the certificate has not begun yet".to_owned(),
         CertificateError::Revoked => "the certificate is revoked".to_owned(),
-        CertificateError::BadEncoding => "the certificate makes no sense".to_owned(),
+        CertificateError::BadEncoding => "the certificate is malformed".to_owned(),
         CertificateError::BadSignature => {
             format!("the certificate has a signature that is not its issuer's; {NAME_ITS_ISSUER}")
         }

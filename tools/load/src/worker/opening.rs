@@ -151,7 +151,7 @@ impl Worker<'_> {
             (State::Binding, _) => {
                 self.fail(index, Fault::BindRefused(code), &format!("bind: {}", words()), now);
             }
-            _ => self.fail(index, Fault::Malformed, "an answer that nobody asked for", now),
+            _ => self.fail(index, Fault::Malformed, "an answer to no request", now),
         }
     }
 

@@ -31,11 +31,11 @@ fn what_is_wrong_is_named_with_its_line() {
     for (from, to, line, words) in [
         ("urls", "ulrs", 2, "there is no key 'ulrs'; did you mean 'urls'?"),
         ("urls", "zzz = 1\nurls", 2, "known are urls, ca, certificate"),
-        ("\"ldap://localhost\"", "\"http://localhost\"", 2, "another scheme"),
+        ("\"ldap://localhost\"", "\"http://localhost\"", 2, "unknown scheme"),
         ("range = [0, 9]", "range = [9, 0]", 4, "FIRST <= LAST"),
         ("range = [0, 9]", "range = [0, 9], file = \"x\"", 4, "exactly one of"),
         ("range = [0, 9]", "range = [0, 9], pick = { zipf = 0 }", 4, "pick should be"),
-        ("user = ", "\"a b\" = ", 4, "'a b' is no name"),
+        ("user = ", "\"a b\" = ", 4, "'a b' is not a name"),
         ("for = \"5s\"", "for = \"5 parsecs\"", 6, "should be a time"),
         ("for = \"5s\"", "for = 0", 6, "a time above 0"),
         ("rate = 10", "rate = -1", 7, "rate should be"),
@@ -55,7 +55,7 @@ fn what_is_wrong_is_named_with_its_line() {
             "weight",
         ),
         ("[[job]]\n", "[[job]]\nname = \"a b\"\n", 9, "one word"),
-        ("[target]", "[[threshold]]\nthat = \"p98 < 5\"\n[target]", 1, "no time"),
+        ("[target]", "[[threshold]]\nthat = \"p98 < 5\"\n[target]", 1, "not a duration"),
         (
             "[{ search",
             "[{ bind = { sasl = \"GSSAPI\" } }, { search",

@@ -173,7 +173,7 @@ fn what_is_wrong_with_a_template_is_said() {
         (EXAMPLE, "{ add = { entry = \"persn\" } }", "did you mean {person}?"),
         (EXAMPLE, "{ add = { entry = \"person\", dn = \"a\" } }", "either entry"),
         (EXAMPLE, "{ search = { filter = \"(a={person.mial})\" } }", "did you mean 'mail'?"),
-        ("range = [0, 1]", ADD, "'person' is no template's"),
+        ("range = [0, 1]", ADD, "'person' is not from a template"),
         (
             EXAMPLE,
             "{ add = { entry = \"person\" } }, { rename = { rdn = \"a=b\" } }, { delete = {} }",
