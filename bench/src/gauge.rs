@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const READING_MAX: f64 = 1.1;
 /// Between two looks at a neighbour.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long one waits for him to go.
+/// How long a measurement waits for the neighbour to go.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Times that something is measured before it is taken as it is.
 const ATTEMPTS: usize = 4;

@@ -145,12 +145,12 @@ const UNLOCKED_IN: u8 = context(4);
 /// The value of an [`ACCOUNT_USABILITY`] response: whether a user could bind as the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountUsability {
-    /// With the right password he could.
+    /// A bind with the right password succeeds.
     Available {
         /// Seconds until the password expires; `None` if it does not (-1 on the wire).
         expires_in_s: Option<u32>,
     },
-    /// He could not, or not do anything but change it.
+    /// It fails, or allows nothing but a change of the password.
     NotAvailable(Unusable),
 }
 

@@ -166,8 +166,8 @@ pub(crate) fn keep_owner(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The owner of the folder that something is in, if root is at work in another user's: he could not
-/// use what root keeps for itself there.
+/// The owner of the folder that a file is in, if root is at work in another user's: the owner could not
+/// use files that belong to root there.
 fn other_owner(path: &Path) -> io::Result<Option<(u32, u32)>> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let owner = fs::metadata(folder)?;

@@ -142,7 +142,7 @@ impl Hub {
     }
 }
 
-/// Whether a caller, and not we, is why he could not be let in.
+/// Whether the caller, and not the hub, is the reason that it could not be accepted.
 fn is_of_the_caller(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ConnectionAborted | ErrorKind::Interrupted)
 }
