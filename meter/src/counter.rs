@@ -217,6 +217,7 @@ impl Names {
 
     /// The first of so many indexes of that name, one after the other.
     pub fn indexes(&self, name: &str, count: usize) -> usize {
+        // Poison does no harm: a panic below costs at most a slot, which no name has then.
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = indexes.get(name) {
             return *index;

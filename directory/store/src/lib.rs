@@ -72,6 +72,7 @@ mod shared;
 mod size;
 mod store;
 mod task;
+mod unpoisoned;
 mod values;
 mod write;
 

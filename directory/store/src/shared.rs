@@ -4,12 +4,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::disk::{self, DATA};
 use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
+use crate::unpoisoned::unpoisoned;
 use crate::values::ValueTable;
 use crate::{Error, OpenError};
 
@@ -147,21 +148,21 @@ impl Shared {
 
     /// Why the store takes no more changes, if it does not.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        unpoisoned(self.failed.lock()).clone()
     }
 
     /// Notes what has become of a commit.
     pub(crate) fn note_commit(&self, committed: &Result<(), Error>) {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = committed.clone().err();
+        *unpoisoned(self.refused.lock()) = committed.clone().err();
     }
 
     pub(crate) fn refusal(&self) -> Option<Error> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        unpoisoned(self.refused.lock()).clone()
     }
 
     /// Stops the store; the first reason stays.
     pub(crate) fn fail(&self, why: &Error) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = unpoisoned(self.failed.lock());
         failed.get_or_insert_with(|| why.to_string());
     }
 

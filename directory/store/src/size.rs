@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::PoisonError;
 
 use crate::disk::LMDB_LOCK;
 use crate::shared::Shared;
+use crate::unpoisoned::unpoisoned;
 use crate::{Error, lmdb};
 
 /// How large a store is.
@@ -58,7 +58,7 @@ pub(crate) fn of(shared: &Shared) -> Result<Size, Error> {
 /// for each reader, which begin with its transaction's number (all ones for none) and its process (0 for
 /// none).
 fn readers(shared: &Shared) -> io::Result<Vec<u64>> {
-    let mut held = shared.reader_table.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = unpoisoned(shared.reader_table.lock());
     let file = match &mut *held {
         Some(file) => file,
         none => none.insert(File::open(shared.dir().join(LMDB_LOCK))?),

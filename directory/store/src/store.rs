@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use keyway_meter::Gauge;
@@ -11,6 +11,7 @@ use crate::committer::{Committer, Message, waiting};
 use crate::open;
 use crate::shared::Shared;
 use crate::task::Typed;
+use crate::unpoisoned::unpoisoned;
 use crate::{Error, OpenError, Options, Read, Size, Write, size};
 
 /// An open store. Cloning is cheap and all clones are one store; when the last is dropped, the
@@ -175,7 +176,7 @@ impl Store {
 impl Inner {
     /// Ends the committer after the jobs accepted so far; what became of a bulk load.
     fn join(&self) -> Result<(), Error> {
-        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let committer = unpoisoned(self.committer.lock()).take();
         let Some(committer) = committer else { return Ok(()) };
         // The last handle may be dropped by a `done`, on the committer's own thread. It cannot
         // wait for itself; the queue ends when this handle is gone.

@@ -9,10 +9,11 @@ use crate::limits::{QUEUE_BYTES_MAX, QUEUE_PIECES_MAX};
 use crate::operation::{Event, Note, Sink};
 use crate::pairing::Options;
 use crate::session::Session;
+use crate::unpoisoned::unpoisoned;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long messages are gathered before they are decoded.
@@ -182,7 +183,7 @@ impl Tap {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.waiting.lock())
     }
 
     /// Waits until there is something, and takes all of it. `batch` is emptied, and what it had room
@@ -193,11 +194,11 @@ impl Tap {
         let mut waiting = self.lock();
         if !waiting.batch.is_last {
             let nap = self.filled.wait_timeout(waiting, NAP);
-            waiting = nap.unwrap_or_else(PoisonError::into_inner).0;
+            waiting = unpoisoned(nap).0;
         }
         while waiting.batch.pieces.is_empty() && !waiting.batch.is_last {
             waiting.asleep = true;
-            waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = unpoisoned(self.filled.wait(waiting));
         }
         waiting.asleep = false;
         batch.is_last = waiting.batch.is_last;

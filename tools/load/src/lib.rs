@@ -42,6 +42,7 @@ mod tally;
 mod target;
 mod text;
 mod trust;
+mod unpoisoned;
 mod worker;
 
 #[doc(hidden)]

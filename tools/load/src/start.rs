@@ -1,7 +1,8 @@
 //! When a run begins; for runs that are raced, all at one moment.
 
 use crate::control::Interrupt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::unpoisoned::unpoisoned;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 /// From the last thread's being ready to the first start.
@@ -69,7 +70,7 @@ impl Barrier {
                 return Moment::after(Duration::ZERO);
             }
             let waited = self.gate.opened.wait_timeout(state, LOOK_EVERY);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = unpoisoned(waited).0;
         }
     }
 
@@ -95,7 +96,7 @@ impl Drop for Barrier {
 
 impl Gate {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
     }
 }
 

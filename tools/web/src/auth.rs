@@ -6,9 +6,10 @@
 
 use crate::limits::LOGINS_MAX;
 use crate::sessions::{Secret, Sessions};
+use crate::unpoisoned::unpoisoned;
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HOST, ORIGIN};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
@@ -91,7 +92,7 @@ impl Auth {
         let token = self.secret()?;
         let host = self.hosts.first().map(String::as_str).unwrap_or_default();
         say(&format!("{}{host}/?token={}", self.scheme, token.text()));
-        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        *unpoisoned(self.token.lock()) = Some(token);
         Ok(())
     }
 
@@ -131,7 +132,7 @@ impl Auth {
     /// If there are no unpredictable bytes.
     pub(crate) fn enter(&self, token: &str, now: Instant) -> Result<Option<String>, String> {
         {
-            let mut held = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = unpoisoned(self.token.lock());
             match held.take() {
                 Some(held) if held.is(token) => {}
                 other => {
@@ -203,6 +204,6 @@ impl Auth {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.sessions.lock())
     }
 }

@@ -38,6 +38,7 @@ mod race;
 mod router;
 mod serve;
 mod sessions;
+mod unpoisoned;
 
 pub use auth::{Auth, AuthMethod, Random};
 pub use monitor::{Detail, MonitorTarget, Source};

@@ -2,10 +2,11 @@
 
 use crate::history::History;
 use crate::limits::LOOK_EVERY;
+use crate::unpoisoned::unpoisoned;
 use keyway_load::HostUse;
 use keyway_meter::Snapshot;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -133,11 +134,11 @@ impl MonitorTarget {
     }
 
     fn source(&self) -> MutexGuard<'_, Box<dyn Source>> {
-        self.0.source.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.source.lock())
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.seen.lock())
     }
 }
 

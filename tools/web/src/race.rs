@@ -2,6 +2,7 @@
 
 use crate::limits::{RUN_SECONDS_MAX, TEXT_BYTES_MAX};
 use crate::order::{Order, check_rate};
+use crate::unpoisoned::unpoisoned;
 use keyway_load::{
     Barrier, Event, Interrupt, Options, RateOverride, SAMPLES, Sample, Scenario, Second, Url,
     probe, run_at, summary, survey,
@@ -10,7 +11,7 @@ use rustls::crypto::CryptoProvider;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -213,7 +214,7 @@ impl Races {
     }
 
     fn last(&self) -> MutexGuard<'_, Race> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.last.lock())
     }
 }
 
@@ -320,7 +321,7 @@ impl Lane {
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.course.lock())
     }
 }
 

@@ -4,6 +4,7 @@ use crate::limits::{
     CLOSE_MAX, CONNECTION_MAX, CONNECTIONS_MAX, HANDSHAKE_MAX, HEADER_BYTES_MAX, HEADER_WAIT,
 };
 use crate::router::{App, router};
+use crate::unpoisoned::unpoisoned;
 use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -13,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -94,7 +95,7 @@ struct Strangers(Mutex<VecDeque<AbortHandle>>);
 
 impl Strangers {
     fn lock(&self) -> MutexGuard<'_, VecDeque<AbortHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
 
     fn turn_one_out(&self) {

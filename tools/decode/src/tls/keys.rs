@@ -1,10 +1,11 @@
 //! Key logs (draft-ietf-tls-keylogfile): the secrets of connections, by the client's random.
 
 use crate::limits::KEY_LOG_SECRETS_MAX;
+use crate::unpoisoned::unpoisoned;
 use keyway_engine::Engine;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use zeroize::Zeroizing;
 
 /// Which secret.
@@ -51,7 +52,7 @@ impl Keys {
 
     /// Adds those of a key log: how many there were. Comments and what is not known are passed over.
     pub fn add(&self, log: &[u8]) -> usize {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = unpoisoned(self.known.lock());
         let mut added = 0;
         for line in log.split(|byte| *byte == b'\n') {
             let Some((random, label, secret)) = read(line) else { continue };
@@ -64,7 +65,7 @@ impl Keys {
     }
 
     pub(super) fn secret(&self, random: &[u8; 32], label: Label) -> Option<Secret> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = unpoisoned(self.known.lock());
         known.get(&(*random, label)).cloned()
     }
 

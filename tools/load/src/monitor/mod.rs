@@ -11,12 +11,13 @@ use crate::scenario::Scenario;
 use crate::scenario::monitors::{Monitor, MonitorKind};
 use crate::server::resolve;
 use crate::target::Url;
+use crate::unpoisoned::unpoisoned;
 use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -120,7 +121,7 @@ impl Monitors {
 }
 
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+    unpoisoned(seen.lock())
 }
 
 impl Watch<'_> {
