@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Claim::cost("bind again, Argon2id, 80/20", "us CPU", &again, "{SSHA512}, 80/20", &fast)
             .demand(1.0 / REPEAT_MOST),
     ];
-    let mut table = Table::new("what the memory is worth", &["", "binds a second of CPU"]);
+    let mut table = Table::new("the effect of the memory", &["", "binds a second of CPU"]);
     for (name, costs) in [("first", &first), ("again", &again), ("{SSHA512}", &fast)] {
         table.rows.push(vec![name.into(), format!("{:.0}", 1e6 / median(costs))]);
     }

@@ -157,7 +157,7 @@ pub const EVENTS: &[Event] = &[
     ),
     event("cryptod.requests", "requests", "of clients answered by the daemon's engine"),
     event("cryptod.bytes", "bytes", "that clients' requests named"),
-    event("cryptod.refused", "requests", "of clients that made no sense or broke a limit"),
+    event("cryptod.refused", "requests", "of clients, malformed or beyond a limit"),
     event("cryptod.busy", "requests", "of clients that had as much under way as they may"),
     event("cryptod.throttled", "turns", "that ended because a client had had its share"),
     event("cryptod.slow", "requests", "of clients handed to the slow class, large ones too"),

@@ -91,7 +91,7 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
     ];
     let mut found = Findings::default();
     let mut table = Table::new(
-        "5 3DES-CBC over several cards, Mbit/s (share of what they are rated at)",
+        "5 3DES-CBC over several cards, Mbit/s (share of their rating)",
         &["", "bytes", "1 thread", "2003", "32 threads", "2003", "1 thread, queue of 64"],
     );
     let mut series = Vec::new();
@@ -116,8 +116,7 @@ pub fn measure(arguments: &Arguments, progress: &ProgressBar) -> Result<Findings
                 for (way, label) in [(1, "32 threads"), (2, "a queue of 64")] {
                     let name = format!("5 {}, {bytes} B, {label}", set.label);
                     let rated = vec![set.rated; ROUNDS];
-                    let claim =
-                        Claim::rate(&name, "Mbit/s", &rates[way], "what they are rated at", &rated);
+                    let claim = Claim::rate(&name, "Mbit/s", &rates[way], "their rating", &rated);
                     found.claims.push(claim.demand(SHARE_MIN));
                 }
             }

@@ -62,7 +62,7 @@ pub fn measure(_: &Arguments, progress: &ProgressBar) -> Result<Findings, String
     });
     let peers = vec![most; ROUNDS];
     let name = "6 28 threads on one 7951, ring of 8";
-    let rate = Claim::rate(name, "Mbit/s", &rates, "what the card can do", &peers);
+    let rate = Claim::rate(name, "Mbit/s", &rates, "the card's throughput", &peers);
     let name = "6 requests that found the card busy";
     let share = Claim::rate(name, "of 1", &shares, "FreeBSD 2003", &[BUSY_2003; ROUNDS]);
     let (failed, done) = (failed.into_inner(), done.into_inner());

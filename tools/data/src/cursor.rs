@@ -218,6 +218,7 @@ impl Cursor {
         }
         let Frame { index, ordinal, names, in_parent, .. } = *top;
         let scene = Scene { plan, kind, index, ordinal, names, in_parent, above };
+        // If it fails, the buffers are half made and must not pass for whole.
         top.made = None;
         top.entry.make(top.kind, &scene, extent, generation, others)?;
         top.made = made;

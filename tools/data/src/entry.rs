@@ -47,6 +47,7 @@ impl Entry {
 
     /// Puts in what is the same for all entries of a kind.
     pub(crate) fn prepare(&mut self, number: usize, kind: &Kind) {
+        // Mostly the entry before was of the same kind, and its fixed values are still there.
         if self.prepared != Some(number) {
             self.text.clear();
             self.spans.clear();

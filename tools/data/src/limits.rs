@@ -32,7 +32,7 @@ pub const VALUES_MAX: u64 = 1 << 20;
 pub const ZIPF_MAX: u64 = 1 << 20;
 /// Numbers that all Zipf distributions of a template may choose from.
 pub const ZIPF_ALL_MAX: u64 = 8 << 20;
-/// Bytes of all values of one entry; no LDIF reader of this house takes a longer record.
+/// Bytes of all values of one entry; no LDIF reader of this workspace takes a longer record.
 pub const ENTRY_BYTES_MAX: usize = 16 << 20;
 /// The output of a command of `<exec>`, in bytes.
 pub const EXEC_BYTES_MAX: u64 = 1 << 20;

@@ -165,7 +165,7 @@ pub const TAGS: &[Tag] = &[
     tag(
         "exec",
         &["<exec:PROGRAM,ARGUMENT,..>"],
-        "what a program says, without line ends; only with --allow-exec",
+        "the output of a program, without line ends; only with --allow-exec",
         "description: <exec:date,+%F>",
     ),
     tag(

@@ -234,7 +234,7 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The DN that the request names: of the entry, the search's base, or who binds.
+    /// The DN that the request names: of the entry, the search's base, or the bind's name.
     #[must_use]
     pub fn dn(&self) -> Option<&str> {
         Some(match self.request.op()? {

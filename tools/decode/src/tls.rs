@@ -83,9 +83,7 @@ impl Tls {
     pub(crate) fn gap(&mut self, side: Side) -> Result<(), Reason> {
         let half = self.half(side);
         if half.opener.is_none() {
-            return Err(
-                "a part of the TLS handshake is missing: what follows cannot be read".into()
-            );
+            return Err("a part of the TLS handshake is missing: the rest cannot be read".into());
         }
         half.records.lose();
         Ok(())
@@ -116,7 +114,7 @@ impl Tls {
                 Ok(())
             }
             (APPLICATION_DATA, false) => {
-                Err("TLS began before the capture did: what follows cannot be read".into())
+                Err("TLS began before the capture did: the rest cannot be read".into())
             }
             _ => Ok(()),
         }
@@ -166,7 +164,7 @@ impl Tls {
     /// TLS 1.3: the keys of this side are those of the handshake, or those after it.
     fn switch(&mut self, side: Side, is_finished: bool) -> Result<(), Reason> {
         let (Some(cipher), Some(random)) = (self.cipher, self.client_random) else {
-            return Err("TLS began before the capture did: what follows cannot be read".into());
+            return Err("TLS began before the capture did: the rest cannot be read".into());
         };
         let label = match (self.client == Some(side), is_finished) {
             (true, false) => keys::Label::ClientHandshake,

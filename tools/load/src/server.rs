@@ -55,6 +55,7 @@ pub(crate) fn resolve(url: &Url, start_tls: bool, patience: Duration) -> Result<
     let mut last = cannot("the name has no address");
     for address in found {
         match TcpStream::connect_timeout(&address, patience) {
+            // It only shows that the address answers: each thread opens its own connections.
             Ok(_) => {
                 let (address, host) = (Address::Tcp(address), host.to_owned());
                 return Ok(Server { address, host, name, tls: url.tls });

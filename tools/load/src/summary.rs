@@ -213,7 +213,7 @@ fn agent(text: &mut String, agent: &AgentUse, outcome: &Outcome) {
         time(sure as f64),
     );
     if let Some(lost) = &agent.lost {
-        let _ = writeln!(text, "LOST        {lost}; what it did not report is in no sum");
+        let _ = writeln!(text, "LOST        {lost}; its missing reports are in no sum");
     }
 }
 

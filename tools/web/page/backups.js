@@ -37,7 +37,7 @@ export class Backups {
     if (!isMine()) return;
     const all = about.done ?? [];
     const warnings = about.warnings ?? [];
-    // What is said again every second would be read out again every second.
+    // A text that is set again every second would be read out again every second.
     if (this.said !== warnings.join("\n")) {
       this.said = warnings.join("\n");
       this.warnings.hidden = warnings.length === 0;

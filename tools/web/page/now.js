@@ -1,4 +1,4 @@
-// What the server does this second, and did in the last minutes.
+// The server's figures of this second and of the last minutes.
 
 import { ask } from "./ask.js";
 import { fill, h, Table, tiles } from "./build.js";
@@ -32,7 +32,7 @@ export class Past {
     if (seen.history !== this.history || seen.next < this.next) this.points = [];
     this.history = seen.history;
     this.next = seen.next;
-    // What a server of another kind does not count is not nothing.
+    // A server of another kind counts less: a missing counter is not 0.
     const known = seen.known ? new Set(seen.known) : null;
     for (const point of seen.points) point.known = known;
     this.points = [...this.points, ...seen.points].slice(-POINTS);
@@ -143,7 +143,7 @@ export class Now {
     this.graphs.forEach(([graph, readings]) => graph.set(this.past.data(readings)));
     const last = this.past.last();
     if (last && !this.past.isUp) {
-      // What was last is not what is.
+      // The last figures are not those of now.
       this.table.set([], "The server is not seen.");
       fill(this.figures, h("p", { class: "gone", role: "alert" }, `Not seen since ${clock(last.unix_ms)}; figures are of then.`),
         h("div", { class: "stale" }, tiles(this.tiles(last))));

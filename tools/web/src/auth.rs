@@ -133,6 +133,7 @@ impl Auth {
     pub(crate) fn enter(&self, token: &str, now: Instant) -> Result<Option<String>, String> {
         {
             let mut held = unpoisoned(self.token.lock());
+            // The right token is used up here, within the lock; after a wrong one it is put back.
             match held.take() {
                 Some(held) if held.is(token) => {}
                 other => {

@@ -184,7 +184,9 @@ impl Sorter<'_> {
                     why = Some("the entry's name cannot be made of other entries' names");
                 }
                 (Part::Name | Part::Inherited, Piece::Exec(_)) => {
-                    why = Some("what others refer to cannot come from <exec>, which may change");
+                    why = Some(
+                        "a value that others refer to cannot come from <exec>, whose output may change",
+                    );
                 }
                 (Part::Inherited, Piece::Reference) => {
                     why = Some(

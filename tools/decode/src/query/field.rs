@@ -59,11 +59,11 @@ pub(super) const FIELDS: &[(&str, Field, Kind, &str)] = &[
     ("latency", Field::Latency, Kind::Time, "from request to last answer: 250us, 10ms, 1.5s"),
     ("entries", Field::Entries, Kind::Number, "entries found"),
     ("references", Field::References, Kind::Number, "references found"),
-    ("dn", Field::Dn, Kind::Text, "the entry, the search's base, or who binds"),
+    ("dn", Field::Dn, Kind::Text, "the entry, the search's base, or the bind's name"),
     ("filter", Field::Filter, Kind::Text, "the search's filter"),
     ("scope", Field::Scope, Kind::Text, "base, one, sub, subordinate"),
     ("attribute", Field::Attribute, Kind::Text, "asked for, changed, added or compared"),
-    ("bound", Field::Bound, Kind::Text, "who the connection is bound as"),
+    ("bound", Field::Bound, Kind::Text, "the identity that the connection is bound as"),
     ("user", Field::User, Kind::Text, "the user that SASL PLAIN or a password modify names"),
     ("mechanism", Field::Mechanism, Kind::Text, "simple, or SASL's"),
     ("oid", Field::Oid, Kind::Text, "of an extended operation"),
@@ -204,7 +204,7 @@ pub(crate) fn end(end: End) -> &'static str {
     }
 }
 
-/// How a bind proves who binds.
+/// How a bind proves its name.
 pub(crate) fn mechanism<'o>(operation: &'o Operation<'_>) -> Option<&'o str> {
     match operation.request.op()? {
         Op::BindRequest(bind) => Some(match bind.authentication {

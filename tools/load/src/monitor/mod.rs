@@ -144,7 +144,7 @@ impl Watch<'_> {
 
     /// Sees whether there is something to look at.
     fn reach(&self) -> io::Result<()> {
-        match &self.monitor.watched {
+        match &self.monitor.kind {
             MonitorKind::Entry { url, .. } => self.client(url).map(|_| ()),
             MonitorKind::Replication { write, read, .. } => {
                 self.client(write).and_then(|_| self.client(read)).map(|_| ())
@@ -157,7 +157,7 @@ impl Watch<'_> {
         let not_reached =
             |why: io::Error| io::Error::new(why.kind(), format!("not reached: {why}"));
         let monitor = self.monitor;
-        match &monitor.watched {
+        match &monitor.kind {
             MonitorKind::Entry { url, dn, attributes, growth } => {
                 let mut client = self.client(url).map_err(not_reached)?;
                 self.entry(&mut client, dn, attributes, *growth, ended)

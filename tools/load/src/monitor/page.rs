@@ -9,7 +9,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 /// Two pages at one moment.
-struct Look {
+struct Sample {
     at: Instant,
     directory: Snapshot,
     cryptod: Option<Snapshot>,
@@ -27,7 +27,7 @@ impl Watch<'_> {
         let not_reached = |why| io::Error::other(format!("not reached: {why}"));
         let reader = open(directory).map_err(not_reached)?;
         let mut daemon = None;
-        let mut before: Option<Look> = None;
+        let mut before: Option<Sample> = None;
         loop {
             if !reader.alive() {
                 return Err(io::Error::other("the server that counted there has stopped"));
@@ -35,7 +35,7 @@ impl Watch<'_> {
             if daemon.as_ref().is_none_or(|daemon: &Reader| !daemon.alive()) {
                 daemon = cryptod.and_then(|path| open(path).ok());
             }
-            let now = Look {
+            let now = Sample {
                 at: Instant::now(),
                 directory: reader.snapshot().map_err(io::Error::other)?,
                 cryptod: daemon.as_ref().and_then(|daemon| daemon.snapshot().ok()),
@@ -52,7 +52,7 @@ impl Watch<'_> {
         }
     }
 
-    fn figures(&mut self, before: &Look, now: &Look, figures: &[Figure]) {
+    fn figures(&mut self, before: &Sample, now: &Sample, figures: &[Figure]) {
         let directory = now.directory.since(&before.directory);
         let pages = now.cryptod.as_ref().zip(before.cryptod.as_ref());
         // One that was started again has counted less.

@@ -84,7 +84,7 @@ fn notes(result: &Value, page: &mut String) {
     }
     for agent in result["agents"].as_array().into_iter().flatten() {
         if let Some(lost) = agent["lost"].as_str() {
-            note(format!("{lost}; what it did not report is in no sum."));
+            note(format!("{lost}; its missing reports are in no sum."));
         }
     }
     for why in texts(&result["unseen"]) {

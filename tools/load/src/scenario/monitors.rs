@@ -20,7 +20,7 @@ pub(crate) struct Monitor {
     pub(crate) bind: Option<Request>,
     /// Without it there is no run.
     pub(crate) is_required: bool,
-    pub(crate) watched: MonitorKind,
+    pub(crate) kind: MonitorKind,
 }
 
 /// The kinds of monitors.
@@ -79,13 +79,13 @@ fn entry(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monitor, Er
         return Err(section.error(why));
     }
     let names = names(section.text("name")?, &attributes);
-    let watched = MonitorKind::Entry {
+    let kind = MonitorKind::Entry {
         url: url(section, "url", context)?,
         dn: section.text("dn")?.unwrap_or("cn=monitor").to_owned(),
         attributes: attributes.into_iter().map(str::to_owned).collect(),
         growth: section.flag("growth")?.unwrap_or(false),
     };
-    Ok(Monitor { names, bind: bind(section, context)?, is_required: false, watched })
+    Ok(Monitor { names, bind: bind(section, context)?, is_required: false, kind })
 }
 
 fn replication(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monitor, Error> {
@@ -98,14 +98,14 @@ fn replication(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monit
             section.error("read = \"ldap://...\" is missing: where the change is to appear")
         );
     }
-    let watched = MonitorKind::Replication {
+    let kind = MonitorKind::Replication {
         write: url(section, "write", context)?,
         read: url(section, "read", context)?,
         dn,
         attribute: section.text("attribute")?.unwrap_or("description").to_owned(),
     };
     let (names, bind) = (vec![name.to_owned()], bind(section, context)?);
-    Ok(Monitor { names, bind, is_required: false, watched })
+    Ok(Monitor { names, bind, is_required: false, kind })
 }
 
 /// The page's name in a data folder, and that of the daemon's.
@@ -145,8 +145,8 @@ fn page(section: &mut Section<'_>, context: &Context<'_>) -> Result<Monitor, Err
     };
     let figures: Vec<Figure> = wanted.iter().map(figure).collect::<Result<_, _>>()?;
     let names = names(section.text("name")?, &wanted);
-    let watched = MonitorKind::Page { directory, cryptod, figures };
-    Ok(Monitor { names, bind: None, is_required: false, watched })
+    let kind = MonitorKind::Page { directory, cryptod, figures };
+    Ok(Monitor { names, bind: None, is_required: false, kind })
 }
 
 /// The names of lines: those of the figures, or one that is given.

@@ -34,6 +34,7 @@ impl Worker<'_> {
             _ => {}
         }
         let virtual_users = &self.connections[index].virtual_users;
+        // `VirtualUser::next_id` makes ids whose remainder is the user's slot.
         let user = virtual_users.start + id as usize % virtual_users.len().max(1);
         if !self.virtual_users[user].is_sent_on(index) || self.virtual_users[user].message_id != id
         {

@@ -32,6 +32,7 @@ impl Worker<'_> {
             let seed = mix(self.scenario.seed, start.index);
             let job = self.scenario.pick_job(&mut Rng::with_seed(seed), None);
             self.tally.job(self.scenario, start.phase, job).due += 1;
+            // Another seed than the job's choice had: its values must not depend on that.
             let pending = Pending { at_ns, phase: start.phase, job, seed: mix(seed, 1) };
             if self.backlogged < BACKLOG_MAX {
                 self.backlog[self.scenario.jobs[job].group].push_back(pending);
@@ -94,6 +95,7 @@ impl Worker<'_> {
             }
         }
         self.closed += 1;
+        // No start of a schedule has so high an index: closed loops draw other values than those.
         let stream = mix(self.scenario.seed, 1 << 40 | self.stripe);
         let seed = mix(stream, self.closed);
         let job = self.scenario.pick_job(&mut Rng::with_seed(seed), Some(group));

@@ -21,6 +21,7 @@ impl Worker<'_> {
         for (group, settings) in self.scenario.groups.iter().enumerate() {
             let needs_second = self.scenario.needs_second(group);
             for _ in 0..settings.connections {
+                // All threads of all agents count alike, so that each connection is one's without a word.
                 number += 1;
                 if number % stripes != stripe {
                     continue;
