@@ -1,7 +1,7 @@
 //! Templates of entries: what is taken makes entries that LDIF's reader takes.
 
 use keyway_codec::ldif::Reader;
-use keyway_data::{Format, Job, Options, Part, Plan};
+use keyway_data::{CompileOptions, Format, Job, Part, Plan};
 use std::sync::Arc;
 
 /// Entries that are made of a template.
@@ -13,7 +13,7 @@ const BYTES_MAX: usize = 1 << 20;
 /// not, the last entries are those that the whole has as well.
 pub fn template(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let options = Options { per_template_max: Some(3), ..Options::default() };
+    let options = CompileOptions { per_template_max: Some(3), ..CompileOptions::default() };
     let plan = match Plan::compile("t", text, &options, &mut |_| Ok(None)) {
         Ok(plan) => Arc::new(plan),
         Err(why) => {

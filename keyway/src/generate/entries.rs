@@ -5,7 +5,7 @@ use crate::failure::{Failure, plain};
 use crate::output;
 use crate::value::count;
 use clap::Args;
-use keyway_data::{Options, Plan, TEMPLATES, Table};
+use keyway_data::{CompileOptions, Plan, TEMPLATES, Table};
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Entries {
         let shown = self.template.display().to_string();
         let text = template_text(&self.template)?;
         let table = self.csv.as_deref().map(|path| self.table(path)).transpose()?;
-        let options = Options {
+        let options = CompileOptions {
             seed: self.seed,
             constants: self.define.clone(),
             per_template_max: self.per_template,

@@ -1,7 +1,7 @@
 //! How fast one core makes entries: `cargo run --release -p keyway-data --example rate -- [ENTRIES]
 //! [TEMPLATE]`. Nothing is kept, as if it were written to /dev/null.
 
-use keyway_data::{Format, Job, Options, Part, Plan};
+use keyway_data::{CompileOptions, Format, Job, Part, Plan};
 use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (name, built_in) = keyway_data::TEMPLATES[0];
     let text = arguments.next().map_or(Ok(built_in.to_owned()), fs::read_to_string)?;
     let constants = vec![("numusers".to_owned(), entries.to_string())];
-    let options = Options { constants, ..Options::default() };
+    let options = CompileOptions { constants, ..CompileOptions::default() };
     let plan = Arc::new(Plan::compile(name, &text, &options, &mut |_| Ok(None))?);
     for turn in 1..=3 {
         let begun = cpu_s();

@@ -6,12 +6,12 @@
 //! many of them with several threads, and always the same bytes.
 //!
 //! ```
-//! use keyway_data::{Format, Job, Options, Plan};
+//! use keyway_data::{Format, Job, CompileOptions, Plan};
 //! use std::sync::Arc;
 //!
 //! let template = "branch: dc=example\nsubordinateTemplate: person:2\n\n\
 //!     template: person\nrdnAttr: uid\nobjectClass: account\nuid: user.<sequential>\n";
-//! let plan = Plan::compile("a", template, &Options::default(), &mut |_| Ok(None))?;
+//! let plan = Plan::compile("a", template, &CompileOptions::default(), &mut |_| Ok(None))?;
 //! let job = Job {
 //!     plan: Arc::new(plan), from: 2, count: 1, generation: 0,
 //!     formats: vec![Format::Ldif], compress: None, threads: 1,
@@ -62,7 +62,7 @@ pub use error::{MakeError, TemplateError};
 pub use format::Format;
 pub use list::Table;
 pub use maker::{Maker, View};
-pub use plan::{Lookup, Options, Plan, Template};
+pub use plan::{CompileOptions, Lookup, Plan, Template};
 pub use stream::{Job, Part, Stream};
 pub use template::Place;
 

@@ -13,7 +13,7 @@ pub type Lookup<'a> = &'a mut dyn FnMut(&str) -> Result<Option<Vec<u8>>, String>
 
 /// The options of a template's compilation.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct CompileOptions {
     /// Every random value is a function of it.
     pub seed: u64,
     /// Constants that replace those of the template.

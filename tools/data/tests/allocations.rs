@@ -1,6 +1,6 @@
 //! Entries are made without asking for memory, once the buffers are there.
 
-use keyway_data::{Format, Job, Options, Part, Plan, TEMPLATES};
+use keyway_data::{CompileOptions, Format, Job, Part, Plan, TEMPLATES};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ static ALLOCATOR: Counting = Counting;
 /// How many times memory is asked for until so many parts are made, beyond the first ones.
 fn asked_for(text: &str, constants: &[(&str, &str)]) -> (u64, u64) {
     let constants = constants.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-    let options = Options { constants, ..Options::default() };
+    let options = CompileOptions { constants, ..CompileOptions::default() };
     let plan = Arc::new(Plan::compile("t", text, &options, &mut |_| Ok(None)).unwrap());
     let job = Job {
         plan,

@@ -65,5 +65,5 @@ pub use schedule::{Arrivals, Phase, Rate, Start, Starts};
 pub use start::Barrier;
 pub use survey::survey;
 pub use tally::{ConnectionTally, Failed, Fault, JobTally, PhaseTally};
-pub use target::{Place, Url};
+pub use target::{Endpoint, Url};
 pub use trust::{AcceptAny, Identity, Trust, is_of_tls, tls_words};

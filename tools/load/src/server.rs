@@ -1,7 +1,7 @@
 //! A server, found: the address that one answers at, and what it has to prove.
 
 use crate::error::Error;
-use crate::target::{Place, Url};
+use crate::target::{Endpoint, Url};
 use rustls::pki_types::ServerName;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
@@ -32,15 +32,15 @@ pub(crate) enum Address {
 /// The address of a server that answers there.
 pub(crate) fn resolve(url: &Url, start_tls: bool, patience: Duration) -> Result<Server, Error> {
     let has_tls = url.tls || start_tls;
-    let (host, port) = match &url.place {
-        Place::Socket(path) => {
+    let (host, port) = match &url.endpoint {
+        Endpoint::Socket(path) => {
             if has_tls {
                 return Err(Error::Usage(format!("{url}: there is no TLS over a socket file")));
             }
             let (address, host) = (Address::Unix(path.clone()), path.display().to_string());
             return Ok(Server { address, host, name: None, tls: false });
         }
-        Place::Host { host, port } => (host.as_str(), *port),
+        Endpoint::Host { host, port } => (host.as_str(), *port),
     };
     let cannot = |why: &str| Error::Server(format!("{url}: {why}"));
     let name = match has_tls {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// How it is reached.
-    pub place: Place,
+    pub endpoint: Endpoint,
     /// Whether TLS comes first.
     pub tls: bool,
     text: String,
@@ -15,7 +15,7 @@ pub struct Url {
 
 /// Where to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Endpoint {
     /// Over TCP.
     Host {
         /// A name or an address.
@@ -52,8 +52,8 @@ impl Url {
                 let rest = rest.trim_end_matches('/');
                 let path = decode(rest).filter(|path| path.starts_with('/'));
                 let path = path.ok_or_else(|| wrong("has no path, written with %2F for each /"))?;
-                let place = Place::Socket(path.into());
-                return Ok(Url { place, tls: false, text: text.to_owned() });
+                let endpoint = Endpoint::Socket(path.into());
+                return Ok(Url { endpoint, tls: false, text: text.to_owned() });
             }
             _ => return Err(wrong("has an unknown scheme")),
         };
@@ -75,7 +75,7 @@ impl Url {
         let port =
             port.filter(|port| *port > 0).ok_or_else(|| wrong("has no port from 1 to 65535"))?;
         let host = if host.is_empty() { "localhost" } else { host }.to_owned();
-        Ok(Url { place: Place::Host { host, port }, tls, text: text.to_owned() })
+        Ok(Url { endpoint: Endpoint::Host { host, port }, tls, text: text.to_owned() })
     }
 }
 
@@ -102,16 +102,16 @@ mod tests {
 
     #[test]
     fn urls() {
-        let host = |text: &str| match Url::parse(text).map(|url| (url.place, url.tls)) {
-            Ok((Place::Host { host, port }, tls)) => format!("{host} {port} {tls}"),
+        let host = |text: &str| match Url::parse(text).map(|url| (url.endpoint, url.tls)) {
+            Ok((Endpoint::Host { host, port }, tls)) => format!("{host} {port} {tls}"),
             other => format!("{other:?}"),
         };
         assert_eq!(host("ldap://localhost"), "localhost 389 false");
         assert_eq!(host("LDAPS://ds1.example.com:1636/"), "ds1.example.com 1636 true");
         assert_eq!(host("ldap://[::1]:1389"), "::1 1389 false");
         assert_eq!(host("ldap://[::1]"), "::1 389 false");
-        let socket = Url::parse("ldapi://%2Frun%2Fldapi").unwrap().place;
-        assert_eq!(socket, Place::Socket("/run/ldapi".into()));
+        let socket = Url::parse("ldapi://%2Frun%2Fldapi").unwrap().endpoint;
+        assert_eq!(socket, Endpoint::Socket("/run/ldapi".into()));
         for bad in [
             "",
             "localhost",

@@ -8,7 +8,7 @@ use crate::running::Running;
 use crate::trust;
 use crate::value::{count, count_within, some_time};
 use clap::Args;
-use keyway_load::{Adds, Options, Place, Url, UserPassword, Users};
+use keyway_load::{Adds, Endpoint, Options, Url, UserPassword, Users};
 use keyway_server::ADMINISTRATOR_DN;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -198,7 +198,7 @@ pub fn own_urls(running: &Running) -> Vec<String> {
 /// Whether both are one port of this machine.
 fn is_same_place(own: &str, url: &str) -> bool {
     let place = |text: &str| match Url::parse(text) {
-        Ok(Url { place: Place::Host { host, port }, .. }) => Some((host, port)),
+        Ok(Url { endpoint: Endpoint::Host { host, port }, .. }) => Some((host, port)),
         _ => None,
     };
     let (Some((own, own_port)), Some((host, port))) = (place(own), place(url)) else {

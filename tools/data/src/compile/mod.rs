@@ -9,7 +9,7 @@ mod tree;
 use crate::error::TemplateError;
 use crate::limits::{LINES_MAX, LIST_BYTES_MAX, ZIPF_ALL_MAX, ZIPF_MAX};
 use crate::list::{List, Pick, Table};
-use crate::plan::{Kid, Kind, Lookup, Options, Plan, class};
+use crate::plan::{CompileOptions, Kid, Kind, Lookup, Plan, class};
 use crate::template::{self, Line, Place, Section, SectionKind, Sections};
 use keyway_codec::definitions::nearest;
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ impl Plan {
     pub fn compile(
         name: &str,
         text: &str,
-        options: &Options,
+        options: &CompileOptions,
         look_up: Lookup<'_>,
     ) -> Result<Plan, TemplateError> {
         let sections = template::read(name, text, &options.constants, &mut *look_up)?;

@@ -3,7 +3,7 @@
 use super::Draft;
 use crate::error::TemplateError;
 use crate::limits::{DEPTH_MAX, ENDLESS, ENTRIES_MAX};
-use crate::plan::{Kid, Options, class};
+use crate::plan::{CompileOptions, Kid, class};
 use crate::template::{Place, Sections};
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) fn plant(
     sections: &Sections,
     drafts: &[Draft],
     templates: &HashMap<String, usize>,
-    options: &Options,
+    options: &CompileOptions,
 ) -> Result<Tree, TemplateError> {
     let mut planter = Planter {
         sections,

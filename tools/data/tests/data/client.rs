@@ -3,7 +3,7 @@
 use super::compile;
 use keyway_codec::ber;
 use keyway_codec::message::{BindResponse, LdapResult, Message, Op, ResultCode};
-use keyway_data::{Client, ClientError, Maker, Options, TEMPLATES};
+use keyway_data::{Client, ClientError, CompileOptions, Maker, TEMPLATES};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Read for &mut Server {
 #[test]
 fn everything_is_added_and_counted() {
     let mut server = Server { password: "secret", ..Server::default() };
-    let plan = Arc::new(compile(TEMPLATES[1].1, &Options::default()));
+    let plan = Arc::new(compile(TEMPLATES[1].1, &CompileOptions::default()));
     let entries = plan.entries();
     let mut maker = Maker::new(plan, 0).unwrap();
     let mut client = Client::new(&mut server, 20);
@@ -114,7 +114,7 @@ fn what_cannot_go_on_says_so() {
     let mut client = Client::new(&mut server, 20);
     let why = client.bind("cn=other", b"secret").unwrap_err();
     assert!(matches!(why, ClientError::Bind(_)), "{why}");
-    let plan = Arc::new(compile(TEMPLATES[0].1, &Options::default()));
+    let plan = Arc::new(compile(TEMPLATES[0].1, &CompileOptions::default()));
     let mut maker = Maker::new(plan, 0).unwrap();
     let mut client = Client::new(&mut server, 20);
     let mut looks = 0;

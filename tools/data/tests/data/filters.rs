@@ -3,7 +3,7 @@
 use super::{compile, job, records};
 use keyway_codec::filter::Filter;
 use keyway_codec::ldif::RecordKind;
-use keyway_data::Options;
+use keyway_data::CompileOptions;
 use keyway_data::filters::{Kind, Wanted, filters};
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ fn fits(filter: &Filter<'_>, attribute: &str, value: &str) -> bool {
 
 #[test]
 fn filters_match_what_they_are_said_to() {
-    let plan = Arc::new(compile(TEMPLATE, &Options::default()));
-    let all = records(&super::bytes(job(compile(TEMPLATE, &Options::default()))));
+    let plan = Arc::new(compile(TEMPLATE, &CompileOptions::default()));
+    let all = records(&super::bytes(job(compile(TEMPLATE, &CompileOptions::default()))));
     let wanted = Wanted {
         attributes: vec![
             ("uid".to_owned(), Kind::Equality),

@@ -2,7 +2,7 @@
 
 use super::{compile, entries, ldif, value, values};
 use keyway_data::tags::TAGS;
-use keyway_data::{Options, Plan, Table};
+use keyway_data::{CompileOptions, Plan, Table};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -214,7 +214,7 @@ fn names_are_pairs_that_do_not_repeat() {
     let pairs: BTreeSet<String> = value(82_000, "x: <first> <last>").into_iter().collect();
     assert_eq!(pairs.len(), 82_000);
     assert!(pairs.iter().any(|it| it.ends_with('2')));
-    let options = Options { utf8_names: true, ..Options::default() };
+    let options = CompileOptions { utf8_names: true, ..CompileOptions::default() };
     let text = "branch: dc=x\nsubordinateTemplate: t:9\n\ntemplate: t\nrdnAttr: cn\ncn: <first>\n";
     compile(text, &options);
 }
@@ -222,7 +222,7 @@ fn names_are_pairs_that_do_not_repeat() {
 #[test]
 fn a_table() {
     let table = Arc::new(Table::read("t.csv", "a,b\n\"c,d\"\n", ',', false));
-    let options = Options { table: Some(table), ..Options::default() };
+    let options = CompileOptions { table: Some(table), ..CompileOptions::default() };
     let text = "branch: dc=x\nsubordinateTemplate: t\n\ntemplate: t\nrdnAttr: uid\n\
         uid: <csvfield:0>\nx: <csvfield:1>\n";
     let plan = compile(text, &options);
@@ -234,7 +234,7 @@ fn a_table() {
 
 #[test]
 fn other_programs() {
-    let options = Options { allow_exec: true, ..Options::default() };
+    let options = CompileOptions { allow_exec: true, ..CompileOptions::default() };
     let text = "branch: dc=x\ndescription: <exec:echo,a b,c>\n";
     let text = super::bytes(super::job(compile(text, &options)));
     assert!(String::from_utf8(text).unwrap().contains("description: a b c\n"));
@@ -268,7 +268,8 @@ fn values_that_ldif_must_encode() {
 #[test]
 fn every_template_that_is_built_in_compiles() {
     for (name, text) in keyway_data::TEMPLATES {
-        let plan = Plan::compile(name, text, &Options::default(), &mut super::files).unwrap();
+        let plan =
+            Plan::compile(name, text, &CompileOptions::default(), &mut super::files).unwrap();
         assert_eq!(plan.warnings(), [""; 0]);
         assert!(plan.entries() > 1_000);
     }
@@ -279,8 +280,11 @@ fn every_template_that_is_built_in_compiles() {
 fn the_examples_of_the_tags() {
     let table = Arc::new(Table::read("t.csv", "a,b,c\n", ',', false));
     for tag in TAGS {
-        let options =
-            Options { allow_exec: true, table: Some(table.clone()), ..Options::default() };
+        let options = CompileOptions {
+            allow_exec: true,
+            table: Some(table.clone()),
+            ..CompileOptions::default()
+        };
         let text = format!(
             "define suffix=dc=x\n\nbranch: [suffix]\nsubordinateTemplate: person:1\n\n\
              template: person\nrdnAttr: cn\ncn: c\nou: o\npager: 1\n{}\n",

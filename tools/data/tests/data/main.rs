@@ -8,7 +8,7 @@ mod tree;
 mod whole;
 
 use keyway_codec::ldif::{Reader, Record, RecordKind};
-use keyway_data::{Format, Job, Options, Plan};
+use keyway_data::{CompileOptions, Format, Job, Plan};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn files(name: &str) -> Result<Option<Vec<u8>>, String> {
     })
 }
 
-fn compile(text: &str, options: &Options) -> Plan {
+fn compile(text: &str, options: &CompileOptions) -> Plan {
     let plan = Plan::compile("t", text, options, &mut files);
     plan.unwrap_or_else(|why| panic!("{why}"))
 }
@@ -49,7 +49,7 @@ fn bytes(job: Job) -> Vec<u8> {
 }
 
 fn ldif(text: &str) -> String {
-    String::from_utf8(bytes(job(compile(text, &Options::default())))).unwrap()
+    String::from_utf8(bytes(job(compile(text, &CompileOptions::default())))).unwrap()
 }
 
 fn records(mut text: &[u8]) -> Vec<Record> {

@@ -1,10 +1,10 @@
 //! Templates that are wrong: what is said, and where.
 
 use super::files;
-use keyway_data::{Options, Plan, TemplateError};
+use keyway_data::{CompileOptions, Plan, TemplateError};
 
 fn wrong(text: &str) -> TemplateError {
-    match Plan::compile("t", text, &Options::default(), &mut files) {
+    match Plan::compile("t", text, &CompileOptions::default(), &mut files) {
         Err(why) => why,
         Ok(_) => panic!("{text:?} is not refused"),
     }
@@ -142,7 +142,7 @@ fn names_of_others_are_not_in_names() {
 #[test]
 fn what_may_be_a_slip_is_said() {
     let text = "branch: dc=x\nx: [maildomin] [a b] \\[c]\n";
-    let plan = Plan::compile("t", text, &Options::default(), &mut files).unwrap();
+    let plan = Plan::compile("t", text, &CompileOptions::default(), &mut files).unwrap();
     let [warning] = plan.warnings() else { panic!("{:?}", plan.warnings()) };
     assert!(warning.starts_with("t, line 2, column 4: "), "{warning}");
 }
@@ -153,7 +153,7 @@ fn entries_do_not_grow_without_bound() {
     let lines: String =
         (1..60).map(|at| format!("x{at}: {{x{}}}{{x{}}}\n", at - 1, at - 1)).collect();
     let text = format!("branch: dc=x\nx0: abcdefgh\n{lines}");
-    let job = super::job(super::compile(&text, &Options::default()));
+    let job = super::job(super::compile(&text, &CompileOptions::default()));
     let why = std::io::read_to_string(job.start().unwrap()).unwrap_err().to_string();
     assert!(why.contains("entry 0 has more than"), "{why}");
 }
@@ -185,7 +185,12 @@ fn constants_that_are_given_and_are_none() {
     let text = "define numusers=3\ndefine suffix=dc=x\n\nbranch: [suffix]\ndescription: [other]\n";
     let given = |name: &str| {
         let constants = vec![(name.to_owned(), "1".to_owned())];
-        Plan::compile("t", text, &Options { constants, ..Options::default() }, &mut files)
+        Plan::compile(
+            "t",
+            text,
+            &CompileOptions { constants, ..CompileOptions::default() },
+            &mut files,
+        )
     };
     for name in ["numusers", "NumUsers", "other"] {
         assert!(given(name).is_ok(), "{name}");

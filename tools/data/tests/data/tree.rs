@@ -1,7 +1,7 @@
 //! Where entries are, and what refers to them.
 
 use super::{compile, job};
-use keyway_data::{Format, Job, Maker, Options};
+use keyway_data::{CompileOptions, Format, Job, Maker};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ const GROUPS: &str = keyway_data::TEMPLATES[1].1;
 
 #[test]
 fn members_exist_and_are_there_once() {
-    let plan = compile(GROUPS, &Options::default());
+    let plan = compile(GROUPS, &CompileOptions::default());
     let all = super::records(&super::bytes(job(plan)));
     let names: BTreeSet<&str> = all.iter().map(|record| record.dn.as_str()).collect();
     assert_eq!(names.len(), all.len());
@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn any_entry_can_be_gone_to(counts in proptest::array::uniform5(0u64..5)) {
         let (text, names) = names(counts);
-        let plan = Arc::new(compile(&text, &Options::default()));
+        let plan = Arc::new(compile(&text, &CompileOptions::default()));
         prop_assert_eq!(plan.entries(), names.len() as u64);
         let mut maker = Maker::new(plan.clone(), 0).unwrap();
         for (index, name) in names.iter().enumerate() {
@@ -78,7 +78,7 @@ proptest! {
             prop_assert_eq!(alone.next_entry().unwrap().unwrap().dn(), name.as_str());
         }
         prop_assert!(maker.next_entry().unwrap().is_none());
-        let backwards = job(compile(&text, &Options::default()));
+        let backwards = job(compile(&text, &CompileOptions::default()));
         let deleted = super::bytes(Job { formats: vec![Format::Delete], ..backwards });
         let deleted: Vec<String> = super::records(&deleted).into_iter().map(|it| it.dn).collect();
         prop_assert_eq!(deleted, names.into_iter().rev().collect::<Vec<_>>());
@@ -88,7 +88,7 @@ proptest! {
 #[test]
 fn a_far_entry_takes_no_longer() {
     let constants = vec![("numusers".to_owned(), "4000000000000".to_owned())];
-    let options = Options { constants, ..Options::default() };
+    let options = CompileOptions { constants, ..CompileOptions::default() };
     let plan = Arc::new(compile(keyway_data::TEMPLATES[0].1, &options));
     let mut maker = Maker::new(plan, 3_999_999_999_000).unwrap();
     let view = maker.next_entry().unwrap().unwrap();
@@ -101,7 +101,7 @@ fn entries_of_a_template_go_on_after_the_last() {
                 template: unit\nrdnAttr: ou\nou: u<sequential>\nsubordinateTemplate: person:3\n\n\
                 template: person\nrdnAttr: uid\nuid: p<sequential>\nsn: <random:alpha:8>\n\n\
                 template: robot\nrdnAttr: cn\ncn: r<sequential>\n";
-    let plan = Arc::new(compile(text, &Options::default()));
+    let plan = Arc::new(compile(text, &CompileOptions::default()));
     let templates: Vec<_> = plan.templates().collect();
     let named = |name: &str| *templates.iter().find(|it| it.name == name).unwrap();
     let (unit, person, robot) = (named("unit"), named("person"), named("robot"));
@@ -130,7 +130,7 @@ fn entries_of_a_template_go_on_after_the_last() {
     assert_eq!(dn(robot, 7), "cn=r7,dc=x");
     // Where there are to be none at first, there is still a place for them.
     let text = text.replace("person:3", "person:0");
-    let plan = Arc::new(compile(&text, &Options::default()));
+    let plan = Arc::new(compile(&text, &CompileOptions::default()));
     let mut maker = Maker::new(plan, 0).unwrap();
     assert_eq!(maker.entry_of(person.number, 2).unwrap().unwrap().dn(), "uid=p2,ou=u1,dc=x");
 }

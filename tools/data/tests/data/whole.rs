@@ -3,7 +3,7 @@
 use super::{bytes, compile, job, records};
 use flate2::read::MultiGzDecoder;
 use keyway_codec::ldif::{RecordKind, Writer};
-use keyway_data::{Compress, Format, Job, Options, TEMPLATES};
+use keyway_data::{CompileOptions, Compress, Format, Job, TEMPLATES};
 use proptest::prelude::*;
 use std::io::Read;
 use std::sync::OnceLock;
@@ -43,7 +43,7 @@ owner: <ref:group>
 static WHOLE: OnceLock<Vec<u8>> = OnceLock::new();
 
 fn mixed(seed: u64) -> Job {
-    job(compile(MIXED, &Options { seed, ..Options::default() }))
+    job(compile(MIXED, &CompileOptions { seed, ..CompileOptions::default() }))
 }
 
 #[test]
@@ -51,7 +51,10 @@ fn threads_make_no_difference() {
     for (_, template) in TEMPLATES {
         let constants = vec![("numusers".to_owned(), "300".to_owned())];
         let start = || {
-            job(compile(template, &Options { constants: constants.clone(), ..Options::default() }))
+            job(compile(
+                template,
+                &CompileOptions { constants: constants.clone(), ..CompileOptions::default() },
+            ))
         };
         let whole = bytes(start());
         for threads in [2, 3, 7, 300] {
@@ -98,7 +101,7 @@ fn slices_put_together_are_the_whole() {
 /// The codec's reader reads all of it, and its writer writes the same.
 #[test]
 fn it_is_the_codecs_ldif() {
-    for text in [bytes(mixed(5)), bytes(job(compile(TEMPLATES[1].1, &Options::default())))] {
+    for text in [bytes(mixed(5)), bytes(job(compile(TEMPLATES[1].1, &CompileOptions::default())))] {
         let mut again = Vec::new();
         let mut writer = Writer::new(&mut again);
         records(&text).iter().for_each(|record| writer.record(record));
@@ -170,7 +173,7 @@ fn other_outputs() {
     let start = |format| Job {
         count: 4,
         formats: vec![format],
-        ..job(compile(TEMPLATES[0].1, &Options::default()))
+        ..job(compile(TEMPLATES[0].1, &CompileOptions::default()))
     };
     let text = |format| String::from_utf8(bytes(start(format))).unwrap();
     assert_eq!(
@@ -196,7 +199,7 @@ fn several_outputs_at_once_are_each_alone() {
     let start = |threads| Job {
         formats: formats.clone(),
         threads,
-        ..job(compile(TEMPLATES[1].1, &Options::default()))
+        ..job(compile(TEMPLATES[1].1, &CompileOptions::default()))
     };
     for threads in [1, 3] {
         let mut stream = start(threads).start().unwrap();

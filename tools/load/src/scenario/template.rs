@@ -7,7 +7,7 @@ use crate::source::Entries;
 use crate::trust::read as read_file;
 use keyway_codec::definitions::nearest;
 use keyway_data::limits::{ENDLESS, ENTRIES_MAX, LIST_BYTES_MAX, TEMPLATE_BYTES_MAX};
-use keyway_data::{Options, Plan, TEMPLATES, Template};
+use keyway_data::{CompileOptions, Plan, TEMPLATES, Template};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub(super) fn read(
     let of = section.text("of")?;
     let from = section.whole("from", 0..ENTRIES_MAX)?;
     let seed = section.whole("seed", 0..u64::MAX)?.unwrap_or(seed);
-    let options = Options { seed, constants: constants(section)?, ..Options::default() };
+    let options =
+        CompileOptions { seed, constants: constants(section)?, ..CompileOptions::default() };
     let plan = compile(section, name, files, &options)?;
     let chosen = chosen(section, &plan, of)?;
     let template = chosen.number;
@@ -48,7 +49,7 @@ fn compile(
     section: &Section<'_>,
     name: &str,
     files: &Files<'_>,
-    options: &Options,
+    options: &CompileOptions,
 ) -> Result<Plan, Error> {
     let path = files.folder.join(name);
     let beside = path.parent().unwrap_or(files.folder);
