@@ -355,8 +355,9 @@ fn load_is_started_changed_stopped_and_raced() {
     let answered =
         "Number(document.querySelector('[data-figure=\"done-0\"]')?.innerText.replaceAll(',', ''))";
     browser.wait(&format!("{answered} >= 100"));
-    browser
-        .script("const rate = document.querySelector('[name=new_rate]'); rate.focus(); rate.select()");
+    browser.script(
+        "const rate = document.querySelector('[name=new_rate]'); rate.focus(); rate.select()",
+    );
     browser.press(&format!("400{}", key::ENTER));
     browser.wait("document.querySelector('.row .key b')?.innerText === '400/s'");
     browser.wait("[...document.querySelectorAll('figcaption .key b')].slice(0, 1).some((b) => Number(b.innerText) > 300)");

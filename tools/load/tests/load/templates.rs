@@ -52,7 +52,7 @@ fn what_is_added_is_what_data_makes() {
     let text = adding(&stub.url, &source, "threads = 2", "for = \"500ms\"\nrate = 100", ADD);
     let outcome = outcome(&text).unwrap();
     assert_eq!((outcome.recorded.done(), outcome.recorded.errors()), (50, 0));
-    let options = Options { seed: 42, ..CompileOptions::default() };
+    let options = CompileOptions { seed: 42, ..CompileOptions::default() };
     let plan = Plan::compile("t", TEMPLATES[0].1, &options, &mut |_| Ok(None)).unwrap();
     // Two branches come first.
     let mut maker = Maker::new(Arc::new(plan), 2 + 7).unwrap();
