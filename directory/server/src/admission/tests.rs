@@ -168,8 +168,10 @@ fn when_a_wrong_password_is_looked_at_does_not_tell_who_has_logged_in() {
 /// The same while others wait for their turn: who has logged in before from there is next no sooner.
 #[test]
 fn whose_turn_it_is_does_not_tell_who_has_logged_in() {
+    // Names whose hashes share a place take turns as one: which do, is another with each key.
+    let admission = Admission::new(1);
     let order = |owner: Option<u32>| {
-        let mut world = world();
+        let mut world = World { admission: admission.clone(), brake: Brake::new() };
         if let Some(owner) = owner {
             let owner = world.attempt(1, &owner.to_string());
             world.succeed(&owner, 0);
