@@ -152,7 +152,7 @@ fn managers_and_changes_of_groups_count_at_once() {
     let (_folder, server) = served();
     assert_eq!(replace(&server, "ann", "bob", "title"), 0);
     assert_eq!(replace(&server, "ann", "bob", "cn"), 50);
-    // For a user whom no rule lets do anything to the entry, there is none.
+    // No rule lets bob do anything to this entry: its existence is not told.
     assert_eq!(replace(&server, "bob", "ann", "title"), 32);
     let member = |operation: &str| {
         let ldif = format!(
