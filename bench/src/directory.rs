@@ -5,6 +5,7 @@
 //! The choice of entries follows the 80/20 pattern. The report is the server process's processor time an
 //! operation, and for throughput operations a second, the client being on the same processors.
 
+mod common;
 mod groups;
 mod idle;
 mod import;
@@ -17,12 +18,11 @@ use crate::ldap::{
 };
 use crate::report::{Claim, Report, Table, median};
 use crate::slapd::{self, Slapd};
+use common::{address, anonymous_mib, dn, keyway_account, slapd_account, uid};
 use fastrand::Rng;
 use keyway_tests::Server;
 use keyway_tests::client::Client;
 use keyway_tests::dirsrv::{self, Dirsrv};
-use std::fs;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Connections of those who ask, one after the other.
@@ -173,10 +173,6 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     });
     let (claims, table) = findings;
     Report::new("directory", peers, settings, claims, vec![table]).finish(arguments.json.as_deref())
-}
-
-fn uid(index: usize) -> String {
-    format!("user{index:06}")
 }
 
 struct Servers {
@@ -336,22 +332,6 @@ impl Bench<'_> {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("no address: {text}"))
-}
-
-fn keyway_account<'a>(server: &'a Server, password: &'a str) -> Result<Account<'a>, String> {
-    Ok(Account { address: address(server.address())?, admin: server.administrator(), password })
-}
-
-fn slapd_account(server: &Slapd) -> Account<'static> {
-    Account { address: server.address, admin: SLAPD_ADMIN, password: PASSWORD }
-}
-
-fn dn(uid: &str) -> String {
-    format!("uid={uid},ou=People,{SUFFIX}")
-}
-
 /// Four of five times one of the first fifth.
 fn pick(random: &mut Rng, entries: usize) -> usize {
     let hot = (entries / 5).max(1);
@@ -452,13 +432,4 @@ fn rates(measurements: &[Measurement], figures: &[Figures]) -> Table {
         table.rows.push([vec![measurement.claim()], cells.to_vec()].concat());
     }
     table
-}
-
-/// Memory of a process that is no file's, in MiB.
-fn anonymous_mib(process: u32) -> Result<f64, String> {
-    let path = format!("/proc/{process}/status");
-    let text = fs::read_to_string(&path).map_err(|why| format!("{path}: {why}"))?;
-    let line = text.lines().find(|line| line.starts_with("RssAnon:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
-    kib.map(|kib| kib / 1024.0).ok_or_else(|| format!("{path} does not say"))
 }

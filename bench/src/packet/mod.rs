@@ -6,6 +6,7 @@
 //! of the rounds. How a turn is measured is in [`sample`].
 
 mod bound;
+mod cases;
 mod claims;
 mod keyway;
 mod libraries;
@@ -20,10 +21,11 @@ pub use sample::{Algorithm, Case, HEADER_BYTES, Side, TAG_BYTES, Way, write_head
 pub use secrets::Secrets;
 
 use crate::report::Report;
+use cases::{ALGORITHMS, BATCHES, BULK_BYTES, CONNECTION_BYTES, CONNECTIONS, Figures, SIZES, WAYS};
 use indicatif::{ProgressBar, ProgressStyle};
 use keyway_simd::packet::PacketBackend;
 use program::Program;
-use sample::{BATCH_MAX, Sampler, Turn};
+use sample::{Sampler, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -44,16 +46,6 @@ pub struct Arguments {
     #[arg(long)]
     svg: Option<PathBuf>,
 }
-
-const ALGORITHMS: [Algorithm; 2] = [Algorithm::Aes128Gcm, Algorithm::ChaCha20Poly1305];
-const WAYS: [Way; 2] = [Way::Seal, Way::Open];
-/// Bytes of a payload.
-const SIZES: [usize; 9] = [4, 16, 64, 256, 600, 1000, 1200, 1280, 1450];
-const BATCHES: [usize; 3] = [1, 16, BATCH_MAX];
-/// Connections in turn, and the payload they are measured with.
-const CONNECTIONS: usize = 8192;
-const CONNECTION_BYTES: usize = 1200;
-const BULK_BYTES: [usize; 3] = [1536, 16_384, 65_536];
 
 const OPENSSL: &str = include_str!("openssl.c");
 const IPSEC_MB: &str = include_str!("ipsec_mb.c");
@@ -105,13 +97,6 @@ impl Contestant {
             Kind::There(program) => program.turn(case),
         }
     }
-}
-
-/// The results: for each contestant that does a case, a turn each round.
-struct Figures {
-    names: Vec<String>,
-    turns: BTreeMap<(usize, Case), Vec<Turn>>,
-    bound: Option<Bound>,
 }
 
 /// Runs it.

@@ -8,6 +8,7 @@
 //! rounds is reported. The daemon's cost is its processor time.
 
 mod client;
+mod common;
 mod daemon;
 mod hostile;
 mod null_operation;
@@ -20,24 +21,10 @@ mod signatures;
 mod sleepers;
 
 use crate::report::{Findings, Report};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::path::PathBuf;
-use std::sync::OnceLock;
+pub use common::Arguments;
+use common::{CLIENT, DAEMON, best, column, run_on, text};
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::time::Instant;
-
-/// The options of this benchmark.
-#[derive(clap::Args)]
-pub struct Arguments {
-    /// Only these claims, 1 to 8, with commas between them
-    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=8))]
-    only: Vec<u8>,
-    /// Rounds of what is compared by turns
-    #[arg(long, default_value_t = 7)]
-    rounds: usize,
-    /// Write the claims to this file as JSON
-    #[arg(long)]
-    json: Option<PathBuf>,
-}
 
 type Measure = fn(&Arguments) -> Result<Findings, String>;
 
@@ -86,41 +73,4 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     report.finish(arguments.json.as_deref())?;
     println!("{} s in all; 9 is `keyway-bench binds`", begun.elapsed().as_secs());
     if missed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", missed.join("; "))) }
-}
-
-/// The processor of this process, and the daemon's.
-const CLIENT: usize = 0;
-const DAEMON: usize = 1;
-
-/// From now on this thread, and what it starts, runs on that processor alone.
-fn run_on(which: usize) -> Result<(), String> {
-    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
-    let processors = PROCESSORS.get_or_init(|| {
-        let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
-        (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
-    });
-    let processor = processors.get(which).ok_or("it takes two processors")?;
-    let mut set = CpuSet::new();
-    set.set(*processor);
-    sched_setaffinity(None, &set).map_err(|why| why.to_string())
-}
-
-/// The time of each side: the best of so many short runs by turns.
-fn best<const N: usize>(runs: usize, mut sides: [&mut dyn FnMut() -> f64; N]) -> [f64; N] {
-    let mut best = [f64::MAX; N];
-    for _ in 0..runs {
-        for (best, side) in best.iter_mut().zip(&mut sides) {
-            *best = best.min(side());
-        }
-    }
-    best
-}
-
-/// One side's figure of each round.
-fn column<const N: usize>(rounds: &[[f64; N]], side: usize) -> Vec<f64> {
-    rounds.iter().map(|round| round[side]).collect()
-}
-
-fn text(why: impl std::fmt::Display) -> String {
-    why.to_string()
 }

@@ -5,6 +5,7 @@
 //! The peers come from Maven. They run by turns with ours; what is compared is the processor time of
 //! whole processes, theirs counted once Java is warm.
 
+mod arguments;
 mod data;
 mod decode;
 mod load;
@@ -12,25 +13,8 @@ mod maven;
 mod measured;
 
 use crate::report::{Findings, Report};
-use std::path::PathBuf;
+pub use arguments::Arguments;
 use std::time::Instant;
-
-/// The options of this benchmark.
-#[derive(clap::Args)]
-pub struct Arguments {
-    /// Only these tools, with commas between them: load, data, decode
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
-    /// Rounds; each measures every side once
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// Seconds a measurement of load and of decode's proxy, after the warm-up
-    #[arg(long, default_value_t = 5)]
-    seconds: u64,
-    /// Write the claims to this file as JSON
-    #[arg(long)]
-    json: Option<PathBuf>,
-}
 
 /// Measures one tool.
 type Measure = fn(&Arguments) -> Result<Findings, String>;

@@ -4,12 +4,12 @@
 //! their order; line breaks count as blanks. Output has the RFC's order.
 
 mod parse;
+mod parts;
 mod write;
-
-use std::fmt;
 
 use parse::Parser;
 pub(crate) use parse::{Macros, check_form, is_name};
+pub use parts::{DescriptionError, SyntaxReference, Usage};
 
 /// The description of an attribute type, RFC 4512 § 4.1.2.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,29 +42,6 @@ pub struct AttributeTypeDescription {
     pub usage: Usage,
     /// `X-NAME 'value'`: the names with `X-`, and their values.
     pub extensions: Vec<(String, Vec<String>)>,
-}
-
-/// A syntax, and the length that a server should at least allow.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SyntaxReference {
-    /// The numeric OID.
-    pub oid: String,
-    /// In characters if the syntax is a string's, else in bytes. Nothing enforces it.
-    pub length_suggested: Option<u32>,
-}
-
-/// The usage of an attribute type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Usage {
-    /// `userApplications`: it holds users' information.
-    #[default]
-    UserApplications,
-    /// `directoryOperation`: it is operational.
-    DirectoryOperation,
-    /// `distributedOperation`: it is operational, and shared by servers.
-    DistributedOperation,
-    /// `dSAOperation`: it is operational, and one server's own.
-    DsaOperation,
 }
 
 /// The description of an object class, RFC 4512 § 4.1.1.
@@ -101,23 +78,6 @@ pub enum ClassKind {
     /// `AUXILIARY`: what an entry has in addition.
     Auxiliary,
 }
-
-/// Why a text is not a description.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DescriptionError {
-    /// The byte offset in the text.
-    pub at: usize,
-    /// What is wrong there.
-    pub why: &'static str,
-}
-
-impl fmt::Display for DescriptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "description is wrong at byte {}: {}", self.at, self.why)
-    }
-}
-
-impl std::error::Error for DescriptionError {}
 
 /// Refuses a part that was there before.
 fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), &'static str> {

@@ -3,51 +3,13 @@
 //! A name here is what its text says and no more: which attribute types there are, and which
 //! values are equal, is the schema's knowledge ([`crate::syntax`]).
 
+mod name;
 mod parse;
 
 use std::fmt::{self, Write};
 
+pub use name::{Ava, Dn, DnError, Rdn};
 pub(crate) use parse::{hex, is_numeric_oid};
-
-/// A distinguished name: RDNs from the entry itself upwards. Without any it is the root's.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Dn {
-    /// The RDNs, that of the entry itself first.
-    pub rdns: Vec<Rdn>,
-}
-
-/// A relative distinguished name: a set of attribute values, in the order they were written in.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Rdn {
-    /// The attribute values; at least one.
-    pub avas: Vec<Ava>,
-}
-
-/// An attribute value assertion: a type and its value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Ava {
-    /// The attribute type, a short name or a numeric OID, as it was written.
-    pub attribute: String,
-    /// The value in its LDAP form, with escapes resolved.
-    pub value: Vec<u8>,
-}
-
-/// Why a text is not a distinguished name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DnError {
-    /// The byte offset in the text.
-    pub at: usize,
-    /// What is wrong there.
-    pub why: &'static str,
-}
-
-impl fmt::Display for DnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "name is wrong at byte {}: {}", self.at, self.why)
-    }
-}
-
-impl std::error::Error for DnError {}
 
 impl Dn {
     /// Parses the string form, such as `uid=jo+cn=J\, O,ou=People,dc=example`.

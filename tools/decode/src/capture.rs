@@ -6,40 +6,20 @@
 
 mod buffer;
 mod classic;
+mod item;
 mod next_generation;
 pub(crate) mod snoop;
 
 use crate::error::Error;
 use buffer::Buffer;
 use flate2::read::MultiGzDecoder;
+use item::Endian;
+pub use item::{Item, Packet};
 use std::io::Read;
 
 /// The magic numbers a file may begin with, as they stand in the file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-
-/// An item of a capture.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Item<'a> {
-    /// A packet.
-    Packet(Packet<'a>),
-    /// Lines of a TLS key log that came with the packets.
-    KeyLog(&'a [u8]),
-}
-
-/// A packet as it was captured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet<'a> {
-    /// When, in nanoseconds since 1970 (UTC).
-    pub time_ns: u64,
-    /// The number of the link layer (`LINKTYPE_` of the registry of tcpdump.org); from 65,536 on
-    /// one that only snoop knows.
-    pub link: u32,
-    /// The octets that were captured.
-    pub data: &'a [u8],
-    /// How many octets it had on the wire, at least as many as were captured.
-    pub original: usize,
-}
 
 enum Format {
     Classic(classic::Header),
@@ -111,30 +91,5 @@ impl<'r> Capture<'r> {
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         self.cut_short
-    }
-}
-
-/// The order of the octets in numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Endian {
-    Little,
-    Big,
-}
-
-impl Endian {
-    fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
-        let octets: [u8; 2] = *bytes.get(at..)?.first_chunk()?;
-        Some(match self {
-            Endian::Little => u16::from_le_bytes(octets),
-            Endian::Big => u16::from_be_bytes(octets),
-        })
-    }
-
-    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let octets: [u8; 4] = *bytes.get(at..)?.first_chunk()?;
-        Some(match self {
-            Endian::Little => u32::from_le_bytes(octets),
-            Endian::Big => u32::from_be_bytes(octets),
-        })
     }
 }

@@ -12,8 +12,10 @@ mod scenario;
 
 use crate::operation::{Note, Operation};
 use crate::view::{Line, View};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::SocketAddr;
+use std::collections::HashSet;
+
+pub use packets::Packets;
+pub use scenario::Scenario;
 
 /// Commands of ldap-utils, for a shell.
 #[derive(Debug, Default)]
@@ -31,25 +33,6 @@ pub struct Python {
     is_begun: bool,
     /// Connections that were opened in it.
     opened: HashSet<u64>,
-}
-
-/// A capture of what was decoded, as pcapng.
-#[derive(Debug, Default)]
-pub struct Packets {
-    is_begun: bool,
-    streams: HashMap<u64, packets::Stream>,
-}
-
-/// A scenario for a load generator, which [`Scenario::files`] gives in the end.
-#[derive(Debug, Default)]
-pub struct Scenario {
-    server: Option<SocketAddr>,
-    has_tls: bool,
-    has_start_tls: bool,
-    jobs: scenario::Jobs,
-    /// Who asked what is no bind, and how often.
-    bound: BTreeMap<String, u64>,
-    left_out: BTreeMap<&'static str, u64>,
 }
 
 /// A line that other programs pass over.

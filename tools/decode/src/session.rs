@@ -1,5 +1,6 @@
 //! One connection: two streams of octets, from which messages are cut and paired.
 
+mod mode;
 mod recognise;
 
 use crate::direction::{Direction, Side};
@@ -9,7 +10,7 @@ use crate::operation::{Connection, Event, Note, Sink};
 use crate::pairing::{Consequence, Options, Pairing, Raw, peek_tag};
 use crate::tls::Keys;
 use keyway_codec::ber::SEQUENCE;
-use recognise::Mode;
+use mode::Mode;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 //! Records are opened by the engine; nothing is verified but what an AEAD verifies. After a gap the
 //! record's number is not known: the next ones are tried.
 
+mod content;
 mod handshake;
 mod keys;
 mod record;
@@ -10,19 +11,12 @@ mod record;
 use crate::direction::Side;
 use handshake::{Hello, Messages};
 use record::{Cipher, Opener, Records};
-use std::borrow::Cow;
 use std::sync::Arc;
 
+pub(crate) use content::Reason;
+use content::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE};
 pub use keys::Keys;
 pub(crate) use record::looks_like_tls;
-
-/// Types of records.
-const CHANGE_CIPHER_SPEC: u8 = 20;
-const HANDSHAKE: u8 = 22;
-const APPLICATION_DATA: u8 = 23;
-
-/// Why nothing more can be read.
-pub(crate) type Reason = Cow<'static, str>;
 
 /// One direction.
 #[derive(Debug, Default)]

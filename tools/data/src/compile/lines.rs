@@ -1,7 +1,7 @@
 //! The lines of a branch or a template, made instructions.
 
-use super::tag::{self, Made, Site};
-use super::{Context, Draft};
+use super::draft::{Context, Draft, Site};
+use super::tag::{self, Made};
 use crate::error::TemplateError;
 use crate::piece::{Condition, Piece};
 use crate::plan::Line;

@@ -1,47 +1,18 @@
 //! From what a template says to a [`Plan`]: what it inherits, how many entries there are, what each
 //! line does.
 
+mod draft;
 mod lines;
 mod order;
 mod tag;
 mod tree;
 
 use crate::error::TemplateError;
-use crate::limits::{LINES_MAX, LIST_BYTES_MAX, ZIPF_ALL_MAX, ZIPF_MAX};
-use crate::list::{List, Pick, Table};
-use crate::plan::{CompileOptions, Kid, Kind, Lookup, Plan, class};
+use crate::limits::LINES_MAX;
+use crate::plan::{CompileOptions, Kind, Lookup, Plan, class};
 use crate::template::{self, Line, Place, Section, SectionKind, Sections};
-use keyway_codec::definitions::nearest;
+use draft::{Context, Draft, no_template};
 use std::collections::HashMap;
-use std::sync::Arc;
-
-/// A branch or template whose lines are still as they were written.
-pub(crate) struct Draft {
-    name: String,
-    dn: Option<String>,
-    place: Place,
-    rdn: Option<(Vec<String>, Place)>,
-    kids: Vec<template::Kid>,
-    lines: Vec<Line>,
-    /// The attribute of each line.
-    ids: Vec<usize>,
-}
-
-/// The context that lines are compiled with.
-pub(crate) struct Context<'a> {
-    seed: u64,
-    allow_exec: bool,
-    table: Option<Arc<Table>>,
-    drafts: &'a [Draft],
-    templates: &'a HashMap<String, usize>,
-    attributes: &'a HashMap<String, usize>,
-    roots: &'a [Kid],
-    totals: &'a [Vec<u64>],
-    lists: HashMap<String, Arc<List>>,
-    /// How many numbers the Zipf distributions choose from.
-    zipf_numbers: u64,
-    look_up: Lookup<'a>,
-}
 
 impl Plan {
     /// Compiles a template; `name` is what it is called in messages, and `look_up` finds the files
@@ -202,87 +173,4 @@ fn with_ids(drafts: Vec<Draft>, attributes: &mut HashMap<String, usize>) -> Vec<
         .into_iter()
         .map(|draft| Draft { ids: draft.lines.iter().map(&mut id).collect(), ..draft })
         .collect()
-}
-
-fn no_template<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
-    match nearest(name, known.map(String::as_str)) {
-        Some(near) => format!("there is no template {name}; did you mean {near}?"),
-        None => format!("there is no template {name}"),
-    }
-}
-
-impl Context<'_> {
-    /// The lines of an attribute in a draft.
-    fn lines_of(&self, kind: usize, attribute: &str) -> Vec<usize> {
-        let id = self.attributes.get(&attribute.to_ascii_lowercase());
-        let ids = self.drafts.get(kind).map(|draft| draft.ids.as_slice()).unwrap_or_default();
-        let lines = ids.iter().enumerate().filter(|(_, it)| Some(*it) == id);
-        lines.map(|(line, _)| line).collect()
-    }
-
-    /// The lines of an attribute that a line can refer to: those before it, else those after it.
-    fn others(&self, site: &tag::Site, attribute: &str) -> Vec<usize> {
-        let all = self.lines_of(site.kind, attribute);
-        let (before, after): (Vec<_>, Vec<_>) =
-            all.into_iter().filter(|line| *line != site.line).partition(|line| *line < site.line);
-        if before.is_empty() { after } else { before }
-    }
-
-    /// The lines of an attribute in each kind.
-    fn lines_of_all(&self, attribute: &str) -> Vec<Vec<usize>> {
-        (0..self.drafts.len()).map(|kind| self.lines_of(kind, attribute)).collect()
-    }
-
-    fn template(&self, name: &str) -> Result<usize, String> {
-        self.templates
-            .get(&name.to_ascii_lowercase())
-            .copied()
-            .ok_or_else(|| no_template(name, self.templates.keys()))
-    }
-
-    fn total(&self, class: usize) -> u64 {
-        let each = |kid: &Kid| self.totals.get(kid.kind).and_then(|it| it.get(class)).copied();
-        let all = self.roots.iter().map(|kid| kid.count.saturating_mul(each(kid).unwrap_or(0)));
-        all.fold(0, u64::saturating_add)
-    }
-
-    /// A Zipf distribution, if there are not too many of them.
-    fn zipf(&mut self, count: u64, exponent: f64) -> Result<Pick, String> {
-        self.zipf_numbers = self.zipf_numbers.saturating_add(count);
-        match (1..=ZIPF_MAX).contains(&count) && self.zipf_numbers <= ZIPF_ALL_MAX {
-            true => Ok(Pick::zipf(count, exponent)),
-            false => Err(format!(
-                "a Zipf distribution has 1 to {ZIPF_MAX} numbers, and all of a template \
-                 {ZIPF_ALL_MAX}"
-            )),
-        }
-    }
-
-    /// The lines of a file, or the list of that name that is built in.
-    fn list(&mut self, name: &str) -> Result<Arc<List>, String> {
-        if let Some(list) = self.lists.get(name) {
-            return Ok(list.clone());
-        }
-        let list = match (self.look_up)(name)? {
-            Some(bytes) if bytes.len() as u64 > LIST_BYTES_MAX => {
-                return Err(format!("{name} has more than {LIST_BYTES_MAX} bytes"));
-            }
-            Some(bytes) => {
-                let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8"))?;
-                List::of_lines(&text)
-            }
-            None => List::of_lines(crate::lists::built_in(name).ok_or_else(|| {
-                format!(
-                    "there is no file {name}, and no list of that name is built in ({} are)",
-                    crate::lists::NAMES.join(", ")
-                )
-            })?),
-        };
-        if list.is_empty() {
-            return Err(format!("{name} has no lines"));
-        }
-        let list = Arc::new(list);
-        self.lists.insert(name.to_owned(), list.clone());
-        Ok(list)
-    }
 }

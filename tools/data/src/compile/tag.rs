@@ -1,6 +1,6 @@
 //! A tag of a line, made an instruction.
 
-use super::Context;
+use super::draft::{Context, Site};
 use crate::letters::{Charset, Letters};
 use crate::limits::{EXEC_BYTES_MAX, RANDOM_MAX, VALUES_MAX};
 use crate::list::{List, Pick};
@@ -34,15 +34,6 @@ const DIGITS: &str = "0123456789";
 const ALPHA: &str = "abcdefghijklmnopqrstuvwxyz";
 const ALPHANUMERIC: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &str = "0123456789abcdef";
-
-/// The place of a tag.
-pub(super) struct Site {
-    /// The branch or template, and the line of it.
-    pub(super) kind: usize,
-    pub(super) line: usize,
-    /// Distinguishes the tags of a template.
-    pub(super) salt: u64,
-}
 
 /// Compiles a tag; the arguments are as they are written, without those of `<base64>`, which may
 /// have tags in them.

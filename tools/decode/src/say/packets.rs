@@ -2,7 +2,6 @@
 //!
 //! Each connection is one of TCP over raw IP, made up: every message a segment, with the time it had.
 
-use super::Packets;
 use crate::limits::CONNECTIONS_MAX;
 use crate::operation::{Note, Operation, Part};
 use crate::secrets::hide;
@@ -10,6 +9,7 @@ use crate::view::View;
 use keyway_codec::Message;
 use keyway_codec::extended::START_TLS;
 use keyway_codec::message::ResultCode;
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const LINKTYPE_RAW: u16 = 101;
@@ -22,9 +22,16 @@ const SYN: u8 = 0x02;
 const PUSH_ACK: u8 = 0x18;
 const SYN_ACK: u8 = 0x12;
 
+/// A capture of what was decoded, as pcapng.
+#[derive(Debug, Default)]
+pub struct Packets {
+    is_begun: bool,
+    streams: HashMap<u64, Stream>,
+}
+
 /// A connection as it is written: the ends, and the next sequence number of each.
 #[derive(Debug)]
-pub(super) struct Stream {
+struct Stream {
     ends: [SocketAddr; 2],
     next: [u32; 2],
 }

@@ -5,7 +5,6 @@
 //! a file, a line each, or a range of numbers where they are all that. Result codes that there were are
 //! expected again. Who asked most binds on each connection, but for those of binds.
 
-use super::Scenario;
 use crate::limits::{DISTINCT_MAX, SCENARIO_JOBS_MAX, SCENARIO_VALUES_MAX};
 use crate::operation::{Note, Operation};
 use crate::query::scope;
@@ -17,6 +16,19 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::net::SocketAddr;
+
+/// A scenario for a load generator, which [`Scenario::files`] gives in the end.
+#[derive(Debug, Default)]
+pub struct Scenario {
+    server: Option<SocketAddr>,
+    has_tls: bool,
+    has_start_tls: bool,
+    jobs: Jobs,
+    /// Who asked what is no bind, and how often.
+    bound: BTreeMap<String, u64>,
+    left_out: BTreeMap<&'static str, u64>,
+}
 
 /// Requests that differ in values only.
 #[derive(Debug)]

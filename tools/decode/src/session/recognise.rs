@@ -1,23 +1,12 @@
 //! The protocol of a connection: LDAP, TLS around it, or one that cannot be read.
 
 use super::Session;
+use super::mode::Mode;
 use crate::direction::Side;
 use crate::error::Error;
 use crate::framing::{Framer, looks_like_a_message};
 use crate::operation::{Event, Sink};
 use crate::tls::{Reason, Tls, looks_like_tls};
-
-/// The protocol of the octets.
-#[derive(Debug)]
-pub(super) enum Mode {
-    /// Nothing was seen yet.
-    Unknown,
-    Ldap,
-    /// Within TLS that can be read, or may be.
-    Tls(Box<Tls>),
-    /// Something else, or nothing that can be read.
-    Ignored,
-}
 
 /// The preambles that may stand before the first message: the PROXY protocol's two versions.
 const PREAMBLES: [&[u8]; 2] = [b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"];

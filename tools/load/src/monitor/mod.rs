@@ -3,36 +3,25 @@
 
 mod entry;
 mod page;
+mod watch;
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::limits::{MONITOR_EVERY, MONITOR_PATIENCE};
 use crate::scenario::Scenario;
-use crate::scenario::monitors::{Monitor, MonitorKind};
+use crate::scenario::monitors::MonitorKind;
 use crate::server::resolve;
 use crate::target::Url;
-use crate::unpoisoned::unpoisoned;
-use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use watch::{Seen, Watch, is_over, lock};
 
 /// A value that is older is none.
 const FRESH: Duration = MONITOR_EVERY.saturating_mul(2);
-
-/// The last values.
-#[derive(Debug, Default)]
-struct Seen {
-    values: BTreeMap<Arc<str>, (f64, Instant)>,
-    /// Why something was not seen, once for each.
-    troubles: BTreeMap<Arc<str>, String>,
-    /// News that was not handed over yet.
-    news: Vec<String>,
-}
 
 /// Monitors at work; they end when this is dropped.
 #[derive(Debug, Default)]
@@ -41,17 +30,6 @@ pub(crate) struct Monitors {
     seen: Arc<Mutex<Seen>>,
     /// Dropped, so that they end.
     _ends: Vec<Sender<()>>,
-}
-
-/// One of them.
-struct Watch<'s> {
-    names: Vec<Arc<str>>,
-    monitor: &'s Monitor,
-    tls: Arc<ClientConfig>,
-    start_tls: bool,
-    seen: Arc<Mutex<Seen>>,
-    /// Whether it sees something, and why not, if that was told.
-    trouble: Option<String>,
 }
 
 impl Monitors {
@@ -120,16 +98,7 @@ impl Monitors {
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    unpoisoned(seen.lock())
-}
-
 impl Watch<'_> {
-    /// A title made of the names of its lines, if that is not too long.
-    fn title(&self) -> &str {
-        self.names.first().map_or("", |name| name)
-    }
-
     /// Looks once a second until the end; again from the beginning where something breaks.
     fn all(&mut self, ended: &Receiver<()>) {
         while let Err(why) = self.watch(ended) {
@@ -178,39 +147,4 @@ impl Watch<'_> {
         let server = resolve(url, self.start_tls, MONITOR_PATIENCE).map_err(io::Error::other)?;
         Client::open(&server, Some(&self.tls), self.start_tls, self.monitor.bind.as_ref())
     }
-
-    fn say(&mut self, place: usize, value: f64) {
-        self.sees();
-        if let Some(name) = self.names.get(place) {
-            lock(&self.seen).values.insert(name.clone(), (value, Instant::now()));
-        }
-    }
-
-    /// Something is seen.
-    fn sees(&mut self) {
-        if self.trouble.take().is_some() {
-            let words = format!("monitor {}: it is seen now", self.title());
-            lock(&self.seen).news.push(words);
-        }
-    }
-
-    /// Nothing is seen any more, for this reason.
-    fn lost(&mut self, why: &str, is_tried_again: bool) {
-        if self.trouble.as_deref() == Some(why) {
-            return;
-        }
-        self.trouble = Some(why.to_owned());
-        let again = if is_tried_again { " (it is tried again)" } else { "" };
-        let words = format!("monitor {}: {why}{again}", self.title());
-        let mut seen = lock(&self.seen);
-        seen.news.push(words);
-        for name in &self.names {
-            seen.troubles.insert(name.clone(), why.to_owned());
-        }
-    }
-}
-
-/// Waits so long; says whether the end has come meanwhile.
-fn is_over(ended: &Receiver<()>, at_most: Duration) -> bool {
-    !matches!(ended.recv_timeout(at_most), Err(RecvTimeoutError::Timeout))
 }

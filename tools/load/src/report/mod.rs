@@ -1,10 +1,12 @@
 //! A result as one page of HTML that needs nothing else: tables and pictures, on light and on dark.
 
+mod escape;
 mod find;
 mod picture;
 
 use crate::format::{grouped, time};
 use crate::result::{FIND, histogram};
+use escape::{escaped, number, texts};
 use picture::picture;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -253,19 +255,4 @@ fn monitors(result: &Value, page: &mut String) {
         let name = escaped(name);
         picture(&name, "seconds", &[(&name, seconds().filter_map(point).collect())], page);
     }
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_default()
-}
-
-fn texts(value: &Value) -> Vec<String> {
-    let texts = value.as_array().into_iter().flatten();
-    texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
-}
-
-/// Escapes the characters that have a meaning in HTML.
-fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;")
 }

@@ -3,44 +3,16 @@
 
 mod list;
 mod options;
+mod sample;
 
 pub use list::SAMPLES;
 pub use options::{Adds, Knee, Options, UserPassword, Users};
 
+use sample::Job;
+pub use sample::Sample;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
-
-/// A scenario to begin with.
-#[derive(Debug)]
-pub struct Sample {
-    /// Its name.
-    pub name: &'static str,
-    /// Its name in SLAMD.
-    pub slamd: &'static str,
-    /// Its description.
-    pub about: &'static str,
-    connections: u64,
-    in_flight: u64,
-    needs_admin: bool,
-    data: &'static str,
-    pick: &'static str,
-    jobs: &'static [Job],
-    phases: &'static str,
-}
-
-/// A job of a sample.
-#[derive(Debug)]
-struct Job {
-    name: &'static str,
-    /// A comment above it.
-    about: &'static str,
-    /// 0: it is the only one.
-    weight: u32,
-    /// Its own, where it has some.
-    connections: &'static str,
-    steps: &'static [&'static str],
-}
 
 impl Sample {
     /// The one of a name.

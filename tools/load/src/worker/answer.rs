@@ -1,7 +1,7 @@
 //! Answers: which virtual user one is for, and whether it is what was expected.
 
 use super::Worker;
-use super::connection::SETUP_ID;
+use super::state::SETUP_ID;
 use crate::scenario::Operation;
 use crate::tally::Fault;
 use crate::text::Drawn;

@@ -2,121 +2,16 @@
 //! virtual users send and what comes back.
 
 use super::Worker;
-use super::stream::{Got, Stream};
-use crate::limits::{MESSAGE_BYTES_MAX, RETRY_FIRST, RETRY_MAX};
+use super::state::{SETUP_ID, State};
+use super::stream::Got;
+use crate::limits::MESSAGE_BYTES_MAX;
 use crate::tally::Fault;
-use crate::trust::{is_of_tls, tls_closed, tls_words};
+use crate::trust::{is_of_tls, tls_words};
 use keyway_codec::message::Message;
 use keyway_codec::{Op, ber};
-use std::ops::Range;
 
 /// WorkerMessage of a server that answers LDAP with TLS.
 const SPEAKS_TLS: &str = "the server speaks TLS on this port; write ldaps://";
-
-/// The message id of what a connection begins with; those of virtual users stay below.
-pub(super) const SETUP_ID: u32 = i32::MAX as u32;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    Closed,
-    Connecting,
-    StartTls,
-    Handshaking,
-    Binding,
-    Ready,
-}
-
-pub(super) struct Connection {
-    pub(super) group: usize,
-    pub(super) server: usize,
-    pub(super) is_second: bool,
-    /// The virtual users whose operations go over it.
-    pub(super) virtual_users: Range<usize>,
-    pub(super) state: State,
-    pub(super) stream: Option<Stream>,
-    /// Which socket this is, so that events of an earlier one are known.
-    pub(super) generation: u32,
-    /// The beginning of a message of which more is to come.
-    partial: Vec<u8>,
-    pub(super) out: Vec<u8>,
-    sent: usize,
-    is_dirty: bool,
-    /// Virtual users that wait until it is ready.
-    pub(super) waiting: Vec<usize>,
-    pub(super) in_flight: usize,
-    /// Sequences that were done over it.
-    pub(super) sequences: u64,
-    /// Something has been answered since it was opened.
-    pub(super) is_answered: bool,
-    pub(super) opening_ns: u64,
-    pub(super) tls_ns: u64,
-    /// When it may be opened again, and the pause before that.
-    pub(super) retry_ns: u64,
-    pub(super) pause_ns: u64,
-}
-
-impl Connection {
-    pub(super) fn new(
-        group: usize,
-        server: usize,
-        is_second: bool,
-        virtual_users: Range<usize>,
-    ) -> Self {
-        Connection {
-            group,
-            server,
-            is_second,
-            virtual_users,
-            state: State::Closed,
-            stream: None,
-            generation: 0,
-            partial: Vec::new(),
-            out: Vec::new(),
-            sent: 0,
-            is_dirty: false,
-            waiting: Vec::new(),
-            in_flight: 0,
-            sequences: 0,
-            is_answered: false,
-            opening_ns: 0,
-            tls_ns: 0,
-            retry_ns: 0,
-            pause_ns: 0,
-        }
-    }
-
-    /// That the server has closed it, and what that may mean.
-    fn closed_words(&self) -> String {
-        match self.state {
-            State::Handshaking => tls_closed(),
-            State::Ready | State::Binding if !self.is_answered => {
-                "the server closed the connection before it had answered anything; if its port \
-                 speaks TLS, write ldaps://"
-                    .to_owned()
-            }
-            _ => "the server closed the connection".to_owned(),
-        }
-    }
-
-    pub(super) fn is_opening(&self) -> bool {
-        !matches!(self.state, State::Closed | State::Ready)
-    }
-
-    fn close(&mut self) {
-        self.stream = None;
-        self.state = State::Closed;
-        self.partial.clear();
-        self.out.clear();
-        (self.sent, self.in_flight, self.sequences) = (0, 0, 0);
-    }
-
-    /// One that came to nothing is not opened again at once.
-    fn pause(&mut self, now: u64) {
-        let (first, longest) = (RETRY_FIRST.as_nanos() as u64, RETRY_MAX.as_nanos() as u64);
-        self.pause_ns = (2 * self.pause_ns).clamp(first, longest);
-        self.retry_ns = now + self.pause_ns;
-    }
-}
 
 impl Worker<'_> {
     /// Something happened to a socket.

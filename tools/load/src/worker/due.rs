@@ -1,6 +1,7 @@
 //! Starts that come due, and the virtual users that they are given to.
 
-use super::{Pending, Worker, mix};
+use super::state::Pending;
+use super::{Worker, mix};
 use crate::limits::BACKLOG_MAX;
 use crate::schedule::Rate;
 use crate::tally::Fault;

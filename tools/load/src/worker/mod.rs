@@ -9,6 +9,7 @@ mod due;
 mod opening;
 mod poller;
 mod setup;
+mod state;
 mod stream;
 mod virtual_user;
 
@@ -19,11 +20,11 @@ use crate::scenario::{Group, Scenario};
 use crate::schedule::{Start, Starts};
 use crate::server::{REFUSED, Server};
 use crate::tally::{Fault, SecondTally};
-use connection::{Connection, State};
 use fastrand::Rng;
 use poller::{Happened, Poller};
 use rustix::time::{ClockId, clock_gettime};
 use rustls::ClientConfig;
+use state::{Connection, Pending, State, VirtualUser, Wake};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -32,7 +33,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
-use virtual_user::VirtualUser;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -91,24 +91,6 @@ pub(crate) enum WorkerMessage {
     Refused(String),
     /// The system has refused something.
     Failed(String),
-}
-
-/// A start that waits for a virtual user.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    at_ns: u64,
-    phase: usize,
-    job: usize,
-    seed: u64,
-}
-
-/// A timer's action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Wake {
-    /// A virtual user may be used again.
-    Free(usize),
-    /// The wait of a virtual user's step is over.
-    Step(usize),
 }
 
 pub(crate) struct Worker<'s> {

@@ -1,6 +1,6 @@
 //! How a connection is opened: connect, StartTLS, TLS, bind.
 
-use super::connection::{SETUP_ID, State};
+use super::state::{SETUP_ID, State};
 use super::stream::Stream;
 use super::{REFUSED, Worker};
 use crate::tally::Fault;

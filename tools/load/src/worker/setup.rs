@@ -1,7 +1,6 @@
 //! Which connections and virtual users a thread has, and their being opened before a run.
 
-use super::connection::{Connection, State};
-use super::virtual_user::VirtualUser;
+use super::state::{Connection, State, VirtualUser};
 use super::{Worker, WorkerMessage};
 use crate::limits::CONNECT_MAX;
 use crate::scenario::Lifetime;

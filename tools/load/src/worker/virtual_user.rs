@@ -1,78 +1,13 @@
 //! Virtual users: room for one sequence at a time, on a connection of their own or one that they share.
 
+use super::Worker;
 use super::answer::fault;
-use super::connection::{SETUP_ID, State};
-use super::{Pending, Wake, Worker};
-use crate::scenario::{Lifetime, Operation, Scenario, Step};
+use super::state::{Pending, SETUP_ID, State, Wake};
+use crate::scenario::{Lifetime, Operation, Step};
 use crate::tally::Fault;
 use crate::text::Drawn;
 use fastrand::Rng;
 use keyway_codec::{Message, Op};
-
-pub(super) struct VirtualUser {
-    pub(super) group: usize,
-    /// Its connection, and the second one, if a job needs that.
-    pub(super) first: usize,
-    pub(super) second: Option<usize>,
-    /// Its place among the virtual users of the first.
-    slot: u32,
-    /// Ids that were given.
-    ids: u32,
-    pub(super) is_busy: bool,
-    /// The position in its sequence.
-    pub(super) job: usize,
-    pub(super) phase: usize,
-    step: usize,
-    pub(super) intended_ns: u64,
-    /// The operation under way: its id (0: none), its connection, when it was sent.
-    pub(super) message_id: u32,
-    on: usize,
-    pub(super) sent_ns: u64,
-    pub(super) entries: u32,
-    pub(super) values_seen: u64,
-    pub(super) drawn: Vec<u64>,
-    pub(super) taken: Vec<Vec<u8>>,
-    pub(super) random: Rng,
-}
-
-impl VirtualUser {
-    pub(super) fn new(scenario: &Scenario, group: usize, first: usize, slot: u32) -> VirtualUser {
-        let taken = scenario.jobs.iter().map(|job| job.taken).max().unwrap_or_default();
-        VirtualUser {
-            group,
-            first,
-            second: None,
-            slot,
-            ids: 0,
-            is_busy: false,
-            job: 0,
-            phase: 0,
-            step: 0,
-            intended_ns: 0,
-            message_id: 0,
-            on: 0,
-            sent_ns: 0,
-            entries: 0,
-            values_seen: 0,
-            drawn: vec![0; scenario.sources.len()],
-            taken: vec![Vec::new(); taken],
-            random: Rng::with_seed(0),
-        }
-    }
-
-    /// Whether it waits for an answer from this connection.
-    pub(super) fn is_sent_on(&self, connection: usize) -> bool {
-        self.message_id != 0 && self.on == connection
-    }
-
-    /// The next id on a connection with so many virtual users. Its remainder says whose it is.
-    fn next_id(&mut self, virtual_users: usize, slot: u32) -> u32 {
-        let virtual_users = virtual_users as u32;
-        // Far from the end, where what connections begin with has its ids.
-        self.ids = if self.ids >= (SETUP_ID - 2) / virtual_users - 2 { 1 } else { self.ids + 1 };
-        self.ids * virtual_users + slot
-    }
-}
 
 impl<'s> Worker<'s> {
     /// The operation that a virtual user is at.
