@@ -3,8 +3,8 @@
 
 use keyway_drivers::Pool;
 use keyway_engine::{
-    Algorithm, Cost, Demand, Derivation, Engine, Key, Nonces, Operation, Parameters, Request,
-    Session, Task,
+    Algorithm, Cost, Demand, Derivation, Engine, Key, Nonces, Operation, Parameters, Queue,
+    Request, Session, Task,
 };
 use keyway_tests::cryptod::{Cryptod, PATIENCE, beside_neighbours};
 use keyway_tests::{finish, keyway, nightly};
@@ -127,6 +127,18 @@ fn join(child: Pid) -> Result<(), String> {
     }
 }
 
+/// All tasks that a queue has under way.
+fn collected(queue: &mut Queue) -> Result<Vec<Box<Task>>, String> {
+    let (mut done, begun) = (Vec::new(), Instant::now());
+    while queue.in_flight() > 0 {
+        queue.wait(&mut done, Duration::from_secs(1));
+        if begun.elapsed() > PATIENCE {
+            return Err("tasks do not come back".to_owned());
+        }
+    }
+    Ok(done)
+}
+
 /// Sixteen children, each with one of its own, and the parent sign at once, and so does another thread of the
 /// parent's when it forks.
 #[test]
@@ -179,14 +191,8 @@ fn a_queue_that_is_under_way_is_done_in_both() {
             })
             .collect();
         queue.submit(&mut tasks, false);
-        let collect = |queue: &mut keyway_engine::Queue| {
-            let (mut done, begun) = (Vec::new(), Instant::now());
-            while queue.in_flight() > 0 {
-                queue.wait(&mut done, Duration::from_secs(1));
-                if begun.elapsed() > PATIENCE {
-                    return Err("tasks do not come back".to_owned());
-                }
-            }
+        let collect = |queue: &mut Queue| {
+            let done = collected(queue)?;
             for task in &done {
                 let used = task.result().map_err(|why| format!("sign: {why}"))?;
                 let Operation::Sign { message, out } = &task.operation else { unreachable!() };
@@ -267,14 +273,8 @@ fn slow_work_of_a_child_is_done_there() {
         let mut queue = engine.queue(64);
         let mut tasks: Vec<_> = (0..8).map(task).collect();
         queue.submit(&mut tasks, false);
-        let collect = |queue: &mut keyway_engine::Queue, wanted: usize| {
-            let (mut done, begun) = (Vec::new(), Instant::now());
-            while queue.in_flight() > 0 {
-                queue.wait(&mut done, Duration::from_secs(1));
-                if begun.elapsed() > PATIENCE {
-                    return Err("tasks do not come back".to_owned());
-                }
-            }
+        let collect = |queue: &mut Queue, wanted: usize| {
+            let done = collected(queue)?;
             let right = done.iter().all(|task| match &task.operation {
                 Operation::Derive { out, .. } => task.result().is_ok() && **out == *expected,
                 _ => false,
@@ -293,10 +293,7 @@ fn slow_work_of_a_child_is_done_there() {
                     fork(|| {
                         works(engine)?;
                         // Those that the parent's threads had not taken are here, the others the parent's.
-                        let mut done = Vec::new();
-                        while queue.in_flight() > 0 {
-                            queue.wait(&mut done, Duration::from_secs(1));
-                        }
+                        collected(&mut queue)?;
                         let mut own: Vec<_> = (0..8).map(task).collect();
                         queue.submit(&mut own, false);
                         collect(&mut queue, 8)?;
@@ -340,12 +337,9 @@ fn a_pool_of_threads_is_the_parents() {
             let data = vec![1; 4_096];
             Task::tagged(&any, Operation::seal([1; 12], b"", data), number)
         };
-        let (mut tasks, mut done): (Vec<_>, _) = ((0..16).map(task).collect(), Vec::new());
+        let mut tasks: Vec<_> = (0..16).map(task).collect();
         queue.submit(&mut tasks, false);
-        let begun = Instant::now();
-        while queue.in_flight() > 0 && begun.elapsed() < PATIENCE {
-            queue.wait(&mut done, Duration::from_secs(1));
-        }
+        let done = collected(&mut queue)?;
         let all = done.len() == 16 && done.iter().all(|task| task.result().is_ok());
         drop((queue, engine.clone()));
         if right && all { Ok(()) } else { Err(format!("{right}, {} came back", done.len())) }

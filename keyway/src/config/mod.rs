@@ -26,19 +26,14 @@ use std::path::Path;
 /// What could not be done, and why.
 pub fn run(command: &Config) -> Result<(), Failure> {
     match command {
-        Config::Diff(Diff { old: Some(_), .. }) => {}
-        Config::Get(Get { data, .. }) | Config::Diff(Diff { data, .. }) => {
+        Config::Get(Get { data, .. }) | Config::Diff(Diff { old: None, data, .. }) => {
             data::may_look(&data.folder)?;
         }
-        _ => {}
-    }
-    let written = match command {
         Config::Set(Set { data, .. })
         | Config::Accept(Accept { data, .. })
-        | Config::Restore(Restore { data, .. }) => Some(&data.folder),
-        Config::Get(_) | Config::Diff(_) | Config::Check(_) => None,
-    };
-    written.map_or(Ok(()), |folder| user::become_owner(folder))?;
+        | Config::Restore(Restore { data, .. }) => user::become_owner(&data.folder)?,
+        Config::Diff(_) | Config::Check(_) => {}
+    }
     match command {
         Config::Get(arguments) => get::run(arguments),
         Config::Set(arguments) => set::run(arguments),

@@ -62,8 +62,7 @@ impl Directory {
     ) -> Result<Search> {
         let core = &self.core();
         self.refresh(subject)?;
-        let begun = self.begin(core, subject, request, controls, announced);
-        begun.map_err(|failure| {
+        self.begin(core, subject, request, controls, announced).map_err(|failure| {
             let told = self.told(core, subject, request.base, &failure);
             told.unwrap_or_else(Some).unwrap_or(failure)
         })
@@ -71,6 +70,7 @@ impl Directory {
 
     /// A failure to begin as this subject may be told it, if that is another: nothing of it may say that there
     /// is a base.
+    #[cold]
     fn told(
         &self,
         core: &Core,
@@ -104,6 +104,8 @@ impl Directory {
         }
     }
 
+    // Inlined: a `Search` is large, and handing it on would be half of its cost.
+    #[inline]
     fn begin(
         &self,
         core: &Arc<Core>,

@@ -1,6 +1,6 @@
 //! Add (RFC 4511 § 4.7).
 
-use super::{Draft, Request, Stamp, WriteDone, asserted, check_rdn, edit};
+use super::{Draft, Needed, Request, Stamp, WriteDone, asserted, check_rdn, edit};
 use crate::access::{RULE, Rights, Rule, Subject, View, holds_rules, settle};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -72,6 +72,7 @@ impl Add {
         controls: &RequestControls<'_>,
     ) -> Result<Add> {
         let request = Request::new(core, subject, dn, Rights::ADD, controls)?;
+        let request = Request { needed: Needed::Parent, ..request };
         let (mut attributes, mut malformed) = (Attributes::new(), 0);
         for (description, values) in given {
             malformed += take(core, &mut attributes, description, values, source)?;

@@ -151,19 +151,7 @@ impl Operation {
             Operation::Redefine(Some(redefinition)) => {
                 return redefinition.apply(write).map(|()| WriteDone::default());
             }
-            Operation::Add(add) => {
-                let request = add.request();
-                let done = add.apply(core, write);
-                return done.map_err(|failure| match request.below.checked_sub(1) {
-                    Some(above) => {
-                        let parent = request.name.parent();
-                        let rights = request.rights(core);
-                        let named = (&*request.context, &parent, above);
-                        core.disclosed(write.view(), &rights, named, failure)
-                    }
-                    None => failure,
-                });
-            }
+            Operation::Add(add) => add.apply(core, write),
             Operation::Delete(delete) => delete.apply(core, write),
             Operation::Modify(modify) => modify.apply(core, write),
             Operation::Rename(rename) => rename.apply(core, write),
@@ -216,6 +204,8 @@ pub(crate) struct Request {
     pub context: Arc<NamingContext>,
     /// RDNs below the context's top.
     pub below: usize,
+    /// Which entry has to be there.
+    pub needed: Needed,
     /// Who does it and when, as the entry will say.
     pub stamp: Stamp,
     /// When, in microseconds since 1970.
@@ -225,6 +215,15 @@ pub(crate) struct Request {
     pub assertion: Option<Matcher>,
     pub pre_read: Option<Selection>,
     pub post_read: Option<Selection>,
+}
+
+/// Which entry has to be there for a write, so that a failure says something of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needed {
+    /// The entry of the name.
+    Itself,
+    /// The entry above it, of an add.
+    Parent,
 }
 
 /// Who changes an entry, and when.
@@ -291,6 +290,7 @@ impl Request {
             name,
             context,
             below,
+            needed: Needed::Itself,
             stamp: Stamp {
                 author: subject.name().as_deref().unwrap_or_default().to_owned(),
                 time: core.timestamp(),
@@ -310,8 +310,13 @@ impl Request {
 
     /// What its subject may be told of a failure.
     fn disclosed(&self, core: &Core, view: Tree<'_>, failure: Failure) -> Failure {
-        let Request { context, name, below, .. } = self;
-        core.disclosed(view, &self.rights(core), (context, name, *below), failure)
+        let (name, below) = match self.needed {
+            Needed::Itself => (self.name.clone(), self.below),
+            // Above the top of a naming context there is nothing to tell of.
+            Needed::Parent if self.below == 0 => return failure,
+            Needed::Parent => (self.name.parent(), self.below - 1),
+        };
+        core.disclosed(view, &self.rights(core), (&self.context, &name, below), failure)
     }
 
     /// The entry that is to be changed.

@@ -1,75 +1,24 @@
-//! Whether files of a crate import one another in a circle, by what their sources say.
+//! Which files of a crate take which names from which others, by what their sources say.
 //!
 //! A file imports another if it takes a name that is defined there: with `use`, or by a path in its code. A name is
 //! followed through re-exports to the file that defines it, so that a `mod.rs` which only hands on what its
 //! children define ties nothing. Methods have no paths and are not seen; a call to one has the type's file behind
 //! it, whose name stands somewhere. Tests inside a file may use what they like.
 
-use crate::shell::{metadata, root};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates that still have circles, and how many files the largest of each has. No crate is to be added, and no
-/// number may grow; one that has shrunk is to be lowered here.
-const NOT_YET: &[(&str, usize)] = &[
-    ("keyway", 35),
-    ("keyway-drivers", 8),
-    ("keyway-engine", 6),
-    ("keyway-server", 42),
-    ("keyway-simd", 14),
-];
-
-/// What a crate's files are called.
+/// A name that a crate's files give or take.
 type Name = String;
 
 /// By file: from which others it takes which names.
-type Imports<'c> = BTreeMap<&'c Path, BTreeMap<&'c Path, BTreeSet<Name>>>;
-
-pub fn check() -> Result<(), String> {
-    let mut wrong = Vec::new();
-    let packages = metadata()?["packages"].as_array().cloned().unwrap_or_default();
-    for package in &packages {
-        let name = package["name"].as_str().unwrap_or_default();
-        let may =
-            NOT_YET.iter().find(|(not_yet, _)| *not_yet == name).map_or(0, |(_, files)| *files);
-        let mut largest = 0;
-        for source in sources(package) {
-            let circles = Crate::read(&source)?.circles();
-            let most = circles.iter().map(|circle| circle.files.len()).max().unwrap_or(0);
-            largest = largest.max(most);
-            if most > may {
-                wrong.extend(circles.iter().map(|circle| format!("{name}: {}", circle.words())));
-            }
-        }
-        if largest < may {
-            wrong.push(format!(
-                "{name}: its largest circle has {largest} files; NOT_YET says {may}"
-            ));
-        }
-    }
-    if wrong.is_empty() {
-        return Ok(());
-    }
-    Err(format!("files import one another in a circle:\n{}", wrong.join("\n")))
-}
-
-/// The first file of the library and of the programs of a package.
-fn sources(package: &Value) -> Vec<PathBuf> {
-    let targets = package["targets"].as_array().cloned().unwrap_or_default();
-    let is_source = |target: &&Value| {
-        let kinds = target["kind"].as_array().cloned().unwrap_or_default();
-        kinds.iter().any(|kind| kind == "lib" || kind == "bin")
-    };
-    let path = |target: &Value| target["src_path"].as_str().map(PathBuf::from);
-    targets.iter().filter(is_source).filter_map(path).collect()
-}
+pub type Imports<'c> = BTreeMap<&'c Path, BTreeMap<&'c Path, BTreeSet<Name>>>;
 
 /// A crate's modules, the root first.
 #[derive(Default)]
-struct Crate {
+pub struct Crate {
     modules: Vec<Module>,
 }
 
@@ -89,34 +38,16 @@ struct Module {
 /// Names that were looked for, and in which modules: globs may lead back.
 type Seen = BTreeSet<(usize, Name)>;
 
-/// Files that import one another, and what ties each to the next ones.
-struct Circle {
-    files: Vec<PathBuf>,
-    ties: Vec<(PathBuf, PathBuf, BTreeSet<Name>)>,
-}
-
-impl Circle {
-    fn words(&self) -> String {
-        let mut words = format!("{} files", self.files.len());
-        for (from, to, names) in &self.ties {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            words += &format!("\n  {} -> {}: {}", short(from), short(to), names.join(", "));
-        }
-        words
-    }
-}
-
-fn short(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
-}
-
 impl Crate {
     /// Reads a crate from its first file on.
-    fn read(first: &Path) -> Result<Self, String> {
+    pub fn read(first: &Path) -> Result<Self, String> {
         Self::read_with(first, &|path| fs::read_to_string(path).ok())
     }
 
-    fn read_with(first: &Path, text: &dyn Fn(&Path) -> Option<String>) -> Result<Self, String> {
+    pub(super) fn read_with(
+        first: &Path,
+        text: &dyn Fn(&Path) -> Option<String>,
+    ) -> Result<Self, String> {
         let mut this = Self::default();
         let folder = first.parent().unwrap_or(first).to_owned();
         this.read_file(first.to_owned(), folder, None, text)?;
@@ -262,7 +193,7 @@ impl Crate {
     }
 
     /// Which files take which names from which others.
-    fn imports(&self) -> Imports<'_> {
+    pub fn imports(&self) -> Imports<'_> {
         let mut imports = Imports::new();
         for (at, module) in self.modules.iter().enumerate() {
             for path in &module.paths {
@@ -275,32 +206,6 @@ impl Crate {
             }
         }
         imports
-    }
-
-    fn circles(&self) -> Vec<Circle> {
-        let imports = self.imports();
-        let reached: BTreeMap<&Path, BTreeSet<&Path>> =
-            imports.keys().map(|file| (*file, reached(&imports, file))).collect();
-        let both = |a: &Path, b: &Path| {
-            reached[a].contains(b) && reached.get(b).is_some_and(|all| all.contains(a))
-        };
-        let mut circles: Vec<Circle> = Vec::new();
-        for file in reached.keys().filter(|file| both(file, file)) {
-            if circles.iter().any(|circle| circle.files.iter().any(|one| one == file)) {
-                continue;
-            }
-            let files: Vec<&Path> = reached.keys().copied().filter(|one| both(file, one)).collect();
-            let ties = files
-                .iter()
-                .flat_map(|from| imports[from].iter().map(move |(to, names)| (*from, *to, names)));
-            let ties = ties.filter(|(_, to, _)| files.contains(to));
-            let ties = ties.map(|(from, to, names)| (from.into(), to.into(), names.clone()));
-            circles.push(Circle {
-                ties: ties.collect(),
-                files: files.iter().map(Into::into).collect(),
-            });
-        }
-        circles
     }
 }
 
@@ -419,16 +324,6 @@ impl Module {
     }
 }
 
-/// All files that one imports, by way of others too.
-fn reached<'c>(imports: &Imports<'c>, from: &'c Path) -> BTreeSet<&'c Path> {
-    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
-    while let Some(file) = next.pop() {
-        let all = imports.get(file).into_iter().flat_map(BTreeMap::keys);
-        next.extend(all.copied().filter(|file| seen.insert(*file)));
-    }
-    seen
-}
-
 /// Words that a name stands behind, of something that others may import.
 fn is_item(word: &str) -> bool {
     ["fn", "struct", "enum", "union", "trait", "type", "const", "static", "mut"].contains(&word)
@@ -452,77 +347,4 @@ fn behind_item(mut tokens: &[TokenTree]) -> &[TokenTree] {
         }
     }
     tokens
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The files of each circle of a crate, whose first file is `lib.rs`.
-    fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
-        let text = |path: &Path| {
-            let found = files.iter().find(|(name, _)| Path::new(name) == path);
-            found.map(|(_, text)| (*text).to_owned())
-        };
-        let circles = Crate::read_with(Path::new("lib.rs"), &text).unwrap().circles();
-        let names =
-            |circle: &Circle| circle.files.iter().map(|file| file.display().to_string()).collect();
-        circles.iter().map(names).collect()
-    }
-
-    #[test]
-    fn a_circle_is_found_whichever_way_the_names_are_taken() {
-        for (a, b) in [
-            ("use crate::b::B; pub struct A(B);", "use super::a::A; pub struct B(Box<A>);"),
-            ("use crate::{b::{self}, c}; pub fn f() { b::g() }", "pub fn g() { crate::a::f() }"),
-            (
-                "use super::b as other; pub fn f() -> u8 { vec![other::G][0] }",
-                "use crate::*; pub static G: u8 = f();",
-            ),
-            (
-                "pub use crate::b::g; pub fn f() { g() }",
-                "use super::a; pub fn g() { if true { a::f() } }",
-            ),
-        ] {
-            let lib = "mod a; mod b; mod c; pub use a::f;";
-            let files =
-                [("lib.rs", lib), ("a.rs", a), ("b.rs", b), ("c.rs", "use crate::a; struct C;")];
-            assert_eq!(circles(&files), [["a.rs", "b.rs"]], "{a}");
-        }
-    }
-
-    #[test]
-    fn a_parent_that_calls_its_child_must_not_be_used_by_it() {
-        let files = [
-            ("lib.rs", "mod a;"),
-            ("a/mod.rs", "mod b; pub const LIMIT: u8 = 1; pub fn f() { b::g() }"),
-            ("a/b.rs", "use super::LIMIT; pub fn g() { assert!(LIMIT > 0) }"),
-        ];
-        assert_eq!(circles(&files), [["a/b.rs", "a/mod.rs"]]);
-    }
-
-    #[test]
-    fn a_facade_that_only_hands_on_what_its_children_define_is_in_no_circle() {
-        let files = [
-            ("lib.rs", "mod a; mod d; pub use a::{B, c};"),
-            ("a/mod.rs", "mod b; mod c; pub(crate) use b::B; pub use c::*;"),
-            ("a/b.rs", "use super::c; use crate::c as _c; pub struct B;"),
-            ("a/c.rs", "pub fn c() {} // crate::a::B\n pub const TEXT: &str = \"crate::a::B\";"),
-            ("d.rs", "use crate::{B, a::c}; pub fn d(b: B) { c(); b.c() }"),
-        ];
-        assert_eq!(circles(&files), [[""; 0]; 0]);
-    }
-
-    #[test]
-    fn tests_inside_a_file_count_for_nothing() {
-        let files = [
-            ("lib.rs", "mod a; mod b; #[cfg(test)] mod c;"),
-            (
-                "a.rs",
-                "#[cfg(test)] use crate::{b::B}; pub struct A; #[cfg(test)] mod tests { use crate::b::B; }",
-            ),
-            ("b.rs", "use crate::a::A; pub struct B(A); impl B { #[cfg(test)] fn f() { } }"),
-        ];
-        assert_eq!(circles(&files), [[""; 0]; 0]);
-    }
 }
