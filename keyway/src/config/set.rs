@@ -45,7 +45,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     let lock = data::lock_edits(folder)?;
     let old = text_of(folder)?;
     // An edit of what is left of a configuration would have the rest forgotten.
-    if let Ok(Some(applied)) = applied::of_folder(folder) {
+    if let Some(applied) = applied::of_folder(folder)? {
         applied::refuse_loss(folder, &applied, &old)?;
     }
     let mut new = old.clone();
