@@ -2,10 +2,11 @@
 
 use crate::cli::AdminPassword;
 use crate::data::{Folder, name};
-use crate::failure::{Failure, describe, plain};
 use crate::instance::Instance;
+use crate::instance::describe;
 use crate::offline::{self, Offline};
-use crate::output;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_server::Standing;
 use keyway_server::password::limits::PASSWORD_BYTES_MAX;

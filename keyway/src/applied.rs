@@ -3,8 +3,8 @@
 
 use crate::configuration::loss;
 use crate::data::{self, Folder, name};
-use crate::failure::Failure;
-use crate::output::shell;
+use keyway_host::failure::Failure;
+use keyway_host::output::shell;
 use keyway_store::{Options, Store};
 use std::path::Path;
 

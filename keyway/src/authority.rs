@@ -6,14 +6,14 @@
 //! where the keys are, `own_keys` knows.
 
 use crate::data::{self, Folder, name};
-use crate::failure::Failure;
 use crate::host::Names;
-use crate::output;
 use crate::own_keys::{self, OwnKeys, PrivateKey, Which};
 use crate::signing::SigningKey;
-use crate::timestamp::Timestamp;
 use keyway_codec::certificate::{Certificate, Name};
 use keyway_engine::Engine;
+use keyway_host::failure::Failure;
+use keyway_host::output;
+use keyway_host::timestamp::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyIdMethod, KeyUsagePurpose, SanType, SerialNumber,

@@ -2,17 +2,17 @@
 
 use crate::admin::PasswordFile;
 use crate::data::{Folder, name};
-use crate::failure::Failure;
 use crate::host;
 use crate::instance::Instance;
-use crate::listeners::{self, Sockets};
 use crate::log::Logs;
-use crate::output::{self, grouped, shell};
 use crate::sample::Sample;
-use crate::timestamp::Timestamp;
 use crate::tls::Made;
 use crate::unix_socket;
 use keyway_codec::certificate::Name;
+use keyway_host::failure::Failure;
+use keyway_host::listeners::{self, Sockets};
+use keyway_host::output::{self, grouped, shell};
+use keyway_host::timestamp::Timestamp;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_server::log::{Severity, Value};
 use serde_json::json;

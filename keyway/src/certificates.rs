@@ -2,10 +2,10 @@
 //! come, and whoever is near its end is said in time.
 
 use crate::data::Folder;
-use crate::failure::Failure;
 use crate::log::Logs;
-use crate::timestamp::Timestamp;
 use crate::tls::{Ends, Look, Made, Settings, Tls, Watch};
+use keyway_host::failure::Failure;
+use keyway_host::timestamp::Timestamp;
 use keyway_meter::{Gauge, gauge};
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::CurrentTls;

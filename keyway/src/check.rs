@@ -5,11 +5,12 @@
 //! its death is an answer.
 
 use crate::cli::Check;
-use crate::failure::{Failure, describe};
 use crate::history::Done;
+use crate::instance::describe;
 use crate::instance::{Instance, what_to_do};
 use crate::offline::{self, Inspected, Offline};
-use crate::output::{self, grouped};
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
 use rustix::process::Signal;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
@@ -160,7 +161,7 @@ fn refuse(
 ) -> Result<bool, Failure> {
     *done = std::mem::take(done).with("damaged", Some(why));
     if arguments.json {
-        let damage: Vec<_> = inspected.first.iter().map(output::damage).collect();
+        let damage: Vec<_> = inspected.first.iter().map(damage).collect();
         output::json(&json!({
             "event": "checked",
             "sound": false,
@@ -176,4 +177,13 @@ fn refuse(
         output::note(format_args!("and {} more places", grouped(untold)));
     }
     Err(Failure::new(why))
+}
+/// Damage to a data file, for programs.
+pub fn damage(damage: &keyway_store::Damage) -> serde_json::Value {
+    json!({
+        "table": damage.table,
+        "page": damage.page,
+        "offset_bytes": damage.offset_bytes,
+        "what": damage.what,
+    })
 }

@@ -4,11 +4,11 @@
 use crate::configuration::Configuration;
 use crate::cryptod::socket_at;
 use crate::data::{Folder, name};
-use crate::failure::{Failure, plain};
 use crate::limits::{CRYPTOD_LOOK_EVERY, CRYPTOD_WAIT};
 use crate::own_keys;
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Selection};
+use keyway_host::failure::{Failure, plain};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf, absolute};
 use std::thread;
@@ -102,7 +102,7 @@ fn is_absent(why: &io::Error) -> bool {
 impl Daemon {
     /// That of a data folder whose certificates' keys it holds.
     pub fn of_folder(folder: &Path) -> Daemon {
-        let data = crate::output::shell(&folder.to_string_lossy());
+        let data = keyway_host::output::shell(&folder.to_string_lossy());
         Daemon {
             socket: socket_at(folder),
             holds_own: true,

@@ -1,6 +1,6 @@
 //! A connection to a running cryptod, for what is asked over its socket.
 
-use crate::failure::{Failure, plain};
+use keyway_host::failure::{Failure, plain};
 use keyway_ring::Socket;
 use keyway_ring::control::{self, Answer, Ask, KeyAsk, KeyInfo, VERSION};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};

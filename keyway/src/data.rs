@@ -1,8 +1,8 @@
 //! The data folder: whose it is, who may use it now, and how files get into it.
 
-use crate::failure::{Failure, is_disk_full, plain};
 use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT, SCHEMA_FILE_BYTES_MAX};
-use crate::timestamp::Timestamp;
+use keyway_host::failure::{Failure, is_disk_full, plain};
+use keyway_host::timestamp::Timestamp;
 use keyway_store::Store;
 use rustix::fs::{Access, FlockOperation, OFlags, access, flock};
 use rustix::io::Errno;

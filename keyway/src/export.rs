@@ -2,15 +2,16 @@
 
 use crate::cli::Export;
 use crate::data::{self, Folder, name};
-use crate::failure::{Failure, describe};
 use crate::generate::compress;
 use crate::history::Done;
+use crate::instance::describe;
 use crate::instance::{self, Instance, what_to_do};
 use crate::offline::{self, Offline};
-use crate::output::{self, grouped};
-use crate::progress::Progress;
-use crate::target::Target;
 use keyway_data::Compress;
+use keyway_host::atomic_file::Target;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
 use keyway_server::ExportError;
 use keyway_store::Salvage;
 use serde_json::json;
@@ -133,7 +134,7 @@ fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
             "event": "exported", "entries": salvaged.entries, "bytes": bytes.get(),
             "seconds": seconds, "whole": is_whole, "lost": salvaged.lost.len(),
             "lost_without_trace": salvaged.unnamed, "lost_values": salvaged.lost_values, "lost_entries": lost.collect::<Vec<_>>(),
-            "damage": store.damage().iter().map(output::damage).collect::<Vec<_>>(),
+            "damage": store.damage().iter().map(crate::check::damage).collect::<Vec<_>>(),
         });
         if is_file { output::json(&line) } else { output::aside(&line) }?;
         return Ok(is_whole);

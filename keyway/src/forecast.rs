@@ -1,10 +1,10 @@
 //! How long hashing the clear passwords of an import will take: it is what an import with many of
 //! them mostly does, and better known before than wondered about.
 
-use crate::failure::{Failure, plain};
-use crate::output::grouped;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output::grouped;
 use keyway_server::password::{Given, Passwords, classify};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};

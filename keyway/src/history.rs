@@ -10,12 +10,12 @@ pub use monitor::Monitor;
 pub use show::run;
 
 use crate::data::{self, State, name};
-use crate::failure::Failure;
 use crate::limits::{
     CHECK_OLD, EXPORT_OLD, HISTORY_BYTES_MAX, HISTORY_LINES_MAX, HISTORY_TEXT_CHARS_MAX,
 };
-use crate::output;
-use crate::timestamp::{DAY_S, Timestamp};
+use keyway_host::failure::Failure;
+use keyway_host::output;
+use keyway_host::timestamp::{DAY_S, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, absolute};

@@ -3,10 +3,10 @@
 use crate::applied;
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, StoreId, name};
-use crate::failure::{Failure, describe};
-use crate::output;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use keyway_server::{Directory, OpenError, Unfinished};
 use keyway_store::{EntryId, Key, Options, Store};
 use std::path::Path;
@@ -267,4 +267,9 @@ pub fn has_store(folder: &Path) -> Result<(), Failure> {
 
 fn unreadable(why: keyway_store::Error) -> Failure {
     Failure::new(format!("cannot read the store: {why}"))
+}
+
+/// The directory's words, with the result code's name where there are none.
+pub fn describe(why: &keyway_server::Failure) -> String {
+    if why.diagnostic.is_empty() { why.code.name().to_owned() } else { why.diagnostic.clone() }
 }

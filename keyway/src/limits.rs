@@ -1,7 +1,7 @@
 //! What the process may use of the system.
 
 use keyway_server::network;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 use std::time::Duration;
 
 /// Lines of the logs that wait to be written, all together, in bytes.
@@ -61,16 +61,6 @@ fn fit(limits: &mut network::Limits, files: usize) -> Option<String> {
     ))
 }
 
-/// Lets the process have as many open files, and so connections, as the system allows it at all.
-///
-/// A refusal is no reason not to start: fewer connections fit then, and a server says so.
-pub fn raise_open_files() {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    }
-}
-
 /// How many connections the decoding proxy forwards at a time.
 pub const PROXY_CONNECTIONS_MAX: usize = 1 << 14;
 
@@ -124,8 +114,6 @@ pub const RESTART_FORGET: Duration = Duration::from_secs(10);
 /// The pause before ldapd opens a store again that takes no more changes: a full disk may do that again and again,
 /// and what is in the store is to be read meanwhile.
 pub const STORE_AGAIN_PAUSE: Duration = Duration::from_secs(2);
-/// How often a process that serves says that it is alive.
-pub const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How often its supervisor looks whether it has.
 pub const ALIVE_LOOK_EVERY: Duration = Duration::from_secs(4);
 /// After how many looks at which it has said nothing it counts as hung, and is killed. A machine that was

@@ -5,10 +5,10 @@ mod report;
 mod select;
 
 use crate::data::{self, name};
-use crate::failure::Failure;
 use crate::limits::LOG_LINE_BYTES_MAX;
-use crate::output;
 use clap::{Args, ValueEnum};
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use line::Line;
 use report::Report;
 use select::Selection;

@@ -25,10 +25,8 @@ mod cryptod;
 mod data;
 mod decode;
 mod export;
-mod failure;
 mod forecast;
 mod generate;
-mod harden;
 mod history;
 mod host;
 mod import;
@@ -38,17 +36,13 @@ mod key;
 mod ldap;
 mod ldapd;
 mod limits;
-mod listeners;
 mod load;
 mod log;
 mod logs;
 mod metrics;
-mod notify;
 mod offline;
-mod output;
 mod own_keys;
 mod populate;
-mod progress;
 mod quic;
 mod reload;
 mod running;
@@ -56,14 +50,9 @@ mod sample;
 mod sandbox;
 mod schema;
 mod search;
-mod signals;
 mod signing;
 mod source;
-mod stop;
-mod supervised;
-mod target;
 mod terminal;
-mod timestamp;
 mod tls;
 mod top;
 mod trust;
@@ -75,7 +64,8 @@ mod watched;
 mod web;
 
 use cli::{Admin, Command, Directory};
-use failure::Failure;
+use keyway_host::failure::Failure;
+use keyway_host::{harden, output};
 use std::process::ExitCode;
 
 /// Puts large buffers at the start of a page. The C library's begin at any 16 bytes, and into every
@@ -85,7 +75,7 @@ use std::process::ExitCode;
 static ALLOCATOR: keyway_allocator::MiMalloc = keyway_allocator::MiMalloc;
 
 fn main() -> ExitCode {
-    limits::raise_open_files();
+    keyway_host::limits::raise_open_files();
     match run() {
         Ok(status) => status,
         Err(failure) => {

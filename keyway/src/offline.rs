@@ -3,13 +3,13 @@
 
 use crate::configuration::Configuration;
 use crate::data::{self, Folder, name};
-use crate::failure::Failure;
 use crate::instance::{self, Instance};
 use crate::limits::{RELOAD_LOOK_EVERY, START_WAIT};
 use crate::running::Running;
 use crate::schema::Given;
-use crate::timestamp::Timestamp;
 use keyway_engine::Engine;
+use keyway_host::failure::Failure;
+use keyway_host::timestamp::Timestamp;
 use keyway_store::Damage;
 use std::path::Path;
 use std::thread;

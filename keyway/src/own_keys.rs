@@ -5,13 +5,13 @@
 use crate::authority::{certificates, malformed};
 use crate::control::{Control, nonsense};
 use crate::data::{self, Folder, name};
-use crate::failure::{Failure, plain};
-use crate::output;
 use crate::signing::{self, SigningKey};
 use keyway_codec::certificate::Certificate;
 use keyway_daemon::keys::{Caller, KeyStore, Material, Purpose, Spec, Who};
 use keyway_daemon::witness::Witness;
 use keyway_engine::{Algorithm, Engine};
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
 use keyway_ring::Socket;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use rcgen::PublicKeyData;

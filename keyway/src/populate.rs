@@ -1,14 +1,15 @@
 //! Putting entries into a directory: the sample, or somebody's LDIF.
 
 use crate::data::{self, Folder};
-use crate::failure::{Failure, describe, plain};
 use crate::forecast::{self, Forecast};
 use crate::instance::Instance;
-use crate::output::{self, grouped};
-use crate::progress::Progress as Bar;
+use crate::instance::describe;
 use crate::sample::Sample;
 use crate::source::Source;
 use keyway_data::Decompress;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress as Bar;
 use keyway_server::password::Passwords;
 use keyway_server::schema::Changes;
 use keyway_server::{

@@ -3,7 +3,7 @@
 
 use crate::configuration::Settings;
 use crate::data::{self, Folder, name};
-use crate::failure::Failure;
+use keyway_host::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Where LDIF comes from.
 
-use crate::failure::{Failure, plain};
+use keyway_host::failure::{Failure, plain};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

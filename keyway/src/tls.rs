@@ -7,14 +7,14 @@ mod watch;
 
 use crate::authority::{self, Identity, malformed};
 use crate::data::{Folder, name};
-use crate::failure::Failure;
 use crate::host::Names;
-use crate::output;
 use crate::own_keys::PrivateKey;
-use crate::timestamp::Timestamp;
 pub use ends::Ends;
 use keyway_codec::certificate::{Certificate, Name};
 use keyway_engine::Engine;
+use keyway_host::failure::Failure;
+use keyway_host::output;
+use keyway_host::timestamp::Timestamp;
 use keyway_tls::{Certified, ConfigError, ServerOptions, Tickets, VERSIONS, server_config_with};
 use rustix::process::getuid;
 use rustls::crypto::CryptoProvider;

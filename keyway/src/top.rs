@@ -16,11 +16,11 @@ mod views;
 
 use crate::cli::Top;
 use crate::data::name;
-use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
 pub use crate::search::Login;
 use crate::search::logins;
 use crate::trust;
+use keyway_host::failure::Failure;
 pub use remote::Remote;
 pub use sight::Sight;
 pub use source::Source;

@@ -1,7 +1,7 @@
 //! The common part of our clients that believe a server.
 
 use crate::data::name;
-use crate::output;
+use keyway_host::output;
 use std::path::{Path, PathBuf};
 
 /// The warning where any certificate is taken.

@@ -1,7 +1,7 @@
 //! The Unix socket that a directory listens on, if it does.
 
 use crate::data::Folder;
-use crate::failure::{Failure, plain};
+use keyway_host::failure::{Failure, plain};
 use std::fmt::Write;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};

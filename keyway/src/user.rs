@@ -11,9 +11,9 @@
 
 use crate::cryptod::{KEYS, socket_at};
 use crate::data::{self, State, name};
-use crate::failure::Failure;
-use crate::harden;
-use crate::output;
+use keyway_host::failure::Failure;
+use keyway_host::harden;
+use keyway_host::output;
 use keyway_ring::Socket;
 use nix::unistd::{
     Gid, Group, Uid, User, getgroups, getresgid, getresuid, initgroups, setgroups, setresgid,

@@ -3,8 +3,8 @@
 use super::arguments::Diff;
 use super::{line, place};
 use crate::configuration::Configuration;
-use crate::failure::Failure;
-use crate::output;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use keyway_server::access::{Grant, difference};
 use keyway_server::schema::Schema;
 use serde_json::{Value, json};

@@ -3,8 +3,9 @@
 use super::arguments::Explain;
 use super::look::{self, Look};
 use super::{line, place, written};
-use crate::failure::{Failure, describe};
-use crate::output;
+use crate::instance::describe;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use keyway_server::access::{Considered, Over, Question, Rights};
 use serde_json::{Value, json};
 

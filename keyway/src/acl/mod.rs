@@ -6,8 +6,8 @@ mod explain;
 pub mod look;
 mod who_can;
 
-use crate::failure::Failure;
 pub use arguments::Acl;
+use keyway_host::failure::Failure;
 use keyway_server::access::{Origin, Rule};
 use std::path::Path;
 

@@ -2,8 +2,9 @@
 
 use super::arguments::WhoCan;
 use super::{line, look, place};
-use crate::failure::{Failure, describe};
-use crate::output::{self, grouped};
+use crate::instance::describe;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
 use keyway_server::access::{Considered, Question, Rule};
 use serde_json::{Value, json};
 

@@ -6,12 +6,12 @@ use crate::applied;
 use crate::authority;
 use crate::configuration::{Configuration, text_of};
 use crate::data::{self, name};
-use crate::failure::Failure;
 use crate::instance::Instance;
-use crate::output;
 use crate::schema::Given;
-use crate::timestamp::Timestamp;
 use crate::tls::Ends;
+use keyway_host::failure::Failure;
+use keyway_host::output;
+use keyway_host::timestamp::Timestamp;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -3,9 +3,9 @@
 use super::arguments::Diff;
 use super::{InForce, of_file, of_folder};
 use crate::configuration::Settings;
-use crate::failure::Failure;
-use crate::output;
-use crate::output::shell;
+use keyway_host::failure::Failure;
+use keyway_host::output;
+use keyway_host::output::shell;
 use serde_json::json;
 use std::collections::BTreeSet;
 use toml::Value;

@@ -3,8 +3,8 @@
 use super::InForce;
 use super::arguments::Get;
 use crate::configuration::{Setting, catalogue, edit};
-use crate::failure::Failure;
-use crate::output;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use serde_json::{Value, json};
 
 /// Shows settings.

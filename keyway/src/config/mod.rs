@@ -13,11 +13,11 @@ mod value;
 
 use crate::configuration::{Settings, settings, text_of};
 use crate::data::{self, name};
-use crate::failure::Failure;
 use crate::running::Running;
 use crate::user;
 pub use arguments::Config;
 use arguments::{Accept, Diff, Get, Restore, Set};
+use keyway_host::failure::Failure;
 use std::path::Path;
 
 /// Does what the arguments ask for.

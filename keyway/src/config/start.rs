@@ -4,13 +4,13 @@
 use crate::authority;
 use crate::configuration::Configuration;
 use crate::data::name;
-use crate::failure::{Failure, plain};
-use crate::listeners::{self, Listen};
 use crate::log::To;
 use crate::own_keys;
 use crate::running::Running;
 use crate::tls::ServerKey;
 use crate::unix_socket;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::listeners::{self, Listen};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;

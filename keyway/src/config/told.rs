@@ -1,9 +1,9 @@
 //! Having the server that runs on a data folder read its configuration.
 
 use crate::data;
-use crate::failure::{Failure, plain};
 use crate::limits::{RELOAD_LOOK_EVERY, RELOAD_WAIT};
 use crate::running::Running;
+use keyway_host::failure::{Failure, plain};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::thread;

@@ -2,13 +2,14 @@
 
 use super::arguments;
 use super::shared::{interrupt, private_key, say, words};
-use crate::failure::Failure;
-use crate::output::{self, grouped};
-use crate::progress::Progress;
+use crate::crypto::failed::failed;
 use keyway_cryptotest::{
     Bench, Cell, Entry, Event, Line, Plot, Table, Work, check_memory, drivers, engine, known,
 };
 use keyway_engine::Algorithm;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -21,9 +22,9 @@ const SIZES: [usize; 7] = [16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
 /// # Errors
 /// If it could not be begun, or the picture not be written.
 pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
-    let drivers = drivers(&arguments.more.with)?;
-    known(&arguments.drivers, &drivers)?;
-    let engine = engine(&drivers, arguments.more.legacy)?;
+    let drivers = drivers(&arguments.more.with).map_err(failed)?;
+    known(&arguments.drivers, &drivers).map_err(failed)?;
+    let engine = engine(&drivers, arguments.more.legacy).map_err(failed)?;
     let rsa = private_key(arguments.key.as_deref())?;
     let sizes = match arguments.profile {
         Some(profile) => profile.sizes(),
@@ -32,7 +33,7 @@ pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
     };
     let entries = entries(arguments);
     let deepest = entries.iter().map(|entry| entry.in_flight()).max().unwrap_or(1);
-    check_memory(1, deepest, sizes)?;
+    check_memory(1, deepest, sizes).map_err(failed)?;
     if let Some(path) = &arguments.svg {
         writable(path)?;
     }

@@ -3,10 +3,11 @@
 
 use super::arguments::List;
 use super::shared::say;
-use crate::failure::Failure;
-use crate::output::grouped;
+use crate::crypto::failed::failed;
 use keyway_cryptotest::{Crossover, chains, drivers, engine, features, known};
 use keyway_engine::{Algorithm, CostReport, DriverReport, Kind, Linear, Place, Selection};
+use keyway_host::failure::Failure;
+use keyway_host::output::grouped;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -18,9 +19,9 @@ const CHAINS_SHOWN: usize = 4;
 /// # Errors
 /// If a driver cannot be made, or a name is nobody's.
 pub fn run(arguments: &List) -> Result<bool, Failure> {
-    let drivers = drivers(&arguments.more.with)?;
-    known(&arguments.drivers, &drivers)?;
-    let engine = engine(&drivers, arguments.more.legacy)?;
+    let drivers = drivers(&arguments.more.with).map_err(failed)?;
+    known(&arguments.drivers, &drivers).map_err(failed)?;
+    let engine = engine(&drivers, arguments.more.legacy).map_err(failed)?;
     let wanted = |name: &str| {
         arguments.drivers.is_empty() || arguments.drivers.iter().any(|driver| driver == name)
     };

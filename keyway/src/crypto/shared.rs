@@ -1,9 +1,9 @@
 //! What the commands have in common: the key they read, what they say, how they are interrupted.
 
-use crate::failure::Failure;
-use crate::output;
-use crate::signals::{self, Second};
 use keyway_cryptotest::{Interrupt, LeftOut};
+use keyway_host::failure::Failure;
+use keyway_host::output;
+use keyway_host::signals::{self, Second};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject;
 use std::fmt::Display;

@@ -3,9 +3,7 @@
 
 use super::arguments::{Policy, Signatures, Test};
 use super::shared::{interrupt, private_key, say, words};
-use crate::failure::Failure;
-use crate::output::{self, grouped};
-use crate::progress::Progress;
+use crate::crypto::failed::failed;
 use keyway_conformance::{Check, Outcome, Plan, Report};
 use keyway_cryptotest::{
     Entry, Figures, Interrupt, Profile, StageTimes, Subject, Trial, WRONG, Work, check_memory,
@@ -13,6 +11,9 @@ use keyway_cryptotest::{
 };
 use keyway_drivers::{generate_private_key, software};
 use keyway_engine::{Algorithm, Demand, Driver, Engine};
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
 use keyway_test_drivers::queued2003;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -29,8 +30,8 @@ const FAILURES_SHOWN: usize = 20;
 /// # Errors
 /// If it could not be begun.
 pub fn run(arguments: &Test) -> Result<bool, Failure> {
-    let mut drivers = drivers(&arguments.more.with)?;
-    known(arguments.driver.as_slice(), &drivers)?;
+    let mut drivers = drivers(&arguments.more.with).map_err(failed)?;
+    known(arguments.driver.as_slice(), &drivers).map_err(failed)?;
     let mut named = arguments.driver.clone();
     if arguments.policy == Policy::Queued2003 {
         let inner = drivers.iter().find(|driver| Some(driver.name()) == named.as_deref());
@@ -39,7 +40,7 @@ pub fn run(arguments: &Test) -> Result<bool, Failure> {
         named = Some(wrapper.name().to_owned());
         drivers.push(wrapper);
     }
-    let engine = engine(&drivers, arguments.more.legacy)?;
+    let engine = engine(&drivers, arguments.more.legacy).map_err(failed)?;
     let keys = rsa_keys(arguments)?;
     let interrupt = interrupt()?;
     let driver = drivers.iter().rfind(|driver| Some(driver.name()) == named.as_deref());
@@ -128,7 +129,7 @@ fn measure(
         profile: arguments.profile,
         interrupt,
     };
-    check_memory(trial.threads, trial.entry.in_flight(), sizes)?;
+    check_memory(trial.threads, trial.entry.in_flight(), sizes).map_err(failed)?;
     let demand = named.map_or(Demand::Any, Demand::Named);
     let bar = Progress::steps("testing", pairs.len() as u64 * sizes.len() as u64);
     let (mut figures, mut skipped, mut headed) = (Vec::new(), Vec::new(), false);
@@ -345,7 +346,7 @@ fn conformance(
         bar.step(progress.done as u64, format_args!("{} {}", progress.check, progress.work));
     });
     drop(bar);
-    let report = report?;
+    let report = report.map_err(failed)?;
     if arguments.json {
         say(report_json(driver.name(), &report))?;
     } else {

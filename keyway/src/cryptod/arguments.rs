@@ -1,9 +1,9 @@
 //! What `keyway cryptod` can be asked for.
 
 use super::limit::{Limit, Weight};
-use crate::supervised::Inherited;
 use crate::user::Account;
 use clap::Args;
+use keyway_host::supervised::Inherited;
 use std::path::PathBuf;
 
 /// Start the daemon that does cryptography for other processes, past the kernel

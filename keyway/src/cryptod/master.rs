@@ -1,9 +1,9 @@
 //! The master key of the daemon's key store, from where the arguments say.
 
-use crate::failure::{Failure, plain};
 use keyway_daemon::keys::{self, KeyStore, Master, MasterKey, Passphrase};
 use keyway_engine::Engine;
 use keyway_engine::limits::PASSWORD_BYTES_MAX;
+use keyway_host::failure::{Failure, plain};
 use std::env;
 use std::fmt;
 use std::fs::File;
@@ -185,7 +185,7 @@ impl Got {
             Got::Key(key) => Master::Key(key),
             Got::Passphrase(passphrase) => Master::Passphrase(Passphrase(passphrase)),
         };
-        let report = |what: &str| crate::output::note(what);
+        let report = |what: &str| keyway_host::output::note(what);
         let store = match KeyStore::exists(folder) {
             true => KeyStore::open(folder, master, engine, report),
             false => KeyStore::create(folder, master, engine, report),

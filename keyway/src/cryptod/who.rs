@@ -1,6 +1,6 @@
 //! Users and groups by name.
 
-use crate::failure::Failure;
+use keyway_host::failure::Failure;
 use nix::unistd::{Group, User};
 
 /// A user's number.

@@ -1,11 +1,11 @@
 //! What `keyway decode` can be asked.
 
 use super::proxy::Version;
-use crate::listeners::parse_address;
 use crate::value::{count, some_time};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_decode::Query;
 use keyway_decode::replay::Speed;
+use keyway_host::listeners::parse_address;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! A report that is told while it is made: every so often, and when SIGUSR1 asks for it.
 
-use crate::failure::{Failure, plain};
-use crate::output;
 use keyway_decode::view::View;
 use keyway_decode::{Note, Operation, Report};
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;

@@ -8,13 +8,13 @@ mod replay;
 mod scenario;
 mod tui;
 
-use crate::failure::{Failure, plain};
-use crate::output;
-use crate::signals::{self, Second};
 use arguments::{DecodeCommand, Form, Words};
 use keyway_decode::say::{Changes, Commands, Packets, Python};
 use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
+use keyway_host::signals::{self, Second};
 use live::Live;
 use scenario::Recording;
 use std::fs::{self, OpenOptions};

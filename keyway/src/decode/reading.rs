@@ -1,12 +1,12 @@
 //! From files to a sink, until their end or somebody's Ctrl-C.
 
 use super::failure;
-use crate::failure::Failure;
 use crate::limits::DECODE_END_WAIT;
-use crate::output::{grouped, note};
-use crate::signals::{STATUS_AT_ONCE, Signals};
 use keyway_decode::view::{Printer, View};
 use keyway_decode::{Capture, Counts, Decoder, Error, Sink};
+use keyway_host::failure::Failure;
+use keyway_host::output::{grouped, note};
+use keyway_host::signals::{STATUS_AT_ONCE, Signals};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! A scenario that is made of what is told, and written as files at the end.
 
 use super::{Printed, create};
-use crate::failure::Failure;
-use crate::output;
 use keyway_decode::say::Scenario;
 use keyway_decode::view::{Printer, View};
 use keyway_decode::{Note, Operation, Query};
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

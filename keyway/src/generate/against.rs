@@ -2,13 +2,13 @@
 //! server publishes.
 
 use super::arguments::Check;
-use crate::failure::Failure;
 use crate::ldap::Url;
 use crate::schema;
 use crate::search::{Entry, Found, Session};
 use keyway_codec::definitions::{self, File, Located};
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::message::Scope;
+use keyway_host::failure::Failure;
 use keyway_server::schema::{Changes, Composed, Schema, Sources};
 use std::collections::HashSet;
 

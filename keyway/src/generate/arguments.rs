@@ -2,11 +2,11 @@
 
 use super::access::Access;
 use super::entries::Entries;
-use crate::failure::Failure;
 use crate::value::{count, count_within};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_data::Format;
 use keyway_data::filters::Kind;
+use keyway_host::failure::Failure;
 use std::path::{Path, PathBuf};
 
 /// Make entries of templates: MakeLDIF's, read as they are, by the million

@@ -3,13 +3,14 @@
 use super::against::Against;
 use super::arguments::Check;
 use super::faults::Faults;
-use crate::failure::{Failure, describe};
-use crate::output::{self, grouped};
-use crate::progress::Progress;
-use crate::signals::Second;
-use crate::stop::Stop;
+use crate::instance::describe;
 use keyway_codec::syntax::Syntax;
 use keyway_data::{Maker, Place, Plan, View};
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
+use keyway_host::signals::Second;
+use keyway_host::stop::Stop;
 use keyway_server::schema::{
     Attributes, Description, OBJECT_CLASS, Schema, base, check_value, violations,
 };

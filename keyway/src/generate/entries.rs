@@ -1,11 +1,11 @@
 //! Which entries of which template: the flags that say it, and the template, read.
 
 use super::arguments::constant;
-use crate::failure::{Failure, plain};
-use crate::output;
 use crate::value::count;
 use clap::Args;
 use keyway_data::{CompileOptions, Plan, TEMPLATES, Table};
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! What is wrong with the entries of a template: each thing once, and how many entries have it.
 
 use crate::limits::FAULTS_SAID_MAX;
-use crate::output::grouped;
 use keyway_data::{Place, Plan, View};
+use keyway_host::output::grouped;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

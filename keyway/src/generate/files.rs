@@ -2,13 +2,13 @@
 
 use super::arguments::{Compression, Make};
 use super::filters;
-use crate::failure::Failure;
-use crate::output::{self, grouped};
-use crate::progress::Progress;
-use crate::signals::Second;
-use crate::stop::Stop;
-use crate::target::Target;
 use keyway_data::{Compress, Format, Job, Part, Plan};
+use keyway_host::atomic_file::Target;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
+use keyway_host::signals::Second;
+use keyway_host::stop::Stop;
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! Filters that match a wanted number of the entries.
 
 use super::arguments::Make;
-use crate::failure::Failure;
-use crate::progress::Progress;
-use crate::stop::Stop;
-use crate::target::Target;
 use keyway_data::Plan;
 use keyway_data::filters::{Kind, Wanted, filters};
+use keyway_host::atomic_file::Target;
+use keyway_host::failure::Failure;
+use keyway_host::progress::Progress;
+use keyway_host::stop::Stop;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 

@@ -16,8 +16,8 @@ mod tags;
 pub use arguments::{Compression, Generate, constant};
 pub use files::compress;
 
-use crate::failure::Failure;
 use arguments::FileFormat;
+use keyway_host::failure::Failure;
 
 /// Does what the arguments ask for. Says whether all of it could be done.
 ///

@@ -1,13 +1,13 @@
 //! Entries straight to a server.
 
 use super::arguments::Make;
-use crate::failure::Failure;
 use crate::ldap::Url;
-use crate::output::{self, grouped};
-use crate::progress::Progress;
-use crate::signals::Second;
-use crate::stop::Stop;
 use keyway_data::{Client, ClientError, Maker, Plan};
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
+use keyway_host::signals::Second;
+use keyway_host::stop::Stop;
 use serde_json::json;
 use std::sync::Arc;
 

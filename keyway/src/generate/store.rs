@@ -2,12 +2,12 @@
 
 use super::arguments::Make;
 use crate::cli::{Data, Import};
-use crate::failure::Failure;
 use crate::import;
-use crate::output::shell;
 use crate::populate::MADE;
 use crate::source::Source;
 use keyway_data::{Format, Job, Plan};
+use keyway_host::failure::Failure;
+use keyway_host::output::shell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

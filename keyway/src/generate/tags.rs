@@ -1,10 +1,10 @@
 //! `keyway data tags` and `keyway data template`.
 
 use super::arguments::{Tags, Template};
-use crate::failure::Failure;
-use crate::output;
 use keyway_data::TEMPLATES;
 use keyway_data::tags::{TAGS, Tag, find};
+use keyway_host::failure::Failure;
+use keyway_host::output;
 
 /// Shows the tags.
 ///

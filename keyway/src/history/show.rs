@@ -3,9 +3,9 @@
 use super::{Done, last_backup, last_check, read, warnings};
 use crate::cli::History;
 use crate::data::{self, State};
-use crate::failure::Failure;
-use crate::output::{self, grouped};
-use crate::timestamp::Timestamp;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::timestamp::Timestamp;
 use serde_json::json;
 
 /// Says what was done with a data folder.

@@ -2,9 +2,10 @@
 
 use super::Explain;
 use crate::acl::look;
-use crate::failure::{Failure, describe};
-use crate::output::{self, grouped};
+use crate::instance::describe;
 use keyway_codec::Filter;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
 use keyway_server::{Explained, Lack, Part, Use};
 use serde_json::{Value, json};
 

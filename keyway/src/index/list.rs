@@ -2,8 +2,9 @@
 
 use super::Indexes;
 use crate::acl::look;
-use crate::failure::{Failure, describe};
-use crate::output;
+use crate::instance::describe;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use keyway_server::{IndexReport, IndexStanding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

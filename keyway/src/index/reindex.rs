@@ -5,11 +5,12 @@
 use super::Reindex;
 use crate::acl::look;
 use crate::data::{self, name};
-use crate::failure::{Failure, describe, plain};
 use crate::instance::Instance;
+use crate::instance::describe;
 use crate::offline::{self, Offline};
-use crate::output;
-use crate::progress::Progress;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
+use keyway_host::progress::Progress;
 use keyway_meter::Reader;
 use keyway_server::{Directory, IndexStanding};
 use rustix::process::{Pid, Signal, kill_process};

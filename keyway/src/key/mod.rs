@@ -5,12 +5,12 @@ mod using;
 
 use crate::control::{Control, nonsense};
 use crate::cryptod::{socket_at, who};
-use crate::failure::Failure;
-use crate::output;
 use crate::signing;
 pub use arguments::Key;
 use arguments::{At, Callers, Named, Policy, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
 use serde_json::{Value, json};

@@ -3,15 +3,15 @@
 use super::arguments::{Format, Use, Verify};
 use crate::control::{Control, nonsense};
 use crate::cryptod::socket_at;
-use crate::failure::{Failure, plain};
 use crate::limits::KEY_INPUT_BYTES_MAX;
-use crate::output;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{
     Algorithm, Engine, Error, Key, Kind, NONCE_BYTES, Parameters, Request, Selection, Session,
     TAG_BYTES,
 };
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
 use keyway_ring::control::{Answer, Ask};
 use serde_json::{Value, json};
 use std::fs::{self, File};

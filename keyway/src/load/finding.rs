@@ -2,8 +2,9 @@
 
 use super::arguments::{Find as Arguments, Kept};
 use super::{Trial, can_keep, interrupt, keep, live, provider, sample, shown_by_server, try_once};
-use crate::failure::Failure;
-use crate::output;
+use crate::load::failed::failed;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use keyway_load::{
     Error, Event, Figure, Find, Interrupt, Knee, Outcome, Probe, Rule, Scenario, find, format,
     result,
@@ -81,7 +82,8 @@ pub fn search(
         }
     };
     let run = &mut |scenario: &Scenario| runs(scenario, said);
-    let found = find(&mut scenario, search, interrupt, run, &mut |probe| say(&line(probe)))?;
+    let found = find(&mut scenario, search, interrupt, run, &mut |probe| say(&line(probe)))
+        .map_err(failed)?;
     let value = result::of_find(&scenario, search, &found);
     match kept.json {
         true => output::json(&value)?,

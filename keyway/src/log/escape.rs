@@ -3,7 +3,7 @@
 
 use super::settings::Form;
 use crate::limits::LOG_TEXT_BYTES_MAX;
-use keyway_decode::view::misleads;
+use keyway_host::text::misleads;
 use std::fmt::{self, Write};
 
 /// What a text needs.

@@ -10,9 +10,9 @@ mod settings;
 mod writer;
 
 use crate::data::Folder;
-use crate::failure::Failure;
 use crate::limits::LOG_FLUSH_MAX;
 use file::last_lines;
+use keyway_host::failure::Failure;
 use keyway_server::log::{Access, Field, Kept, Log, Severity};
 use queue::Queue;
 use std::collections::HashSet;

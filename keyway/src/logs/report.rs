@@ -2,9 +2,9 @@
 
 use super::What;
 use super::line::Line;
-use crate::failure::Failure;
 use crate::limits::LOG_GROUPS_MAX;
-use crate::output;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use serde_json::json;
 use std::collections::HashMap;
 

@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::{Book, Log};
-use crate::timestamp::Timestamp;
+use keyway_host::timestamp::Timestamp;
 
 /// What a line has to be.
 pub struct Selection<'a> {

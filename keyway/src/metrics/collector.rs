@@ -1,8 +1,8 @@
 //! A collector that takes OTLP over HTTP: where it is, and one request to it.
 
 use super::otlp;
-use crate::failure::{Failure, plain};
 use crate::limits::{OTLP_ANSWER_BYTES_MAX, OTLP_REASON_CHARS_MAX, OTLP_RETRY_AFTER_MAX};
+use crate::load::failed::failed;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use axum::http::uri::{Authority, Scheme};
@@ -10,6 +10,7 @@ use axum::http::{Request, Response, Uri};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use keyway_engine::Engine;
+use keyway_host::failure::{Failure, plain};
 use keyway_load::Trust;
 use rustls_pki_types::ServerName;
 use std::fmt;
@@ -132,7 +133,7 @@ impl fmt::Display for Collector {
 }
 
 fn connector(engine: &Engine, trust: &Trust) -> Result<TlsConnector, Failure> {
-    Ok(TlsConnector::from(trust.config(&keyway_tls::provider(engine))?))
+    Ok(TlsConnector::from(trust.config(&keyway_tls::provider(engine)).map_err(failed)?))
 }
 
 /// Whether what was sent has arrived, by the answer.

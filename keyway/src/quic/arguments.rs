@@ -1,8 +1,8 @@
 //! What `keyway quic` can be asked.
 
-use crate::listeners::parse_address;
 use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
+use keyway_host::listeners::parse_address;
 use keyway_quic::{Target, target};
 use std::net::SocketAddr;
 use std::path::PathBuf;

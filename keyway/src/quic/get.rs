@@ -2,10 +2,11 @@
 
 use super::arguments::Get;
 use super::host;
-use crate::failure::Failure;
-use crate::output::{self, grouped};
-use crate::progress::Progress;
-use crate::signals::Signals;
+use crate::quic::failed::failed;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
+use keyway_host::signals::Signals;
 use keyway_quic::{Fetched, HQ, Wanted};
 use serde_json::{Value, json};
 use std::io;
@@ -23,8 +24,8 @@ pub fn run(arguments: &Get) -> Result<bool, Failure> {
     host::runtime(&arguments.transport)?.block_on(async {
         let mut signals = Signals::catch()?;
         let host = host::host(&engine, &arguments.transport, None, None)?;
-        let endpoint = host.client()?;
-        let config = host.client_config(verifier, HQ)?;
+        let endpoint = host.client().map_err(|why| failed(&why))?;
+        let config = host.client_config(verifier, HQ).map_err(|why| failed(&why))?;
         let bar = Progress::bytes("fetching", None);
         let begun = Instant::now();
         let results = tokio::select! {
@@ -77,7 +78,7 @@ fn wanted(arguments: &Get) -> Result<Vec<Wanted>, Failure> {
                 place.display()
             )));
         }
-        all.push(Wanted::file(from.clone(), place.clone())?);
+        all.push(Wanted::file(from.clone(), place.clone()).map_err(|why| failed(&why))?);
         places.push(place);
     }
     Ok(all)
@@ -86,7 +87,7 @@ fn wanted(arguments: &Get) -> Result<Vec<Wanted>, Failure> {
 fn report(arguments: &Get, all: &[Fetched], seconds: f64) -> Result<(), Failure> {
     for file in all {
         if let Err(why) = &file.result {
-            output::note(Failure::from(why));
+            output::note(failed(why));
         }
     }
     let bytes: u64 = all.iter().filter_map(|file| Some(file.result.as_ref().ok()?.0)).sum();
@@ -123,7 +124,7 @@ fn as_json(file: &Fetched) -> Value {
             "url": file.from.to_string(), "file": place, "bytes": bytes, "seconds": seconds,
         }),
         Err(why) => {
-            json!({ "url": file.from.to_string(), "error": Failure::from(why).to_string() })
+            json!({ "url": file.from.to_string(), "error": failed(why).to_string() })
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::arguments::{Cipher, Crypto, DATA, Group, Transport, Trust};
 use crate::data::name;
-use crate::failure::Failure;
+use crate::quic::failed::failed;
 use crate::trust;
 use keyway_engine::Engine;
+use keyway_host::failure::Failure;
 use keyway_quic::{Host, Options};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{aws_lc_rs, ring};
@@ -40,7 +41,7 @@ pub fn host(
         Group::Secp256r1 => NamedGroup::secp256r1,
         Group::Secp384r1 => NamedGroup::secp384r1,
     });
-    Ok(Host::new(Options { provider, cipher, group, mtu: transport.mtu })?)
+    Host::new(Options { provider, cipher, group, mtu: transport.mtu }).map_err(|why| failed(&why))
 }
 
 /// The threads of a command.
@@ -71,5 +72,5 @@ pub fn verifier(
         insecure: arguments.insecure,
         ..keyway_load::Trust::default()
     };
-    Ok(trust.verifier(&keyway_tls::provider(engine))?)
+    trust.verifier(&keyway_tls::provider(engine)).map_err(crate::load::failed::failed)
 }

@@ -3,12 +3,13 @@
 use super::arguments::Perf;
 use super::host;
 use crate::authority;
-use crate::failure::Failure;
-use crate::output::{self, grouped};
-use crate::progress::Progress;
-use crate::signals::Signals;
+use crate::quic::failed::failed;
 use clap::ValueEnum;
 use keyway_engine::Engine;
+use keyway_host::failure::Failure;
+use keyway_host::output::{self, grouped};
+use keyway_host::progress::Progress;
+use keyway_host::signals::Signals;
 use keyway_quic::{Host, Measured, Plan, Side, Stage, Target, Test};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
                 let shown = |so_far| show(&bar, *test, so_far);
                 let result = side.measure(*test, &plan, &stop, shown).await;
                 drop(bar);
-                let result = result?;
+                let result = result.map_err(|why| failed(&why))?;
                 if !arguments.json {
                     if results.is_empty() {
                         output::text(heading(arguments))?;
@@ -91,10 +92,11 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
 /// Whom it measures with: the server that is named, or one of its own.
 fn side(engine: &Engine, host: &Host, arguments: &Perf) -> Result<Side, Failure> {
     if let Some(address) = &arguments.address {
-        return Ok(Side::with(host, address.clone(), host::verifier(engine, &arguments.trust)?)?);
+        return Side::with(host, address.clone(), host::verifier(engine, &arguments.trust)?)
+            .map_err(|why| failed(&why));
     }
     let (certificate, key) = authority::for_loopback(engine)?;
-    Ok(Side::with_itself(host, certificate, key)?)
+    Side::with_itself(host, certificate, key).map_err(|why| failed(&why))
 }
 
 fn show(bar: &Progress, test: Test, so_far: keyway_quic::Progress) {

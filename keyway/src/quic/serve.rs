@@ -5,14 +5,15 @@ use super::host;
 use crate::authority::{self, Identity, malformed};
 use crate::client::{self, Daemon};
 use crate::data::{Folder, name};
-use crate::failure::{Failure, plain};
 use crate::host::Names;
-use crate::listeners;
-use crate::output::{self, grouped, shell};
 use crate::own_keys::{self, PrivateKey, Which};
-use crate::signals::Signals;
-use crate::timestamp::Timestamp;
+use crate::quic::failed::failed;
 use keyway_engine::Engine;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::listeners;
+use keyway_host::output::{self, grouped, shell};
+use keyway_host::signals::Signals;
+use keyway_host::timestamp::Timestamp;
 use keyway_quic::{Served, Server};
 use keyway_tls::Certified;
 use serde_json::json;
@@ -55,7 +56,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
         // Keeps the way to the key open.
         let (endpoint, _cryptod) = match key {
             PrivateKey::File(key, _) => {
-                (host.server(chain, key, &Server::PROTOCOLS, socket)?, None)
+                (host.server(chain, key, &Server::PROTOCOLS, socket).map_err(|why| failed(&why))?, None)
             }
             PrivateKey::Held(name) => {
                 let socket_of = cryptod_of(arguments)?;
@@ -68,7 +69,7 @@ pub fn run(arguments: &Serve) -> Result<(), Failure> {
                         socket_of.socket.display()
                     ))
                 })?;
-                (host.server_with(certified.resolver(), &Server::PROTOCOLS, socket)?, remote)
+                (host.server_with(certified.resolver(), &Server::PROTOCOLS, socket).map_err(|why| failed(&why))?, remote)
             }
         };
         if arguments.json {

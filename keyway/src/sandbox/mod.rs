@@ -7,10 +7,10 @@ mod calls;
 
 use crate::configuration::Configuration;
 use crate::data::{Folder, name};
-use crate::failure::Failure;
 use crate::log::{To, folder_mode};
-use crate::output;
 use crate::unix_socket;
+use keyway_host::failure::Failure;
+use keyway_host::output;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope, make_bitflags,

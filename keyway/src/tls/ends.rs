@@ -1,9 +1,9 @@
 //! When certificates begin and end, and what is said of it.
 
 use crate::authority::malformed;
-use crate::failure::Failure;
-use crate::timestamp::{DAY_S, Timestamp};
 use keyway_codec::certificate::Certificate;
+use keyway_host::failure::Failure;
+use keyway_host::timestamp::{DAY_S, Timestamp};
 use rustls_pki_types::CertificateDer;
 use std::path::{Path, PathBuf};
 

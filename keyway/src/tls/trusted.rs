@@ -3,10 +3,10 @@
 use super::{Clients, Settings};
 use crate::authority::{self, malformed};
 use crate::data::{self, Folder, name};
-use crate::failure::Failure;
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
-use crate::timestamp::Timestamp;
 use keyway_codec::certificate::{Certificate, RevocationList};
+use keyway_host::failure::Failure;
+use keyway_host::timestamp::Timestamp;
 use keyway_tls::{ClientVerifier, ConfigError, ServerOptions};
 use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;

@@ -4,7 +4,7 @@ use super::tally::{Difference, cell, number, tenths};
 use crate::control::Control;
 use crate::cryptod;
 use crate::data;
-use crate::failure::Failure;
+use keyway_host::failure::Failure;
 use keyway_meter::Reader;
 use keyway_ring::control::{Answer, Ask, ClientStatus};
 use serde_json::{Map, Value, json};

@@ -1,10 +1,10 @@
 //! A server seen over LDAP: its `cn=monitor`, and what slapd's and 389's have of the same.
 
 use super::sight::{Facts, Lists, Sight};
-use crate::failure::Failure;
 use crate::ldap::{Manner, Url};
 use crate::search::{Entry, Found, Login, Session};
 use keyway_codec::message::{ResultCode, Scope};
+use keyway_host::failure::Failure;
 use keyway_meter::{Distribution, Snapshot};
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use super::here::Look;
 use super::{CLOSED, OPENED};
-use crate::timestamp::Timestamp;
+use keyway_host::timestamp::Timestamp;
 use keyway_meter::{Distribution, OPERATIONS, Snapshot};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

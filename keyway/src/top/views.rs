@@ -394,7 +394,7 @@ fn number(value: f64) -> Cell {
 }
 
 fn count_whole(value: f64) -> String {
-    crate::output::grouped(value as u64)
+    keyway_host::output::grouped(value as u64)
 }
 
 fn spent(nanoseconds: u64) -> Cell {

@@ -1,8 +1,8 @@
 //! A process that `keyway up` has started: this program again, which knows of its supervisor.
 
-use crate::failure::{Failure, plain};
 use crate::limits::{IDLE_LOOKS_STARTING_MAX, SILENT_LOOKS_ENDING_MAX, SILENT_LOOKS_MAX};
-use crate::supervised::{self, Inherited, MOVED, Moved, READY, RELOAD};
+use keyway_host::failure::{Failure, plain};
+use keyway_host::supervised::{self, Inherited, MOVED, Moved, READY, RELOAD};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::Value;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
 //! What `keyway web` can be asked.
 
 use crate::cli::Data;
-use crate::listeners::parse_address;
 use clap::Args;
+use keyway_host::listeners::parse_address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

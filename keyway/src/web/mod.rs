@@ -7,17 +7,18 @@ mod tls;
 pub use arguments::Web;
 
 use crate::data::{self, name};
-use crate::failure::{Failure, plain};
 use crate::ldap::{Manner, Url};
 use crate::limits::CERTIFICATES_LOOK_EVERY;
-use crate::listeners;
-use crate::output;
+use crate::load::failed::failed;
 use crate::running::Running;
 use crate::search::logins;
-use crate::signals::Signals;
 use crate::top::{Login, Remote};
 use crate::trust;
 use keyway_engine::Engine;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::listeners;
+use keyway_host::output;
+use keyway_host::signals::Signals;
 use keyway_load::Options;
 use keyway_web::limits::HOSTS_MAX;
 use keyway_web::{App, Auth, AuthMethod, MonitorTarget, Races, Target};
@@ -260,7 +261,7 @@ fn own_target(folder: PathBuf, account: Option<(String, PathBuf)>, options: Opti
 fn files(arguments: &Web) -> Result<Vec<(String, PathBuf)>, Failure> {
     let named = |path: &PathBuf| {
         // What makes no sense is better known now.
-        keyway_load::Scenario::read(path)?;
+        keyway_load::Scenario::read(path).map_err(failed)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let path = absolute(path).map_err(|why| Failure::system("find", path, &why))?;
         Ok((name.unwrap_or_default(), path))

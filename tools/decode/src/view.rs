@@ -12,7 +12,7 @@ use crate::query::Query;
 use std::io::Write;
 
 pub use clock::{Calendar, clock};
-pub use text::{json, misleads, plain, value};
+pub use text::{plain, value};
 
 /// One of the ways to tell of an operation.
 pub trait View {

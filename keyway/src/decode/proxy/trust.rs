@@ -4,13 +4,14 @@ use crate::authority::{self, malformed};
 use crate::client::{self, Daemon};
 use crate::data::{Folder, name};
 use crate::decode::arguments::Proxy;
-use crate::failure::Failure;
 use crate::host::Names;
+use crate::load::failed::failed;
 use crate::own_keys::{self, PrivateKey, Which};
-use crate::timestamp::Timestamp;
 use crate::trust;
 use keyway_drivers::remote::Remote;
 use keyway_engine::Engine;
+use keyway_host::failure::Failure;
+use keyway_host::timestamp::Timestamp;
 use keyway_load::Trust;
 use keyway_tls::{Certified, ServerOptions, client_config, server_config_with};
 use rustls::RootCertStore;
@@ -104,7 +105,7 @@ pub fn connector(proxy: &Proxy, engine: &Engine) -> Result<TlsConnector, Failure
             let nobody = client_config(&provider, RootCertStore::empty());
             Arc::new(nobody.map_err(Failure::new)?)
         }
-        config => config?,
+        config => config.map_err(failed)?,
     };
     Ok(TlsConnector::from(config))
 }

@@ -2,7 +2,6 @@
 
 use super::{Clock, Telling, secret};
 use crate::decode::arguments::{Replay, Target};
-use crate::failure::{Failure, plain};
 use crate::limits::REPLAY_ANSWER_BYTES_MAX;
 use crate::trust;
 use keyway_codec::message::{
@@ -10,6 +9,7 @@ use keyway_codec::message::{
 };
 use keyway_codec::{Message, Op, ber, extended};
 use keyway_decode::replay::{Conversation, Now, Request, Speed};
+use keyway_host::failure::{Failure, plain};
 use keyway_load::{Trust, tls_words};
 use rustls::crypto::CryptoProvider;
 use rustls_pki_types::ServerName;

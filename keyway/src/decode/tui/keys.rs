@@ -199,7 +199,7 @@ impl Screen {
             let text = said(&mut Packets::default(), &chosen);
             output
                 .write_all(&text)
-                .map_err(|why| crate::failure::Failure::system("write", path, &why))
+                .map_err(|why| keyway_host::failure::Failure::system("write", path, &why))
         });
         match written {
             Ok(()) => self.said = Some(format!("{} operations written to {file}", chosen.len())),

@@ -7,13 +7,13 @@ mod draw;
 mod keys;
 mod list;
 
-use crate::failure::{Failure, plain};
 use crate::limits::TUI_LOOK_EVERY;
-use crate::output;
 use crate::terminal::Keys;
 pub use book::Shared;
 use book::{Book, What};
 use detail::Detail;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
 use list::List;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{Event, KeyEventKind};

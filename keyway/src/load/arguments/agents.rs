@@ -1,8 +1,8 @@
 //! Several machines.
 
 use super::Output;
-use crate::listeners::parse_address;
 use clap::Args;
+use keyway_host::listeners::parse_address;
 use keyway_load::Identity;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -2,12 +2,12 @@
 
 use super::value::users;
 use crate::data::{self, name};
-use crate::failure::Failure;
 use crate::generate::constant;
 use crate::running::Running;
 use crate::trust;
 use crate::value::{count, count_within, some_time};
 use clap::Args;
+use keyway_host::failure::Failure;
 use keyway_load::{Adds, Endpoint, Options, Url, UserPassword, Users};
 use keyway_server::ADMINISTRATOR_DN;
 use std::path::{Path, PathBuf};
@@ -190,7 +190,7 @@ pub fn as_at_home(folder: &Path, options: &mut Options, has_password: bool) {
 pub fn own_urls(running: &Running) -> Vec<String> {
     let each = [("ldaps", running.ldaps), ("ldap", running.ldap)];
     let url = |(scheme, address): (&str, Option<_>)| {
-        Some(format!("{scheme}://{}", crate::listeners::at_home(address?)))
+        Some(format!("{scheme}://{}", keyway_host::listeners::at_home(address?)))
     };
     each.into_iter().filter_map(url).collect()
 }

@@ -1,6 +1,6 @@
 //! Texts as a shell and as Python read them back.
 
-use crate::view::misleads;
+use keyway_host::text::misleads;
 use std::io::Write;
 
 /// Appends an argument as a shell reads it. Octets that a terminal would take for a command are written

@@ -48,7 +48,7 @@ impl View for Json {
 }
 
 fn line(object: &Value, out: &mut Vec<u8>) {
-    out.extend_from_slice(super::text::json(object).as_bytes());
+    out.extend_from_slice(keyway_host::text::json(object).as_bytes());
     out.push(b'\n');
 }
 

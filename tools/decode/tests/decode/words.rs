@@ -134,7 +134,7 @@ fn what_clients_send_commands_nobody() {
     let conversation = Conversation::new(false, says);
     let harmless = |text: &str| {
         assert!(!text.lines().any(|line| line == "evil"), "{text}");
-        assert!(text.chars().all(|c| c == '\n' || !keyway_decode::view::misleads(c)), "{text:?}");
+        assert!(text.chars().all(|c| c == '\n' || !keyway_host::text::misleads(c)), "{text:?}");
     };
     let text = |out| String::from_utf8(out).unwrap();
     let commands = text(said_of(&conversation, Commands, Secrets::Hidden));

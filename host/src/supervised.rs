@@ -42,7 +42,9 @@ pub const MOVED: u8 = b'm';
 /// Listeners that are elsewhere now; the inner `None` is off.
 #[derive(Default)]
 pub struct Moved {
+    /// LDAP without TLS.
     pub plain: Option<Option<TcpListener>>,
+    /// LDAP over TLS.
     pub tls: Option<Option<TcpListener>>,
 }
 
@@ -123,13 +125,17 @@ pub fn say(channel: &UnixStream, byte: u8, file: Option<BorrowedFd<'_>>) -> io::
 pub struct Inherited {
     /// The supervisor's process.
     pub up: u32,
+    /// Over which the two processes speak.
     pub channel: i32,
     /// The data folder's lock.
     pub lock: i32,
+    /// The listener of LDAP without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ldap: Option<i32>,
+    /// The listener of LDAP over TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ldaps: Option<i32>,
+    /// An LDIF file that a directory with no store begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<i32>,
     /// The file of cryptod's master key or passphrase.
@@ -138,6 +144,7 @@ pub struct Inherited {
     /// Key files of the folder's own certificates, for a cryptod of another user, which is to hold them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_key: Option<i32>,
+    /// See [`Inherited::ca_key`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_key: Option<i32>,
     /// Whether an earlier process of the same supervisor was ready.
@@ -149,17 +156,27 @@ pub struct Inherited {
 
 /// The files.
 pub struct Supervised {
+    /// The supervisor's process.
     pub up: u32,
     /// It does not block.
     pub channel: UnixStream,
+    /// The data folder's lock.
     pub lock: File,
+    /// The listener of LDAP without TLS.
     pub ldap: Option<TcpListener>,
+    /// The listener of LDAP over TLS.
     pub ldaps: Option<TcpListener>,
+    /// An LDIF file that a directory with no store begins with.
     pub import: Option<File>,
+    /// The file of cryptod's master key or passphrase.
     pub master: Option<File>,
+    /// The key file of the folder's certificate authority, for a cryptod of another user, which is to hold it.
     pub ca_key: Option<File>,
+    /// The key file of the folder's server certificate, likewise.
     pub server_key: Option<File>,
+    /// Whether an earlier process of this supervisor was ready.
     pub again: bool,
+    /// Whether the supervisor binds other addresses while it runs.
     pub moves: bool,
 }
 

@@ -94,11 +94,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The directory's words, with the result code's name where there are none.
-pub fn describe(why: &keyway_server::Failure) -> String {
-    if why.diagnostic.is_empty() { why.code.name().to_owned() } else { why.diagnostic.clone() }
-}
-
 /// Whether the system has no room, or none for this user.
 pub fn is_disk_full(why: &io::Error) -> bool {
     matches!(why.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)

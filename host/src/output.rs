@@ -1,7 +1,7 @@
 //! What goes to standard output: words for people, or with `--json` a line for programs.
 
 use crate::failure::Failure;
-use keyway_decode::view::{self, misleads};
+use crate::text::{self, misleads};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -29,7 +29,7 @@ pub fn json(value: &Value) -> Result<(), Failure> {
 /// # Errors
 /// As [`text`].
 pub fn aside(value: &Value) -> Result<(), Failure> {
-    writeln!(io::stderr().lock(), "{}", view::json(value)).map_err(|why| Failure::output(&why))
+    writeln!(io::stderr().lock(), "{}", text::json(value)).map_err(|why| Failure::output(&why))
 }
 
 /// How a failure is said.
@@ -64,7 +64,7 @@ pub fn write(text: impl Display) -> io::Result<()> {
 
 /// Writes one JSON value, for those who care what went wrong.
 pub fn write_json(value: &Value) -> io::Result<()> {
-    line(&view::json(value))
+    line(&text::json(value))
 }
 
 fn line(text: &str) -> io::Result<()> {
@@ -107,16 +107,6 @@ pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "keyway: {}", plain(&text.to_string()));
 }
 
-/// Damage to a data file, for programs.
-pub fn damage(damage: &keyway_store::Damage) -> Value {
-    serde_json::json!({
-        "table": damage.table,
-        "page": damage.page,
-        "offset_bytes": damage.offset_bytes,
-        "what": damage.what,
-    })
-}
-
 /// A number with its thousands apart: 1,234,567.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -156,7 +146,7 @@ mod tests {
         assert_eq!(plain("a\tb\nü"), "a\tb\nü");
         assert_eq!(plain("\u{1b}[31m\u{9b}\u{202e}\r"), "\\u{1b}[31m\\u{9b}\\u{202e}\\u{d}");
         let value = json!({ "a": "\u{1b}\u{9b}\u{202e}" });
-        let said = view::json(&value);
+        let said = text::json(&value);
         assert_eq!(said, r#"{"a":"\u001b\u009b\u202e"}"#);
         assert_eq!(serde_json::from_str::<Value>(&said).unwrap(), value);
     }

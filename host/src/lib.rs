@@ -1,0 +1,17 @@
+//! A process on its machine: its end and its errors, its output, signals, files and listeners that it was
+//! handed, and the rights that it gives up. Nothing here knows of keys or directories.
+#![forbid(unsafe_code)]
+
+pub mod atomic_file;
+pub mod failure;
+pub mod harden;
+pub mod limits;
+pub mod listeners;
+pub mod notify;
+pub mod output;
+pub mod progress;
+pub mod signals;
+pub mod stop;
+pub mod supervised;
+pub mod text;
+pub mod timestamp;
