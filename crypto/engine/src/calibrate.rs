@@ -11,7 +11,7 @@ use crate::parameters::Parameters;
 use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
 use crate::session::Session;
-use crate::{Algorithm, Flow, Kind, Operation, Step, Task, Waker, clock, workload};
+use crate::{Algorithm, Flow, Kind, Operation, Step, Task, Waker, clock, driver, workload};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ fn single_ns(session: &Session, bytes: usize) -> Option<f64> {
 /// Nanoseconds a request in a batch.
 fn batched_ns(session: &Session, driver: &RegisteredDriver, bytes: usize) -> Option<f64> {
     let waker = Waker::new();
-    let mut queue = driver.implementation.as_ref()?.queue(&waker)?;
+    let mut queue = driver::queue(driver, &waker)?;
     let mut best = None::<f64>;
     // Once to warm up.
     for _ in 0..2 {

@@ -6,33 +6,15 @@
 //! consumer's [`Queue`](crate::Queue): it takes tasks as long as it has room and hands them back
 //! when they are done.
 //!
-//! A driver takes tasks, a task names its session, and a session keeps its drivers. This circle of
-//! types is the contract itself, and the only one between files of this crate.
+//! A driver takes tasks, a task names its session, and a session keeps its drivers. So that no file
+//! of this crate needs one above it, a session keeps them as [`Opener`]s, which know no tasks.
 
-use crate::{Algorithm, Error, NONCE_BYTES, Request, Step, Task, Waker};
+use crate::opener::{DriverSession, DriverStream, Opener, Place, Selection};
+use crate::registered::RegisteredDriver;
+use crate::{Algorithm, Error, Step, Task, Waker};
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
-
-/// Whether the scheduler may choose a driver by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// Yes.
-    Any,
-    /// Only when the consumer names it (the null driver, a driver under test), or names a key,
-    /// which none but its holder has: a daemon that holds keys and is to do nothing else.
-    Named,
-}
-
-/// Where a driver computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// On the processor of the thread that submits, in its time.
-    Caller,
-    /// On other processors of the host.
-    Host,
-    /// On a device.
-    Device,
-}
 
 /// Executes requests.
 ///
@@ -83,38 +65,6 @@ pub trait Driver: Send + Sync {
     }
 }
 
-/// A driver's side of a session: a key ready for use. Used by all threads at once.
-pub trait DriverSession: Any + Send + Sync {
-    /// Executes one request before it returns, and returns the bytes it put out: for
-    /// [`Request::Seal`] and [`Request::Open`] the length of the text without the tag, for
-    /// [`Request::Encapsulate`] that of the ciphertext, for [`Request::Chain`] that of the message,
-    /// for [`Request::Verify`] 0, for [`Request::VerifyPassword`] 1 or 0 as it says, for ciphers
-    /// the text's, else what was written to `out`.
-    ///
-    /// A driver whose work is done elsewhere waits for it. One that has died answers
-    /// [`Error::Gone`] if it left the request's buffers as they were.
-    fn run(&self, request: &mut Request<'_>) -> Result<usize, Error>;
-
-    /// Executes [`Request::Seal`] under a nonce that whoever holds the key makes, and says which:
-    /// for drivers with keys that consumers only name. What the request has for a nonce means
-    /// nothing.
-    ///
-    /// # Errors
-    /// [`Error::InvalidRequest`] where nobody makes nonces; else those of [`DriverSession::run`].
-    fn seal_next(
-        &self,
-        _request: &mut Request<'_>,
-        _nonce: &mut [u8; NONCE_BYTES],
-    ) -> Result<usize, Error> {
-        Err(Error::invalid_request("who holds this session's key is told its nonces"))
-    }
-
-    /// Longest signature [`Request::Sign`] can put out, in bytes; 0 where the key cannot sign.
-    fn signature_bytes_max(&self) -> usize {
-        0
-    }
-}
-
 /// How a queue stands after it was offered tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -157,14 +107,46 @@ pub trait DriverQueue: Send {
     }
 }
 
-/// A driver's side of a hash fed in pieces.
-pub trait DriverStream: Send + Sync {
-    /// Takes the next piece.
-    fn update(&mut self, data: &[u8]) -> Result<(), Error>;
+/// A whole driver as an [`Opener`].
+pub(crate) struct Whole(pub Arc<dyn Driver>);
 
-    /// A second stream that has seen the same.
-    fn fork(&self) -> Result<Box<dyn DriverStream>, Error>;
+impl Opener for Whole {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
 
-    /// The digest, into exactly the algorithm's output length.
-    fn finish(self: Box<Self>, out: &mut [u8]) -> Result<(), Error>;
+    fn selection(&self) -> Selection {
+        self.0.selection()
+    }
+
+    fn place(&self) -> Place {
+        self.0.place()
+    }
+
+    fn parallel(&self) -> usize {
+        self.0.parallel()
+    }
+
+    fn has_queues(&self) -> bool {
+        self.0.queue(&Waker::new()).is_some()
+    }
+
+    fn supports(&self, steps: &[Algorithm]) -> bool {
+        self.0.supports(steps)
+    }
+
+    fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
+        self.0.open(steps)
+    }
+
+    fn stream(&self, algorithm: Algorithm) -> Result<Box<dyn DriverStream>, Error> {
+        self.0.stream(algorithm)
+    }
+}
+
+/// Makes a queue of a registered driver; see [`Driver::queue`].
+pub(crate) fn queue(driver: &RegisteredDriver, waker: &Waker) -> Option<Box<dyn DriverQueue>> {
+    let opener: &dyn Any = &**driver.opener.as_ref()?;
+    let Whole(driver) = opener.downcast_ref()?;
+    driver.queue(waker)
 }

@@ -1,6 +1,7 @@
 //! The engine: drivers, a scheduler and the slow pool behind one cheap handle.
 
 use crate::costs::Linear;
+use crate::driver::Whole;
 use crate::executor::{ExecutorThread, Pending, Refused};
 use crate::metrics::Work;
 use crate::process::PerProcess;
@@ -80,7 +81,7 @@ impl Builder {
     pub fn build(self) -> Engine {
         let registry = Arc::new(Registry::new(self.legacy, self.sample, HOOKS));
         for driver in self.drivers {
-            let _ = registry.register(driver);
+            let _ = registry.register(Arc::new(Whole(driver)));
         }
         Engine {
             inner: Arc::new(Inner {
@@ -130,7 +131,7 @@ impl Engine {
     /// # Errors
     /// [`Error::InvalidRequest`] if a driver of that name is there, or as many as an engine holds.
     pub fn register(&self, driver: Arc<dyn Driver>) -> Result<(), Error> {
-        self.inner.registry.register(driver)
+        self.inner.registry.register(Arc::new(Whole(driver)))
     }
 
     /// Unregisters a driver, at any time, and says whether there was one of that name. What it has

@@ -146,6 +146,7 @@ mod iovec;
 mod lengths;
 pub mod limits;
 mod metrics;
+mod opener;
 mod operation;
 mod order;
 mod parameters;
@@ -174,11 +175,12 @@ pub use buffer::{Buffer, Memory};
 pub use busy::found_busy;
 pub use chain::run_chain;
 pub use costs::Linear;
-pub use driver::{Driver, DriverQueue, DriverSession, DriverStream, Flow, Place, Selection};
+pub use driver::{Driver, DriverQueue, Flow};
 pub use engine::{Builder, CostReport, DriverReport, Engine};
 pub use error::{Blame, Error, Field, Misfit, Wanted};
 pub use executor::{Pending, Refused};
 pub use iovec::Iovec;
+pub use opener::{DriverSession, DriverStream, Place, Selection};
 pub use operation::Operation;
 pub use parameters::{
     Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage, is_key_name, key_reference,

@@ -310,7 +310,7 @@ impl Placement {
     /// The drivers to choose from, and whether any driver there is could meet the demand.
     fn drivers(&self) -> (Drivers, bool) {
         if let OwnedDemand::Exactly(driver) = &self.demand {
-            let open = driver.implementation.is_none() || driver.is_alive();
+            let open = driver.opener.is_none() || driver.is_alive();
             return (open.then(|| driver.clone()).into_iter().collect(), true);
         }
         let (demand, has_named_key) = (self.demand.view(), self.has_named_key());
@@ -464,8 +464,8 @@ impl Placement {
         let binding = self.binding(index).ok_or(TOO_MANY_CHANGES)?;
         let state = binding.state.get_or_init(|| {
             let steps = self.steps();
-            let open = || match &binding.driver.implementation {
-                Some(driver) => driver.open(&steps),
+            let open = || match &binding.driver.opener {
+                Some(opener) => opener.open(&steps),
                 None => {
                     (self.registry.hooks.open_chain)(&self.registry, &steps, self.demand.view())
                 }

@@ -20,7 +20,9 @@ use crate::registry::Registry;
 use crate::route::{CachedRoute, Routes};
 use crate::slow::SlowPool;
 use crate::task::{Stamps, mark};
-use crate::{Class, DriverQueue, Error, Flow, Operation, Task, Waker, clock, limits, sampling};
+use crate::{
+    Class, DriverQueue, Error, Flow, Operation, Task, Waker, clock, driver, limits, sampling,
+};
 use keyway_fork::Generation;
 use std::collections::VecDeque;
 use std::fmt;
@@ -422,7 +424,7 @@ impl Queue {
         if let Some(end) = self.ends.iter().position(|end| Arc::ptr_eq(&end.driver, driver)) {
             return end;
         }
-        let queue = driver.implementation.as_ref().and_then(|driver| driver.queue(&self.waker));
+        let queue = driver::queue(driver, &self.waker);
         let driver = driver.clone();
         self.ends.push(DriverEnd {
             driver,

@@ -1,8 +1,9 @@
 //! A registered driver, as the engine sees it.
 
 use crate::metrics::Work;
+use crate::opener::Opener;
 use crate::pending::Pending;
-use crate::{Algorithm, Driver, Place, Selection, Waker};
+use crate::{Algorithm, Place, Selection};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -14,7 +15,7 @@ pub(crate) const CHAIN: &str = "chain";
 pub(crate) struct RegisteredDriver {
     pub name: String,
     /// `None` for the engine's own way to run chains.
-    pub implementation: Option<Arc<dyn Driver>>,
+    pub opener: Option<Arc<dyn Opener>>,
     pub place: Place,
     pub selection: Selection,
     /// Whether it has queues of its own; otherwise it computes on the caller's stack.
@@ -34,10 +35,10 @@ pub(crate) struct RegisteredDriver {
 }
 
 impl RegisteredDriver {
-    pub fn new(driver: Arc<dyn Driver>) -> Self {
+    pub fn new(driver: Arc<dyn Opener>) -> Self {
         let (name, place) = (driver.name().to_owned(), driver.place());
         RegisteredDriver {
-            queued: driver.queue(&Waker::new()).is_some(),
+            queued: driver.has_queues(),
             on_caller: place == Place::Caller,
             parallel: driver.parallel().max(1) as u64,
             ..Self::bare(name, Some(driver.clone()), place, driver.selection())
@@ -51,13 +52,13 @@ impl RegisteredDriver {
 
     fn bare(
         name: String,
-        implementation: Option<Arc<dyn Driver>>,
+        opener: Option<Arc<dyn Opener>>,
         place: Place,
         selection: Selection,
     ) -> Self {
         RegisteredDriver {
             name,
-            implementation,
+            opener,
             place,
             selection,
             queued: false,
@@ -96,7 +97,7 @@ impl RegisteredDriver {
     }
 
     pub fn supports(&self, steps: &[Algorithm]) -> bool {
-        let Some(driver) = &self.implementation else { return false };
+        let Some(driver) = &self.opener else { return false };
         // The lock last: most drivers that are asked do not support these steps anyway.
         self.is_alive() && driver.supports(steps) && !self.has_withdrawn(steps)
     }

@@ -1,10 +1,11 @@
 //! The drivers there are at this moment.
 
 use crate::metrics::Work;
+use crate::opener::Opener;
 use crate::parameters::is_name;
 use crate::pending::Pending;
 use crate::registered::RegisteredDriver;
-use crate::{Algorithm, Demand, Driver, DriverSession, Error, Place, Selection, Step, limits};
+use crate::{Algorithm, Demand, DriverSession, Error, Place, Selection, Step, limits};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -74,7 +75,7 @@ impl Registry {
         Ok(())
     }
 
-    pub fn register(&self, driver: Arc<dyn Driver>) -> Result<(), Error> {
+    pub fn register(&self, driver: Arc<dyn Opener>) -> Result<(), Error> {
         if !is_name(driver.name()) {
             return Err(Error::invalid_request(
                 "a driver's name has lower-case letters, digits and dashes, 32 at most",

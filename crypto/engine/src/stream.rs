@@ -26,8 +26,8 @@ impl Stream {
         }
         let (drivers, _) = registry.fitting(&[algorithm], Demand::Any, false);
         for driver in drivers {
-            let Some(implementation) = &driver.implementation else { continue };
-            match implementation.stream(algorithm) {
+            let Some(opener) = &driver.opener else { continue };
+            match opener.stream(algorithm) {
                 Err(Error::Unsupported(_) | Error::Gone) => {}
                 state => {
                     return Ok(Stream {
