@@ -1,10 +1,10 @@
 //! The administrator and the passwords that we make: in files of their own, never printed.
 
 use crate::cli::AdminPassword;
-use crate::data::{Folder, name};
 use crate::instance::Instance;
 use crate::instance::describe;
 use crate::offline::{self, Offline};
+use keyway_folder::data::{Folder, name};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_server::ADMINISTRATOR_DN;

@@ -2,7 +2,7 @@
 //! it is not taken for an edit.
 
 use crate::configuration::loss;
-use crate::data::{self, Folder, name};
+use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use keyway_host::output::shell;
 use keyway_store::{Options, Store};

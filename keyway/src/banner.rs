@@ -1,14 +1,14 @@
 //! What a started server says of itself: where it is, what is in it, what to try.
 
 use crate::admin::PasswordFile;
-use crate::data::{Folder, name};
-use crate::host;
 use crate::instance::Instance;
 use crate::log::Logs;
 use crate::sample::Sample;
-use crate::tls::Made;
-use crate::unix_socket;
 use keyway_codec::certificate::Name;
+use keyway_folder::data::{Folder, name};
+use keyway_folder::host_names;
+use keyway_folder::tls::Made;
+use keyway_folder::unix_socket;
 use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Sockets};
 use keyway_host::output::{self, grouped, shell};
@@ -277,9 +277,9 @@ impl Banner {
 fn urls(scheme: &str, address: SocketAddr) -> Vec<String> {
     let mut urls = Vec::new();
     if address.ip().is_unspecified() {
-        let name = host::host_names().into_iter().next();
+        let name = host_names::host_names().into_iter().next();
         urls.extend(name.map(|name| format!("{scheme}://{name}:{}", address.port())));
-        let others = host::addresses(&[address]);
+        let others = host_names::addresses(&[address]);
         urls.extend(others.iter().map(|ip| url(scheme, SocketAddr::new(*ip, address.port()))));
     }
     urls.push(url(scheme, listeners::at_home(address)));

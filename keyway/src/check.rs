@@ -5,10 +5,10 @@
 //! its death is an answer.
 
 use crate::cli::Check;
-use crate::history::Done;
 use crate::instance::describe;
 use crate::instance::{Instance, what_to_do};
 use crate::offline::{self, Inspected, Offline};
+use keyway_folder::history::Done;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use rustix::process::Signal;

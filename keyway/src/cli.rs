@@ -13,13 +13,13 @@ use crate::load::Load;
 use crate::logs::Log;
 use crate::metrics::Collector;
 use crate::quic::Quic;
-use crate::unix_socket;
-use crate::user::Account;
 use crate::value::{self, count_within};
 use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
+use keyway_folder::unix_socket;
+use keyway_folder::user::Account;
 use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Listen};
 use keyway_host::output::Voice;
@@ -259,7 +259,7 @@ pub struct Serve {
     #[arg(long, value_name = "PATH", value_parser = unix_socket::path)]
     pub listen_unix: Option<unix_socket::Wanted>,
     /// A name or an address that clients use, for the server's certificate (repeatable)
-    #[arg(long = "name", value_name = "HOST", value_parser = crate::host::name)]
+    #[arg(long = "name", value_name = "HOST", value_parser = keyway_folder::host_names::name)]
     pub names: Vec<Name>,
     /// First start only: fill the directory with this many sample people, like 5000, 5k or 1M
     /// [default: 1000]

@@ -2,12 +2,11 @@
 //! else.
 
 use crate::configuration::Configuration;
-use crate::cryptod::socket_at;
-use crate::data::{Folder, name};
 use crate::limits::{CRYPTOD_LOOK_EVERY, CRYPTOD_WAIT};
-use crate::own_keys;
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Selection};
+use keyway_folder::data::{Folder, name};
+use keyway_folder::own_keys;
 use keyway_host::failure::{Failure, plain};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf, absolute};
@@ -104,7 +103,7 @@ impl Daemon {
     pub fn of_folder(folder: &Path) -> Daemon {
         let data = keyway_host::output::shell(&folder.to_string_lossy());
         Daemon {
-            socket: socket_at(folder),
+            socket: name::socket_at(folder),
             holds_own: true,
             source: format!("the keys of {data} are in its cryptod"),
             advice: format!(

@@ -1,17 +1,18 @@
 //! `keyway admin certificate`: certificates for clients, of the data folder's own authority, whose key may be
 //! in cryptod.
 
-use crate::authority::{self, certificates};
 use crate::cli::Data;
 use crate::client::{self, Daemon};
-use crate::data::name;
-use crate::own_keys;
-use crate::signing::{self, SigningKey};
-use crate::user::{self, Half};
 use clap::Args;
 use keyway_codec::certificate::Certificate;
 use keyway_codec::dn::{Ava, Dn};
 use keyway_engine::{Algorithm, Engine};
+use keyway_folder::authority;
+use keyway_folder::data::name;
+use keyway_folder::own_keys;
+use keyway_folder::pem::certificates;
+use keyway_folder::signing::{self, SigningKey};
+use keyway_folder::user::{self, Half};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
@@ -174,7 +175,8 @@ fn authority_key(
     let Some(daemon) = daemon else {
         let file = folder.join(name::CA_KEY);
         let key = own_keys::read(&file)?;
-        return SigningKey::load(engine, &key).map_err(|why| authority::malformed(&file, why));
+        return SigningKey::load(engine, &key)
+            .map_err(|why| keyway_folder::pem::malformed(&file, why));
     };
     let held = own_keys::held(&daemon.socket, own_keys::Which::Authority, public)?;
     let held = held.ok_or_else(|| {

@@ -1,13 +1,13 @@
 //! `keyway directory export`.
 
 use crate::cli::Export;
-use crate::data::{self, Folder, name};
 use crate::generate::compress;
-use crate::history::Done;
 use crate::instance::describe;
 use crate::instance::{self, Instance, what_to_do};
 use crate::offline::{self, Offline};
 use keyway_data::Compress;
+use keyway_folder::data::{self, Folder, name};
+use keyway_folder::history::Done;
 use keyway_host::atomic_file::Target;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};

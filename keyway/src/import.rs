@@ -3,13 +3,13 @@
 use crate::cli::Import;
 use crate::client;
 use crate::configuration::Configuration;
-use crate::data::Folder;
-use crate::history::Done;
 use crate::instance::Instance;
 use crate::populate::{self, Manner, Populated};
 use crate::schema::{self, Given};
 use crate::source::Source;
-use crate::user::{self, Half};
+use keyway_folder::data::Folder;
+use keyway_folder::history::Done;
+use keyway_folder::user::{self, Half};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::timestamp::Timestamp;

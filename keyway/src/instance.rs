@@ -2,9 +2,9 @@
 
 use crate::applied;
 use crate::configuration::Configuration;
-use crate::data::{self, Folder, StoreId, name};
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
+use keyway_folder::data::{self, Folder, StoreId, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_server::{Directory, OpenError, Unfinished};

@@ -2,14 +2,13 @@
 //! as a process of `keyway up`.
 
 use crate::admin::{self, PasswordFile};
+use crate::backups;
 use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
 use crate::cli::{Ldapd, Serve};
 use crate::client;
 use crate::config_tree;
 use crate::configuration::Configuration;
-use crate::data::{self, Folder, State, name};
-use crate::history;
 use crate::instance::Instance;
 use crate::instance::describe;
 use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
@@ -21,12 +20,13 @@ use crate::sample::Sample;
 use crate::sandbox;
 use crate::schema::{self, Given};
 use crate::source::Source;
-use crate::tls::Tls;
-use crate::unix_socket;
-use crate::user::{self, Account, Half};
 use crate::watched;
 use keyway_drivers::{Verifier, software};
 use keyway_engine::Engine;
+use keyway_folder::data::{self, Folder, State, name};
+use keyway_folder::tls::Tls;
+use keyway_folder::unix_socket;
+use keyway_folder::user::{self, Account, Half};
 use keyway_host::failure::{self, Failure, is_disk_full, plain};
 use keyway_host::harden;
 use keyway_host::listeners::Sockets;
@@ -473,7 +473,7 @@ impl Serving<'_> {
         let size = watched::StoreSize::new();
         let mut refusals = watched::Refusals::default();
         let cryptod = watched::Cryptod::of(folder.path());
-        let backups = history::Monitor::of(folder.path());
+        let backups = backups::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
         server.show_beside(move |wanted| {
             let of = |name, entries: &dyn Fn() -> Vec<MadeEntry>| match wanted.shows(name) {

@@ -98,12 +98,6 @@ pub const CRYPTOD_WAIT: Duration = Duration::from_secs(5);
 /// See [`CRYPTOD_WAIT`].
 pub const CRYPTOD_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a start waits for the lock of a process that was killed and is not gone yet, and how often it
-/// looks.
-pub const LOCK_OF_THE_DEAD_WAIT: Duration = Duration::from_secs(5);
-/// See [`LOCK_OF_THE_DEAD_WAIT`].
-pub const LOCK_LOOK_EVERY: Duration = Duration::from_millis(2);
-
 /// The pause before a process that has ended is started again for the second time in a row; each further
 /// one is twice as long. The first time there is none.
 pub const RESTART_PAUSE: Duration = Duration::from_millis(100);
@@ -134,18 +128,8 @@ pub const OTLP_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How much of what it says is repeated.
 pub const OTLP_REASON_CHARS_MAX: usize = 200;
 
-/// How much of what was done with a data folder is kept.
-pub const HISTORY_LINES_MAX: usize = 1_000;
-/// The same in bytes.
-pub const HISTORY_BYTES_MAX: usize = 512 << 10;
-/// How much of a file's name, and of what was wrong.
-pub const HISTORY_TEXT_CHARS_MAX: usize = 1_000;
 /// How much of it `cn=monitor` shows.
 pub const HISTORY_MONITORED_MAX: usize = 50;
-/// From which age on an export of everything, and a check, are said to be old.
-pub const EXPORT_OLD: Duration = Duration::from_secs(7 * 86_400);
-/// See [`EXPORT_OLD`].
-pub const CHECK_OLD: Duration = Duration::from_secs(30 * 86_400);
 
 /// How long a command that reads beside a server waits for one that is starting.
 pub const START_WAIT: Duration = Duration::from_secs(10);
@@ -160,10 +144,6 @@ pub const CONFIG_CHANGES_WAITING_MAX: usize = 16;
 pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How many certificates a server has for hosts that clients ask for.
 pub const CERTIFICATES_MAX: usize = 1_000;
-/// How many names a certificate of ours is made for.
-pub const CERTIFICATE_NAMES_MAX: usize = 100;
-/// More than a file of revocation lists may have, in bytes.
-pub const REVOCATION_LIST_BYTES_MAX: u64 = 64 << 20;
 /// Longest line that is read out of a log, in bytes. Those that are written are far shorter.
 pub const LOG_LINE_BYTES_MAX: u64 = 1 << 20;
 /// How many groups of lines a summary of the logs holds.
@@ -171,9 +151,6 @@ pub const LOG_GROUPS_MAX: usize = 100_000;
 
 /// Files that the schema's folder may have.
 pub const SCHEMA_FILES_MAX: usize = 1_000;
-
-/// Bytes that one of them may have.
-pub const SCHEMA_FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Warnings about definitions that are said one by one.
 pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;

@@ -4,9 +4,9 @@ mod line;
 mod report;
 mod select;
 
-use crate::data::{self, name};
 use crate::limits::LOG_LINE_BYTES_MAX;
 use clap::{Args, ValueEnum};
+use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use line::Line;

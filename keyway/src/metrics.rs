@@ -10,13 +10,12 @@ pub use collector::Collector;
 pub use push::{Push, Pusher, Settings, resource};
 
 use crate::cli::Metrics;
-use crate::cryptod;
-use crate::data::{self, name};
-use crate::trust;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use keyway_folder::data::{self, name};
+use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use keyway_host::listeners;
 use keyway_host::output;
@@ -78,7 +77,7 @@ pub fn of_server(folder: &Path) -> Vec<Source> {
 }
 
 fn of_cryptod(folder: &Path) -> Source {
-    Source { process: "cryptod", page: Some(cryptod::meter_at(folder)) }
+    Source { process: "cryptod", page: Some(name::meter_at(folder)) }
 }
 
 async fn push_until_told(

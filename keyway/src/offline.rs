@@ -2,12 +2,12 @@
 //! server, for those that only read.
 
 use crate::configuration::Configuration;
-use crate::data::{self, Folder, name};
 use crate::instance::{self, Instance};
 use crate::limits::{RELOAD_LOOK_EVERY, START_WAIT};
 use crate::running::Running;
 use crate::schema::Given;
 use keyway_engine::Engine;
+use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
 use keyway_store::Damage;

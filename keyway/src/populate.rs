@@ -1,12 +1,12 @@
 //! Putting entries into a directory: the sample, or somebody's LDIF.
 
-use crate::data::{self, Folder};
 use crate::forecast::{self, Forecast};
 use crate::instance::Instance;
 use crate::instance::describe;
 use crate::sample::Sample;
 use crate::source::Source;
 use keyway_data::Decompress;
+use keyway_folder::data::{self, Folder};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress as Bar;

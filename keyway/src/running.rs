@@ -2,7 +2,7 @@
 //! last time it read them. `keyway config` reads it.
 
 use crate::configuration::Settings;
-use crate::data::{self, Folder, name};
+use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! Files of definitions: those in the data folder, and those that are to get there.
 
-use crate::data::{self, Folder, name};
 use crate::instance::Instance;
 use crate::limits::{SCHEMA_FILES_MAX, SCHEMA_WARNINGS_SAID_MAX};
+use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_server::schema::SourceFile;

@@ -1,12 +1,12 @@
 //! Searches on an LDAP server, anybody's.
 
-use crate::data::read_secret;
 use crate::ldap::{Connection, Manner, Url};
 use keyway_codec::Filter;
 use keyway_codec::ber;
 use keyway_codec::message::{
     Authentication, BindRequest, Deref, LdapResult, Message, Op, ResultCode, Scope, SearchRequest,
 };
+use keyway_folder::data::read_secret;
 use keyway_host::failure::{Failure, plain};
 use keyway_load::is_of_tls;
 use std::borrow::Cow;

@@ -15,11 +15,11 @@ mod tally;
 mod views;
 
 use crate::cli::Top;
-use crate::data::name;
 use crate::ldap::{Manner, Url};
 pub use crate::search::Login;
 use crate::search::logins;
-use crate::trust;
+use keyway_folder::data::name;
+use keyway_folder::trust;
 use keyway_host::failure::Failure;
 pub use remote::Remote;
 pub use sight::Sight;

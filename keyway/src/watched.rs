@@ -1,10 +1,10 @@
 //! What a process shows of itself that is not counted as it happens, looked at once a second; and what the
 //! directory's `cn=monitor` shows of the cryptod beside it.
 
-use crate::control::Control;
-use crate::cryptod;
 use crate::log::Logs;
 use keyway_engine::Engine;
+use keyway_folder::control::Control;
+use keyway_folder::data::name;
 use keyway_meter::{Gauge, Reader, gauge};
 use keyway_ring::control::{Answer, Ask, ClientStatus};
 use keyway_server::MadeEntry;
@@ -86,8 +86,8 @@ impl Cryptod {
     /// That of this data folder.
     pub fn of(data: &std::path::Path) -> Arc<Cryptod> {
         Arc::new(Cryptod {
-            page: cryptod::meter_at(data),
-            socket: cryptod::socket_at(data),
+            page: name::meter_at(data),
+            socket: name::socket_at(data),
             wanted: AtomicU32::new(0),
             clients: Mutex::default(),
         })

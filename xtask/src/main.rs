@@ -36,8 +36,9 @@ Commands:
                    and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the release
                    program, the Debian package and an image built and tried on a copy of this
                    system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
-  check            formatting, ARCHITECTURE.md's arrows, no circles of imports between files, clippy
-                   without warnings, documentation, dependencies
+  check            formatting, `structure`, clippy without warnings, documentation, dependencies
+  structure        which crates use which, as ARCHITECTURE.md says, and no circles of imports between
+                   files
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
   loom             the rings of two processes, in every order in which two processors may see them
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["nightly"] => test::nightly(),
         ["check"] => check::run(),
+        ["structure"] => check::structure(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["arm"] => arm::run(),
         ["emulate"] => emulate::run(),

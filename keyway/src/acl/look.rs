@@ -2,10 +2,10 @@
 
 use super::arguments::Asked;
 use crate::configuration::Configuration;
-use crate::data::{self, name};
 use crate::instance;
 use crate::instance::describe;
 use crate::schema::Given;
+use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_server::access::Subject;
 use keyway_server::{Directory, OpenError};

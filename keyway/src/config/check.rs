@@ -3,12 +3,11 @@
 use super::arguments::Check;
 use super::start;
 use crate::applied;
-use crate::authority;
 use crate::configuration::{Configuration, text_of};
-use crate::data::{self, name};
 use crate::instance::Instance;
 use crate::schema::Given;
-use crate::tls::Ends;
+use keyway_folder::data::{self, name};
+use keyway_folder::tls::Ends;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
@@ -58,7 +57,7 @@ fn certificates(folder: &Path, configuration: &Configuration) -> Result<Vec<Stri
     if settings.files.is_none() && own.exists() {
         files.push(own);
     }
-    let ends = |file: &PathBuf| Ends::of(file, &authority::certificates(file)?);
+    let ends = |file: &PathBuf| Ends::of(file, &keyway_folder::pem::certificates(file)?);
     let ends: Vec<Ends> = files.iter().map(ends).collect::<Result<_, _>>()?;
     Ok(ends.iter().filter_map(|ends| ends.warning(Timestamp::now())).collect())
 }

@@ -12,11 +12,11 @@ mod told;
 mod value;
 
 use crate::configuration::{Settings, settings, text_of};
-use crate::data::{self, name};
 use crate::running::Running;
-use crate::user;
 pub use arguments::Config;
 use arguments::{Accept, Diff, Get, Restore, Set};
+use keyway_folder::data::{self, name};
+use keyway_folder::user;
 use keyway_host::failure::Failure;
 use std::path::Path;
 

@@ -1,14 +1,13 @@
 //! Why a server would not start with a configuration, as far as this machine can tell without one: addresses,
 //! sockets, folders.
 
-use crate::authority;
 use crate::configuration::Configuration;
-use crate::data::name;
 use crate::log::To;
-use crate::own_keys;
 use crate::running::Running;
-use crate::tls::ServerKey;
-use crate::unix_socket;
+use keyway_folder::data::name;
+use keyway_folder::own_keys;
+use keyway_folder::tls::ServerKey;
+use keyway_folder::unix_socket;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners::{self, Listen};
 use std::io::ErrorKind;
@@ -51,13 +50,13 @@ pub fn check(folder: &Path, configuration: &Configuration) -> Result<(), Failure
 pub fn check_tls(folder: &Path, configuration: &Configuration) -> Result<(), Failure> {
     let tls = &configuration.tls;
     for pair in tls.files.iter().chain(&tls.additional) {
-        authority::certificates(&folder.join(&pair.certificate))?;
+        keyway_folder::pem::certificates(&folder.join(&pair.certificate))?;
         if let ServerKey::File(key) = &pair.key {
             own_keys::read(&folder.join(key))?;
         }
     }
     for authority in &tls.client_ca {
-        authority::certificates(&folder.join(authority))?;
+        keyway_folder::pem::certificates(&folder.join(authority))?;
     }
     Ok(())
 }

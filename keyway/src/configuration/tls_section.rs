@@ -1,10 +1,11 @@
 //! `[tls]`: certificates, versions and suites, and which clients are asked for a certificate.
 
 use super::{NO_KEY_NAME, Wrong, choice, raw, wrong};
-use crate::host;
-use crate::limits::{CERTIFICATE_NAMES_MAX, CERTIFICATES_MAX};
-use crate::tls::{Clients, Pair, ServerKey, Settings, Versions};
+use crate::limits::CERTIFICATES_MAX;
 use keyway_engine::is_key_name;
+use keyway_folder::host_names;
+use keyway_folder::limits::CERTIFICATE_NAMES_MAX;
+use keyway_folder::tls::{Clients, Pair, ServerKey, Settings, Versions};
 use keyway_tls::suites_by_name;
 use rustls::CipherSuite;
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ pub fn settings(raw: &raw::Tls) -> Result<Settings, Wrong> {
         [("off", Clients::Off), ("optional", Clients::Optional), ("required", Clients::Required)];
     let clients = choice(&raw.client_certificates, &clients)?;
     let versions = versions(raw)?;
-    let name = |text: &Spanned<String>| host::name(text.get_ref()).map_err(|why| wrong(text, why));
+    let name =
+        |text: &Spanned<String>| host_names::name(text.get_ref()).map_err(|why| wrong(text, why));
     let paths = |texts: &[String]| texts.iter().map(PathBuf::from).collect();
     if let Some(one_too_many) = raw.names.get(CERTIFICATE_NAMES_MAX) {
         let why = format!("there are more than {CERTIFICATE_NAMES_MAX} names");

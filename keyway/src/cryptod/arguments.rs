@@ -1,8 +1,8 @@
 //! What `keyway cryptod` can be asked for.
 
 use super::limit::{Limit, Weight};
-use crate::user::Account;
 use clap::Args;
+use keyway_folder::user::Account;
 use keyway_host::supervised::Inherited;
 use std::path::PathBuf;
 

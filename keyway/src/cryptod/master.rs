@@ -3,6 +3,7 @@
 use keyway_daemon::keys::{self, KeyStore, Master, MasterKey, Passphrase};
 use keyway_engine::Engine;
 use keyway_engine::limits::PASSWORD_BYTES_MAX;
+use keyway_folder::data::name;
 use keyway_host::failure::{Failure, plain};
 use std::env;
 use std::fmt;
@@ -103,7 +104,7 @@ pub fn get(
         && !path.exists()
         && open.is_none()
     {
-        may_be_made(path, &folder.join(super::KEYS))?;
+        may_be_made(path, &folder.join(name::cryptod::KEYS))?;
     }
     let key = match source {
         Source::File(path) => match &open {

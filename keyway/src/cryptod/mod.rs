@@ -6,11 +6,8 @@ mod master;
 pub mod who;
 mod witness;
 
-use crate::data::name;
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
-use crate::own_keys::{self, Brought, Which};
 use crate::sandbox;
-use crate::user::{self, Half};
 use crate::watched;
 pub use arguments::Cryptod;
 use keyway_daemon::keys::KeyStore;
@@ -18,6 +15,9 @@ use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::Engine;
+use keyway_folder::data::name;
+use keyway_folder::own_keys::{self, Brought, Which};
+use keyway_folder::user::{self, Half};
 use keyway_host::failure::{Failure, is_disk_full, plain};
 use keyway_host::harden;
 use keyway_host::notify::{self, HandedOver};
@@ -43,12 +43,6 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Where it listens, in that folder.
-const SOCKET: &str = "socket";
-/// Its keys, in that folder.
-pub const KEYS: &str = "keys";
-/// Its page of counters, in that folder.
-const METER: &str = "meter";
 /// Room that is kept for its next start, in that folder.
 const RESERVE: &str = "reserve";
 /// Shortest and longest time for which a ring is polled before its client has to ring.
@@ -105,7 +99,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     };
     keep_room(&folder);
     admission.users.extend(directory.map(|(user, _)| user));
-    let meter = folder.join(METER);
+    let meter = folder.join(name::cryptod::METER);
     if let Err(why) = keyway_meter::open(Some(&meter)) {
         output::note(format_args!("warning: keyway top will not see the counters: {why}"));
     }
@@ -132,7 +126,7 @@ pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
     }
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || {
-        let keys = master.open(&folder.join(KEYS), &engine)?;
+        let keys = master.open(&folder.join(name::cryptod::KEYS), &engine)?;
         if let Some((user, _)) = directory {
             own_keys::provide(&keys, user, &brought)?;
         }
@@ -360,23 +354,8 @@ fn keep_room(folder: &Path) {
     }
 }
 
-/// Where the daemon of a data folder listens, unless it was told another place.
-pub fn socket_at(data: &Path) -> PathBuf {
-    data.join(name::CRYPTOD).join(SOCKET)
-}
-
-/// The key store of the daemon of a data folder.
-pub fn keys_at(data: &Path) -> PathBuf {
-    data.join(name::CRYPTOD).join(KEYS)
-}
-
-/// The page of counters of the daemon of a data folder.
-pub fn meter_at(data: &Path) -> PathBuf {
-    data.join(name::CRYPTOD).join(METER)
-}
-
 fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {
-    arguments.socket.clone().unwrap_or_else(|| folder.join(SOCKET))
+    arguments.socket.clone().unwrap_or_else(|| folder.join(name::cryptod::SOCKET))
 }
 
 /// What to listen at, and where that is, if it is this program's to make and to remove.

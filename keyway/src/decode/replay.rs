@@ -5,12 +5,12 @@ mod connection;
 
 use super::arguments::Replay;
 use super::{keys, reading};
-use crate::data::is_secret;
 use crate::limits::{REPLAY_CONNECTIONS_MAX, REPLAY_PASSWORDS_BYTES_MAX};
 use connection::{Server, replay};
 use keyway_decode::replay::{Comparison, List, Now, Passwords, Recorder, Request, Script, Speed};
 use keyway_decode::view::Printer;
 use keyway_decode::{Decoder, Options, Secrets};
+use keyway_folder::data::is_secret;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::limits::raise_open_files;
 use keyway_host::output::{self, grouped};

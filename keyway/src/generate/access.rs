@@ -1,10 +1,10 @@
 //! Who speaks to a server that entries are for, and how.
 
-use crate::data::read_secret;
 use crate::ldap::{Manner, Url};
 use crate::search::{Login, first_line};
-use crate::trust;
 use clap::Args;
+use keyway_folder::data::read_secret;
+use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use std::path::PathBuf;
 use std::time::Duration;

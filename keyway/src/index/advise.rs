@@ -3,9 +3,9 @@
 use super::Advise;
 use crate::acl::look;
 use crate::configuration::Configuration;
-use crate::data::{self, name};
 use crate::instance::describe;
 use crate::schema::Given;
+use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::timestamp::Timestamp;

@@ -4,10 +4,10 @@
 
 use super::Reindex;
 use crate::acl::look;
-use crate::data::{self, name};
 use crate::instance::Instance;
 use crate::instance::describe;
 use crate::offline::{self, Offline};
+use keyway_folder::data::{self, name};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_host::progress::Progress;

@@ -3,12 +3,13 @@
 mod arguments;
 mod using;
 
-use crate::control::{Control, nonsense};
-use crate::cryptod::{socket_at, who};
-use crate::signing;
+use crate::cryptod::who;
 pub use arguments::Key;
 use arguments::{At, Callers, Named, Policy, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use keyway_folder::control::{Control, nonsense};
+use keyway_folder::data::name;
+use keyway_folder::signing;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
@@ -150,7 +151,10 @@ fn split(state: &str) -> (&str, Option<&str>) {
 
 /// A connection to the daemon.
 fn at(at: &At) -> Result<Control, Failure> {
-    Control::connect(&at.socket.clone().unwrap_or_else(|| socket_at(&at.folder)), "keyway key")
+    Control::connect(
+        &at.socket.clone().unwrap_or_else(|| name::socket_at(&at.folder)),
+        "keyway key",
+    )
 }
 
 fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {

@@ -1,8 +1,6 @@
 //! Uses of a key from a shell: its client names it, and the daemon does the work.
 
 use super::arguments::{Format, Use, Verify};
-use crate::control::{Control, nonsense};
-use crate::cryptod::socket_at;
 use crate::limits::KEY_INPUT_BYTES_MAX;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_drivers::remote::{Remote, RemoteOptions};
@@ -10,6 +8,8 @@ use keyway_engine::{
     Algorithm, Engine, Error, Key, Kind, NONCE_BYTES, Parameters, Request, Selection, Session,
     TAG_BYTES,
 };
+use keyway_folder::control::{Control, nonsense};
+use keyway_folder::data::name;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_ring::control::{Answer, Ask};
@@ -40,7 +40,7 @@ impl Usable {
     /// # Errors
     /// That there is no daemon, or no such key for this process.
     pub fn open(name: &str, at: &super::arguments::At) -> Result<Usable, Failure> {
-        let socket = at.socket.clone().unwrap_or_else(|| socket_at(&at.folder));
+        let socket = at.socket.clone().unwrap_or_else(|| name::socket_at(&at.folder));
         let control = Control::connect(&socket, CLIENT)?;
         let (algorithms, purposes, _) = ask(&control, name)?;
         let engine = keyway_drivers::engine();

@@ -10,11 +10,11 @@ mod finding;
 
 pub use arguments::{Load, as_at_home, own_urls, users};
 
-use crate::data::name;
 use crate::running::Running;
 use arguments::{Compare, Init, Kept, Kind, Output, Report, Run, Short, Wait};
 use clap::Parser;
 use failed::failed;
+use keyway_folder::data::name;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_host::signals;
@@ -202,7 +202,7 @@ fn file(arguments: &Run) -> Result<bool, Failure> {
     if arguments.insecure {
         (scenario.trust.ca, scenario.trust.insecure) = (None, true);
     }
-    crate::trust::warn(scenario.trust.insecure);
+    keyway_folder::trust::warn(scenario.trust.insecure);
     scenario.trust.own_ca = Some(arguments.folder.join(name::CA_CERTIFICATE));
     match scenario.find.clone() {
         None => under_load(scenario, Trial::IsSaid, &arguments.output),
@@ -368,7 +368,7 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
             None => thread::sleep(WAIT_PAUSE),
         }
     };
-    crate::trust::warn(arguments.insecure);
+    keyway_folder::trust::warn(arguments.insecure);
     let options = Options {
         urls: vec![url.clone()],
         ca: arguments.ca.clone(),

@@ -9,9 +9,9 @@ mod queue;
 mod settings;
 mod writer;
 
-use crate::data::Folder;
 use crate::limits::LOG_FLUSH_MAX;
 use file::last_lines;
+use keyway_folder::data::Folder;
 use keyway_host::failure::Failure;
 use keyway_server::log::{Access, Field, Kept, Log, Severity};
 use queue::Queue;

@@ -1,6 +1,6 @@
 //! `[log]` of the configuration, and the logs it is about.
 
-use crate::data::name;
+use keyway_folder::data::name;
 use keyway_server::log::{Access, Book};
 use std::path::PathBuf;
 

@@ -2,9 +2,9 @@
 
 use super::collector::{Collector, Refusal};
 use super::{Source, collect, model, otlp};
-use crate::host::host_names;
 use crate::limits::OTLP_PUSH_MAX;
 use keyway_engine::Engine;
+use keyway_folder::host_names::host_names;
 use keyway_load::Trust;
 use std::path::Path;
 use std::thread;

@@ -1,10 +1,10 @@
 //! Whose cryptography endpoints have, and whom they trust.
 
 use super::arguments::{Cipher, Crypto, DATA, Group, Transport, Trust};
-use crate::data::name;
 use crate::quic::failed::failed;
-use crate::trust;
 use keyway_engine::Engine;
+use keyway_folder::data::name;
+use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use keyway_quic::{Host, Options};
 use rustls::client::danger::ServerCertVerifier;

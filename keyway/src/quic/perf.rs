@@ -2,10 +2,10 @@
 
 use super::arguments::Perf;
 use super::host;
-use crate::authority;
 use crate::quic::failed::failed;
 use clap::ValueEnum;
 use keyway_engine::Engine;
+use keyway_folder::authority;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;

@@ -2,13 +2,14 @@
 
 use super::arguments::{Place, Serve};
 use super::host;
-use crate::authority::{self, Identity, malformed};
 use crate::client::{self, Daemon};
-use crate::data::{Folder, name};
-use crate::host::Names;
-use crate::own_keys::{self, PrivateKey, Which};
 use crate::quic::failed::failed;
 use keyway_engine::Engine;
+use keyway_folder::authority::{self, Identity};
+use keyway_folder::data::{Folder, name};
+use keyway_folder::host_names::Names;
+use keyway_folder::own_keys::{self, PrivateKey, Which};
+use keyway_folder::pem::malformed;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners;
 use keyway_host::output::{self, grouped, shell};

@@ -6,9 +6,9 @@
 mod calls;
 
 use crate::configuration::Configuration;
-use crate::data::{Folder, name};
 use crate::log::{To, folder_mode};
-use crate::unix_socket;
+use keyway_folder::data::{Folder, name};
+use keyway_folder::unix_socket;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use landlock::{

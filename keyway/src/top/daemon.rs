@@ -1,9 +1,9 @@
 //! `keyway top --cryptod`: the daemon instead of the directory.
 
 use super::tally::{Difference, cell, number, tenths};
-use crate::control::Control;
-use crate::cryptod;
-use crate::data;
+use keyway_folder::control::Control;
+use keyway_folder::data;
+use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_meter::Reader;
 use keyway_ring::control::{Answer, Ask, ClientStatus};
@@ -31,7 +31,7 @@ const BYTES: &str = "cryptod.bytes";
 /// If there is no daemon on that data folder.
 pub fn open(data: &Path) -> Result<Reader, Failure> {
     data::may_look(data)?;
-    let page = cryptod::meter_at(data);
+    let page = name::meter_at(data);
     let reader = page.exists().then(|| Reader::open(&page)).transpose().map_err(Failure::new)?;
     reader.filter(Reader::alive).ok_or_else(|| {
         Failure::new(format!(

@@ -5,8 +5,7 @@ use super::lines;
 use super::sight::{Change, Lists, Sight};
 use super::tally::{Difference, header};
 use crate::cli::Top;
-use crate::cryptod;
-use crate::data::{self, State, look, name};
+use keyway_folder::data::{self, State, look, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_meter::{Reader, Snapshot};
@@ -112,7 +111,7 @@ async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), E
     let mut interrupted = false;
     let mut interrupts = signal(SignalKind::interrupt()).map_err(End::Output)?;
     let mut clients = match arguments.cryptod {
-        true => Some(daemon::Clients::at(&cryptod::socket_at(&arguments.data.folder))),
+        true => Some(daemon::Clients::at(&name::socket_at(&arguments.data.folder))),
         false => None,
     };
     let mut before = look_at(reader)?;

@@ -2,11 +2,10 @@
 
 use super::remote::Remote;
 use super::sight::{Lists, Sight};
-use crate::cryptod;
-use crate::data::{name, read_secret};
 use crate::ldap::{Manner, Url};
 use crate::running::Running;
 use crate::search::{Login, first_line};
+use keyway_folder::data::{name, read_secret};
 use keyway_host::failure::Failure;
 use keyway_meter::{Reader, Snapshot};
 use keyway_server::ADMINISTRATOR_DN;
@@ -122,7 +121,7 @@ impl Folder {
 
     fn pages(&mut self) -> Result<Sight, Failure> {
         let directory = page(&mut self.directory, &self.path.join(name::METER));
-        let cryptod = page(&mut self.cryptod, &cryptod::meter_at(&self.path));
+        let cryptod = page(&mut self.cryptod, &name::meter_at(&self.path));
         if directory.is_none() && cryptod.is_none() {
             self.lists.connection = None;
             let shown = self.path.display();

@@ -9,14 +9,14 @@ mod restarts;
 
 use crate::cli::Up;
 use crate::configuration::Configuration;
-use crate::cryptod::{Source, open_master, socket_at};
-use crate::data::{Folder, name};
+use crate::cryptod::{Source, open_master};
 use crate::ldapd;
 use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
 use crate::log::{self, Logs, To};
 use crate::schema::Given;
 use crate::source;
-use crate::user::{self, Account, Half};
+use keyway_folder::data::{Folder, name};
+use keyway_folder::user::{self, Account, Half};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners::{Listen, Sockets, listen};
 use keyway_host::notify;
@@ -61,7 +61,7 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         let mut supervisor = Supervisor {
             arguments,
             cryptod: configuration.cryptod.is_none().then(|| Cryptod {
-                socket: socket_at(folder.path()),
+                socket: name::socket_at(folder.path()),
                 account,
                 process: Watched::default(),
             }),

@@ -6,15 +6,15 @@ mod tls;
 
 pub use arguments::Web;
 
-use crate::data::{self, name};
 use crate::ldap::{Manner, Url};
 use crate::limits::CERTIFICATES_LOOK_EVERY;
 use crate::load::failed::failed;
 use crate::running::Running;
 use crate::search::logins;
 use crate::top::{Login, Remote};
-use crate::trust;
 use keyway_engine::Engine;
+use keyway_folder::data::{self, name};
+use keyway_folder::trust;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners;
 use keyway_host::output;

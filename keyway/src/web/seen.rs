@@ -1,13 +1,13 @@
 //! A server as the page sees it: through the eyes of `keyway top`.
 
 use crate::configuration::Configuration;
-use crate::control::Control;
-use crate::cryptod;
-use crate::history::{self, Done};
 use crate::index::{self, Line};
 use crate::ldap::{Manner, Url};
 use crate::schema::Given;
 use crate::top::{Login, Sight, Source as Eyes};
+use keyway_folder::control::Control;
+use keyway_folder::data::name;
+use keyway_folder::history::{self as history, Done};
 use keyway_host::timestamp::Timestamp;
 use keyway_load::{Host, HostUse};
 use keyway_meter::{Distribution, Snapshot};
@@ -69,7 +69,7 @@ impl Seen {
     /// The daemon's keys, if it tells us.
     fn keys(&self) -> Result<Vec<Value>, String> {
         let folder = self.folder.as_ref().ok_or("its keys are not told over LDAP")?;
-        let control = Control::connect(&cryptod::socket_at(folder), "keyway web");
+        let control = Control::connect(&name::socket_at(folder), "keyway web");
         let keys = control.and_then(|control| control.keys()).map_err(|why| why.to_string())?;
         Ok(keys.iter().map(key).collect())
     }

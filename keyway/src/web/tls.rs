@@ -2,15 +2,15 @@
 //! again.
 
 use super::arguments::Web;
-use crate::authority::{self, malformed};
-use crate::control::Control;
-use crate::cryptod;
-use crate::data::name;
-use crate::own_keys::{self, PrivateKey, Which};
-use crate::tls::{Look, Watch};
 use keyway_codec::certificate::{Certificate, Name};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Selection};
+use keyway_folder::authority;
+use keyway_folder::control::Control;
+use keyway_folder::data::name;
+use keyway_folder::own_keys::{self, PrivateKey, Which};
+use keyway_folder::pem::malformed;
+use keyway_folder::tls::{Look, Watch};
 use keyway_host::failure::Failure;
 use keyway_tls::{Certified, ServerOptions, server_config_with};
 use rustls_pki_types::CertificateDer;
@@ -140,7 +140,7 @@ fn held(
             format!("its key cannot be used: {why}; give others with --certificate and --key"),
         )
     };
-    let socket = cryptod::socket_at(folder);
+    let socket = name::socket_at(folder);
     let keys = Control::connect(&socket, "keyway web").and_then(|control| control.keys());
     let keys = keys.map_err(|why| no_key(&why))?;
     if cryptod.is_none() {

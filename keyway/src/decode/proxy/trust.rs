@@ -1,15 +1,16 @@
 //! The certificate that clients see, and which server is believed.
 
-use crate::authority::{self, malformed};
 use crate::client::{self, Daemon};
-use crate::data::{Folder, name};
 use crate::decode::arguments::Proxy;
-use crate::host::Names;
 use crate::load::failed::failed;
-use crate::own_keys::{self, PrivateKey, Which};
-use crate::trust;
 use keyway_drivers::remote::Remote;
 use keyway_engine::Engine;
+use keyway_folder::authority;
+use keyway_folder::data::{Folder, name};
+use keyway_folder::host_names::Names;
+use keyway_folder::own_keys::{self, PrivateKey, Which};
+use keyway_folder::pem::malformed;
+use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
 use keyway_load::Trust;
@@ -33,7 +34,7 @@ pub fn acceptor(
     let options = ServerOptions::new(engine).map_err(Failure::new)?;
     let certified = match (&proxy.certificate, &proxy.key, &proxy.data) {
         (Some(certificate), Some(key), _) => {
-            let chain = authority::certificates(certificate)?;
+            let chain = keyway_folder::pem::certificates(certificate)?;
             let key = PrivateKeyDer::from_pem_file(key).map_err(|why| malformed(key, why))?;
             Certified::new(&options.provider, chain, key, &[])
         }

@@ -3,12 +3,12 @@
 use super::{Clock, Telling, secret};
 use crate::decode::arguments::{Replay, Target};
 use crate::limits::REPLAY_ANSWER_BYTES_MAX;
-use crate::trust;
 use keyway_codec::message::{
     Authentication, BindRequest, ExtendedRequest, LdapResult, ResultCode, tag,
 };
 use keyway_codec::{Message, Op, ber, extended};
 use keyway_decode::replay::{Conversation, Now, Request, Speed};
+use keyway_folder::trust;
 use keyway_host::failure::{Failure, plain};
 use keyway_load::{Trust, tls_words};
 use rustls::crypto::CryptoProvider;

@@ -2,9 +2,9 @@
 
 use super::value::{rate, users};
 use super::{Kept, Output, Target};
-use crate::data::name;
 use crate::value::{count_within, some_time, time};
 use clap::Args;
+use keyway_folder::data::name;
 use keyway_load::Users;
 use std::path::PathBuf;
 use std::time::Duration;

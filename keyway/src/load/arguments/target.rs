@@ -1,12 +1,12 @@
 //! Whom to ask, and how.
 
 use super::value::users;
-use crate::data::{self, name};
 use crate::generate::constant;
 use crate::running::Running;
-use crate::trust;
 use crate::value::{count, count_within, some_time};
 use clap::Args;
+use keyway_folder::data::{self, name};
+use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use keyway_load::{Adds, Endpoint, Options, Url, UserPassword, Users};
 use keyway_server::ADMINISTRATOR_DN;

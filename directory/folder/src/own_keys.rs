@@ -2,9 +2,9 @@
 //! alone sees them. Key files that are there although cryptod is to hold them are given to it, and
 //! removed when it has them.
 
-use crate::authority::{certificates, malformed};
 use crate::control::{Control, nonsense};
 use crate::data::{self, Folder, name};
+use crate::pem::{certificates, malformed};
 use crate::signing::{self, SigningKey};
 use keyway_codec::certificate::Certificate;
 use keyway_daemon::keys::{Caller, KeyStore, Material, Purpose, Spec, Who};
@@ -88,7 +88,7 @@ pub enum PrivateKey {
 
 /// Whether cryptod holds keys of this folder's certificates, as far as files say.
 pub fn are_held(data: &Path) -> bool {
-    let files = match std::fs::read_dir(crate::cryptod::keys_at(data)) {
+    let files = match std::fs::read_dir(name::keys_at(data)) {
         Ok(files) => files,
         // cryptod is another user, and holds them.
         Err(why) => return why.kind() == ErrorKind::PermissionDenied,
@@ -237,7 +237,7 @@ impl<'a> OwnKeys<'a> {
         match &self.held {
             None => format!("put it at {} for one start, and take it away again", file.display()),
             Some(_) => {
-                let sealed = crate::cryptod::keys_at(self.folder.path())
+                let sealed = name::keys_at(self.folder.path())
                     .join(format!("{}.key", Which::Authority.name()));
                 format!(
                     "put it back at {} (or, as PEM, at {}, for cryptod to keep), and start again",

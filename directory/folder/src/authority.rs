@@ -5,9 +5,10 @@
 //! rcgen writes certificates; keys, signatures and random numbers are the engine's (`signing`), and
 //! where the keys are, `own_keys` knows.
 
-use crate::data::{self, Folder, name};
-use crate::host::Names;
+use crate::data::{Folder, name};
+use crate::host_names::Names;
 use crate::own_keys::{self, OwnKeys, PrivateKey, Which};
+use crate::pem::{certificates, malformed};
 use crate::signing::SigningKey;
 use keyway_codec::certificate::{Certificate, Name};
 use keyway_engine::Engine;
@@ -18,7 +19,6 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyIdMethod, KeyUsagePurpose, SanType, SerialNumber,
 };
-use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt::{Display, Write};
 use std::net::Ipv4Addr;
@@ -386,25 +386,6 @@ fn serial(key: &SigningKey, now: Timestamp) -> Result<SerialNumber, Failure> {
     serial.extend(key.identifier().map_err(cannot_issue)?.iter().take(7));
     serial.extend(now.date_time().unix_timestamp().to_be_bytes());
     Ok(SerialNumber::from(serial))
-}
-
-/// The certificates in a PEM file; at least one.
-///
-/// # Errors
-/// If it cannot be read, or has none.
-pub fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let pem = data::read(file)?;
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    match all {
-        Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(malformed(file, "there is no certificate in it")),
-        Err(why) => Err(malformed(file, why)),
-    }
-}
-
-/// A file of certificates, keys or lists that is not what it should be.
-pub fn malformed(file: &Path, why: impl Display) -> Failure {
-    Failure::new(format!("{} cannot be used: {why}", file.display()))
 }
 
 /// Why no certificate was made.

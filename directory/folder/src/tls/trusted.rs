@@ -1,9 +1,9 @@
 //! Which clients' certificates are taken.
 
-use super::{Clients, Settings};
-use crate::authority::{self, malformed};
+use super::settings::{Clients, Settings};
 use crate::data::{self, Folder, name};
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
+use crate::pem::malformed;
 use keyway_codec::certificate::{Certificate, RevocationList};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
@@ -71,7 +71,7 @@ pub fn trusted(
     };
     let mut authorities = Vec::new();
     for file in &files {
-        authorities.extend(authority::certificates(file)?);
+        authorities.extend(crate::pem::certificates(file)?);
     }
     let (mut lists, mut list_files) = (Vec::new(), Vec::new());
     for file in settings.client_crls.iter().map(|file| folder.file_at(file)) {

@@ -1,8 +1,8 @@
 //! What was done with a data folder, below `cn=Backups,cn=monitor`.
 
-use super::{Done, read};
-use crate::data::name;
 use crate::limits::HISTORY_MONITORED_MAX;
+use keyway_folder::data::name;
+use keyway_folder::history::{Done, read};
 use keyway_server::MadeEntry;
 use keyway_server::network::monitor_branch;
 use std::fs;

@@ -2,13 +2,15 @@
 //! changed.
 
 mod ends;
+mod settings;
 mod trusted;
 mod watch;
 
-use crate::authority::{self, Identity, malformed};
+use crate::authority::{self, Identity};
 use crate::data::{Folder, name};
-use crate::host::Names;
+use crate::host_names::Names;
 use crate::own_keys::PrivateKey;
+use crate::pem::malformed;
 pub use ends::Ends;
 use keyway_codec::certificate::{Certificate, Name};
 use keyway_engine::Engine;
@@ -22,71 +24,13 @@ use rustls::server::NoClientAuth;
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, ServerConfig, SupportedProtocolVersion};
 use rustls_pki_types::CertificateDer;
+pub use settings::{Clients, Pair, ServerKey, Settings, Versions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use trusted::{Trusted, trusted};
 pub use watch::{Look, Watch};
-
-/// `[tls]`, checked. Paths that are relative begin at the data folder.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The server's certificate and its key, if they are not the data folder's own.
-    pub files: Option<Pair>,
-    /// More of them, for clients that ask for other hosts.
-    pub additional: Vec<Pair>,
-    /// Which versions are spoken.
-    pub versions: Versions,
-    /// Which cipher suites, if not all.
-    pub ciphers: Vec<CipherSuite>,
-    /// What else the certificate is to name.
-    pub names: Vec<Name>,
-    /// Whether clients are asked for a certificate.
-    pub clients: Clients,
-    /// Files of the authorities that issue to clients; none: the data folder's own.
-    pub client_ca: Vec<PathBuf>,
-    /// Files of what these have revoked.
-    pub client_crls: Vec<PathBuf>,
-}
-
-/// A certificate's file, and where its key is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
-    pub certificate: PathBuf,
-    pub key: ServerKey,
-}
-
-/// Where a server's key is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerKey {
-    /// In a file.
-    File(PathBuf),
-    /// In cryptod, under this name.
-    Held(String),
-}
-
-/// Versions of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Versions {
-    /// 1.3 and 1.2.
-    Both,
-    /// 1.3.
-    Tls13,
-    /// 1.2.
-    Tls12,
-}
-
-/// Whether clients are asked for a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clients {
-    /// No.
-    Off,
-    /// They may have one.
-    Optional,
-    /// They must have one.
-    Required,
-}
 
 /// What the server's configurations have in common.
 pub struct Tls {
@@ -122,21 +66,6 @@ struct Read {
 
 const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
 const ONLY_TLS12: &[&SupportedProtocolVersion] = &[&TLS12];
-
-impl Settings {
-    /// The files that they name.
-    pub fn named(&self) -> impl Iterator<Item = &Path> {
-        let pairs = self.files.iter().chain(&self.additional);
-        let of_pairs = pairs.flat_map(|pair| {
-            let key = match &pair.key {
-                ServerKey::File(key) => Some(key),
-                ServerKey::Held(_) => None,
-            };
-            [Some(&pair.certificate), key].into_iter().flatten()
-        });
-        of_pairs.chain(&self.client_ca).chain(&self.client_crls).map(PathBuf::as_path)
-    }
-}
 
 impl Versions {
     fn supported(self) -> &'static [&'static SupportedProtocolVersion] {

@@ -1,6 +1,6 @@
 //! Whether files of certificates have changed since they were read.
 
-use super::Settings;
+use super::settings::Settings;
 use crate::data::{Folder, name};
 use std::fs;
 use std::os::unix::fs::MetadataExt;

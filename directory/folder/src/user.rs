@@ -9,7 +9,6 @@
 //! the directory's user gets to the socket and to nothing else there. The supervisor, to which no client
 //! speaks, keeps the rights to start a process as that user and to end it.
 
-use crate::cryptod::{KEYS, socket_at};
 use crate::data::{self, State, name};
 use keyway_host::failure::Failure;
 use keyway_host::harden;
@@ -142,7 +141,9 @@ pub struct Entered {
 pub enum Half<'a> {
     /// The supervisor, whose cryptod is to be this user, if a flag names one.
     Up(Option<&'a Account>),
+    /// The directory's server.
     Ldapd,
+    /// The daemon.
     Cryptod,
 }
 
@@ -372,7 +373,7 @@ fn beside(
         return Ok(None);
     }
     // A process that serves it, or is still dying, keeps what is its own.
-    if data::user(folder).is_some() || Socket::connect(&socket_at(folder)).is_ok() {
+    if data::user(folder).is_some() || Socket::connect(&name::socket_at(folder)).is_ok() {
         return Ok(account.filter(|it| owner.is_some_and(|owner| owner.uid == it.uid)));
     }
     let to = account.as_ref().unwrap_or(directory);
@@ -394,7 +395,8 @@ fn is_in_place(folder: &Path, directory: &Account) -> Result<(), Failure> {
             _ => continue,
         };
         let is_anothers = owner != 0 && owner != directory.uid.as_raw();
-        if is_anothers && !path.ends_with(name::CRYPTOD) && path.join(KEYS).is_dir() {
+        if is_anothers && !path.ends_with(name::CRYPTOD) && path.join(name::cryptod::KEYS).is_dir()
+        {
             let (shown, place) = (path.display(), folder.join(name::CRYPTOD));
             return Err(Failure::new(format!(
                 "{shown} has the keys of {}'s cryptod and was moved there, which {directory} could do and an \

@@ -1,6 +1,6 @@
 //! When certificates begin and end, and what is said of it.
 
-use crate::authority::malformed;
+use crate::pem::malformed;
 use keyway_codec::certificate::Certificate;
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::{DAY_S, Timestamp};
@@ -13,9 +13,11 @@ const WARNING_DAYS: i64 = 14;
 /// A file of certificates, and when the first of them ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ends {
+    /// The file.
     pub file: PathBuf,
     /// When the last of them begins.
     pub from: Timestamp,
+    /// When the first of them ends.
     pub at: Timestamp,
 }
 

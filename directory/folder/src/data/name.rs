@@ -1,0 +1,88 @@
+//! The name of everything that Keyway keeps in its data folder.
+
+use std::path::{Path, PathBuf};
+
+/// The folder itself, where none is named.
+pub const DEFAULT: &str = "keyway-data";
+/// The folder's form, when it was made, and which store it has had since. A folder with it is ours.
+pub const VERSION: &str = "version";
+/// Locked, with the process's id in it, while a process uses the folder.
+pub const LOCK: &str = "lock";
+/// The configuration.
+pub const CONFIGURATION: &str = "keyway.toml";
+/// The text of a configuration that the administrator wants although it looks cut.
+pub const ACCEPTED: &str = "keyway.toml.accepted";
+/// What was imported, exported and checked.
+pub const HISTORY: &str = "history.jsonl";
+/// What a server that runs says of itself.
+pub const RUNNING: &str = "running.json";
+/// The page of counters.
+pub const METER: &str = "meter";
+/// The certificate authority's certificate.
+pub const CA_CERTIFICATE: &str = "ca.pem";
+/// Its key.
+pub const CA_KEY: &str = "ca.key";
+/// The server's certificate.
+pub const SERVER_CERTIFICATE: &str = "server.pem";
+/// Its key.
+pub const SERVER_KEY: &str = "server.key";
+/// The administrator's password.
+pub const ADMIN_PASSWORD: &str = "admin-password";
+/// The password of all sample people.
+pub const SAMPLE_PASSWORD: &str = "sample-password";
+/// The folder of definitions of attributes and classes.
+pub const SCHEMA: &str = "schema";
+/// Asks a server to make indexes anew.
+pub const REINDEX: &str = "reindex";
+/// The folder of the logs.
+pub const LOG: &str = "log";
+/// The store's folder.
+pub const STORE: &str = "store";
+/// The folder of what is cryptod's, which may be here.
+pub const CRYPTOD: &str = "cryptod";
+/// All of them.
+pub const ALL: [&str; 18] = [
+    VERSION,
+    LOCK,
+    CONFIGURATION,
+    ACCEPTED,
+    HISTORY,
+    RUNNING,
+    METER,
+    CA_CERTIFICATE,
+    CA_KEY,
+    SERVER_CERTIFICATE,
+    SERVER_KEY,
+    ADMIN_PASSWORD,
+    SAMPLE_PASSWORD,
+    SCHEMA,
+    REINDEX,
+    LOG,
+    STORE,
+    CRYPTOD,
+];
+
+/// What is in the folder of cryptod.
+pub mod cryptod {
+    /// Where it listens.
+    pub const SOCKET: &str = "socket";
+    /// Its keys.
+    pub const KEYS: &str = "keys";
+    /// Its page of counters.
+    pub const METER: &str = "meter";
+}
+
+/// Where the daemon of a data folder listens, unless it was told another place.
+pub fn socket_at(data: &Path) -> PathBuf {
+    data.join(CRYPTOD).join(cryptod::SOCKET)
+}
+
+/// The key store of the daemon of a data folder.
+pub fn keys_at(data: &Path) -> PathBuf {
+    data.join(CRYPTOD).join(cryptod::KEYS)
+}
+
+/// The page of counters of the daemon of a data folder.
+pub fn meter_at(data: &Path) -> PathBuf {
+    data.join(CRYPTOD).join(cryptod::METER)
+}
