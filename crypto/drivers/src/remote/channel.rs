@@ -1,6 +1,7 @@
 //! One queue pair, and a region cut in slots, one for each request that can be under way.
 
-use super::connection::{Connection, Large};
+use super::connection::{Connection, QueuePair};
+use super::large::{Large, LargeRegions};
 use super::lent::{self, Lent};
 use super::wire::{self, Space};
 use crate::limits::SLOT_BYTES;
@@ -44,13 +45,8 @@ enum Elsewhere {
 }
 
 impl Channel {
-    pub fn new(
-        connection: &Connection,
-        queue: u32,
-        entries: u32,
-        end: ClientEnd,
-        bell: Doorbell,
-    ) -> Result<Channel, Error> {
+    pub fn new(connection: &Connection, pair: QueuePair) -> Result<Channel, Error> {
+        let QueuePair { queue, entries, end, bell } = pair;
         let slots = u16::try_from(entries).unwrap_or(u16::MAX);
         let (memory, region) = connection.region(usize::from(slots) * SLOT_BYTES)?;
         Ok(Channel { queue, region, slots, end, bell, memory })
@@ -63,7 +59,7 @@ impl Channel {
     #[inline]
     pub fn begin(
         &mut self,
-        connection: &Connection,
+        regions: &LargeRegions,
         slot: u16,
         session: SessionHandle,
         request: &Request<'_>,
@@ -78,7 +74,7 @@ impl Channel {
         let mut space =
             Space { memory: &self.memory, next: start, end: start + SLOT_BYTES, lent: None };
         let Some(mut descriptor) = wire::encode(request, &mut space) else {
-            return self.begin_large(connection, slot, session, request);
+            return self.begin_large(regions, slot, session, request);
         };
         descriptor.session = session;
         descriptor.region = self.region;
@@ -90,16 +86,16 @@ impl Channel {
     #[cold]
     fn begin_large(
         &mut self,
-        connection: &Connection,
+        regions: &LargeRegions,
         slot: u16,
         session: SessionHandle,
         request: &Request<'_>,
     ) -> Result<Placed, Error> {
-        let large = connection.large(wire::bytes(request))?;
+        let large = regions.take(wire::bytes(request))?;
         let end = large.memory.bytes();
         let mut space = Space { memory: &large.memory, next: 0, end, lent: None };
         let Some(mut descriptor) = wire::encode(request, &mut space) else {
-            connection.return_large(large);
+            regions.give_back(large);
             return Err(Error::invalid_request("a length of it is out of bounds"));
         };
         descriptor.session = session;
@@ -156,10 +152,10 @@ impl Channel {
 
     /// A request is over: its secrets leave shared memory, and its region is free.
     #[inline]
-    pub fn finish(&self, connection: &Connection, placed: Placed, request: &Request<'_>) {
+    pub fn finish(&self, regions: &LargeRegions, placed: Placed, request: &Request<'_>) {
         wire::wipe(request, &placed.segments, self.place(&placed).0);
         if let Elsewhere::Large(large) = placed.elsewhere {
-            connection.return_large(*large);
+            regions.give_back(*large);
         }
     }
 
@@ -191,10 +187,10 @@ impl Placed {
 
     /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not
     /// used again.
-    pub fn give_up(self, connection: &Connection, operation: &mut Operation) {
+    pub fn give_up(self, regions: &LargeRegions, operation: &mut Operation) {
         match self.elsewhere {
             Elsewhere::Not => {}
-            Elsewhere::Large(large) => connection.forget(large.region),
+            Elsewhere::Large(large) => regions.forget(large.region),
             Elsewhere::Lent(_) => lent::give_up(operation),
         }
     }

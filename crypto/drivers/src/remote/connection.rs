@@ -1,4 +1,4 @@
-//! A connection to the daemon: the socket, and what is registered over it.
+//! A connection to the daemon: the socket, and what is asked over it.
 //!
 //! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is
 //! dead for good, and whatever is under way on it ends as if the daemon were gone. Used by all
@@ -8,23 +8,24 @@
 //! of it: its locks may be held by threads that the child does not have, and its socket, its rings and its
 //! memory are the parent's. The child makes a connection of its own ([`Connection::follow`]).
 
-use super::channel::Channel;
-use super::{RemoteOptions, wire};
-use crate::limits::{ANSWER, BUSY, CHANNELS_MAX, LARGE_BYTES_MAX, RING_ENTRIES};
+use super::error::failed;
+use super::options::RemoteOptions;
+use super::sync::lock;
+use super::wire;
+use crate::limits::{ANSWER, RING_ENTRIES};
 use keyway_engine::{Algorithm, Error, Step};
 use keyway_fork::Generation;
 use keyway_ring::control::{self, Answer, Ask};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
 use keyway_ring::limits::{KEY_BYTES_MAX, REGION_BYTES_MAX};
-use keyway_ring::{Alarm, Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_ring::{Alarm, ClientEnd, Doorbell, RingMemory, SharedMemory, Socket};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::Shutdown;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 pub(super) struct Connection {
     /// No other connection of this process, or of one that it was forked from, has it.
@@ -44,33 +45,26 @@ pub(super) struct Connection {
     hung_up: AtomicBool,
     /// By [`Algorithm`], what the daemon does.
     does: [bool; Algorithm::COUNT],
-    channels: Mutex<Channels>,
-    channel_returned: Condvar,
-    /// Regions for large requests that none has at present.
-    large: Mutex<Vec<Large>>,
 }
 
 /// Makes a connection for a forked child.
 pub(super) type Follow = Box<dyn Fn() + Send + Sync>;
-
-#[derive(Default)]
-struct Channels {
-    free: Vec<Channel>,
-    /// Those in use too.
-    made: usize,
-}
-
-/// A region for one large request.
-pub(super) struct Large {
-    pub memory: SharedMemory,
-    pub region: RegionHandle,
-}
 
 /// What the daemon says of a session that it has opened.
 pub(super) struct Opened {
     pub session: SessionHandle,
     pub signature_bytes_max: usize,
     pub makes_nonces: bool,
+}
+
+/// This side of a queue pair.
+pub(super) struct QueuePair {
+    /// The daemon's number for it.
+    pub queue: u32,
+    /// How many requests fit into each ring.
+    pub entries: u32,
+    pub end: ClientEnd,
+    pub bell: Doorbell,
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -118,9 +112,6 @@ impl Connection {
             dead: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
             does,
-            channels: Mutex::default(),
-            channel_returned: Condvar::new(),
-            large: Mutex::default(),
         })
     }
 
@@ -154,12 +145,6 @@ impl Connection {
         if !self.dead.swap(true, Ordering::AcqRel) {
             let _ = rustix::net::shutdown(&self.end, Shutdown::Both);
         }
-        let mut channels = lock(&self.channels);
-        channels.free.clear();
-        drop(channels);
-        self.channel_returned.notify_all();
-        // Sessions keep the connection, and it need not keep memory.
-        lock(&self.large).clear();
     }
 
     /// Somebody waits for the daemon, and it says nothing: it is asked whether it is alive.
@@ -293,7 +278,7 @@ impl Connection {
             Ok(memory) if memory.bytes() >= bytes => Ok((memory, region)),
             _ => {
                 self.forget(region);
-                Err(super::failed("the daemon's memory cannot be mapped"))
+                Err(failed("the daemon's memory cannot be mapped"))
             }
         }
     }
@@ -302,81 +287,11 @@ impl Connection {
         self.tell(&Ask::Forget { region });
     }
 
-    /// A channel of one's own, for as long as one likes; `None` if there are as many as there may
-    /// be.
-    pub fn channel(&self) -> Result<Option<Channel>, Error> {
-        if self.is_inherited() {
-            return Err(Error::Gone);
-        }
-        let mut channels = lock(&self.channels);
-        if self.is_dead() {
-            return Err(Error::Gone);
-        }
-        if let Some(channel) = channels.free.pop() {
-            return Ok(Some(channel));
-        }
-        if channels.made >= CHANNELS_MAX {
-            return Ok(None);
-        }
-        channels.made += 1;
-        drop(channels);
-        let made = self.new_channel();
-        if made.is_err() {
-            lock(&self.channels).made -= 1;
-        }
-        match made {
-            Ok(channel) => Ok(Some(channel)),
-            Err(Error::Busy) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The same, to be returned soon: waits for one.
-    pub fn wait_for_channel(&self) -> Result<Channel, Error> {
-        let begun = Instant::now();
-        loop {
-            if let Some(channel) = self.channel()? {
-                return Ok(channel);
-            }
-            let channels = lock(&self.channels);
-            let most = BUSY.saturating_sub(begun.elapsed());
-            if most.is_zero() {
-                return Err(Error::Busy);
-            }
-            if channels.free.is_empty() && !self.is_dead() {
-                drop(self.channel_returned.wait_timeout(channels, most));
-            }
-        }
-    }
-
-    /// Takes back a channel that nothing is under way on.
-    pub fn return_channel(&self, channel: Channel) {
-        if self.is_inherited() {
-            return;
-        }
-        let mut channels = lock(&self.channels);
-        // With the channels locked: `die` clears what comes before it.
-        if !self.is_dead() {
-            channels.free.push(channel);
-        }
-        drop(channels);
-        self.channel_returned.notify_one();
-    }
-
-    /// Gives up one that something is under way on, which nobody waits for any more.
-    pub fn close_channel(&self, channel: Channel) {
-        let (queue, region) = (channel.queue, channel.region);
-        drop(channel);
-        if self.is_inherited() {
-            return;
-        }
-        self.tell(&Ask::CloseQueue { queue });
-        self.forget(region);
-        lock(&self.channels).made -= 1;
-        self.channel_returned.notify_one();
-    }
-
-    fn new_channel(&self) -> Result<Channel, Error> {
+    /// A queue pair that the daemon has made.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if it makes no more, and [`Error::Gone`].
+    pub fn queue_pair(&self) -> Result<QueuePair, Error> {
         let (answer, fds) = self.ask(&Ask::Queue { entries: RING_ENTRIES })?;
         let (queue, entries) = match answer {
             Answer::Queue { queue, entries } => (queue, entries),
@@ -394,52 +309,14 @@ impl Connection {
         };
         let end = RingMemory::adopt(ring, entries).ok().and_then(|ring| ring.client_end());
         let Some(end) = end else {
-            self.tell(&Ask::CloseQueue { queue });
-            return Err(super::failed("the queue pair cannot be mapped"));
+            self.close_queue(queue);
+            return Err(failed("the queue pair cannot be mapped"));
         };
-        let made = Channel::new(self, queue, entries, end, Doorbell::from_fd(bell));
-        made.inspect_err(|_| self.tell(&Ask::CloseQueue { queue }))
+        Ok(QueuePair { queue, entries, end, bell: Doorbell::from_fd(bell) })
     }
 
-    /// A region of at least so many bytes.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] if the daemon takes no more of them at present.
-    pub fn large(&self, bytes: usize) -> Result<Large, Error> {
-        let bytes = bytes.checked_next_power_of_two().filter(|bytes| *bytes <= REGION_BYTES_MAX);
-        let Some(bytes) = bytes else { return Err(TOO_LARGE) };
-        if self.is_inherited() {
-            return Err(Error::Gone);
-        }
-        let mut kept = lock(&self.large);
-        let fits = |large: &Large| large.memory.bytes() >= bytes;
-        if let Some(index) = kept.iter().position(fits) {
-            return Ok(kept.remove(index));
-        }
-        // One that is too small makes way.
-        let smaller = if kept.is_empty() { None } else { Some(kept.remove(0)) };
-        drop(kept);
-        if let Some(Large { region, .. }) = smaller {
-            self.forget(region);
-        }
-        let (memory, region) = self.region(bytes)?;
-        Ok(Large { memory, region })
-    }
-
-    /// Takes back one that no request has any more, and keeps it if it may.
-    pub fn return_large(&self, large: Large) {
-        if self.is_inherited() {
-            return;
-        }
-        let mut kept = lock(&self.large);
-        let bytes: usize = kept.iter().map(|large| large.memory.bytes()).sum();
-        if bytes + large.memory.bytes() <= LARGE_BYTES_MAX && !self.is_dead() {
-            // The smallest first, so that a request takes no larger one than it needs.
-            let place = kept.partition_point(|it| it.memory.bytes() < large.memory.bytes());
-            return kept.insert(place, large);
-        }
-        drop(kept);
-        self.forget(large.region);
+    pub fn close_queue(&self, queue: u32) {
+        self.tell(&Ask::CloseQueue { queue });
     }
 }
 
@@ -458,8 +335,3 @@ fn invalid(why: control::Malformed) -> io::Error {
 }
 
 const TOO_LONG: Error = Error::InvalidKey("it is longer than a message to the daemon may be");
-const TOO_LARGE: Error = Error::invalid_request("it is larger than what can be shared, 2 GiB");
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

@@ -5,9 +5,11 @@
 //! own, with its own locks: the first that finds the connection to be the parent's makes one for the child
 //! ([`Home::here`]), which is let in as the process that it is, and starts the child's own thread.
 
-use super::RemoteOptions;
-use super::connection::{Connection, lock};
+use super::connection::Connection;
 use super::lent::Regions;
+use super::link::Link;
+use super::options::RemoteOptions;
+use super::sync::lock;
 use crate::limits::{RECONNECT_MAX, RECONNECT_MIN};
 use keyway_engine::{Driver, Engine};
 use keyway_fork::Generation;
@@ -17,8 +19,8 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Makes a driver of a connection.
-pub(super) type MakeDriver = fn(&Arc<Home>, Arc<Connection>) -> Arc<dyn Driver>;
+/// Makes a driver of a link.
+pub(super) type MakeDriver = fn(&Arc<Home>, Arc<Link>) -> Arc<dyn Driver>;
 
 pub(super) struct Home {
     engine: Engine,
@@ -47,7 +49,7 @@ struct Era {
 struct State {
     /// Whether this process has tried to connect.
     begun: bool,
-    connection: Option<Arc<Connection>>,
+    link: Option<Arc<Link>>,
     watcher: Option<JoinHandle<()>>,
     stopped: bool,
 }
@@ -110,13 +112,13 @@ impl Home {
         Ok(())
     }
 
-    /// This process' own connection, if there is one now. In a child that was forked it is made by the
+    /// This process' own link, if there is one now. In a child that was forked it is made by the
     /// first that asks.
-    pub fn here(self: &Arc<Self>) -> Option<Arc<Connection>> {
+    pub fn here(self: &Arc<Self>) -> Option<Arc<Link>> {
         let mut state = lock(&self.era().state);
         // A thread that is not started is one that tries no more.
         let _ = self.begin_once(&mut state, false);
-        state.connection.clone()
+        state.link.clone()
     }
 
     /// Waits until the daemon is connected, and says whether it is.
@@ -125,7 +127,7 @@ impl Home {
         let (begun, era) = (Instant::now(), self.era());
         let mut state = lock(&era.state);
         loop {
-            if state.connection.as_ref().is_some_and(|connection| !connection.is_dead()) {
+            if state.link.as_ref().is_some_and(|link| !link.connection.is_dead()) {
                 return true;
             }
             let left = most.saturating_sub(begun.elapsed());
@@ -145,16 +147,16 @@ impl Home {
     /// Ends it in this process.
     pub fn stop(&self) {
         let era = self.era();
-        let (connection, watcher) = {
+        let (link, watcher) = {
             let mut state = lock(&era.state);
             state.stopped = true;
-            (state.connection.take(), state.watcher.take())
+            (state.link.take(), state.watcher.take())
         };
         era.changed.notify_all();
         // Without a connection no driver is registered, and who greets a daemon that does not
         // answer hears only later that it is over.
-        let Some(connection) = connection else { return };
-        connection.die();
+        let Some(link) = link else { return };
+        link.die();
         if let Some(watcher) = watcher
             && watcher.thread().id() != thread::current().id()
         {
@@ -164,32 +166,28 @@ impl Home {
 
     /// Makes a connection, and registers a driver for it.
     fn connect(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
-        let connection = self.greet()?;
-        self.register(state, connection)
+        let link = self.greet()?;
+        self.register(state, link)
     }
 
-    fn greet(self: &Arc<Self>) -> io::Result<Arc<Connection>> {
+    fn greet(self: &Arc<Self>) -> io::Result<Arc<Link>> {
         let home = Arc::downgrade(self);
         let follow = move || {
             if let Some(home) = home.upgrade() {
                 home.here();
             }
         };
-        Ok(Arc::new(Connection::new(&self.options, Box::new(follow))?))
+        Ok(Arc::new(Link::new(Connection::new(&self.options, Box::new(follow))?)))
     }
 
-    fn register(
-        self: &Arc<Self>,
-        state: &mut State,
-        connection: Arc<Connection>,
-    ) -> io::Result<()> {
+    fn register(self: &Arc<Self>, state: &mut State, link: Arc<Link>) -> io::Result<()> {
         if state.stopped {
             return Ok(());
         }
-        let registered = self.engine.register((self.driver)(self, connection.clone()));
+        let registered = self.engine.register((self.driver)(self, link.clone()));
         registered.map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         self.registered.store(true, Ordering::Release);
-        state.connection = Some(connection);
+        state.link = Some(link);
         Ok(())
     }
 
@@ -197,15 +195,15 @@ impl Home {
         let era = self.era();
         let mut pause = RECONNECT_MIN;
         loop {
-            let connection = lock(&era.state).connection.clone();
-            let was_there = connection.is_some();
-            if let Some(connection) = connection {
-                connection.wait_for_end();
-                connection.die();
+            let link = lock(&era.state).link.clone();
+            let was_there = link.is_some();
+            if let Some(link) = link {
+                link.connection.wait_for_end();
+                link.die();
             }
             {
                 let mut state = lock(&era.state);
-                state.connection = None;
+                state.link = None;
                 self.unregister();
             }
             if was_there && !lock(&era.state).stopped {
@@ -219,9 +217,9 @@ impl Home {
                 }
             }
             // To greet it may take long, and is done without the lock.
-            let connected = self.greet().and_then(|connection| {
+            let connected = self.greet().and_then(|link| {
                 let mut state = lock(&era.state);
-                self.register(&mut state, connection)
+                self.register(&mut state, link)
             });
             pause = match connected {
                 Ok(()) => {

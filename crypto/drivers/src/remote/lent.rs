@@ -1,6 +1,7 @@
 //! Buffers in shared memory: what lies in one is worked on where it lies.
 
-use super::connection::{Connection, lock};
+use super::connection::Connection;
+use super::sync::lock;
 use super::wire::Space;
 use crate::limits::{LENT_REGION_BYTES, LENT_REGIONS_MAX};
 use keyway_engine::{Buffer, Memory, Operation};

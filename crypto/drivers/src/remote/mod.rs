@@ -24,55 +24,32 @@
 
 mod channel;
 mod connection;
+mod error;
 mod home;
+mod large;
 mod lent;
+mod link;
+mod options;
 mod queue;
 mod session;
 mod silence;
+mod sync;
 pub mod wire;
 
-use connection::Connection;
+pub use options::RemoteOptions;
+
 use home::Home;
 use keyway_engine::{
     Algorithm, Buffer, Driver, DriverQueue, DriverSession, Engine, Error, Place, Selection, Step,
     Waker,
 };
 use keyway_ring::limits::STEPS_MAX;
+use link::Link;
 use queue::RemoteQueue;
 use session::RemoteSession;
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-
-/// Which daemon, and how the engine is to see it.
-#[derive(Clone, Debug)]
-pub struct RemoteOptions {
-    /// The daemon's socket.
-    pub path: PathBuf,
-    /// What this client calls itself, for those who watch the daemon.
-    pub client: String,
-    /// The driver's name.
-    pub name: String,
-    /// Whether the engine may choose it by itself.
-    pub selection: Selection,
-    /// Whether it is an error that the daemon is not there at first. Else it is waited for.
-    pub at_once: bool,
-}
-
-impl RemoteOptions {
-    /// The daemon of this socket as driver `remote`, which the engine may choose, and which has to
-    /// be there.
-    pub fn new(path: impl Into<PathBuf>, client: impl Into<String>) -> Self {
-        RemoteOptions {
-            path: path.into(),
-            client: client.into(),
-            name: "remote".to_owned(),
-            selection: Selection::Any,
-            at_once: true,
-        }
-    }
-}
 
 /// Keeps an engine connected to a daemon. When it is dropped the driver is unregistered, and
 /// requests that are under way go back to the engine.
@@ -120,11 +97,9 @@ impl Remote {
     /// The driver of the connection that there is now, for those who examine it by itself. `None`
     /// while the daemon is gone.
     pub fn driver(&self) -> Option<Arc<dyn Driver>> {
-        let connection = self.home.here()?;
-        Some(Arc::new(RemoteDriver {
-            selection: Selection::Any,
-            ..RemoteDriver::new(&self.home, connection)
-        }))
+        let link = self.home.here()?;
+        let selection = Selection::Any;
+        Some(Arc::new(RemoteDriver { selection, ..RemoteDriver::new(&self.home, link) }))
     }
 
     /// A buffer of so many bytes that the daemon reaches. A task whose data lies in it is worked on
@@ -141,7 +116,7 @@ impl Remote {
     /// buffers as there may be ([`LENT_REGIONS_MAX`](crate::limits::LENT_REGIONS_MAX)).
     pub fn buffer(&self, bytes: usize) -> io::Result<Buffer> {
         match self.home.here() {
-            Some(connection) => self.home.regions().buffer(bytes, &connection),
+            Some(link) => self.home.regions().buffer(bytes, &link.connection),
             None => Ok(vec![0; bytes].into()),
         }
     }
@@ -156,25 +131,25 @@ impl Drop for Remote {
 struct RemoteDriver {
     name: String,
     selection: Selection,
-    connection: Arc<Connection>,
+    link: Arc<Link>,
     home: Weak<Home>,
 }
 
 impl RemoteDriver {
-    fn new(home: &Arc<Home>, connection: Arc<Connection>) -> RemoteDriver {
+    fn new(home: &Arc<Home>, link: Arc<Link>) -> RemoteDriver {
         let RemoteOptions { name, selection, .. } = home.options();
         let (name, selection) = (name.clone(), *selection);
-        RemoteDriver { name, selection, connection, home: Arc::downgrade(home) }
+        RemoteDriver { name, selection, link, home: Arc::downgrade(home) }
     }
 
-    fn make(home: &Arc<Home>, connection: Arc<Connection>) -> Arc<dyn Driver> {
-        Arc::new(RemoteDriver::new(home, connection))
+    fn make(home: &Arc<Home>, link: Arc<Link>) -> Arc<dyn Driver> {
+        Arc::new(RemoteDriver::new(home, link))
     }
 
-    /// Its connection; in a forked child, the child's.
-    fn connection(&self) -> Option<Arc<Connection>> {
-        match self.connection.is_inherited() {
-            false => Some(self.connection.clone()),
+    /// Its link; in a forked child, the child's.
+    fn link(&self) -> Option<Arc<Link>> {
+        match self.link.connection.is_inherited() {
+            false => Some(self.link.clone()),
             true => self.home.upgrade()?.here(),
         }
     }
@@ -194,22 +169,18 @@ impl Driver for RemoteDriver {
     }
 
     fn supports(&self, steps: &[Algorithm]) -> bool {
-        (1..=STEPS_MAX).contains(&steps.len()) && steps.iter().all(|it| self.connection.does(*it))
+        (1..=STEPS_MAX).contains(&steps.len())
+            && steps.iter().all(|it| self.link.connection.does(*it))
     }
 
     fn open(&self, steps: &[Step<'_>]) -> Result<Box<dyn DriverSession>, Error> {
         let algorithm = steps.first().map_or(Algorithm::Random, |step| step.algorithm);
-        let connection = self.connection().ok_or(Error::Gone)?;
-        let opened = connection.open(steps)?;
-        Ok(Box::new(RemoteSession::new(&connection, algorithm, &opened)))
+        let link = self.link().ok_or(Error::Gone)?;
+        let opened = link.connection.open(steps)?;
+        Ok(Box::new(RemoteSession::new(&link, algorithm, &opened)))
     }
 
     fn queue(&self, _waker: &Waker) -> Option<Box<dyn DriverQueue>> {
-        Some(Box::new(RemoteQueue::new(&self.connection()?)?))
+        Some(Box::new(RemoteQueue::new(&self.link()?)?))
     }
-}
-
-/// The daemon, or what leads to it, has failed.
-const fn failed(why: &'static str) -> Error {
-    Error::Driver { driver: "remote", why }
 }

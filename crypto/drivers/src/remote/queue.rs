@@ -1,8 +1,9 @@
 //! A consumer's queue at the daemon: a channel of its own.
 
 use super::channel::{Channel, Placed};
-use super::connection::Connection;
+use super::error::failed;
 use super::lent::Lent;
+use super::link::Link;
 use super::session::RemoteSession;
 use super::silence::Silence;
 use super::wire;
@@ -22,7 +23,7 @@ const POLLS: u32 = 256;
 const PAUSE: Duration = Duration::from_micros(100);
 
 pub(super) struct RemoteQueue {
-    connection: Arc<Connection>,
+    link: Arc<Link>,
     /// `None` only when it is dropped.
     channel: Option<Channel>,
     /// One for each slot.
@@ -43,14 +44,14 @@ pub(super) struct RemoteQueue {
 
 const NOT_OURS: Error = Error::invalid_request("its session is another driver's");
 const UNKNOWN: Error =
-    super::failed("the connection broke while the daemon worked on the request's own memory");
+    failed("the connection broke while the daemon worked on the request's own memory");
 
 impl RemoteQueue {
     /// `None` if the connection has as many channels as it may have.
-    pub fn new(connection: &Arc<Connection>) -> Option<RemoteQueue> {
-        let channel = connection.channel().ok()??;
+    pub fn new(link: &Arc<Link>) -> Option<RemoteQueue> {
+        let channel = link.channel().ok()??;
         Some(RemoteQueue {
-            connection: connection.clone(),
+            link: link.clone(),
             entries: (0..channel.slots).map(|_| None).collect(),
             free: (0..channel.slots).rev().collect(),
             channel: Some(channel),
@@ -68,7 +69,7 @@ impl RemoteQueue {
     }
 
     fn is_gone(&self) -> bool {
-        self.connection.is_dead() || self.channel.as_ref().is_none_or(|it| it.end.is_closed())
+        self.link.connection.is_dead() || self.channel.as_ref().is_none_or(|it| it.end.is_closed())
     }
 
     /// Puts a task into a slot, which is there. One that there is no room for waits.
@@ -78,11 +79,11 @@ impl RemoteQueue {
             return self.waiting.push_back(task);
         };
         let placed = match task.parts_as::<RemoteSession>() {
-            Some((session, operation)) if Arc::ptr_eq(&session.connection, &self.connection) => {
-                let lent = Lent::of(operation, &self.connection);
+            Some((session, operation)) if Arc::ptr_eq(&session.link, &self.link) => {
+                let lent = Lent::of(operation, &self.link.connection);
                 let session = session.handle;
                 operation
-                    .with(|request| channel.begin(&self.connection, slot, session, request, lent))
+                    .with(|request| channel.begin(&self.link.large, slot, session, request, lent))
             }
             _ => Err(NOT_OURS),
         };
@@ -141,13 +142,13 @@ impl RemoteQueue {
         let lent = placed.is_lent() && changes_in_place(operation);
         let waits =
             result == Err(Error::Busy) && !matches!(operation, Operation::VerifyPassword { .. });
-        operation.with(|request| channel.finish(&self.connection, placed, request));
+        operation.with(|request| channel.finish(&self.link.large, placed, request));
         if waits {
             return self.not_begun(task, Error::Busy);
         }
         if result == Err(Error::Gone) {
             // The daemon is about to end, and this is how the engine hears of it.
-            self.connection.die();
+            self.link.die();
             if lent {
                 result = Err(UNKNOWN);
             }
@@ -191,19 +192,19 @@ impl RemoteQueue {
     #[cold]
     fn abandon(&mut self, done: &mut Vec<Box<Task>>) {
         // In a forked child these are copies of the parent's tasks, and their lent memory is not there.
-        let inherited = self.connection.is_inherited();
+        let inherited = self.link.connection.is_inherited();
         if inherited {
-            self.connection.follow();
+            self.link.connection.follow();
         }
         let closed = self.channel.as_ref().is_some_and(|channel| channel.end.is_closed());
         // Else the daemon is still there, and may not know yet that this is over.
-        let ended = closed || self.connection.has_hung_up();
-        self.connection.die();
+        let ended = closed || self.link.connection.has_hung_up();
+        self.link.die();
         for entry in &mut self.entries {
             let Some((mut task, placed)) = entry.take() else { continue };
             let lent = placed.is_lent() && (inherited || changes_in_place(&task.operation));
             if lent && (inherited || !ended) {
-                placed.give_up(&self.connection, &mut task.operation);
+                placed.give_up(&self.link.large, &mut task.operation);
             }
             match lent {
                 true => task.complete(Err(UNKNOWN)),
@@ -227,8 +228,8 @@ fn changes_in_place(operation: &Operation) -> bool {
 impl DriverQueue for RemoteQueue {
     fn submit(&mut self, tasks: &mut Vec<Box<Task>>, _more: bool) -> Flow {
         if self.is_gone() {
-            if self.connection.is_inherited() {
-                self.connection.follow();
+            if self.link.connection.is_inherited() {
+                self.link.connection.follow();
             }
             return Flow::Gone;
         }
@@ -257,7 +258,7 @@ impl DriverQueue for RemoteQueue {
         } else {
             self.idle_polls = self.idle_polls.wrapping_add(1);
             if self.idle_polls.is_multiple_of(POLLS) && self.in_flight() > 0 {
-                self.silence.look(&self.connection);
+                self.silence.look(&self.link.connection);
             }
         }
         if gone {
@@ -276,7 +277,7 @@ impl DriverQueue for RemoteQueue {
             && let Some(channel) = &self.channel
         {
             channel.sleep(if self.waiting.is_empty() { most } else { most.min(PAUSE) });
-            self.silence.look(&self.connection);
+            self.silence.look(&self.link.connection);
         }
         true
     }
@@ -286,12 +287,12 @@ impl Drop for RemoteQueue {
     fn drop(&mut self) {
         let idle = self.in_flight() == 0;
         match self.channel.take() {
-            Some(channel) if idle => self.connection.return_channel(channel),
+            Some(channel) if idle => self.link.return_channel(channel),
             Some(channel) => {
                 for (mut task, placed) in self.entries.drain(..).flatten() {
-                    placed.give_up(&self.connection, &mut task.operation);
+                    placed.give_up(&self.link.large, &mut task.operation);
                 }
-                self.connection.close_channel(channel);
+                self.link.close_channel(channel);
             }
             None => {}
         }

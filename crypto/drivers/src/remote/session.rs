@@ -2,6 +2,8 @@
 
 use super::channel::Channel;
 use super::connection::{Connection, Opened};
+use super::error::failed;
+use super::link::Link;
 use super::silence::Silence;
 use super::wire;
 use crate::limits::BUSY;
@@ -16,7 +18,7 @@ const PAUSE_MIN: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
 pub(super) struct RemoteSession {
-    pub connection: Arc<Connection>,
+    pub link: Arc<Link>,
     pub handle: SessionHandle,
     /// Of a chain, the first.
     pub algorithm: Algorithm,
@@ -25,9 +27,9 @@ pub(super) struct RemoteSession {
 }
 
 impl RemoteSession {
-    pub fn new(connection: &Arc<Connection>, algorithm: Algorithm, opened: &Opened) -> Self {
+    pub fn new(link: &Arc<Link>, algorithm: Algorithm, opened: &Opened) -> Self {
         RemoteSession {
-            connection: connection.clone(),
+            link: link.clone(),
             handle: opened.session,
             algorithm,
             makes_nonces: opened.makes_nonces,
@@ -38,7 +40,7 @@ impl RemoteSession {
 
 impl Drop for RemoteSession {
     fn drop(&mut self) {
-        self.connection.close(self.handle);
+        self.link.connection.close(self.handle);
     }
 }
 
@@ -50,7 +52,7 @@ const NONCE_IS_MADE: Error = Error::invalid_request(
 
 const NONCE_IS_TOLD: Error =
     Error::invalid_request("the daemon is told this key's nonces: seal with `Session::seal`");
-const NO_NONCE: Error = super::failed("the daemon's nonce cannot be read");
+const NO_NONCE: Error = failed("the daemon's nonce cannot be read");
 
 impl DriverSession for RemoteSession {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
@@ -83,17 +85,17 @@ impl RemoteSession {
         request: &mut Request<'_>,
         nonce: Option<&mut [u8; NONCE_BYTES]>,
     ) -> Result<usize, Error> {
-        if self.connection.is_inherited() {
-            self.connection.follow();
+        if self.link.connection.is_inherited() {
+            self.link.connection.follow();
             return Err(Error::Gone);
         }
-        let mut channel = self.connection.wait_for_channel()?;
+        let mut channel = self.link.wait_for_channel()?;
         let result = self.run_on(&mut channel, request, nonce);
         if result == Err(Error::Gone) {
             // What was under way on it may still come.
-            self.connection.die();
+            self.link.die();
         } else {
-            self.connection.return_channel(channel);
+            self.link.return_channel(channel);
         }
         result
     }
@@ -128,8 +130,8 @@ impl RemoteSession {
         request: &mut Request<'_>,
         nonce: Option<&mut [u8; NONCE_BYTES]>,
     ) -> Result<usize, Error> {
-        let connection = &*self.connection;
-        let placed = channel.begin(connection, 0, self.handle, request, None)?;
+        let Link { connection, large, .. } = &*self.link;
+        let placed = channel.begin(large, 0, self.handle, request, None)?;
         channel.ring();
         let completion = wait(connection, channel)?;
         let mut result = match completion.status {
@@ -142,7 +144,7 @@ impl RemoteSession {
                 None => result = Err(NO_NONCE),
             }
         }
-        channel.finish(connection, placed, request);
+        channel.finish(large, placed, request);
         result
     }
 }
