@@ -1,10 +1,10 @@
 //! Why the control thread does not do something.
 
 use crate::keys;
-use keyway_drivers::remote::wire;
 use keyway_engine::Error;
 use keyway_ring::control::Answer;
 use keyway_ring::descriptor::Status;
+use keyway_wire as wire;
 
 /// Why something is not done for a client.
 pub struct Refusal {

@@ -8,10 +8,10 @@ use crate::limits::{
     SPARE_BYTES_OF_CLIENT_MAX, SPARE_TASKS_MAX,
 };
 use crate::slow::Tag;
-use keyway_drivers::remote::wire;
 use keyway_engine::{Algorithm, Class, Session, Task};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{Descriptor, Opcode, RegionHandle, SessionHandle, Status};
+use keyway_wire as wire;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -6,9 +6,9 @@ use super::pair::{InFlight, Taken};
 use super::state::Work;
 use crate::fair;
 use crate::slow::{self, Job};
-use keyway_drivers::remote::wire;
 use keyway_engine::{Class, Error, Operation, Task};
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, Status};
+use keyway_wire as wire;
 
 /// One batch in so many is recorded.
 const RECORD_EVERY: u64 = 64;

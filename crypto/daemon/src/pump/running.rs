@@ -4,8 +4,8 @@ use super::command::add;
 use super::pair::Taken;
 use super::state::Work;
 use crate::limits::{BATCH_MAX, QUANTUM_NS, TURN_NS_MAX};
-use keyway_drivers::remote::wire;
 use keyway_ring::descriptor::{Opcode, Status};
+use keyway_wire as wire;
 use std::sync::atomic::Ordering;
 use std::thread;
 

@@ -7,10 +7,10 @@ use crate::keys::{self, Caller, Encoding, KeySession, Wanted};
 use crate::managing;
 use crate::pump::{ClientId, Command};
 use crate::refusal::Refusal;
-use keyway_drivers::remote::wire;
 use keyway_engine::{Algorithm, Engine, Session};
 use keyway_ring::control::{self, Answer, KeyAsk};
 use keyway_ring::descriptor::{GENERATION_MAX, SessionHandle, Status};
+use keyway_wire as wire;
 use std::time::SystemTime;
 
 /// What exported sessions are bound to, so that nothing else that is wrapped passes for one.

@@ -5,10 +5,10 @@ use crate::fair;
 use crate::keys::KeySession;
 use crate::limits::ClientLimits;
 use crate::pump::{Finished, Mailbox};
-use keyway_drivers::remote::wire;
 use keyway_engine::{Error, Operation, Session, Task};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, Status};
+use keyway_wire as wire;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

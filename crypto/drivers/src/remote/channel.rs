@@ -3,11 +3,11 @@
 use super::connection::{Connection, QueuePair};
 use super::large::{Large, LargeRegions};
 use super::lent::{self, Lent};
-use super::wire::{self, Space};
 use crate::limits::SLOT_BYTES;
 use keyway_engine::{Error, NONCE_BYTES, Operation, Request};
 use keyway_ring::descriptor::{Completion, RegionHandle, Segment, SessionHandle};
 use keyway_ring::{ClientEnd, Doorbell, SharedMemory};
+use keyway_wire::{self as wire, Space};
 use std::time::Duration;
 
 /// Longest sleep without a look at whether the daemon is alive: one that was killed wakes nobody.
@@ -91,7 +91,7 @@ impl Channel {
         session: SessionHandle,
         request: &Request<'_>,
     ) -> Result<Placed, Error> {
-        let large = regions.take(wire::bytes(request))?;
+        let large = regions.take(wire::bytes_max(request))?;
         let end = large.memory.bytes();
         let mut space = Space { memory: &large.memory, next: 0, end, lent: None };
         let Some(mut descriptor) = wire::encode(request, &mut space) else {

@@ -11,7 +11,6 @@
 use super::error::failed;
 use super::options::RemoteOptions;
 use super::sync::lock;
-use super::wire;
 use crate::limits::{ANSWER, RING_ENTRIES};
 use keyway_engine::{Algorithm, Error, Step};
 use keyway_fork::Generation;
@@ -19,6 +18,7 @@ use keyway_ring::control::{self, Answer, Ask};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
 use keyway_ring::limits::{KEY_BYTES_MAX, REGION_BYTES_MAX};
 use keyway_ring::{Alarm, ClientEnd, Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_wire as wire;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::Shutdown;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};

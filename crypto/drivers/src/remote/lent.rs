@@ -2,12 +2,12 @@
 
 use super::connection::Connection;
 use super::sync::lock;
-use super::wire::Space;
 use crate::limits::{LENT_REGION_BYTES, LENT_REGIONS_MAX};
 use keyway_engine::{Buffer, Memory, Operation};
 use keyway_ring::descriptor::{RegionHandle, Segment};
 use keyway_ring::limits::REGION_BYTES_MAX;
 use keyway_ring::{Piece, Pieces, SharedMemory};
+use keyway_wire::Space;
 use std::sync::{Arc, Mutex};
 use std::{io, mem};
 

@@ -34,7 +34,6 @@ mod queue;
 mod session;
 mod silence;
 mod sync;
-pub mod wire;
 
 pub use options::RemoteOptions;
 

@@ -1,5 +1,5 @@
-//! How requests lie in a ring, and what else a client of the daemon and the daemon say to each
-//! other in the engine's terms. Each thing is written and read here, so that the two sides
+//! How requests lie in a ring, and everything else that a client of the daemon and the daemon say to
+//! each other in the engine's terms. Each thing is written and read here, so that the two sides
 //! understand each other.
 //!
 //! ```text
@@ -11,6 +11,9 @@
 //! ```
 //!
 //! [`Opcode`](keyway_ring::descriptor::Opcode) says what each kind of request puts where.
+//!
+//! Not here: sockets and rings themselves (`keyway-ring`), and what either side does with a request.
+#![forbid(unsafe_code)]
 
 mod client;
 mod daemon;
@@ -20,9 +23,7 @@ mod status;
 mod tests;
 mod values;
 
-pub(super) use client::{Space, bytes, decode, encode, wipe};
+pub use client::{Space, bytes_max, decode, encode, wipe};
 pub use daemon::{empty, load, named_bytes, refused, store};
-pub use keys::open;
-pub(super) use keys::step;
-pub(super) use status::error;
-pub use status::status;
+pub use keys::{open, step};
+pub use status::{error, status};

@@ -4,7 +4,7 @@
 //! it put out is copied back when it is done. So a client that changes its memory meanwhile changes
 //! nothing that was checked, and sees nothing that was not.
 
-use super::{status, values};
+use crate::{status, values};
 use keyway_engine::{Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Operation, Zeroizing};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PARAMETER_BYTES, Segment, Status};

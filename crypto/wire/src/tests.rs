@@ -1,6 +1,6 @@
 //! What one half writes, the other reads: every kind of request there and back.
 
-use super::*;
+use crate::{Space, bytes_max, decode, empty, encode, keys, load, step, store, values};
 use keyway_engine::limits::CHAIN_STEPS_MAX;
 use keyway_engine::*;
 use keyway_ring::descriptor::{Descriptor, Opcode, Status};
@@ -68,7 +68,7 @@ fn encoded(operation: &mut Operation) -> (Descriptor, SharedMemory) {
     let memory = SharedMemory::create(1 << 16).unwrap();
     let mut space = Space { memory: &memory, next: 0, end: memory.bytes(), lent: None };
     let descriptor = operation.with(|request| {
-        assert!(super::bytes(request) <= memory.bytes());
+        assert!(bytes_max(request) <= memory.bytes());
         encode(request, &mut space).unwrap()
     });
     (descriptor, memory)
@@ -183,7 +183,7 @@ fn what_failed_comes_back_as_its_error() {
             let mut loaded = empty(opcode).unwrap();
             load(&descriptor, opcode, &memory, OWNER, &mut loaded).unwrap();
             let completion = store(&descriptor, &memory, &loaded, Err(error), false);
-            let heard = super::error(completion.status, Algorithm::Random);
+            let heard = crate::error(completion.status, Algorithm::Random);
             let kind = std::mem::discriminant::<Error>;
             assert_eq!((kind(&heard), completion.used), (kind(&error), 0));
             assert_eq!(completion.result, [0; 16]);

@@ -4,7 +4,7 @@
 //! What goes in is copied into the daemon's sight, and what comes out is copied back only when the
 //! request was done. Until then it is as it was, and can be run elsewhere. Nothing is allocated.
 
-use super::values;
+use crate::values;
 use keyway_engine::{Effort, Error, MASK_BYTES, NONCE_BYTES, Request};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PART_BYTES, Segment};
@@ -15,9 +15,11 @@ const ALIGN: usize = 64;
 /// Where in shared memory a request's bytes go: a slot, a region of its own, or what lies beside
 /// lent data.
 pub struct Space<'a> {
+    /// The memory.
     pub memory: &'a SharedMemory,
     /// What is free of it, in bytes from the memory's start.
     pub next: usize,
+    /// Where the free part ends.
     pub end: usize,
     /// Where the data lies that is worked on, if it lies in that memory already.
     pub lent: Option<Segment>,
@@ -75,7 +77,7 @@ impl Space<'_> {
 }
 
 /// Bytes that are enough for [`encode`].
-pub fn bytes(request: &Request<'_>) -> usize {
+pub fn bytes_max(request: &Request<'_>) -> usize {
     let sum =
         |parts: &[&[u8]]| parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()));
     let lengths = match request {
