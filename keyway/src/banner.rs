@@ -2,7 +2,6 @@
 
 use crate::admin::PasswordFile;
 use crate::instance::Instance;
-use crate::log::Logs;
 use crate::sample::Sample;
 use keyway_codec::certificate::Name;
 use keyway_folder::data::{Folder, name};
@@ -13,6 +12,7 @@ use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Sockets};
 use keyway_host::output::{self, grouped, shell};
 use keyway_host::timestamp::Timestamp;
+use keyway_log::Logs;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_server::log::{Severity, Value};
 use serde_json::json;

@@ -1,11 +1,11 @@
 //! The server's certificates while it runs: files that change are read again and taken for sessions to
 //! come, and whoever is near its end is said in time.
 
-use crate::log::Logs;
 use keyway_folder::data::Folder;
 use keyway_folder::tls::{Ends, Look, Made, Settings, Tls, Watch};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
+use keyway_log::Logs;
 use keyway_meter::{Gauge, gauge};
 use keyway_server::log::{Severity, Value};
 use keyway_server::network::CurrentTls;

@@ -10,7 +10,7 @@ use crate::generate::{Compression, Generate};
 use crate::index;
 use crate::key::Key;
 use crate::load::Load;
-use crate::logs::Log;
+use crate::log::Log;
 use crate::metrics::Collector;
 use crate::quic::Quic;
 use crate::value::{self, count_within};

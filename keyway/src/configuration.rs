@@ -11,8 +11,6 @@ mod tls_section;
 
 use crate::cli;
 use crate::cryptod::who;
-use crate::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
-use crate::log::{self, Form, To, WhenFull};
 use crate::metrics::{self, Collector};
 use crate::schema::{self, Given};
 use keyway_codec::dn::Dn;
@@ -28,6 +26,8 @@ use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Listen};
 use keyway_host::output::shell;
 use keyway_load::Trust;
+use keyway_log::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
+use keyway_log::{Form, To, WhenFull};
 use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local, Proxies};
@@ -70,7 +70,7 @@ pub struct Configuration {
     /// How many right passwords are remembered, and for how long.
     pub remember: Remember,
     /// What is written down.
-    pub log: log::Settings,
+    pub log: keyway_log::Settings,
     /// Whether metrics are pushed, and where to.
     pub metrics: Option<metrics::Settings>,
     /// Address space for the store.
@@ -571,7 +571,7 @@ fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
     })
 }
 
-fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
+fn log_settings(raw: &raw::Log) -> Result<keyway_log::Settings, Wrong> {
     let folder = raw.folder.get_ref();
     if folder.is_empty() {
         return Err(wrong(&raw.folder, "it must name a folder"));
@@ -599,10 +599,10 @@ fn log_settings(raw: &raw::Log) -> Result<log::Settings, Wrong> {
     ];
     let access =
         [("refused", Access::Refused), ("everything", Access::Everything), ("off", Access::Off)];
-    Ok(log::Settings {
+    Ok(keyway_log::Settings {
         to: choice(&raw.to, &to)?,
         folder: folder.into(),
-        mode: log::mode(raw.mode.get_ref()).map_err(|why| wrong(&raw.mode, why))?,
+        mode: keyway_log::mode(raw.mode.get_ref()).map_err(|why| wrong(&raw.mode, why))?,
         form: choice(&raw.format, &[("text", Form::Text), ("json", Form::Json)])?,
         journal: raw.journal_socket.get_ref().into(),
         access: choice(&raw.access, &access)?,
@@ -713,7 +713,7 @@ mod tests {
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
         let network = network::Settings::default();
         assert_eq!(format!("{:?}", configuration.network), format!("{network:?}"));
-        assert_eq!(configuration.log, log::Settings::default());
+        assert_eq!(configuration.log, keyway_log::Settings::default());
         assert_eq!(configuration.store_bytes_max, keyway_store::Options::default().map_bytes_max);
         assert_eq!(configuration.listen, Some("127.0.0.1:1389".parse().unwrap()));
         assert_eq!(configuration.listen_tls, Some("127.0.0.1:1636".parse().unwrap()));

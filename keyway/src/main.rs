@@ -35,7 +35,6 @@ mod ldapd;
 mod limits;
 mod load;
 mod log;
-mod logs;
 mod metrics;
 mod offline;
 mod populate;
@@ -88,7 +87,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Up(arguments) => return up::run(&arguments),
         Command::Ldapd(arguments) => ldapd::run(&arguments).map(|()| true),
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
-        Command::Log(arguments) => logs::run(&arguments).map(|()| true),
+        Command::Log(arguments) => log::run(&arguments).map(|()| true),
         Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),

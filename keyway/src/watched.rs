@@ -1,10 +1,10 @@
 //! What a process shows of itself that is not counted as it happens, looked at once a second; and what the
 //! directory's `cn=monitor` shows of the cryptod beside it.
 
-use crate::log::Logs;
 use keyway_engine::Engine;
 use keyway_folder::control::Control;
 use keyway_folder::data::name;
+use keyway_log::Logs;
 use keyway_meter::{Gauge, Reader, gauge};
 use keyway_ring::control::{Answer, Ask, ClientStatus};
 use keyway_server::MadeEntry;

@@ -2,7 +2,6 @@
 //! sockets, folders.
 
 use crate::configuration::Configuration;
-use crate::log::To;
 use crate::running::Running;
 use keyway_folder::data::name;
 use keyway_folder::own_keys;
@@ -10,6 +9,7 @@ use keyway_folder::tls::ServerKey;
 use keyway_folder::unix_socket;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners::{self, Listen};
+use keyway_log::To;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;

@@ -6,11 +6,11 @@
 mod calls;
 
 use crate::configuration::Configuration;
-use crate::log::{To, folder_mode};
 use keyway_folder::data::{Folder, name};
 use keyway_folder::unix_socket;
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_log::{To, folder_mode};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope, make_bitflags,

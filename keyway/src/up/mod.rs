@@ -12,7 +12,6 @@ use crate::configuration::Configuration;
 use crate::cryptod::{Source, open_master};
 use crate::ldapd;
 use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
-use crate::log::{self, Logs, To};
 use crate::schema::Given;
 use crate::source;
 use keyway_folder::data::{Folder, name};
@@ -23,6 +22,7 @@ use keyway_host::notify;
 use keyway_host::output;
 use keyway_host::signals::{self, Asked, STATUS_AT_ONCE, Signals};
 use keyway_host::supervised::{Inherited, Moved, STORE_STOPPED};
+use keyway_log::{Logs, To};
 use keyway_ring::Socket;
 use keyway_server::log::{Severity, Value};
 use process::{Process, Program, is_crash, words};
@@ -88,7 +88,7 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
 struct Supervisor<'a> {
     arguments: &'a Up,
     folder: Folder,
-    log: log::Settings,
+    log: keyway_log::Settings,
     sockets: Sockets,
     /// Which addresses these were asked for, and the next ones until ldapd has them.
     listen: Wanted,

@@ -1,8 +1,8 @@
 //! Text that anybody may have sent, made safe to stand in a line: what could end it, or be taken for
 //! something else by who reads it, is escaped, and what is too long is cut.
 
-use super::settings::Form;
 use crate::limits::LOG_TEXT_BYTES_MAX;
+use crate::settings::Form;
 use keyway_host::text::misleads;
 use std::fmt::{self, Write};
 

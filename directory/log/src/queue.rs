@@ -1,9 +1,9 @@
 //! Lines on their way to the thread that writes them: bounded, in bytes.
 
-use super::format;
-use super::settings::{Form, WhenFull, place};
-use super::writer::{Counts, Lines, Writer};
+use crate::format;
 use crate::limits::{LOG_BATCH_BYTES_MAX, LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
+use crate::settings::{Form, WhenFull, place};
+use crate::writer::{Counts, Lines, Writer};
 use keyway_server::log::{Book, Record};
 use std::cell::RefCell;
 use std::mem;

@@ -1,28 +1,20 @@
 //! The logs of a running server: lines for files, the journal or standard error, written by a thread
 //! of their own, so that nobody who has something to say waits for a disk.
 
-mod escape;
-mod file;
-mod format;
-mod journal;
-mod queue;
-mod settings;
-mod writer;
-
+use crate::file::last_lines;
+use crate::format;
 use crate::limits::LOG_FLUSH_MAX;
-use file::last_lines;
+use crate::queue::Queue;
+use crate::settings::{Settings, To};
+use crate::writer::{Lines, Writer};
 use keyway_folder::data::Folder;
 use keyway_host::failure::Failure;
 use keyway_server::log::{Access, Field, Kept, Log, Severity};
-use queue::Queue;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
-use writer::{Lines, Writer};
-
-pub use settings::{Form, Settings, To, WhenFull, folder_mode, mode};
 
 /// The logs, open.
 pub struct Logs {

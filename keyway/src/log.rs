@@ -1,27 +1,19 @@
 //! `keyway log`: what a server has written down, chosen, or summed up.
 
-mod line;
-mod report;
-mod select;
-
-use crate::limits::LOG_LINE_BYTES_MAX;
 use clap::{Args, ValueEnum};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use line::Line;
-use report::Report;
-use select::Selection;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use keyway_host::timestamp::Timestamp;
+use keyway_log::{Reader, Report, Selection, Summary};
+use std::path::PathBuf;
 
 /// Show what the logs say, or sum it up
 ///
 /// Reads DIR/log/access.log, error.log and audit.log and those that were put aside (NAME.log.1 and so on),
 /// in either form, in the order of time. A server may be writing them. What went into systemd's journal
 /// is read with --file - from journalctl -o cat or -o json.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   keyway log --since 1h
@@ -63,15 +55,15 @@ pub struct Log {
     pub files: Vec<PathBuf>,
     /// Of these logs only
     #[arg(long = "of", value_enum, value_name = "LOG")]
-    pub of: Vec<Book>,
+    pub of: Vec<Which>,
     /// From this time on: as it begins in the log (2026-11-24T08), or so long ago (30s, 15m, 2h, 7d)
-    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub since: Option<String>,
     /// Up to this time, in the same forms
-    #[arg(long, value_name = "TIME", value_parser = select::time)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub until: Option<String>,
     /// Only lines whose field has this text in it; the event's name is the field "event"
-    #[arg(long = "where", value_name = "FIELD=TEXT", value_parser = select::field)]
+    #[arg(long = "where", value_name = "FIELD=TEXT", value_parser = field)]
     pub fields: Vec<(String, String)>,
     /// Only operations that took at least so many milliseconds
     #[arg(long, value_name = "MS")]
@@ -99,7 +91,7 @@ pub enum What {
 
 /// One of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Book {
+pub enum Which {
     /// What clients asked for
     Access,
     /// What concerns the server itself
@@ -108,14 +100,14 @@ pub enum Book {
     Audit,
 }
 
-impl Book {
-    const ALL: [Book; 3] = [Book::Access, Book::Error, Book::Audit];
+impl Which {
+    const ALL: [Which; 3] = [Which::Access, Which::Error, Which::Audit];
 
     fn name(self) -> &'static str {
         match self {
-            Book::Access => "access",
-            Book::Error => "error",
-            Book::Audit => "audit",
+            Which::Access => "access",
+            Which::Error => "error",
+            Which::Audit => "audit",
         }
     }
 }
@@ -123,13 +115,22 @@ impl Book {
 /// Shows what is asked for.
 ///
 /// # Errors
-/// If there is no log, one cannot be read, or nobody reads what is shown.
+/// If there is no log, one cannot be read, or nothing reads what is shown.
 pub fn run(arguments: &Log) -> Result<(), Failure> {
-    let selection = Selection::of(arguments);
-    let mut streams = streams(arguments)?;
-    let mut report = Report::new(arguments.what);
-    while let Some(line) = next(&mut streams)? {
-        if !selection.takes(&line) {
+    let Log { since, until, fields, slow, .. } = arguments.clone();
+    let selection = Selection { since, until, fields, slow_ms: slow };
+    let mut reader = reader(arguments)?;
+    let is_of =
+        |log: &str| arguments.of.is_empty() || arguments.of.iter().any(|it| it.name() == log);
+    let mut report = match arguments.what {
+        What::Lines => None,
+        What::FailedBinds => Some(Report::new(Summary::FailedBinds)),
+        What::Slowest => Some(Report::new(Summary::Slowest)),
+        What::Changes => Some(Report::new(Summary::Changes)),
+    };
+    while let Some(line) = reader.next_line()? {
+        // A file that was named may have lines of any log.
+        if !is_of(&line.log) || !selection.takes(&line) {
             continue;
         }
         match &mut report {
@@ -138,98 +139,73 @@ pub fn run(arguments: &Log) -> Result<(), Failure> {
             None => output::text(&line.text)?,
         }
     }
-    report.map_or(Ok(()), |report| report.show(arguments.top, arguments.json))
+    report.map_or(Ok(()), |report| show(&report, arguments))
 }
 
-/// A file that is being read.
-type Open = (PathBuf, Box<dyn BufRead>);
-
-/// A log, from its oldest file on.
-struct Stream {
-    files: Vec<PathBuf>,
-    open: Option<Open>,
-    /// What comes next, once it was looked for.
-    ahead: Option<Line>,
-}
-
-fn streams(arguments: &Log) -> Result<Vec<Stream>, Failure> {
-    let stream = |mut files: Vec<PathBuf>| {
-        files.reverse();
-        Stream { files, open: None, ahead: None }
-    };
+fn reader(arguments: &Log) -> Result<Reader, Failure> {
     if !arguments.files.is_empty() {
-        return Ok(vec![stream(arguments.files.clone())]);
+        return Ok(Reader::of_files(&arguments.files));
     }
     data::may_look(&arguments.data)?;
     let folder = arguments.data.join(name::LOG);
-    let wanted = |book: &Book| arguments.of.is_empty() || arguments.of.contains(book);
-    let logs: Vec<_> = Book::ALL.into_iter().filter(wanted).map(|it| files(&folder, it)).collect();
-    if logs.iter().all(Vec::is_empty) {
-        return Err(Failure::new(format!(
+    let of = if arguments.of.is_empty() { &Which::ALL[..] } else { &arguments.of };
+    Reader::of_folder(&folder, of.iter().map(|which| which.name())).ok_or_else(|| {
+        Failure::new(format!(
             "there is no log in {}; name the server's folder with --data DIR, or a log with --file \
              ([log] in its keyway.toml may send them elsewhere)",
             folder.display()
-        )));
-    }
-    Ok(logs.into_iter().map(stream).collect())
+        ))
+    })
 }
 
-/// Those that were put aside have a higher number the older they are.
-fn files(folder: &Path, book: Book) -> Vec<PathBuf> {
-    let path = |number: usize| match number {
-        0 => folder.join(format!("{}.log", book.name())),
-        number => folder.join(format!("{}.log.{number}", book.name())),
-    };
-    let mut files: Vec<_> = (1..).map(path).take_while(|path| path.exists()).collect::<Vec<_>>();
-    files.reverse();
-    files.extend(Some(path(0)).filter(|path| path.exists()));
-    files
-}
-
-/// The earliest line of all.
-fn next(streams: &mut [Stream]) -> Result<Option<Line>, Failure> {
-    for stream in streams.iter_mut() {
-        stream.look()?;
+fn show(report: &Report, arguments: &Log) -> Result<(), Failure> {
+    if !arguments.json {
+        output::text(report.heading())?;
     }
-    let earliest = streams
-        .iter_mut()
-        .filter(|stream| stream.ahead.is_some())
-        .min_by(|a, b| a.time().cmp(&b.time()));
-    Ok(earliest.and_then(|stream| stream.ahead.take()))
-}
-
-impl Stream {
-    fn time(&self) -> Option<&str> {
-        self.ahead.as_ref().map(|line| line.time.as_str())
-    }
-
-    /// Sees to it that the next line is there, if there is one. Lines that are none are passed over: the
-    /// last one may be half written.
-    fn look(&mut self) -> Result<(), Failure> {
-        while self.ahead.is_none() {
-            let Some((path, file)) = &mut self.open else {
-                let Some(path) = self.files.pop() else { return Ok(()) };
-                self.open = open(path)?;
-                continue;
-            };
-            let mut bytes = Vec::new();
-            match file.take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut bytes) {
-                Ok(0) => self.open = None,
-                Ok(_) => self.ahead = Line::parse(&String::from_utf8_lossy(&bytes)),
-                Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                Err(why) => return Err(Failure::system("read", path, &why)),
-            }
+    for (text, json) in report.rows(arguments.top) {
+        match arguments.json {
+            true => output::json(&json)?,
+            false => output::text(text)?,
         }
-        Ok(())
+    }
+    report.remarks().into_iter().for_each(output::note);
+    Ok(())
+}
+
+/// A time as it begins in the log, or so long ago.
+pub fn time(text: &str) -> Result<String, String> {
+    let wrong =
+        || "it is neither the beginning of a time, like 2026-11-24T08, nor 30s, 15m, 1h30m or 7d";
+    if text.get(..5).is_some_and(|year| year.ends_with('-')) {
+        let is_of_time = |c: char| c.is_ascii_digit() || "-T:.Z".contains(c);
+        return text.chars().all(is_of_time).then(|| text.to_owned()).ok_or_else(|| wrong().into());
+    }
+    let seconds = keyway_load::duration(text).map(|ago| ago.as_secs()).ok_or_else(wrong)?;
+    let now = Timestamp::now().date_time().unix_timestamp();
+    let then = i64::try_from(seconds).ok().and_then(|ago| now.checked_sub(ago));
+    let then = then.filter(|then| *then >= 0).ok_or_else(wrong)?;
+    Ok(Timestamp::from_unix_s(then).to_string())
+}
+
+/// `FIELD=TEXT`
+pub fn field(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, text)) if !name.is_empty() => Ok((name.to_owned(), text.to_owned())),
+        _ => Err("it is not FIELD=TEXT, like result=49 or event=bind".to_owned()),
     }
 }
 
-fn open(path: PathBuf) -> Result<Option<Open>, Failure> {
-    if path.as_os_str() == "-" {
-        return Ok(Some((path, Box::new(BufReader::new(io::stdin())))));
-    }
-    match File::open(&path) {
-        Ok(file) => Ok(Some((path, Box::new(BufReader::new(file))))),
-        Err(why) => Err(Failure::system("read", &path, &why)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(time("2026-11-24T08"), Ok("2026-11-24T08".to_owned()));
+        let (earlier, later) = (time("2h").unwrap(), time("15m").unwrap());
+        assert!(earlier < later && later.starts_with("20"), "{earlier} {later}");
+        for wrong in ["", "h", "2w", "-2h", "2026-x", "99999999999d", "é"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,19 +1,27 @@
 //! Lines summed up.
 
-use super::What;
-use super::line::Line;
 use crate::limits::LOG_GROUPS_MAX;
-use keyway_host::failure::Failure;
-use keyway_host::output;
-use serde_json::json;
+use crate::line::Line;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// What an operation's time goes to, as its fields are called without their unit.
 const STAGES: [&str; 5] = ["queue", "plan", "store", "crypto", "write"];
 
+/// What is summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Summary {
+    /// Binds that failed, by where they came from and as whom.
+    FailedBinds,
+    /// Kinds of search by the longest that one of them took, with the mean of each stage.
+    Slowest,
+    /// Changes, by who made them and what they were.
+    Changes,
+}
+
 /// A summary in the making.
 pub struct Report {
-    what: What,
+    what: Summary,
     groups: HashMap<Vec<String>, Group>,
     /// Lines of groups for which there was no room.
     left_out: u64,
@@ -33,10 +41,9 @@ struct Group {
 }
 
 impl Report {
-    /// An empty one; `None` where the lines themselves are wanted.
-    pub fn new(what: What) -> Option<Report> {
-        let report = Report { what, groups: HashMap::new(), left_out: 0, has_well: false };
-        (what != What::Lines).then_some(report)
+    /// An empty one.
+    pub fn new(what: Summary) -> Report {
+        Report { what, groups: HashMap::new(), left_out: 0, has_well: false }
     }
 
     /// Counts a line, if it is of those that are summed up.
@@ -65,7 +72,7 @@ impl Report {
     fn key(&self, line: &Line) -> Option<Vec<String>> {
         let field = |name| line.field(name).unwrap_or_default();
         match self.what {
-            What::FailedBinds if line.log == "access" && line.event == "bind" => {
+            Summary::FailedBinds if line.log == "access" && line.event == "bind" => {
                 let failed = line.number("result").is_some_and(|code| code != 0);
                 failed.then(|| {
                     vec![
@@ -75,10 +82,10 @@ impl Report {
                     ]
                 })
             }
-            What::Slowest if line.log == "access" && line.event == "search" => {
+            Summary::Slowest if line.log == "access" && line.event == "search" => {
                 Some(vec![field("dn").to_owned(), shape(field("detail"))])
             }
-            What::Changes if line.log == "audit" => Some(vec![
+            Summary::Changes if line.log == "audit" => Some(vec![
                 field("as").to_owned(),
                 line.event.clone(),
                 field("attributes").to_owned(),
@@ -87,56 +94,56 @@ impl Report {
         }
     }
 
-    /// Prints its first rows.
-    pub fn show(self, top: usize, json: bool) -> Result<(), Failure> {
-        let slowest = self.what == What::Slowest;
-        let mut rows: Vec<_> = self.groups.into_iter().collect();
-        rows.sort_by(|(a_key, a), (b_key, b)| {
-            let (a_rank, b_rank) = match slowest {
-                true => (a.max_us, b.max_us),
-                false => (a.count, b.count),
-            };
-            b_rank.cmp(&a_rank).then_with(|| a_key.cmp(b_key))
-        });
-        if !json {
-            output::text(heading(self.what))?;
-        }
-        for (key, group) in rows.iter().take(top) {
-            match json {
-                true => output::json(&group.json(self.what, key))?,
-                false => output::text(group.row(self.what, key))?,
-            }
-        }
+    /// The names of its columns.
+    pub fn heading(&self) -> String {
+        heading(self.what)
+    }
+
+    /// Its first rows, for people and for programs: the highest ones.
+    pub fn rows(&self, count: usize) -> impl Iterator<Item = (String, Value)> {
+        let slowest = self.what == Summary::Slowest;
+        let rank = |group: &Group| if slowest { group.max_us } else { group.count };
+        let mut rows: Vec<_> = self.groups.iter().collect();
+        rows.sort_by(|(a_key, a), (b_key, b)| rank(b).cmp(&rank(a)).then_with(|| a_key.cmp(b_key)));
+        let row = |(key, group): (&Vec<String>, &Group)| {
+            (group.row(self.what, key), group.json(self.what, key))
+        };
+        rows.into_iter().take(count).map(row)
+    }
+
+    /// What a reader of the rows has to know.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
         if self.left_out > 0 {
             let (left, max) = (self.left_out, LOG_GROUPS_MAX);
-            output::note(format_args!("{left} lines are not in it: it holds {max} groups"));
+            remarks.push(format!("{left} lines are not in it: it holds {max} groups"));
         }
-        if slowest && !self.has_well {
-            let found = match rows.is_empty() {
+        if self.what == Summary::Slowest && !self.has_well {
+            let found = match self.groups.is_empty() {
                 true => "no search is in the log",
                 false => "only searches that were refused or failed are in the log",
             };
-            output::note(format_args!(
+            remarks.push(format!(
                 "{found}: `keyway config set log.access everything` has all of them written down, and \
                  keyway top shows the slowest operations of the last minutes without that"
             ));
         }
-        Ok(())
+        remarks
     }
 }
 
-fn names(what: What) -> [&'static str; 3] {
+fn names(what: Summary) -> [&'static str; 3] {
     match what {
-        What::Slowest => ["base", "search", ""],
-        What::Changes => ["as", "change", "attributes"],
-        What::FailedBinds | What::Lines => ["from", "dn", "result"],
+        Summary::Slowest => ["base", "search", ""],
+        Summary::Changes => ["as", "change", "attributes"],
+        Summary::FailedBinds => ["from", "dn", "result"],
     }
 }
 
-fn heading(what: What) -> String {
+fn heading(what: Summary) -> String {
     let names = names(what).join("  ");
     match what {
-        What::Slowest => {
+        Summary::Slowest => {
             let stages = STAGES.map(|stage| format!("{stage:>8}")).join(" ");
             format!("   count    mean ms     max ms {stages}  {names}")
         }
@@ -149,11 +156,11 @@ impl Group {
         total_us as f64 / 1000.0 / self.count.max(1) as f64
     }
 
-    fn row(&self, what: What, key: &[String]) -> String {
+    fn row(&self, what: Summary, key: &[String]) -> String {
         let key = key.join("  ");
         let short = |time: &str| time.get(..19).unwrap_or(time).to_owned();
         match what {
-            What::Slowest => {
+            Summary::Slowest => {
                 let (mean, max) = (self.mean_ms(self.total_us), self.max_us as f64 / 1000.0);
                 let stages = self.stages_us.map(|us| format!("{:>8.3}", self.mean_ms(us)));
                 let stages = stages.join(" ");
@@ -163,12 +170,12 @@ impl Group {
         }
     }
 
-    fn json(&self, what: What, key: &[String]) -> serde_json::Value {
+    fn json(&self, what: Summary, key: &[String]) -> Value {
         let mut value = json!({ "count": self.count, "first": self.first, "last": self.last });
         for (name, part) in names(what).into_iter().zip(key).filter(|(name, _)| !name.is_empty()) {
             value[name] = part.as_str().into();
         }
-        if what == What::Slowest {
+        if what == Summary::Slowest {
             value["mean_ms"] = self.mean_ms(self.total_us).into();
             for (stage, us) in STAGES.into_iter().zip(self.stages_us) {
                 value[format!("{stage}_ms")] = self.mean_ms(us).into();

@@ -1,10 +1,10 @@
 //! What a line looks like: text for people, JSON, or what the journal takes. Whatever clients sent, a
-//! line is a line (see [`escape`](super::escape)).
+//! line is a line (see [`escape`](crate::escape)).
 //!
 //! A busy server writes one for every request, so this is made by hand where `write!` would do.
 
-use super::escape::{Escaped, Needs, needs};
-use super::settings::Form;
+use crate::escape::{Escaped, Needs, needs};
+use crate::settings::Form;
 use keyway_server::log::{Book, Record, Severity, Value};
 use std::cell::RefCell;
 use std::fmt::{Display, Write};

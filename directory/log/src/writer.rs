@@ -1,10 +1,10 @@
 //! What the thread that writes does with lines. It never gives up.
 
-use super::file::{Rotating, Sizes};
-use super::format;
-use super::journal::{self, Journal};
-use super::settings::{BOOKS, Form, Settings, To, place};
+use crate::file::{Rotating, Sizes};
+use crate::format;
+use crate::journal::{self, Journal};
 use crate::limits::{LOG_LEFT_OUT_SAY_EVERY, LOG_RESERVE_BYTES};
+use crate::settings::{BOOKS, Form, Settings, To, place};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_meter::{Counter, counter};

@@ -1,7 +1,7 @@
 //! A log's file: put aside when it is full, and the oldest dropped.
 
-use super::settings::folder_mode;
 use crate::limits::LOG_LOOK_BACK_BYTES;
+use crate::settings::folder_mode;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
