@@ -28,6 +28,7 @@ use keyway_host::output::shell;
 use keyway_load::Trust;
 use keyway_log::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use keyway_log::{Form, To, WhenFull};
+use keyway_schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
 use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local, Proxies};
@@ -36,7 +37,6 @@ use keyway_server::password::limits::{
     PASSWORD_BYTES_MAX,
 };
 use keyway_server::password::{Argon2Cost, Scheme};
-use keyway_server::schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
 use keyway_server::{IndexKind, IndexSetting, OpenError, check_context};
 pub use raw::DEFAULT;
 use raw::Raw;

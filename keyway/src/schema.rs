@@ -5,7 +5,7 @@ use crate::limits::{SCHEMA_FILES_MAX, SCHEMA_WARNINGS_SAID_MAX};
 use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_server::schema::SourceFile;
+use keyway_schema::SourceFile;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

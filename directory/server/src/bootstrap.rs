@@ -4,7 +4,7 @@ use crate::access::Subject;
 use crate::controls::RequestControls;
 use crate::directory::{ADMINISTRATOR_DN, Core, Directory, USER_PASSWORD};
 use crate::failure::Result;
-use crate::names::SYSTEM_DN;
+use crate::naming::SYSTEM_DN;
 use crate::write::{Add, Modify, Source};
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, Write};

@@ -6,10 +6,9 @@ use crate::directory::Core;
 use crate::failure::Result;
 use crate::integrity::{Groups, MemberOf, Membership};
 use crate::large::holds;
-use crate::names::Name;
-use crate::operational::{Computed, SUBSCHEMA_DN};
-use crate::schema::Attributes;
 use keyway_codec::syntax::MatchingRule;
+use keyway_schema::operational::{Computed, SUBSCHEMA_DN};
+use keyway_schema::{EntryAttributes, EntryName};
 use keyway_store::{EntryId, EntryRef, Large, LargeAttributes, LargeValues, Names, Values, View};
 use std::cell::{OnceCell, RefCell};
 
@@ -17,7 +16,7 @@ use std::cell::{OnceCell, RefCell};
 #[derive(Clone, Copy)]
 enum Body<'t> {
     Stored(EntryRef<'t>),
-    Made(&'t Attributes),
+    Made(&'t EntryAttributes),
 }
 
 /// An entry with all that can be asked of it.
@@ -26,7 +25,7 @@ pub struct Candidate<'t, 'n> {
     id: EntryId,
     body: Body<'t>,
     /// Its attributes as they are to be seen, if not as they are stored.
-    shown: Option<&'t Attributes>,
+    shown: Option<&'t EntryAttributes>,
     /// The tree it is in; made up entries have no place in it.
     tree: Option<(View<'t>, &'n RefCell<Names>)>,
     dn: OnceCell<String>,
@@ -58,12 +57,12 @@ impl<'t, 'n> Candidate<'t, 'n> {
 
     /// The same, but that its attributes are these beside large ones.
     #[must_use]
-    pub(crate) fn showing(self, attributes: &'t Attributes) -> Self {
+    pub(crate) fn showing(self, attributes: &'t EntryAttributes) -> Self {
         Candidate { shown: Some(attributes), ..self }
     }
 
     /// An entry that is in no tree and has nothing that is worked out.
-    pub(crate) fn made(core: &'n Core, dn: &str, attributes: &'t Attributes) -> Self {
+    pub(crate) fn made(core: &'n Core, dn: &str, attributes: &'t EntryAttributes) -> Self {
         Candidate {
             core,
             id: EntryId::ROOT,
@@ -178,7 +177,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) fn is_in_group(&self, group: &Name) -> Result<Option<bool>> {
+    pub(crate) fn is_in_group(&self, group: &EntryName) -> Result<Option<bool>> {
         let Some(membership) = self.membership(true) else { return Ok(None) };
         match self.core.entry_named(membership.view, group)? {
             Some(group) => self.is_in_nested(group),

@@ -6,16 +6,15 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
-use crate::filter::{ItemScope, Matcher};
 use crate::locate::{Seeking, locate};
 use crate::made::Wanted;
-use crate::names::{self, Name, Place};
+use crate::naming::{self, Place};
 use crate::policy::as_seen;
-use crate::schema::{base, has_options};
 use crate::settings::Announced;
 use crate::{access, write};
 use keyway_codec::Filter;
 use keyway_codec::message::{CompareRequest, ResultCode, Scope};
+use keyway_schema::{EntryName, ItemScope, Matcher, base, has_options};
 
 impl Directory {
     /// Whether an entry has a value. `announced` is what the root DSE says of the connection.
@@ -32,9 +31,9 @@ impl Directory {
         let core = &*self.core();
         self.refresh(subject)?;
         let compare = Compare { core, subject, request, controls };
-        let name = Name::parse(&core.schema, request.dn)?;
+        let name = EntryName::parse(&core.schema, request.dn)?;
         let contexts = core.contexts();
-        match names::place(&contexts, &name) {
+        match naming::place(&contexts, &name) {
             Place::Root => {
                 let attributes = core.root_dse(&contexts, announced);
                 compare.with(access::Place::RootDse, &Candidate::made(core, "", &attributes))
@@ -42,7 +41,7 @@ impl Directory {
             Place::Subschema => {
                 let attributes = core.subschema();
                 let candidate =
-                    Candidate::made(core, crate::operational::SUBSCHEMA_DN, &attributes);
+                    Candidate::made(core, keyway_schema::operational::SUBSCHEMA_DN, &attributes);
                 compare.with(access::Place::Subschema, &candidate)
             }
             Place::Made(tree) => {

@@ -9,18 +9,18 @@ use crate::limits::{AUDIT_KEPT_MAX, NAMING_CONTEXTS_MAX};
 use crate::locate::Standing;
 use crate::log::{Kept, Log, kept};
 use crate::made::MadeTrees;
-use crate::names::{self, Name, NamingContext, Place, SYSTEM_DN};
-use crate::operational;
+use crate::naming::{self, NamingContext, Place, SYSTEM_DN};
 use crate::password::Passwords;
 use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
-use crate::schema::{Changes, Composed, Schema, SchemaError, Sources};
 use crate::search::{Cookies, Snapshots, Unindexed};
 use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
 use keyway_meter::{Counter, counter};
+use keyway_schema::operational;
+use keyway_schema::{Changes, Composed, EntryName, NameError, Schema, SchemaError, Sources};
 use keyway_store::{EntryId, Key, Names, Store, Write};
 use std::cell::RefCell;
 use std::fmt;
@@ -145,6 +145,12 @@ impl From<keyway_store::Error> for OpenError {
     }
 }
 
+impl From<NameError> for OpenError {
+    fn from(error: NameError) -> Self {
+        OpenError::Store(error.to_string())
+    }
+}
+
 impl From<Failure> for OpenError {
     fn from(failure: Failure) -> Self {
         OpenError::Store(failure.diagnostic)
@@ -264,7 +270,7 @@ impl Directory {
         let access = Access::new(&settings.rules, &schema).map_err(OpenError::Settings)?;
         let (integrity, indexes) = indexes(settings, &schema)?;
         let contexts = load_contexts(&store, &schema)?;
-        let administrator = Name::parse(&schema, ADMINISTRATOR_DN)?.canonical();
+        let administrator = EntryName::parse(&schema, ADMINISTRATOR_DN)?.canonical();
         let passwords = Passwords::new(engine.clone(), settings.password_cost);
         set_policy(&passwords, settings);
         let shared = Arc::new(Shared {
@@ -459,7 +465,7 @@ impl Directory {
     /// `invalidDNSyntax`, `unwillingToPerform`, or the store's.
     pub fn add_naming_context(&self, dn: &str) -> Result<()> {
         let core = &*self.core();
-        let name = names::of_context(&core.schema, dn)?;
+        let name = naming::of_context(&core.schema, dn)?;
         // Held over the commit, so that of two contexts added at once none is forgotten. Those who
         // only read do not wait.
         let _turn = core.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
@@ -518,11 +524,11 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn credentials(&self, dn: &str) -> Result<Option<Credentials>> {
-        self.credentials_of(&Name::parse(&self.core().schema, dn)?)
+        self.credentials_of(&EntryName::parse(&self.core().schema, dn)?)
     }
 
     /// The same for a name that has been understood.
-    pub(crate) fn credentials_of(&self, name: &Name) -> Result<Option<Credentials>> {
+    pub(crate) fn credentials_of(&self, name: &EntryName) -> Result<Option<Credentials>> {
         let pending = &self.shared.policies.pending;
         loop {
             let written = pending.written();
@@ -555,15 +561,15 @@ impl Directory {
         found.is_some_and(|found| found.subject.id() == subject.id())
     }
 
-    fn stored_credentials(&self, name: &Name) -> Result<Option<Credentials>> {
+    fn stored_credentials(&self, name: &EntryName) -> Result<Option<Credentials>> {
         let core = &*self.core();
         let contexts = core.contexts();
-        let Place::Inside { context, below } = names::place(&contexts, name) else {
+        let Place::Inside { context, below } = naming::place(&contexts, name) else {
             return Ok(None);
         };
         let read = self.store.read()?;
         let view = read.view();
-        let id = match names::resolve(view, context, name, below) {
+        let id = match naming::resolve(view, context, name, below) {
             Ok(id) => id,
             Err(failure) if failure.code == ResultCode::NoSuchObject => return Ok(None),
             Err(failure) => return Err(failure),
@@ -594,10 +600,10 @@ impl Directory {
     /// `invalidDNSyntax`, or the store's.
     pub fn may_set_password(&self, subject: &Subject, dn: &str) -> Result<()> {
         let core = &*self.core();
-        let name = Name::parse(&core.schema, dn)?;
+        let name = EntryName::parse(&core.schema, dn)?;
         let contexts = core.contexts();
         let denied = || Failure::denied("set this password");
-        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+        let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Err(denied());
         };
         self.refresh(subject)?;
@@ -605,7 +611,7 @@ impl Directory {
         let read = self.store.read()?;
         let view = read.view();
         let told = |failure| core.disclosed(view, &rights, (context, &name, below), failure);
-        let id = names::resolve(view, context, &name, below).map_err(told)?;
+        let id = naming::resolve(view, context, &name, below).map_err(told)?;
         let entry = view.entry(id)?.ok_or_else(denied)?;
         let allowed = core.with_names(|names| {
             let candidate = Candidate::stored(core, id, entry, view, names);
@@ -673,7 +679,7 @@ impl Shared {
     }
 
     /// Whether a name is one of those that the server itself needs.
-    pub fn is_own(&self, name: &Name) -> bool {
+    pub fn is_own(&self, name: &EntryName) -> bool {
         let canonical = name.canonical();
         canonical == self.administrator || name.text().eq_ignore_ascii_case(SYSTEM_DN)
     }
@@ -729,7 +735,7 @@ fn load_contexts(store: &Store, schema: &Schema) -> Result<Vec<Arc<NamingContext
     let stored = text.split('\0').filter(|text| !text.is_empty());
     std::iter::once(SYSTEM_DN)
         .chain(stored)
-        .map(|text| Ok(Arc::new(NamingContext::new(Name::parse(schema, text)?))))
+        .map(|text| Ok(Arc::new(NamingContext::new(EntryName::parse(schema, text)?))))
         .collect()
 }
 

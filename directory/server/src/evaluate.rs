@@ -4,14 +4,14 @@ use crate::access::{Rights, View as Permissions};
 use crate::candidate::Candidate;
 use crate::directory::Core;
 use crate::failure::Result;
-use crate::filter::{Item, ItemScope, Matcher, Test};
 use crate::integrity::Chain;
 use crate::limits::CHAINS_MAX;
-use crate::names::Name;
-use crate::operational::Computed;
-use crate::schema::{Schema, base, fits, has_options};
 use keyway_codec::dn::Dn;
 use keyway_codec::syntax::{MatchingRule, sounds, sounds_like};
+use keyway_schema::operational::Computed;
+use keyway_schema::{
+    EntryName, FilterItem, FilterTest, ItemScope, Matcher, Schema, base, has_options,
+};
 use keyway_store::{EntryId, Large, View};
 use memchr::memmem;
 use std::cell::{Cell, RefCell};
@@ -129,13 +129,13 @@ impl<'a> Evaluator<'a> {
         Ok(found)
     }
 
-    fn item(&self, item: &Item, entry: &Candidate<'_, '_>) -> Result<Truth> {
+    fn item(&self, item: &FilterItem, entry: &Candidate<'_, '_>) -> Result<Truth> {
         self.worked(1);
         let mut found = match &item.scope {
             ItemScope::Type { name, .. } if !self.may(name, entry)? => return Ok(Truth::Undefined),
             _ => Truth::False,
         };
-        if let (ItemScope::Type { name, computed, .. }, Test::InChain { given, normal }) =
+        if let (ItemScope::Type { name, computed, .. }, FilterTest::InChain { given, normal }) =
             (&item.scope, &item.test)
         {
             return match computed.as_slice() {
@@ -184,8 +184,13 @@ impl<'a> Evaluator<'a> {
         self.view.may(self.right, name, entry)
     }
 
-    fn computed(&self, which: Computed, test: &Test, entry: &Candidate<'_, '_>) -> Result<Truth> {
-        if let (Computed::MemberOf, Test::Equal { given, .. }, Some(tree)) =
+    fn computed(
+        &self,
+        which: Computed,
+        test: &FilterTest,
+        entry: &Candidate<'_, '_>,
+    ) -> Result<Truth> {
+        if let (Computed::MemberOf, FilterTest::Equal { given, .. }, Some(tree)) =
             (which, test, entry.tree())
         {
             let is_in = match self.group(given, entry.core(), tree)? {
@@ -255,7 +260,8 @@ impl<'a> Evaluator<'a> {
         {
             return Ok(*id);
         }
-        let name = std::str::from_utf8(dn).ok().and_then(|dn| Name::parse(&core.schema, dn).ok());
+        let name =
+            std::str::from_utf8(dn).ok().and_then(|dn| EntryName::parse(&core.schema, dn).ok());
         let id = match name {
             Some(name) => core.entry_named(tree, &name)?,
             None => None,
@@ -265,8 +271,8 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether one of these values passes.
-    fn test<'v>(&self, test: &Test, mut values: impl Iterator<Item = &'v [u8]>) -> Truth {
-        if matches!(test, Test::Present) {
+    fn test<'v>(&self, test: &FilterTest, mut values: impl Iterator<Item = &'v [u8]>) -> Truth {
+        if matches!(test, FilterTest::Present) {
             return if values.next().is_some() { Truth::True } else { Truth::False };
         }
         let mut found = Truth::False;
@@ -280,11 +286,16 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether a value of a large attribute passes. One that is to be equal is looked up.
-    fn large(&self, test: &Test, large: &Large<'_>, entry: &Candidate<'_, '_>) -> Result<Truth> {
-        if matches!(test, Test::Present) {
+    fn large(
+        &self,
+        test: &FilterTest,
+        large: &Large<'_>,
+        entry: &Candidate<'_, '_>,
+    ) -> Result<Truth> {
+        if matches!(test, FilterTest::Present) {
             return Ok(Truth::True);
         }
-        if let Test::Equal { rule, normal, .. } = test
+        if let FilterTest::Equal { rule, normal, .. } = test
             && let Some(holds) = entry.large_holds(large, *rule, normal)?
         {
             self.worked(1);
@@ -300,23 +311,23 @@ impl<'a> Evaluator<'a> {
         Ok(found)
     }
 
-    fn value(&self, test: &Test, value: &[u8]) -> Truth {
+    fn value(&self, test: &FilterTest, value: &[u8]) -> Truth {
         let rule = match test {
-            Test::Present => return Truth::True,
+            FilterTest::Present => return Truth::True,
             // It is about the whole entry.
-            Test::InChain { .. } => return Truth::Undefined,
+            FilterTest::InChain { .. } => return Truth::Undefined,
             // What is spelled alike is equal, without any work.
-            Test::Equal { given, .. } if given == value => return Truth::True,
-            Test::Equal { rule, .. }
-            | Test::Approximate { rule, .. }
-            | Test::Substrings { rule, .. }
-            | Test::AtLeast { rule, .. }
-            | Test::Before { rule, .. }
-            | Test::Bits { rule, .. }
-            | Test::AtMost { rule, .. } => *rule,
+            FilterTest::Equal { given, .. } if given == value => return Truth::True,
+            FilterTest::Equal { rule, .. }
+            | FilterTest::Approximate { rule, .. }
+            | FilterTest::Substrings { rule, .. }
+            | FilterTest::AtLeast { rule, .. }
+            | FilterTest::Before { rule, .. }
+            | FilterTest::Bits { rule, .. }
+            | FilterTest::AtMost { rule, .. } => *rule,
         };
         self.worked(1 + value.len() / WORK_BYTES);
-        if let Test::Approximate { sounds: asked, .. } = test {
+        if let FilterTest::Approximate { sounds: asked, .. } = test {
             return match sounds(value) {
                 Some(held) if sounds_like(&held, asked) => Truth::True,
                 Some(_) => Truth::False,
@@ -325,12 +336,14 @@ impl<'a> Evaluator<'a> {
         }
         let Some(held) = self.schema.normalize(rule, value) else { return Truth::Undefined };
         let passes = match test {
-            Test::Present | Test::InChain { .. } | Test::Approximate { .. } => true,
-            Test::Equal { normal, .. } => held == *normal,
-            Test::AtLeast { normal, .. } => held >= *normal,
-            Test::AtMost { normal, .. } => held <= *normal,
-            Test::Before { normal, .. } => held < *normal,
-            Test::Bits { rule, bits } => {
+            FilterTest::Present | FilterTest::InChain { .. } | FilterTest::Approximate { .. } => {
+                true
+            }
+            FilterTest::Equal { normal, .. } => held == *normal,
+            FilterTest::AtLeast { normal, .. } => held >= *normal,
+            FilterTest::AtMost { normal, .. } => held <= *normal,
+            FilterTest::Before { normal, .. } => held < *normal,
+            FilterTest::Bits { rule, bits } => {
                 let number = str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok());
                 let Some(number) = number else { return Truth::Undefined };
                 match rule {
@@ -338,7 +351,7 @@ impl<'a> Evaluator<'a> {
                     _ => number & bits != 0,
                 }
             }
-            Test::Substrings { initial, any, last, .. } => {
+            FilterTest::Substrings { initial, any, last, .. } => {
                 has_parts(&held, initial.as_deref(), any, last.as_deref())
             }
         };
@@ -346,7 +359,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The test put to the attributes of the entry's DN.
-    fn dn_attributes(&self, item: &Item, entry: &Candidate<'_, '_>) -> Result<Truth> {
+    fn dn_attributes(&self, item: &FilterItem, entry: &Candidate<'_, '_>) -> Result<Truth> {
         let Ok(dn) = Dn::parse(entry.dn()?) else { return Ok(Truth::Undefined) };
         let mut found = Truth::False;
         for ava in dn.rdns.iter().flat_map(|rdn| &rdn.avas) {
@@ -360,16 +373,6 @@ impl<'a> Evaluator<'a> {
             });
         }
         Ok(found)
-    }
-}
-
-impl Item {
-    /// Whether it looks at attributes of this canonical name.
-    fn looks_at(&self, schema: &Schema, name: &str) -> bool {
-        match &self.scope {
-            ItemScope::Type { family, .. } => family.iter().any(|member| member == name),
-            ItemScope::All(rule) => schema.attribute(name).is_some_and(|one| fits(*rule, one)),
-        }
     }
 }
 

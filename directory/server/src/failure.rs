@@ -89,6 +89,18 @@ impl From<Failure> for LdapResult<'static> {
     }
 }
 
+impl From<keyway_schema::NameError> for Failure {
+    fn from(error: keyway_schema::NameError) -> Self {
+        Failure::new(ResultCode::InvalidDnSyntax, error.to_string())
+    }
+}
+
+impl From<keyway_schema::Violation> for Failure {
+    fn from(violation: keyway_schema::Violation) -> Self {
+        Failure::new(violation.code, violation.why)
+    }
+}
+
 impl From<keyway_engine::Error> for Failure {
     fn from(error: keyway_engine::Error) -> Self {
         let code = match error {

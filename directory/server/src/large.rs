@@ -1,4 +1,4 @@
-//! Attributes with very many values, which the store keeps in a table of their own: which these are,
+//! EntryAttributes with very many values, which the store keeps in a table of their own: which these are,
 //! and how a value is found there.
 //!
 //! A value's key is made of its normal form by the attribute's equality rule. A change of the schema by
@@ -9,13 +9,13 @@ use crate::access::RULE;
 use crate::failure::Result;
 use crate::limits::{LARGE_BYTES_MIN, LARGE_VALUES_MIN};
 use crate::policy::OWNER_NAMES;
-use crate::schema::{AttributeType, Attributes, OBJECT_CLASS, Schema, base};
 use keyway_codec::syntax::{MatchingRule, Syntax};
+use keyway_schema::{AttributeType, EntryAttributes, OBJECT_CLASS, Schema, base};
 use keyway_store::{EntryId, EntryRef, Large, LargeEdit, ValueKey, View};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Attributes that the server itself goes by when it looks at an entry, beside operational ones.
+/// EntryAttributes that the server itself goes by when it looks at an entry, beside operational ones.
 const STAY: &[&str] = &[OBJECT_CLASS, "userPassword", "aliasedObjectName", "ref", RULE];
 
 /// The form in which equal values of the attribute are equal bytes; without a rule the value.
@@ -49,11 +49,11 @@ fn are_many(values: &[Vec<u8>]) -> bool {
         || values.iter().map(Vec::len).sum::<usize>() >= LARGE_BYTES_MIN
 }
 
-/// Attributes that are to be large, and the keys of their values in turn.
+/// EntryAttributes that are to be large, and the keys of their values in turn.
 pub(crate) type Keys = Vec<(String, Vec<ValueKey>)>;
 
 /// Those of an entry's attributes that belong there.
-pub(crate) fn keys(schema: &Schema, attributes: &Attributes) -> Keys {
+pub(crate) fn keys(schema: &Schema, attributes: &EntryAttributes) -> Keys {
     let many = attributes.iter().filter(|(_, values)| are_many(values));
     let keys = many.filter_map(|(name, values)| {
         let attribute = schema.attribute(base(name)).filter(|one| may_be_large(one))?;
@@ -67,7 +67,7 @@ pub(crate) fn keys(schema: &Schema, attributes: &Attributes) -> Keys {
 }
 
 /// Takes attributes out of those of a record.
-pub(crate) fn take(attributes: &mut Attributes, keys: &Keys) -> Vec<LargeEdit> {
+pub(crate) fn take(attributes: &mut EntryAttributes, keys: &Keys) -> Vec<LargeEdit> {
     let taken = keys.iter().filter_map(|(name, keys)| {
         let at = attributes.iter().position(|(held, _)| held == name)?;
         let (name, values) = attributes.remove(at);
@@ -81,7 +81,7 @@ pub(crate) fn take(attributes: &mut Attributes, keys: &Keys) -> Vec<LargeEdit> {
 ///
 /// # Errors
 /// The store's.
-pub(crate) fn whole(view: View<'_>, id: EntryId, entry: &EntryRef<'_>) -> Result<Attributes> {
+pub(crate) fn whole(view: View<'_>, id: EntryId, entry: &EntryRef<'_>) -> Result<EntryAttributes> {
     let mut attributes = entry.to_entry().attributes;
     for large in entry.large() {
         let values = view.large_values(id, &large)?;

@@ -1,4 +1,4 @@
-//! ldapd: connections, operations, access control, schema, planning.
+//! ldapd: connections, operations, access control, planning, passwords.
 //!
 //! In the middle is the [`Directory`]: entries in a store, and what they mean. Around it are those
 //! who speak LDAP. What the directory is asked it answers from the state that was committed last;
@@ -10,8 +10,8 @@
 //!                                ──▶ write: checks ─▶ passwords hashed ─▶ job of the committer
 //! ```
 //!
-//! What may not enter: bytes on disk (the store's), the form of messages and values (the codec's),
-//! cryptography (the engine's).
+//! What may not enter: bytes on disk (the store's), the form of messages and values (the codec's), what names
+//! and filters mean (the schema's), cryptography (the engine's).
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -24,7 +24,6 @@ pub mod controls;
 mod directory;
 mod evaluate;
 mod failure;
-mod filter;
 mod index;
 mod integrity;
 mod large;
@@ -32,15 +31,13 @@ pub mod limits;
 mod locate;
 pub mod log;
 mod made;
-mod names;
+mod naming;
 pub mod network;
-mod operational;
 pub mod password;
 mod plan;
 mod policy;
 mod redefine;
 mod rootdse;
-pub mod schema;
 mod search;
 mod settings;
 mod write;
@@ -60,7 +57,7 @@ pub use failure::Failure;
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use made::{MadeEntry, MadeTree, Maker, Modification, ModifiedAttribute, Reply, Wanted};
-pub use names::check_context;
+pub use naming::check_context;
 pub use plan::{Explained, Lack, Part, Use};
 pub use search::{Search, Step};
 pub use settings::{Announced, Settings};

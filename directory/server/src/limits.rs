@@ -8,9 +8,6 @@ pub const NAMING_CONTEXTS_MAX: usize = 1_000;
 /// Bytes of all definitions together that are made over LDAP.
 pub const SCHEMA_CHANGES_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of a DN in its text form that is looked up or added.
-pub const NAME_BYTES_MAX: usize = 16 << 10;
-
 /// Values that one attribute of an entry may have.
 pub const ATTRIBUTE_VALUES_MAX: usize = 1 << 20;
 

@@ -4,10 +4,10 @@
 use crate::failure::{Failure, Result};
 use crate::index::Indexes;
 use crate::limits::ALIAS_STEPS_MAX;
-use crate::names::{self, Name, NamingContext, Place};
-use crate::schema::{AttributeType, OBJECT_CLASS, Schema};
+use crate::naming::{self, NamingContext, Place};
 use keyway_codec::limits::REFERRALS_MAX;
 use keyway_codec::message::{ResultCode, Scope};
+use keyway_schema::{AttributeType, EntryName, OBJECT_CLASS, Schema, text_of};
 use keyway_store::{EntryId, EntryRef, Key, Read, View};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,15 +39,15 @@ pub(crate) fn locate(
     schema: &Schema,
     contexts: &[Arc<NamingContext>],
     view: View<'_>,
-    name: &Name,
+    name: &EntryName,
     how: Seeking,
 ) -> Result<Located> {
     let mut name = Cow::Borrowed(name);
     for step in 0..=ALIAS_STEPS_MAX {
-        let found = match names::place(contexts, &name) {
+        let found = match naming::place(contexts, &name) {
             // The server's own entries are nobody's other name.
             Place::Inside { context, below } if step == 0 || !context.is_system => {
-                Some((context.clone(), names::descend(view, context, &name, below)?))
+                Some((context.clone(), naming::descend(view, context, &name, below)?))
             }
             _ => None,
         };
@@ -69,7 +69,7 @@ pub(crate) fn locate(
             continue;
         }
         if left > 0 {
-            return Err(missing(step, &names::text_of(name.parts.get(left..).unwrap_or_default())));
+            return Err(missing(step, &text_of(name.parts.get(left..).unwrap_or_default())));
         }
         return Ok(Located { context, id });
     }
@@ -102,15 +102,15 @@ pub(crate) fn is_referral(entry: &EntryRef<'_>) -> bool {
 }
 
 /// What an alias stands for.
-pub(crate) fn aliased(schema: &Schema, entry: &EntryRef<'_>) -> Option<Name> {
+pub(crate) fn aliased(schema: &Schema, entry: &EntryRef<'_>) -> Option<EntryName> {
     let target = entry.values("aliasedObjectName").next()?;
-    Name::parse(schema, str::from_utf8(target).ok()?).ok()
+    EntryName::parse(schema, str::from_utf8(target).ok()?).ok()
 }
 
 /// Where to go on for a name of which `left` RDNs are below a referral object.
-fn referred(entry: &EntryRef<'_>, name: &Name, left: usize, scope: Option<Scope>) -> Failure {
+fn referred(entry: &EntryRef<'_>, name: &EntryName, left: usize, scope: Option<Scope>) -> Failure {
     let (below, at) = name.parts.split_at_checked(left).unwrap_or_default();
-    let urls = urls(entry, &names::text_of(below), &names::text_of(at), scope);
+    let urls = urls(entry, &text_of(below), &text_of(at), scope);
     Failure::referral(urls)
 }
 

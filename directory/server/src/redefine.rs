@@ -10,9 +10,9 @@ use crate::failure::{Failure, Result};
 use crate::index::{IndexKind, Kinds, turn};
 use crate::large::whole;
 use crate::locate::Standing;
-use crate::schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use crate::settings::Settings;
 use keyway_codec::message::ResultCode;
+use keyway_schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use keyway_store::{EntryId, Names, View, Write};
 use std::sync::{Arc, PoisonError};
 

@@ -4,14 +4,14 @@
 use crate::controls;
 use crate::directory::Core;
 use crate::made::MadeTree;
-use crate::names::NamingContext;
-use crate::operational::{
+use crate::naming::NamingContext;
+use crate::settings::Announced;
+use keyway_codec::syntax::{MatchingRule, Syntax};
+use keyway_schema::EntryAttributes;
+use keyway_schema::operational::{
     CREATE_TIMESTAMP, ENTRY_DN, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS, SUBSCHEMA_DN,
     SUBSCHEMA_SUBENTRY,
 };
-use crate::schema::Attributes;
-use crate::settings::Announced;
-use keyway_codec::syntax::{MatchingRule, Syntax};
 use std::sync::Arc;
 
 /// All operational attributes by `+` (RFC 3673).
@@ -27,7 +27,11 @@ const MODIFY_INCREMENT: &str = "1.3.6.1.1.14";
 
 impl Core {
     /// The root DSE's attributes.
-    pub fn root_dse(&self, contexts: &[Arc<NamingContext>], announced: Announced) -> Attributes {
+    pub fn root_dse(
+        &self,
+        contexts: &[Arc<NamingContext>],
+        announced: Announced,
+    ) -> EntryAttributes {
         let own = contexts.iter().filter(|context| !context.is_system);
         let contexts: Vec<&str> = own.map(|context| context.text.as_str()).collect();
         let features = [
@@ -58,7 +62,7 @@ impl Core {
 
     /// The subschema's attributes. Clients keep what they have read of it until its time changes
     /// (RFC 4512 § 4.2).
-    pub fn subschema(&self) -> Attributes {
+    pub fn subschema(&self) -> EntryAttributes {
         let mut attributes = entry(&[
             ("objectClass", &["top", "subentry", "subschema", "extensibleObject"]),
             ("cn", &["schema"]),
@@ -84,7 +88,7 @@ impl Core {
 }
 
 /// An entry of these values; attributes without any are left out.
-fn entry(attributes: &[(&str, &[&str])]) -> Attributes {
+fn entry(attributes: &[(&str, &[&str])]) -> EntryAttributes {
     let bytes = |values: &[&str]| values.iter().map(|value| value.as_bytes().to_vec()).collect();
     let there = attributes.iter().filter(|(_, values)| !values.is_empty());
     there.map(|(name, values)| ((*name).to_owned(), bytes(values))).collect()

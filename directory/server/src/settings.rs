@@ -5,7 +5,7 @@ use crate::index::IndexSetting;
 use crate::integrity::IntegritySetting;
 use crate::log::Log;
 use crate::password::{Argon2Cost, Scheme};
-use crate::schema::Sources;
+use keyway_schema::Sources;
 use std::time::SystemTime;
 
 /// Settings of a [`crate::Directory`]. `Default` is what `keyway up` starts with.

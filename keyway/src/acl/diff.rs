@@ -5,8 +5,8 @@ use super::{line, place};
 use crate::configuration::Configuration;
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_schema::Schema;
 use keyway_server::access::{Grant, difference};
-use keyway_server::schema::Schema;
 use serde_json::{Value, json};
 use std::path::Path;
 

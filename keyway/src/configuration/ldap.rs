@@ -3,8 +3,8 @@
 
 use super::catalogue::{self, Kind};
 use super::settings::Settings;
+use keyway_schema::SourceFile;
 use keyway_server::MadeEntry;
-use keyway_server::schema::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use toml::Value;
@@ -181,7 +181,7 @@ fn oid(name: &str) -> String {
 mod tests {
     use super::super::settings::settings;
     use super::*;
-    use keyway_server::schema::{Changes, Composed, Sources};
+    use keyway_schema::{Changes, Composed, Sources};
 
     #[test]
     fn settings_of_one_attribute_are_of_one_kind() {

@@ -9,7 +9,7 @@ use keyway_codec::definitions::{self, File, Located};
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::message::Scope;
 use keyway_host::failure::Failure;
-use keyway_server::schema::{Changes, Composed, Schema, Sources};
+use keyway_schema::{Changes, Composed, Schema, Sources};
 use std::collections::HashSet;
 
 /// A schema, and what it is called.

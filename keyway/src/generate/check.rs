@@ -3,7 +3,6 @@
 use super::against::Against;
 use super::arguments::Check;
 use super::faults::Faults;
-use crate::instance::describe;
 use keyway_codec::syntax::Syntax;
 use keyway_data::{Maker, Place, Plan, View};
 use keyway_host::failure::Failure;
@@ -11,8 +10,8 @@ use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
 use keyway_host::signals::Second;
 use keyway_host::stop::Stop;
-use keyway_server::schema::{
-    Attributes, Description, OBJECT_CLASS, Schema, base, check_value, violations,
+use keyway_schema::{
+    Description, EntryAttributes, OBJECT_CLASS, Schema, base, check_value, violations,
 };
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -127,7 +126,7 @@ impl<'s> Checker<'s> {
 
     fn look(&mut self, view: &View<'_>) {
         let schema = self.schema;
-        let (mut attributes, mut places) = (Attributes::new(), Vec::new());
+        let (mut attributes, mut places) = (EntryAttributes::new(), Vec::new());
         let mut knows_classes = true;
         for (place, written, values) in view.lines() {
             let mut values = values.peekable();
@@ -172,7 +171,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Values that are there twice, which may be spelled otherwise.
-    fn look_for_twice(&mut self, view: &View<'_>, attributes: &Attributes, places: &[Place]) {
+    fn look_for_twice(&mut self, view: &View<'_>, attributes: &EntryAttributes, places: &[Place]) {
         let several = attributes.iter().zip(places).filter(|((_, values), _)| values.len() > 1);
         for ((name, values), place) in several {
             let Some(attribute) = self.schema.attribute(base(name)) else { continue };
@@ -188,11 +187,11 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn look_at_classes(&mut self, view: &View<'_>, attributes: &Attributes, places: &[Place]) {
-        for (name, failure) in violations(self.schema, attributes) {
+    fn look_at_classes(&mut self, view: &View<'_>, attributes: &EntryAttributes, places: &[Place]) {
+        for (name, violation) in violations(self.schema, attributes) {
             let place = attributes.iter().zip(places).find(|((known, _), _)| *known == name);
             let place = place.map_or(view.place(), |(_, place)| *place);
-            self.faults.add(view, place, (&name, None), describe(&failure));
+            self.faults.add(view, place, (&name, None), violation.why);
         }
     }
 }

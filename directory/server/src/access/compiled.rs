@@ -2,12 +2,10 @@
 
 use super::secret::Secrets;
 use super::{Attributes, Below, Origin, Rights, Rule};
-use crate::filter::Matcher;
 use crate::integrity::Link;
-use crate::names::Name;
-use crate::schema::Schema;
 use keyway_codec::Filter;
 use keyway_codec::message::Scope;
+use keyway_schema::{EntryName, Matcher, Schema};
 use keyway_store::EntryId;
 use std::sync::Arc;
 
@@ -16,21 +14,21 @@ pub(crate) struct Compiled {
     /// As it was written, but that attributes have canonical names and their subtypes beside them.
     pub rule: Rule,
     pub(super) dns: Vec<Vec<u8>>,
-    pub(super) subtrees: Vec<Name>,
-    pub(super) groups: Vec<Name>,
+    pub(super) subtrees: Vec<EntryName>,
+    pub(super) groups: Vec<EntryName>,
     pub(super) relations: Vec<Link>,
     pub(super) below: Option<(Top, Scope)>,
     /// That name as entries' names have it if it is spelled alike.
     pub(super) below_text: String,
     pub(super) filter: Option<Matcher>,
-    pub(super) except: Vec<Name>,
+    pub(super) except: Vec<EntryName>,
     secrets: Arc<Secrets>,
 }
 
 /// Where a part of the tree begins.
 pub(super) enum Top {
     /// At the entry of this name, whichever it is.
-    Named(Name),
+    Named(EntryName),
     /// At this entry, whatever it is called.
     Entry(EntryId),
 }
@@ -83,7 +81,7 @@ impl Compiled {
             (_, None) => (None, String::new()),
         };
         Ok(Compiled {
-            dns: names(&rule.needs.dns)?.iter().map(Name::canonical).collect(),
+            dns: names(&rule.needs.dns)?.iter().map(EntryName::canonical).collect(),
             subtrees: names(&rule.needs.subtrees)?,
             groups: names(&rule.needs.groups)?,
             relations: rule.needs.relations.iter().map(relation).collect::<Result<_, _>>()?,
@@ -107,8 +105,8 @@ impl Compiled {
     }
 }
 
-fn name(schema: &Schema, dn: &str) -> Result<Name, String> {
-    let name = Name::parse(schema, dn).map_err(|why| why.diagnostic)?;
+fn name(schema: &Schema, dn: &str) -> Result<EntryName, String> {
+    let name = EntryName::parse(schema, dn).map_err(|why| why.to_string())?;
     match name.parts.iter().find(|part| part.component.is_none()) {
         Some(part) => Err(format!("\"{dn}\": the type of {} is not known", part.text)),
         None if name.is_root() => Err("a DN is empty".into()),

@@ -7,8 +7,8 @@ use super::{Strength, View, Who};
 use crate::candidate::Candidate;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
-use crate::names::Name;
 use keyway_codec::message::Scope;
+use keyway_schema::EntryName;
 use keyway_store::{EntryId, Key};
 
 /// What a rule can demand of a subject.
@@ -63,7 +63,7 @@ impl Compiled {
                 Who::Administrator => facts.subject.is_administrator(),
             },
             OfSubject::Dn => {
-                let name = facts.name.as_ref().map(Name::canonical);
+                let name = facts.name.as_ref().map(EntryName::canonical);
                 self.dns.is_empty() || self.dns.iter().any(|dn| Some(dn) == name.as_ref())
             }
             OfSubject::Subtree => {
@@ -71,7 +71,7 @@ impl Compiled {
                 self.subtrees.is_empty() || self.subtrees.iter().any(is_within)
             }
             OfSubject::Group => {
-                let is_in = |group: &Name| facts.groups.contains(&group.canonical());
+                let is_in = |group: &EntryName| facts.groups.contains(&group.canonical());
                 self.groups.is_empty() || self.groups.iter().any(is_in)
             }
             OfSubject::From => {

@@ -7,9 +7,8 @@
 
 use super::secret::Secrets;
 use super::{Attributes, Below, Needs, Rights, Rule, Target, What, Who};
-use crate::names::Name;
-use crate::schema::Schema;
 use keyway_codec::message::Scope;
+use keyway_schema::{EntryName, Schema};
 use std::collections::BTreeSet;
 
 /// A right on attributes that one table grants and the other does not.
@@ -137,7 +136,7 @@ fn covers_needs(wider: &Needs, needs: &Needs, schema: &Schema) -> bool {
     };
     covers_list(&wider.dns, &needs.dns, same_dn)
         && covers_list(&wider.subtrees, &needs.subtrees, |one, other| {
-            let (one, other) = (Name::parse(schema, one), Name::parse(schema, other));
+            let (one, other) = (EntryName::parse(schema, one), EntryName::parse(schema, other));
             matches!((one, other), (Ok(one), Ok(other)) if other.is_within(&one))
         })
         && covers_list(&wider.groups, &needs.groups, same_dn)
@@ -168,7 +167,8 @@ fn covers_target(wider: &Target, target: &Target, schema: &Schema) -> bool {
 }
 
 fn covers_part(wider: &Below, below: &Below, schema: &Schema) -> bool {
-    let (Ok(top), Ok(other)) = (Name::parse(schema, &wider.dn), Name::parse(schema, &below.dn))
+    let (Ok(top), Ok(other)) =
+        (EntryName::parse(schema, &wider.dn), EntryName::parse(schema, &below.dn))
     else {
         return false;
     };
@@ -189,7 +189,7 @@ fn covers_part(wider: &Below, below: &Below, schema: &Schema) -> bool {
 }
 
 fn same_name(one: &str, other: &str, schema: &Schema) -> bool {
-    match (Name::parse(schema, one), Name::parse(schema, other)) {
+    match (EntryName::parse(schema, one), EntryName::parse(schema, other)) {
         (Ok(one), Ok(other)) => one.canonical() == other.canonical(),
         _ => false,
     }

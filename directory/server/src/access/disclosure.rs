@@ -5,8 +5,9 @@ use super::View;
 use crate::candidate::Candidate;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
-use crate::names::{self, Name, NamingContext};
+use crate::naming::{self, NamingContext};
 use keyway_codec::message::ResultCode;
+use keyway_schema::EntryName;
 use keyway_store::{EntryId, View as Tree};
 
 impl Core {
@@ -16,14 +17,14 @@ impl Core {
         &self,
         tree: Tree<'_>,
         rights: &View,
-        (context, name, below): (&NamingContext, &Name, usize),
+        (context, name, below): (&NamingContext, &EntryName, usize),
         failure: Failure,
     ) -> Failure {
         use ResultCode::{InsufficientAccessRights, NoSuchObject};
         if ![InsufficientAccessRights, NoSuchObject].contains(&failure.code) {
             return failure;
         }
-        let told = names::descend(tree, context, name, below).and_then(|found| match found {
+        let told = naming::descend(tree, context, name, below).and_then(|found| match found {
             None => Ok(Some(Failure::no_such_object(""))),
             Some((id, 0)) if self.may_know(tree, rights, id)? => Ok(None),
             Some((id, _)) => self.nothing_at(tree, rights, id).map(Some),

@@ -8,8 +8,9 @@ use super::{Origin, Place, Rights, Rule, Subject, View};
 use crate::candidate::Candidate;
 use crate::directory::{Core, Directory};
 use crate::failure::{Failure, Result};
-use crate::names::{self, Name};
-use crate::operational::SUBSCHEMA_DN;
+use crate::naming::{self};
+use keyway_schema::EntryName;
+use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_store::{EntryId, Names, Read, View as Tree};
 use std::sync::Arc;
 
@@ -114,21 +115,21 @@ impl Directory {
         f: impl FnOnce(Place, &Candidate<'_, '_>) -> Result<T>,
     ) -> Result<T> {
         let core = &*self.core();
-        let name = Name::parse(&core.schema, dn)?;
+        let name = EntryName::parse(&core.schema, dn)?;
         let contexts = core.contexts();
         let nothing = Vec::new();
-        match names::place(&contexts, &name) {
-            names::Place::Root => f(Place::RootDse, &Candidate::made(core, "", &nothing)),
-            names::Place::Subschema => {
+        match naming::place(&contexts, &name) {
+            naming::Place::Root => f(Place::RootDse, &Candidate::made(core, "", &nothing)),
+            naming::Place::Subschema => {
                 f(Place::Subschema, &Candidate::made(core, SUBSCHEMA_DN, &nothing))
             }
-            names::Place::Made(tree) => {
+            naming::Place::Made(tree) => {
                 f(tree.place(), &Candidate::made(core, tree.dn(), &nothing))
             }
-            names::Place::Outside => Err(Failure::no_such_object("")),
-            names::Place::Inside { context, below } => {
+            naming::Place::Outside => Err(Failure::no_such_object("")),
+            naming::Place::Inside { context, below } => {
                 let view = read.view();
-                let id: EntryId = names::resolve(view, context, &name, below)?;
+                let id: EntryId = naming::resolve(view, context, &name, below)?;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
                 core.with_names(|names| {
                     f(context.place(), &Candidate::stored(core, id, entry, view, names))

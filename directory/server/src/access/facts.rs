@@ -2,8 +2,7 @@
 
 use super::{Over, Subject};
 use crate::integrity::normal_dn;
-use crate::names::Name;
-use crate::schema::Schema;
+use keyway_schema::{EntryName, Schema};
 use std::sync::Arc;
 
 /// What rules ask of a subject.
@@ -11,7 +10,7 @@ pub(crate) struct Facts<'s> {
     pub subject: &'s Subject,
     pub over: Over,
     /// His DN as the tree has it.
-    pub name: Option<Name>,
+    pub name: Option<EntryName>,
     /// The normal form of his DN as a value.
     pub dn: Option<Vec<u8>>,
     /// The same as it is written there.
@@ -36,7 +35,7 @@ impl<'s> Facts<'s> {
 
     /// He has this DN.
     pub fn is_called(&mut self, dn: &str, schema: &Schema) {
-        self.name = Name::parse(schema, dn).ok();
+        self.name = EntryName::parse(schema, dn).ok();
         self.dn = normal_dn(schema, dn);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use super::table::{Misfit, Table};
-use crate::schema::Schema;
+use keyway_schema::Schema;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 

@@ -3,8 +3,8 @@
 //! A rule gives them to somebody only if it names them or allows everything. Which of them are known
 //! depends on the sets and files of the schema.
 
-use crate::schema::Schema;
 use keyway_codec::secret::SECRETS;
+use keyway_schema::Schema;
 
 /// Who may do what, here or on the server that an entry comes from.
 const ACCESS: &[&str] = &[

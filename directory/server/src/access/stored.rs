@@ -5,9 +5,9 @@ use super::{Access, Misfit, Origin, Rule};
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::index::presence_key;
-use crate::names::NamingContext;
-use crate::schema::{Attributes, base};
+use crate::naming::NamingContext;
 use keyway_codec::message::ResultCode;
+use keyway_schema::{EntryAttributes, base};
 use keyway_store::{EntryId, Names, View as Tree};
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use std::sync::Arc;
 pub(crate) const RULE: &str = "keywayAccessRule";
 
 /// Whether one of these is a rule, or would be.
-pub(crate) fn holds_rules(attributes: &Attributes) -> bool {
+pub(crate) fn holds_rules(attributes: &EntryAttributes) -> bool {
     values(attributes).next().is_some()
 }
 
-fn values(attributes: &Attributes) -> impl Iterator<Item = &Vec<u8>> {
+fn values(attributes: &EntryAttributes) -> impl Iterator<Item = &Vec<u8>> {
     attributes.iter().filter(|(name, _)| base(name) == RULE).flat_map(|(_, values)| values)
 }
 
@@ -44,7 +44,7 @@ impl Core {
         tree: Tree<'_>,
         context: &NamingContext,
         id: Option<EntryId>,
-        attributes: &Attributes,
+        attributes: &EntryAttributes,
     ) -> Result<Vec<Rule>> {
         if context.is_system && holds_rules(attributes) {
             let text = "rules for the server's own entries go into keyway.toml";

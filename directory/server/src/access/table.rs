@@ -4,7 +4,7 @@ use super::compiled::Compiled;
 use super::secret::Secrets;
 use super::{Attributes, Origin, Place, Rights, Rule, What, Who};
 use crate::limits::{ACCESS_RULES_MAX, STORED_RULES_MAX};
-use crate::schema::Schema;
+use keyway_schema::Schema;
 use std::fmt;
 use std::sync::Arc;
 

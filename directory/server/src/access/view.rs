@@ -10,8 +10,7 @@ use crate::directory::Core;
 use crate::failure::Result;
 use crate::integrity::Link;
 use crate::limits::{ACCESS_RULES_MAX, STORED_RULES_MAX};
-use crate::names::Name;
-use crate::schema::Schema;
+use keyway_schema::{EntryName, Schema};
 use keyway_store::{EntryId, View as Tree};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
@@ -172,7 +171,7 @@ impl View {
         at: u16,
         core: &Core,
         tree: Tree<'_>,
-        name: &Name,
+        name: &EntryName,
     ) -> Result<Option<EntryId>> {
         let known = self.tops.borrow().iter().find(|(rule, _)| *rule == at).map(|(_, top)| *top);
         if let Some(top) = known {

@@ -4,8 +4,8 @@ use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::index::{Indexes, State, range};
 use crate::large::{key, whole};
-use crate::schema::{Schema, base};
 use keyway_codec::message::ResultCode;
+use keyway_schema::{Schema, base};
 use keyway_store::{Checked, EntryId, EntryRef, Names, View};
 
 impl Directory {

@@ -6,10 +6,10 @@ use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::limits::SCHEMA_CHANGES_BYTES_MAX;
 use crate::redefine::{Redefinition, install};
-use crate::schema::{Changes, Defined, Definition, Origin, is_among, is_kept};
 use keyway_codec::description::AttributeTypeDescription;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Algorithm;
+use keyway_schema::{Changes, Defined, Definition, DefinitionOrigin, is_among, is_kept};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
@@ -122,7 +122,8 @@ fn take<D: Definition>(
             continue;
         }
         let stays = |one: &&Defined<D>| {
-            is_kept(one) || matches!(one.origin, Origin::File { .. } | Origin::Ldap)
+            is_kept(one)
+                || matches!(one.origin, DefinitionOrigin::File { .. } | DefinitionOrigin::Ldap)
         };
         let mut met = held.iter().filter(|one| one.definition.meets(&definition));
         let name = definition.shown().to_owned();

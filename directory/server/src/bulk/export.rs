@@ -3,10 +3,10 @@
 use super::frame::Framed;
 use crate::directory::{Core, Directory};
 use crate::failure::Failure;
-use crate::names::{self, Name, NamingContext, Place};
-use crate::schema::SchemaError;
+use crate::naming::{self, NamingContext, Place};
 use keyway_codec::ldif::Writer;
 use keyway_codec::message::ResultCode;
+use keyway_schema::{EntryName, SchemaError};
 use keyway_store::{EntryId, EntryRef, Key, View};
 use std::fmt;
 use std::io;
@@ -96,10 +96,10 @@ impl Core {
             }
             return Ok(tops);
         };
-        let name = Name::parse(&self.schema, base)?;
-        match names::place(&contexts, &name) {
+        let name = EntryName::parse(&self.schema, base)?;
+        match naming::place(&contexts, &name) {
             Place::Inside { context, below } => {
-                Ok(vec![names::resolve(view, context, &name, below)?])
+                Ok(vec![naming::resolve(view, context, &name, below)?])
             }
             _ => Err(Failure::no_such_object("").context(base)),
         }

@@ -7,11 +7,11 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
 use crate::failure::Result;
 use crate::integrity::Claims;
-use crate::names::{self, Name, Place};
-use crate::schema::{OBJECT_CLASS, Schema, base};
+use crate::naming::{self, Place};
 use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source, keep_once};
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
+use keyway_schema::{EntryName, OBJECT_CLASS, Schema, base};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -304,8 +304,8 @@ fn is_of(lines: &Lines, classes: &[&str]) -> bool {
 /// Whether a naming context holds an entry; makes one of it if it looks like the top of a tree.
 fn ensure_context(directory: &Directory, dn: &str, lines: &Lines) -> Result<bool> {
     let contexts = directory.shared.contexts();
-    let name = Name::parse(&directory.core().schema, dn)?;
-    if !matches!(names::place(&contexts, &name), Place::Outside) {
+    let name = EntryName::parse(&directory.core().schema, dn)?;
+    if !matches!(naming::place(&contexts, &name), Place::Outside) {
         return Ok(true);
     }
     if !is_of(lines, TOPS) && name.parts.len() > 1 {

@@ -4,12 +4,12 @@ use super::ExportError;
 use super::export::unreadable;
 use super::frame::Framed;
 use crate::failure::Failure;
-use crate::names::{Name, SYSTEM_DN};
+use crate::naming::SYSTEM_DN;
 use crate::redefine::META_SCHEMA;
-use crate::schema::{Attributes, Changes, Schema, beyond_defaults};
 use keyway_codec::ldif::Writer;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
+use keyway_schema::{Changes, EntryAttributes, EntryName, Schema, beyond_defaults};
 use keyway_store::{EntryId, EntryRef, Salvage};
 use std::io;
 
@@ -52,9 +52,10 @@ pub fn salvage(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Salvaged, ExportError> {
     let schema = Schema::standard().map_err(|why| other(why.to_string()))?;
-    let base = base.map(|base| Name::parse(&schema, base)).transpose()?;
+    let base =
+        base.map(|base| EntryName::parse(&schema, base)).transpose().map_err(Failure::from)?;
     let is_asked_for = |dn: &str| match &base {
-        Some(base) => Name::parse(&schema, dn).is_ok_and(|name| name.is_within(base)),
+        Some(base) => EntryName::parse(&schema, dn).is_ok_and(|name| name.is_within(base)),
         None => true,
     };
     let mut salvaged = Salvaged::default();
@@ -123,8 +124,8 @@ fn large(
     store: &Salvage,
     id: EntryId,
     entry: &EntryRef<'_>,
-) -> Result<(Attributes, u64), ExportError> {
-    let (mut attributes, mut missing) = (Attributes::new(), 0);
+) -> Result<(EntryAttributes, u64), ExportError> {
+    let (mut attributes, mut missing) = (EntryAttributes::new(), 0);
     for large in entry.large() {
         let values = store.values(id, &large)?;
         missing += large.count.saturating_sub(values.len() as u64);

@@ -19,8 +19,8 @@ pub use setting::{IndexKind, IndexSetting};
 pub(crate) use state::{Kinds, State, range};
 
 use crate::limits::{APPROXIMATE_WORDS_MAX, SUBSTRING_INDEXED_BYTES_MAX};
-use crate::schema::{AttributeType, Attributes, Schema, base};
 use keyway_codec::syntax::{MatchingRule, sounds};
+use keyway_schema::{AttributeType, EntryAttributes, Schema, base};
 use keyway_store::{Key, KeyRange};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -174,15 +174,18 @@ impl Indexes {
     pub fn difference(
         &self,
         schema: &Schema,
-        old: &Attributes,
-        new: &Attributes,
+        old: &EntryAttributes,
+        new: &EntryAttributes,
     ) -> (Vec<Key>, Vec<Key>) {
         let (gone, come) = Indexes::exchanged(old, new);
         self.exchange(schema, &gone, &come, new)
     }
 
     /// The values that go and those that come when an entry's attributes change.
-    pub fn exchanged(old: &Attributes, new: &Attributes) -> (Attributes, Attributes) {
+    pub fn exchanged(
+        old: &EntryAttributes,
+        new: &EntryAttributes,
+    ) -> (EntryAttributes, EntryAttributes) {
         (without(old, new), without(new, old))
     }
 
@@ -191,16 +194,17 @@ impl Indexes {
     pub fn exchange(
         &self,
         schema: &Schema,
-        gone: &Attributes,
-        come: &Attributes,
-        after: &Attributes,
+        gone: &EntryAttributes,
+        come: &EntryAttributes,
+        after: &EntryAttributes,
     ) -> (Vec<Key>, Vec<Key>) {
         let removed = self.keys(schema, gone);
         let added = self.keys(schema, come);
         let shares = |name: &str| {
             gone.iter().any(|(other, _)| self.share_a_key(base(name), base(other), name == other))
         };
-        let sharing: Attributes = after.iter().filter(|(name, _)| shares(name)).cloned().collect();
+        let sharing: EntryAttributes =
+            after.iter().filter(|(name, _)| shares(name)).cloned().collect();
         let kept = self.keys(schema, &sharing);
         let removed = removed.into_iter().filter(|key| kept.binary_search(key).is_err());
         (removed.collect(), added)
@@ -251,7 +255,7 @@ impl Indexes {
     }
 
     /// The keys of an entry with these attributes, sorted, each once.
-    pub fn keys(&self, schema: &Schema, attributes: &Attributes) -> Vec<Key> {
+    pub fn keys(&self, schema: &Schema, attributes: &EntryAttributes) -> Vec<Key> {
         let mut keys = Vec::new();
         for (stored, values) in attributes {
             for target in self.targets.get(base(stored)).into_iter().flatten() {
@@ -364,7 +368,7 @@ fn value_keys(schema: &Schema, target: &str, index: &Index, value: &[u8], keys: 
 }
 
 /// The values of the one that the other does not have, spelled alike under the same description.
-fn without(these: &Attributes, those: &Attributes) -> Attributes {
+fn without(these: &EntryAttributes, those: &EntryAttributes) -> EntryAttributes {
     let rest = these.iter().filter_map(|(name, values)| {
         let other = those.iter().find(|(other, _)| other == name);
         let other = other.map_or(&[][..], |(_, values)| values);

@@ -125,3 +125,18 @@ impl IndexSetting {
         names.into_iter().chain(others).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway_schema::{AttributeType, Schema};
+
+    #[test]
+    fn defaults_are_of_the_standard_schema() {
+        let schema = Schema::standard().unwrap();
+        for setting in IndexSetting::defaults() {
+            let attribute = schema.attribute(&setting.attribute);
+            assert_eq!(attribute.map(AttributeType::name), Some(setting.attribute.as_str()));
+        }
+    }
+}

@@ -8,10 +8,10 @@ use super::setting::Allocate;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::limits::NUMBERS_TRIED_MAX;
-use crate::schema::{Attributes, OBJECT_CLASS, Schema};
 use crate::write::edit;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
+use keyway_schema::{EntryAttributes, OBJECT_CLASS, Schema};
 use keyway_store::Write;
 
 /// What an entry has while it is checked that it may have a number.
@@ -59,7 +59,7 @@ impl Range {
     }
 
     /// Whether an entry is to get one of its numbers.
-    fn is_wanted(&self, schema: &Schema, attributes: &Attributes) -> bool {
+    fn is_wanted(&self, schema: &Schema, attributes: &EntryAttributes) -> bool {
         let classes = edit::values(attributes, OBJECT_CLASS).map_or(&[][..], Vec::as_slice);
         let is_of_class = classes.iter().any(|name| {
             let class = std::str::from_utf8(name).ok().and_then(|name| schema.class(name));
@@ -77,7 +77,7 @@ impl Range {
 impl Core {
     /// The ranges of which this entry is to get a number, by their places. It gets something that
     /// passes for a number until then.
-    pub fn wanted_numbers(&self, attributes: &mut Attributes) -> Vec<usize> {
+    pub fn wanted_numbers(&self, attributes: &mut EntryAttributes) -> Vec<usize> {
         let mut wanted = Vec::new();
         for (place, range) in self.integrity.ranges.iter().enumerate() {
             if range.is_wanted(&self.schema, attributes) {
@@ -103,7 +103,7 @@ impl Core {
         &self,
         write: &mut Write<'_>,
         ranges: &[usize],
-        attributes: &mut Attributes,
+        attributes: &mut EntryAttributes,
     ) -> Result<()> {
         for range in ranges.iter().filter_map(|place| self.integrity.ranges.get(*place)) {
             let number = self.next_free(write, range)?;

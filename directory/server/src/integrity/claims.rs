@@ -5,10 +5,9 @@ use super::Membership;
 use crate::directory::Core;
 use crate::failure::Result;
 use crate::limits::{CLAIMS_MAX, DISAGREEMENTS_KEPT_MAX};
-use crate::names::Name;
-use crate::operational::MEMBER_OF;
-use crate::schema::base;
 use keyway_codec::ldif::Lines;
+use keyway_schema::operational::MEMBER_OF;
+use keyway_schema::{EntryName, base};
 use keyway_store::{EntryId, Names, View};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -87,7 +86,7 @@ impl Core {
         let ids: Vec<Option<EntryId>> = claims
             .groups
             .iter()
-            .map(|group| match Name::parse(&self.schema, group) {
+            .map(|group| match EntryName::parse(&self.schema, group) {
                 Ok(name) => self.entry_named(view, &name),
                 Err(_) => Ok(None),
             })

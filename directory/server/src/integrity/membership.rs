@@ -5,7 +5,7 @@ use super::{Link, MemberOf, normal_dn};
 use crate::directory::{Core, Directory};
 use crate::failure::Result;
 use crate::limits::{MEMBER_IDS_MAX, MEMBERSHIPS_MAX};
-use crate::names::Name;
+use keyway_schema::EntryName;
 use keyway_store::{EntryId, EntryRef, Names, View};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -168,7 +168,7 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn members_of(&self, group: &str) -> Result<Option<usize>> {
-        let name = Name::parse(&self.core().schema, group)?;
+        let name = EntryName::parse(&self.core().schema, group)?;
         let read = self.store.read()?;
         let Some(group) = self.core().entry_named(read.view(), &name)? else { return Ok(None) };
         let members = self.core().members(read.view(), group, MEMBER_IDS_MAX)?;

@@ -24,10 +24,9 @@ pub use setting::{Allocate, IntegritySetting, MemberOf, Unique};
 pub(crate) use unique::Proposed;
 
 use crate::index::{IndexKind, IndexSetting};
-use crate::names::Name;
-use crate::schema::{Schema, base};
 use allocate::Range;
 use keyway_codec::syntax::{MatchingRule, append_part};
+use keyway_schema::{EntryName, Schema, base};
 use unique::UniqueSet;
 
 /// The settings, checked against the schema.
@@ -112,8 +111,8 @@ impl Integrity {
         let references =
             setting.references.iter().map(|name| Link::to_dn(schema, name).map_err(integrity));
         let name = |below: &String| {
-            Name::parse(schema, below)
-                .map_err(|why| format!("[[integrity.unique]] below: {}", why.diagnostic))
+            EntryName::parse(schema, below)
+                .map_err(|why| format!("[[integrity.unique]] below: {why}"))
         };
         let unique = |one: &Unique| {
             let below = one.below.as_ref().map(name).transpose()?;

@@ -2,9 +2,10 @@
 
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
-use crate::names::{self, Name, NamePart, NamingContext, Place};
+use crate::naming::{self, NamingContext, Place};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::ResultCode;
+use keyway_schema::{EntryName, NamePart};
 use keyway_store::{EntryId, View};
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn whole(&self, dn: &str) -> Result<Option<EntryId>> {
-        let Ok(name) = Name::parse(&self.core.schema, dn) else { return Ok(None) };
+        let Ok(name) = EntryName::parse(&self.core.schema, dn) else { return Ok(None) };
         find(self.view, &self.contexts, &name)
     }
 }
@@ -66,9 +67,13 @@ fn split(dn: &str) -> Option<(&str, &str)> {
     None
 }
 
-fn find(view: View<'_>, contexts: &[Arc<NamingContext>], name: &Name) -> Result<Option<EntryId>> {
-    let Place::Inside { context, below } = names::place(contexts, name) else { return Ok(None) };
-    match names::resolve(view, context, name, below) {
+fn find(
+    view: View<'_>,
+    contexts: &[Arc<NamingContext>],
+    name: &EntryName,
+) -> Result<Option<EntryId>> {
+    let Place::Inside { context, below } = naming::place(contexts, name) else { return Ok(None) };
+    match naming::resolve(view, context, name, below) {
         Ok(id) => Ok(Some(id)),
         Err(Failure { code: ResultCode::NoSuchObject, .. }) => Ok(None),
         Err(failure) => Err(failure),
@@ -80,7 +85,7 @@ impl Core {
     ///
     /// # Errors
     /// The store's.
-    pub fn entry_named(&self, view: View<'_>, name: &Name) -> Result<Option<EntryId>> {
+    pub fn entry_named(&self, view: View<'_>, name: &EntryName) -> Result<Option<EntryId>> {
         find(view, &self.contexts(), name)
     }
 }

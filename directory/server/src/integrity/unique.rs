@@ -5,22 +5,21 @@ use crate::candidate::Candidate;
 use crate::directory::Core;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
-use crate::filter::Matcher;
-use crate::names::{self, Name};
-use crate::schema::{Attributes, Schema, base};
+use crate::naming::{self};
 use crate::write::LargeDraft;
 use keyway_codec::Filter;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::MatchingRule;
+use keyway_schema::{EntryAttributes, EntryName, Matcher, Schema, base};
 use keyway_store::{EntryId, Key, Names, View};
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-/// Attributes of which no two entries of a subtree have an equal value.
+/// EntryAttributes of which no two entries of a subtree have an equal value.
 pub(super) struct UniqueSet {
     /// Canonical names and the rules by which values are equal.
     attributes: Vec<(String, MatchingRule)>,
-    below: Option<Name>,
+    below: Option<EntryName>,
     /// Only entries that match count.
     filter: Option<Matcher>,
 }
@@ -43,7 +42,7 @@ impl UniqueSet {
     pub fn new(
         schema: &Schema,
         names: &[String],
-        below: Option<Name>,
+        below: Option<EntryName>,
         filter: Option<Matcher>,
     ) -> Result<UniqueSet, String> {
         let attribute = |name: &String| {
@@ -82,11 +81,11 @@ pub(crate) struct Proposed<'a> {
     /// Its number, if it has one already.
     pub id: Option<EntryId>,
     /// Its name.
-    pub name: &'a Name,
+    pub name: &'a EntryName,
     /// Its name up to now, if it had one.
-    pub was: Option<&'a Name>,
+    pub was: Option<&'a EntryName>,
     /// What it will have.
-    pub attributes: &'a Attributes,
+    pub attributes: &'a EntryAttributes,
     /// Its attributes with many values, and how they change.
     pub large: &'a [LargeDraft],
     /// Ranges of which it is still to get a number.
@@ -124,13 +123,14 @@ impl Core {
             let scope = match &set.below {
                 Some(below) if !proposed.name.is_within(below) => continue,
                 Some(below) => self.entry_named(view, below)?.into_iter().collect(),
-                None => names::tops(view, &self.contexts())?,
+                None => naming::tops(view, &self.contexts())?,
             };
             let scope: Vec<Key> = scope.into_iter().map(Key::subtree).collect();
             if !set.counts(&Candidate::made(self, &proposed.name.text(), proposed.attributes))? {
                 continue;
             }
-            let is_within = |was: &Name| set.below.as_ref().is_none_or(|top| was.is_within(top));
+            let is_within =
+                |was: &EntryName| set.below.as_ref().is_none_or(|top| was.is_within(top));
             let was_within = proposed.was.is_some_and(is_within);
             let was_here = was_within && self.counted(view, set, proposed.id)?;
             let is_given = |name: &str| !self.numbered(proposed.numbers).any(|one| one == name);

@@ -7,9 +7,9 @@ use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::log::Audit;
-use crate::names::Name;
 use crate::write::{WriteDone, describe, unwilling};
 use keyway_codec::message::{ModifyRequest, ResultCode, Scope};
+use keyway_schema::EntryName;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -29,7 +29,7 @@ impl Handover {
         subject: &Subject,
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
-        (tree, name): (MadeTree, &Name),
+        (tree, name): (MadeTree, &EntryName),
     ) -> Result<Handover> {
         let rights = core.permissions(subject, tree.place());
         if !rights.may_anywhere(Rights::WRITE) {

@@ -13,9 +13,8 @@ pub use wanted::Wanted;
 
 use crate::access::Place;
 use crate::directory::{Core, Directory, Shared};
-use crate::names::Name;
-use crate::schema::Attributes;
 use keyway_codec::message::ChangeOperation;
+use keyway_schema::{EntryAttributes, EntryName};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// One of the trees.
@@ -48,7 +47,7 @@ impl MadeTree {
     }
 
     /// The tree that a name is in.
-    pub(crate) fn of(name: &Name) -> Option<MadeTree> {
+    pub(crate) fn of(name: &EntryName) -> Option<MadeTree> {
         let top = name.parts.last()?;
         MadeTree::ALL.into_iter().find(|tree| top.text.eq_ignore_ascii_case(tree.dn()))
     }
@@ -61,14 +60,14 @@ pub struct MadeEntry {
     pub dn: String,
     /// Its attributes, under their canonical names; what follows from its place is added to them, but for the
     /// number of those below it where it is there already, since not all of them are made.
-    pub attributes: Attributes,
+    pub attributes: EntryAttributes,
 }
 
 impl MadeEntry {
     /// An entry of a structural class, with these values; attributes without any are left out.
     pub fn new(dn: String, class: &str, attributes: &[(&str, Vec<String>)]) -> MadeEntry {
         let classes = ["top", class].map(|class| class.as_bytes().to_vec());
-        let mut all: Attributes = vec![("objectClass".to_owned(), classes.to_vec())];
+        let mut all: EntryAttributes = vec![("objectClass".to_owned(), classes.to_vec())];
         for (name, values) in attributes.iter().filter(|(_, values)| !values.is_empty()) {
             let values = values.iter().map(|value| value.as_bytes().to_vec()).collect();
             all.push(((*name).to_owned(), values));

@@ -2,13 +2,12 @@
 
 use super::MadeEntry;
 use crate::failure::{Failure, Result};
-use crate::names::Name;
-use crate::operational::{
+use keyway_codec::message::Scope;
+use keyway_schema::operational::{
     ENTRY_DN, HAS_SUBORDINATES, NUM_SUBORDINATES, STRUCTURAL_OBJECT_CLASS, SUBSCHEMA_DN,
     SUBSCHEMA_SUBENTRY,
 };
-use crate::schema::Schema;
-use keyway_codec::message::Scope;
+use keyway_schema::{EntryName, Schema};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// All entries of a tree, at one moment.
@@ -24,7 +23,7 @@ impl Tree {
     /// Of these entries, each after the one above it. Where one is named as no entry can be, it is left out.
     pub fn new(schema: &Schema, entries: Vec<MadeEntry>) -> Tree {
         let node = |entry: MadeEntry| {
-            let name = Name::parse(schema, &entry.dn).ok()?;
+            let name = EntryName::parse(schema, &entry.dn).ok()?;
             Some(Node { parent: name.parent().canonical(), name: name.canonical(), entry })
         };
         let mut nodes: Vec<Node> = entries.into_iter().filter_map(node).collect();
@@ -42,7 +41,7 @@ impl Tree {
     ///
     /// # Errors
     /// `noSuchObject`, with the nearest one above it.
-    pub fn find(&self, name: &Name) -> Result<&MadeEntry> {
+    pub fn find(&self, name: &EntryName) -> Result<&MadeEntry> {
         self.node(name).map(|node| &node.entry)
     }
 
@@ -50,7 +49,7 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::find`].
-    pub fn below(self, base: &Name, scope: Scope) -> Result<VecDeque<MadeEntry>> {
+    pub fn below(self, base: &EntryName, scope: Scope) -> Result<VecDeque<MadeEntry>> {
         let top = self.node(base)?.name.clone();
         // Their parents come before them.
         let mut within = HashSet::from([top.clone()]);
@@ -73,8 +72,8 @@ impl Tree {
         Ok(found)
     }
 
-    fn node(&self, name: &Name) -> Result<&Node> {
-        let of = |name: &Name| {
+    fn node(&self, name: &EntryName) -> Result<&Node> {
+        let of = |name: &EntryName| {
             let canonical = name.canonical();
             self.0.iter().find(|node| node.name == canonical)
         };

@@ -1,8 +1,8 @@
 //! Which entries of a made tree somebody asks for, so that the others need not be made.
 
-use crate::names::Name;
 use keyway_codec::Filter;
 use keyway_codec::message::Scope;
+use keyway_schema::EntryName;
 
 /// What is asked for. Whoever makes entries may leave out what is not; what is made all the same is found to be
 /// out of scope later.
@@ -15,7 +15,11 @@ pub struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// By a base in a tree, its scope, and a filter if there is one.
-    pub(crate) fn new(base: &'a Name, scope: Scope, filter: Option<&'a Filter<'a>>) -> Wanted<'a> {
+    pub(crate) fn new(
+        base: &'a EntryName,
+        scope: Scope,
+        filter: Option<&'a Filter<'a>>,
+    ) -> Wanted<'a> {
         let below = base.parts.iter().rev().skip(1).map(|part| part.text.as_str());
         Wanted { below: below.collect(), scope, filter }
     }
@@ -117,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_base_may_leave_out_branches() {
-        let schema = crate::schema::Schema::standard().unwrap();
-        let name = |text: &str| Name::parse(&schema, text).unwrap();
+        let schema = keyway_schema::Schema::standard().unwrap();
+        let name = |text: &str| EntryName::parse(&schema, text).unwrap();
         let (top, branch) = (name("cn=monitor"), name("CN=counters,cn=monitor"));
         let (one, odd) =
             (name("cn=Connection  17,cn=Connections,cn=monitor"), name("cn=a\\,b,cn=monitor"));

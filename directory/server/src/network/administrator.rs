@@ -1,8 +1,7 @@
 //! Which certificate of a client is the administrator's: one that is named for it. Who issues
 //! certificates may vouch for anybody's name, and so not for this right.
 
-use crate::names::Name;
-use crate::schema::Schema;
+use keyway_schema::{EntryName, Schema};
 
 /// Of a certificate's fingerprint: SHA-256.
 pub(super) const FINGERPRINT_BYTES: usize = 32;
@@ -35,7 +34,7 @@ impl Administrator {
         let unclear = |why: &str| {
             format!("\"{text}\" is neither \"sha256:\" and a fingerprint nor a subject: {why}")
         };
-        let name = Name::parse(schema, text).map_err(|why| unclear(&why.diagnostic))?;
+        let name = EntryName::parse(schema, text).map_err(|why| unclear(&why.to_string()))?;
         if name.parts.is_empty() {
             return Err(unclear("it is empty"));
         }
@@ -55,7 +54,7 @@ impl Administrator {
         match &self.0 {
             Kind::Fingerprint(wanted) => fingerprint == Some(wanted),
             Kind::Subject(wanted) => subject
-                .and_then(|subject| Name::parse(schema, subject).ok())
+                .and_then(|subject| EntryName::parse(schema, subject).ok())
                 .is_some_and(|name| name.canonical() == *wanted),
         }
     }

@@ -6,7 +6,6 @@ use super::conversation::{Answer, Conversation};
 use super::peer::PeerCredentials;
 use crate::failure::{Failure, Result};
 use crate::log::stages::{self, Stage};
-use crate::names::Name;
 use crate::password::Check;
 use crate::policy::{Lock, micros};
 use crate::{ADMINISTRATOR_DN, Credentials, Subject};
@@ -14,6 +13,7 @@ use keyway_codec::message::{
     Authentication, BindRequest, BindResponse, LdapResult, Op, ResultCode,
 };
 use keyway_codec::sasl::{Identity, Plain};
+use keyway_schema::EntryName;
 use keyway_store::EntryId;
 use zeroize::Zeroizing;
 
@@ -132,7 +132,7 @@ impl Conversation {
             (false, false) => {}
         }
         self.require_privacy()?;
-        let name = Name::parse(&self.shared.directory.core().schema, name)?;
+        let name = EntryName::parse(&self.shared.directory.core().schema, name)?;
         let found = self.shared.directory.credentials_of(&name)?;
         self.journal.lap(id, Stage::Store);
         self.check(&name.canonical(), found, password)
@@ -309,7 +309,7 @@ impl Conversation {
         let core = self.shared.directory.core();
         let schema = &core.schema;
         match Identity::parse(identity) {
-            Identity::Dn(dn) => Ok(Name::parse(schema, dn)?.canonical()),
+            Identity::Dn(dn) => Ok(EntryName::parse(schema, dn)?.canonical()),
             Identity::Uid(uid) => {
                 let rule = schema.attribute("uid").and_then(|attribute| attribute.equality());
                 let normal = rule.and_then(|rule| schema.normalize(rule, uid.as_bytes()));

@@ -4,7 +4,6 @@ use super::asks::Asks;
 use super::conversation::{Answer, Conversation, Ending};
 use crate::failure::{Failure, Result};
 use crate::log::Audit;
-use crate::names::Name;
 use crate::password::{self, Check, Given};
 use crate::write::{Vetting, hashed_already};
 use crate::{Directory, Standing, Subject};
@@ -14,6 +13,7 @@ use keyway_codec::extended::{
 };
 use keyway_codec::message::{ExtendedRequest, LdapResult, ResultCode, tag};
 use keyway_codec::password_policy::PasswordError;
+use keyway_schema::EntryName;
 use std::net::IpAddr;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -223,7 +223,7 @@ impl Change {
     }
 
     async fn check_old(&self, old: &Zeroizing<Vec<u8>>) -> Result<()> {
-        let name = Name::parse(&self.directory.core().schema, &self.target)?;
+        let name = EntryName::parse(&self.directory.core().schema, &self.target)?;
         let found = self.directory.credentials_of(&name)?;
         let entry = found.as_ref().and_then(|found| found.subject.id());
         let values = found.map(|found| found.passwords).unwrap_or_default();

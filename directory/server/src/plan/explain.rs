@@ -4,12 +4,12 @@ use super::way::{Lack, Way};
 use super::{Lookup, Plan, Planner};
 use crate::directory::{Core, Directory};
 use crate::failure::{Failure, Result};
-use crate::filter::{Item, Matcher, Test};
 use crate::index::IndexKind;
 use crate::limits::COUNT_MAX;
-use crate::names::{self, Name, Place};
+use crate::naming::{self, Place};
 use keyway_codec::Filter;
 use keyway_codec::message::{ResultCode, Scope};
+use keyway_schema::{EntryName, FilterItem, FilterTest, Matcher};
 use keyway_store::{EntryId, Key, View};
 
 /// How a search would be done.
@@ -97,11 +97,11 @@ impl Directory {
 
 /// The lists of a scope.
 fn scope_lists(core: &Core, view: View<'_>, base: &str, scope: Scope) -> Result<Vec<Key>> {
-    let name = Name::parse(&core.schema, base)?;
+    let name = EntryName::parse(&core.schema, base)?;
     let contexts = core.contexts();
-    let tops = match names::place(&contexts, &name) {
-        Place::Root => names::tops(view, &contexts)?,
-        Place::Inside { context, below } => vec![names::resolve(view, context, &name, below)?],
+    let tops = match naming::place(&contexts, &name) {
+        Place::Root => naming::tops(view, &contexts)?,
+        Place::Inside { context, below } => vec![naming::resolve(view, context, &name, below)?],
         Place::Subschema | Place::Made(_) => {
             let text = "no entry there is in the store, and none is indexed";
             return Err(Failure::new(ResultCode::UnwillingToPerform, text));
@@ -185,21 +185,21 @@ impl Plan {
 }
 
 /// Which kinds of index these lookups of a test are of.
-fn kinds(item: &Item, lookups: &[Lookup]) -> Vec<&'static str> {
+fn kinds(item: &FilterItem, lookups: &[Lookup]) -> Vec<&'static str> {
     let groups = lookups.iter().any(Lookup::has_groups);
     let ranges = lookups.iter().any(|lookup| !lookup.ranges.is_empty());
     let lists = lookups.iter().any(|lookup| !lookup.lists.is_empty());
     let kind = |on: bool, name: &'static str| on.then_some(name);
     let all = match &item.test {
-        Test::Present => [kind(true, IndexKind::Presence.name()), None],
-        Test::Approximate { .. } => [kind(true, IndexKind::Approximate.name()), None],
-        Test::Substrings { .. } => {
+        FilterTest::Present => [kind(true, IndexKind::Presence.name()), None],
+        FilterTest::Approximate { .. } => [kind(true, IndexKind::Approximate.name()), None],
+        FilterTest::Substrings { .. } => {
             [kind(ranges, IndexKind::Equality.name()), kind(lists, IndexKind::Substring.name())]
         }
-        Test::AtLeast { .. } | Test::AtMost { .. } | Test::Before { .. } => {
+        FilterTest::AtLeast { .. } | FilterTest::AtMost { .. } | FilterTest::Before { .. } => {
             [kind(true, IndexKind::Ordering.name()), None]
         }
-        Test::InChain { .. } => [kind(true, "the chain of names"), None],
+        FilterTest::InChain { .. } => [kind(true, "the chain of names"), None],
         _ if groups => [kind(true, "the group's members"), None],
         _ => [kind(true, IndexKind::Equality.name()), None],
     };

@@ -16,11 +16,11 @@ pub use way::Lack;
 
 use crate::directory::Core;
 use crate::failure::Result;
-use crate::filter::Matcher;
 use crate::limits::{
     ALTERNATIVES_MAX, COUNT_MAX, COUNT_MIN, MEMBER_IDS_MAX, NARROWING_MAX, RANGE_IDS_MAX,
     UNION_LISTS_MAX,
 };
+use keyway_schema::Matcher;
 use keyway_store::{EntryId, Key, KeyRange, View};
 use source::Union;
 use way::Way;

@@ -3,13 +3,11 @@
 use super::Lookup;
 use crate::directory::Core;
 use crate::failure::Result;
-use crate::filter::{Item, ItemScope, Test};
 use crate::index::{GRAM_BYTES, IndexKind};
 use crate::integrity::MemberOf;
-use crate::names::Name;
-use crate::operational::Computed;
-use crate::schema::OBJECT_CLASS;
 use keyway_codec::syntax::MatchingRule;
+use keyway_schema::operational::Computed;
+use keyway_schema::{EntryName, FilterItem, FilterTest, ItemScope, OBJECT_CLASS};
 use keyway_store::{Key, KeyRange, View};
 
 /// Grams of one part that are counted; one of them is mostly rare enough.
@@ -57,18 +55,19 @@ impl Way {
     ///
     /// # Errors
     /// The store's.
-    pub fn of(core: &Core, view: View<'_>, item: &Item) -> Result<Way> {
+    pub fn of(core: &Core, view: View<'_>, item: &FilterItem) -> Result<Way> {
         let ItemScope::Type { name, computed, equality, substrings, ordering, .. } = &item.scope
         else {
             return Ok(Way::cannot("it asks for a value of any attribute"));
         };
-        if let Test::InChain { given, normal } = &item.test {
+        if let FilterTest::InChain { given, normal } = &item.test {
             return chain(core, view, name, !computed.is_empty(), (given, normal));
         }
         if item.dn_attributes {
             return Ok(Way::cannot("it looks at the names of entries as well"));
         }
-        if let ([Computed::MemberOf], Test::Equal { given, .. }) = (computed.as_slice(), &item.test)
+        if let ([Computed::MemberOf], FilterTest::Equal { given, .. }) =
+            (computed.as_slice(), &item.test)
         {
             return members(core, view, given);
         }
@@ -83,25 +82,25 @@ impl Way {
             own.is_some_and(|own| own.has_form_of(*rule))
         };
         Ok(match &item.test {
-            Test::Present if name == OBJECT_CLASS => Way::All,
-            Test::Present => Way::by(name, IndexKind::Presence, list(indexes.presence(name))),
-            Test::Equal { rule, normal, .. } if has_form(equality, rule) => {
+            FilterTest::Present if name == OBJECT_CLASS => Way::All,
+            FilterTest::Present => Way::by(name, IndexKind::Presence, list(indexes.presence(name))),
+            FilterTest::Equal { rule, normal, .. } if has_form(equality, rule) => {
                 Way::by(name, IndexKind::Equality, list(indexes.equality(name, normal)))
             }
-            Test::Approximate { sounds, .. } => {
+            FilterTest::Approximate { sounds, .. } => {
                 let lookups = sounds.iter().filter_map(|code| indexes.sounding(name, code));
                 Way::by(name, IndexKind::Approximate, lookups.map(Lookup::lists))
             }
-            Test::AtLeast { rule, normal } if has_form(ordering, rule) => {
+            FilterTest::AtLeast { rule, normal } if has_form(ordering, rule) => {
                 let values = range(indexes.at_least(name, *rule, normal));
                 Way::by(name, IndexKind::Ordering, values)
             }
-            Test::AtMost { rule, normal } | Test::Before { rule, normal }
+            FilterTest::AtMost { rule, normal } | FilterTest::Before { rule, normal }
                 if has_form(ordering, rule) =>
             {
                 Way::by(name, IndexKind::Ordering, range(indexes.at_most(name, *rule, normal)))
             }
-            Test::Substrings { rule, initial, any, last } => {
+            FilterTest::Substrings { rule, initial, any, last } => {
                 let mut lookups = Vec::new();
                 let beginning = initial.as_ref().filter(|_| has_form(equality, rule));
                 let begins = beginning.and_then(|initial| indexes.beginning(name, initial));
@@ -164,7 +163,7 @@ fn members(core: &Core, view: View<'_>, group: &[u8]) -> Result<Way> {
         return Ok(Way::by("uid", IndexKind::Equality, []));
     }
     let name = std::str::from_utf8(group).ok();
-    let Some(name) = name.and_then(|name| Name::parse(&core.schema, name).ok()) else {
+    let Some(name) = name.and_then(|name| EntryName::parse(&core.schema, name).ok()) else {
         return Ok(Way::cannot("it is no DN"));
     };
     let group = core.entry_named(view, &name)?;

@@ -6,8 +6,8 @@ use super::limits::LAST_SUCCESS_S;
 use super::rules::Policy;
 use super::time::{self, SECOND};
 use super::*;
-use crate::schema::{Attributes, Schema};
 use keyway_codec::password_policy::{AccountUsability, Unusable};
+use keyway_schema::{EntryAttributes, Schema};
 use keyway_store::EntryRef;
 
 /// The operational attributes of an entry that are about its password.
@@ -107,7 +107,7 @@ impl Account {
     }
 
     /// The same of an entry that is being changed.
-    pub fn of(schema: &Schema, attributes: &Attributes) -> Account {
+    pub fn of(schema: &Schema, attributes: &EntryAttributes) -> Account {
         let mut account = Account::default();
         for (name, values) in attributes.iter().filter(|(name, _)| is_state(name)) {
             values.iter().for_each(|value| account.take(schema, name, value));
@@ -241,7 +241,7 @@ impl Account {
     }
 
     /// Writes what failures, grace and the last success have become into an entry.
-    pub fn put(&self, attributes: &mut Attributes) {
+    pub fn put(&self, attributes: &mut EntryAttributes) {
         put(attributes, FAILURE_TIME, self.failures.iter().map(|time| time::exact(*time)));
         put(attributes, GRACE_USE_TIME, self.graces.iter().map(|time| time::exact(*time)));
         put(attributes, LAST_SUCCESS, self.last_success.map(time::seconds));

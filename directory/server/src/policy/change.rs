@@ -7,9 +7,9 @@ use super::*;
 use crate::access::Subject;
 use crate::directory::USER_PASSWORD;
 use crate::failure::Failure;
-use crate::names::NamingContext;
-use crate::schema::base;
+use crate::naming::NamingContext;
 use keyway_codec::password_policy::PasswordError;
+use keyway_schema::base;
 use keyway_store::EntryId;
 
 /// A change of the password of an entry that there is.
@@ -95,7 +95,11 @@ impl<'t> PasswordChange<'t> {
 ///
 /// # Errors
 /// As [`quality::check`].
-pub(crate) fn check_new(policy: &Policy, password: &[u8], attributes: &Attributes) -> Result<()> {
+pub(crate) fn check_new(
+    policy: &Policy,
+    password: &[u8],
+    attributes: &EntryAttributes,
+) -> Result<()> {
     let named = |name: &str| quality::NAMES.contains(&base(name));
     let names = attributes.iter().filter(|(name, _)| named(name));
     let names = names.flat_map(|(_, values)| values).map(Vec::as_slice);
@@ -115,7 +119,7 @@ pub(crate) struct Upkeep<'a> {
     pub context: &'a NamingContext,
     pub subject: &'a Subject,
     pub id: EntryId,
-    /// Attributes that were changed by whoever asked.
+    /// EntryAttributes that were changed by whoever asked.
     pub edited: &'a [&'a str],
     /// When, in microseconds since 1970.
     pub now: u64,
@@ -126,7 +130,7 @@ impl Upkeep<'_> {
     ///
     /// # Errors
     /// The store's.
-    pub fn carry_out(&self, old: &EntryRef<'_>, new: &mut Attributes) -> Result<()> {
+    pub fn carry_out(&self, old: &EntryRef<'_>, new: &mut EntryAttributes) -> Result<()> {
         if old.values(USER_PASSWORD).ne(values(new, USER_PASSWORD)) {
             return self.changed(old, new);
         }
@@ -140,7 +144,7 @@ impl Upkeep<'_> {
 
     /// It has another password. What was noted of the earlier one goes; an account that somebody has
     /// disabled stays so.
-    fn changed(&self, old: &EntryRef<'_>, new: &mut Attributes) -> Result<()> {
+    fn changed(&self, old: &EntryRef<'_>, new: &mut EntryAttributes) -> Result<()> {
         let (core, now) = (self.core, self.now);
         let account = Account::of(&core.schema, new);
         let policy = match self.context.is_system {
@@ -171,7 +175,7 @@ impl Upkeep<'_> {
     }
 }
 
-fn values<'a>(attributes: &'a Attributes, name: &str) -> impl Iterator<Item = &'a [u8]> {
+fn values<'a>(attributes: &'a EntryAttributes, name: &str) -> impl Iterator<Item = &'a [u8]> {
     let found = attributes.iter().find(|(stored, _)| stored == name);
     found.into_iter().flat_map(|(_, values)| values).map(Vec::as_slice)
 }

@@ -1,7 +1,7 @@
 //! Earlier passwords: `time#syntax#length#data`, as the draft (§ 5.3.5) and OpenLDAP write them.
 
 use super::time;
-use crate::schema::Schema;
+use keyway_schema::Schema;
 
 /// The syntax of userPassword: OctetString.
 const SYNTAX: &str = "1.3.6.1.4.1.1466.115.121.1.40";

@@ -33,9 +33,9 @@ pub(crate) use time::micros;
 use crate::directory::Core;
 use crate::failure::Result;
 use crate::log::{Severity, Value};
-use crate::names::{self, Name, Place};
-use crate::schema::{Attributes, OBJECT_CLASS};
+use crate::naming::{self, Place};
 use keyway_codec::message::ResultCode;
+use keyway_schema::{EntryAttributes, EntryName, OBJECT_CLASS};
 use keyway_store::{EntryId, EntryRef, View};
 use limits::POLICIES_KEPT_MAX;
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ fn is_state(name: &str) -> bool {
 
 /// Sets an attribute to these values; without any it goes.
 fn put<V: Into<Vec<u8>>>(
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     name: &str,
     values: impl IntoIterator<Item = V>,
 ) {
@@ -79,7 +79,7 @@ fn put<V: Into<Vec<u8>>>(
     }
 }
 
-fn remove(attributes: &mut Attributes, name: &str) {
+fn remove(attributes: &mut EntryAttributes, name: &str) {
     attributes.retain(|(stored, _)| stored != name);
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn as_seen(
     version: u64,
     id: EntryId,
     entry: &EntryRef<'_>,
-) -> Result<Option<Attributes>> {
+) -> Result<Option<EntryAttributes>> {
     let pending = &core.policies.pending;
     if !pending.is_ahead_of(version) {
         return Ok(None);
@@ -230,10 +230,10 @@ pub(crate) fn as_seen(
 
 /// The policy of this name; `None` if no entry of that class has it.
 fn read(core: &Core, view: View<'_>, dn: &str) -> Result<Option<Policy>> {
-    let Ok(name) = Name::parse(&core.schema, dn) else { return Ok(None) };
+    let Ok(name) = EntryName::parse(&core.schema, dn) else { return Ok(None) };
     let contexts = core.contexts();
-    let Place::Inside { context, below } = names::place(&contexts, &name) else { return Ok(None) };
-    let id = match names::resolve(view, context, &name, below) {
+    let Place::Inside { context, below } = naming::place(&contexts, &name) else { return Ok(None) };
+    let id = match naming::resolve(view, context, &name, below) {
         Ok(id) => id,
         Err(failure) if failure.code == ResultCode::NoSuchObject => return Ok(None),
         Err(failure) => return Err(failure),

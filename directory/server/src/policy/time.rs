@@ -1,8 +1,8 @@
 //! Points in time as the account's state has them: microseconds since 1970 in UTC.
 
-use crate::operational::generalized_time;
-use crate::schema::Schema;
 use keyway_codec::syntax::MatchingRule;
+use keyway_schema::Schema;
+use keyway_schema::operational::generalized_time;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Microseconds in a second.

@@ -5,10 +5,10 @@ use crate::candidate::Candidate;
 use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::Result;
-use crate::filter::Matcher;
-use crate::names;
+use crate::naming;
 use crate::plan::{count_max, plan};
 use keyway_codec::Filter;
+use keyway_schema::Matcher;
 use keyway_store::{EntryId, Key};
 
 impl Directory {
@@ -37,7 +37,7 @@ impl Directory {
         let evaluator = Evaluator::search(&core.schema, &rights);
         let read = self.store.read()?;
         let view = read.view();
-        let tops = names::tops(view, &core.contexts())?;
+        let tops = naming::tops(view, &core.contexts())?;
         let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();
         let source = plan(core, view, &matcher, subtrees.clone(), count_max(2))?;
         core.with_names(|names| {

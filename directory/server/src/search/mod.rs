@@ -19,6 +19,7 @@ mod unindexed;
 mod vertices;
 mod write;
 
+use keyway_schema::{EntryAttributes, Matcher};
 pub use page::Cookies;
 pub use select::{Filtered, Selection};
 use shapes::Shape;
@@ -33,13 +34,11 @@ use crate::controls::ResponseControl;
 use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
-use crate::filter::Matcher;
 use crate::limits::{CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::locate::{is_alias, urls};
 use crate::made::MadeEntry;
 use crate::plan::Source;
 use crate::policy::{Account, LOCKED_TIME, as_seen, micros, subentry};
-use crate::schema::Attributes;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
 use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
@@ -158,7 +157,7 @@ impl Cursor {
 
 impl Target {
     /// One entry that is made up.
-    fn made(dn: &str, attributes: Attributes) -> Target {
+    fn made(dn: &str, attributes: EntryAttributes) -> Target {
         let entry = MadeEntry { dn: dn.to_owned(), attributes };
         Target::Made(Made { entries: VecDeque::from([entry]), passed: 0 })
     }

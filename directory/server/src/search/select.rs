@@ -4,8 +4,8 @@ use crate::access::{Rights, View};
 use crate::candidate::Candidate;
 use crate::failure::Result;
 use crate::limits::{VERDICTS_FIRST, VERDICTS_MAX};
-use crate::operational::Computed;
-use crate::schema::{Schema, base, has_options};
+use keyway_schema::operational::Computed;
+use keyway_schema::{Schema, base, has_options};
 
 /// A client's list of attributes, understood once for all entries of a search.
 #[derive(Clone, Debug, Default)]

@@ -9,14 +9,14 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
-use crate::filter::Matcher;
 use crate::locate::{Located, Seeking, locate};
 use crate::made::{MadeEntry, Wanted};
-use crate::names::{self, Name, Place};
-use crate::operational::SUBSCHEMA_DN;
+use crate::naming::{self, Place};
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
 use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
+use keyway_schema::operational::SUBSCHEMA_DN;
+use keyway_schema::{EntryName, Matcher};
 use keyway_store::{EntryId, Read, View};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -82,9 +82,9 @@ impl Directory {
         if [Busy, Other, Referral, Unavailable].contains(&failure.code) {
             return Ok(None);
         }
-        let Ok(name) = Name::parse(&core.schema, base) else { return Ok(None) };
+        let Ok(name) = EntryName::parse(&core.schema, base) else { return Ok(None) };
         let contexts = core.contexts();
-        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+        let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Ok(None);
         };
         if core.may_look(subject, context.place()).is_err() {
@@ -92,7 +92,7 @@ impl Directory {
         }
         let read = self.store.read()?;
         let rights = core.permissions(subject, context.place());
-        match names::descend(read.view(), context, &name, below)? {
+        match naming::descend(read.view(), context, &name, below)? {
             Some((id, 0)) => core.hidden(read.view(), &rights, id),
             _ if failure.code == ResultCode::NoSuchObject => Ok(Some(core.disclosed(
                 read.view(),
@@ -236,10 +236,10 @@ impl Directory {
         manages: bool,
         announced: Announced,
     ) -> Result<Found> {
-        let name = Name::parse(&core.schema, request.base)?;
+        let name = EntryName::parse(&core.schema, request.base)?;
         let contexts = core.contexts();
         let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
-        match names::place(&contexts, &name) {
+        match naming::place(&contexts, &name) {
             Place::Root if request.scope == Scope::Base => {
                 core.may_look(subject, access::Place::RootDse)?;
                 let attributes = core.root_dse(&contexts, announced);
@@ -248,7 +248,7 @@ impl Directory {
             Place::Root => {
                 core.may_look(subject, access::Place::Data)?;
                 let read = self.store.read()?;
-                let tops = names::tops(read.view(), &contexts)?;
+                let tops = naming::tops(read.view(), &contexts)?;
                 if request.scope == Scope::One {
                     let (source, tops) = (Source::entries(tops.clone()), Vertices::of(tops));
                     let target = Target::Tree(Cursor::new(EntryId::ROOT, Scope::One, tops, source));

@@ -6,10 +6,10 @@ use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::integrity::Membership;
 use crate::limits::UNINDEXED_COUNTED_MAX;
-use crate::names::Name;
 use crate::plan::Lack;
 use keyway_codec::message::ResultCode;
 use keyway_meter::{Counter, counter};
+use keyway_schema::EntryName;
 use keyway_store::{Key, Names, View};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -128,7 +128,7 @@ fn is_free(core: &Core, view: View<'_>, subject: &Subject, free: &[String]) -> R
     let Some(dn) = dn else { return Ok(false) };
     let membership = Membership { core, view, names: &names, nested: true };
     for one in free {
-        let Ok(name) = Name::parse(&core.schema, one) else { continue };
+        let Ok(name) = EntryName::parse(&core.schema, one) else { continue };
         let Some(one) = core.entry_named(view, &name)? else { continue };
         if one == id || membership.is_in(&dn, one)? == Some(true) {
             return Ok(true);

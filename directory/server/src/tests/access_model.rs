@@ -6,7 +6,7 @@ use crate::access::{
     Who,
 };
 use crate::candidate::Candidate;
-use crate::names::Name;
+use keyway_schema::EntryName;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use std::collections::BTreeSet;
@@ -219,7 +219,7 @@ fn the_compiled_table_says_what_the_rules_say() {
         let tree = read.view();
         let mut anywhere = BTreeSet::new();
         for entry in ENTRIES {
-            let name = Name::parse(&core.schema, &full(entry)).unwrap();
+            let name = EntryName::parse(&core.schema, &full(entry)).unwrap();
             let id = core.entry_named(tree, &name).unwrap().unwrap();
             let stored = tree.entry(id).unwrap().unwrap();
             let names = std::cell::RefCell::default();

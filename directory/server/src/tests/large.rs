@@ -133,7 +133,7 @@ fn indexed() -> Settings {
 fn large_count(fixture: &Fixture, dn: &str) -> usize {
     let core = fixture.directory.core();
     let read = fixture.directory.store.read().unwrap();
-    let name = crate::names::Name::parse(&core.schema, dn).unwrap();
+    let name = keyway_schema::EntryName::parse(&core.schema, dn).unwrap();
     let id: EntryId = core.entry_named(read.view(), &name).unwrap().unwrap();
     let entry = read.view().entry(id).unwrap().unwrap();
     assert_eq!(

@@ -3,7 +3,7 @@
 use super::*;
 use crate::IndexKind::{Equality, Ordering, Presence};
 use crate::IndexSetting;
-use crate::schema::{SourceFile, Sources};
+use keyway_schema::{SourceFile, Sources};
 use proptest::prelude::*;
 
 /// An attribute whose ordering rule does not see values as its equality rule does.

@@ -1,10 +1,10 @@
 //! Where searches look, and how little of it.
 
 use super::*;
-use crate::filter::Matcher;
 use crate::limits::{COUNT_MAX, STEP_CANDIDATES_MAX};
 use crate::plan::{Lack, Source, Use, plan};
 use crate::{IndexKind, IndexSetting};
+use keyway_schema::Matcher;
 use keyway_store::{EntryId, Key};
 
 /// The way to the entries below the sample's top, and how many candidates it has.
@@ -12,7 +12,7 @@ fn planned(fixture: &Fixture, filter: &str) -> (Source, usize) {
     let core = &fixture.directory.core();
     let read = fixture.directory.store.read().unwrap();
     let contexts = core.contexts();
-    let tops = crate::names::tops(read.view(), &contexts).unwrap();
+    let tops = crate::naming::tops(read.view(), &contexts).unwrap();
     let matcher = Matcher::new(&core.schema, &Filter::parse(filter).unwrap());
     let lists = tops.into_iter().map(Key::subtree).collect();
     let source = plan(core, read.view(), &matcher, lists, COUNT_MAX).unwrap();
@@ -82,12 +82,12 @@ fn a_small_scope_is_walked_rather_than_a_long_list() {
     let core = &fixture.directory.core();
     let read = fixture.directory.store.read().unwrap();
     let contexts = core.contexts();
-    let groups = crate::names::Name::parse(&core.schema, GROUPS).unwrap();
-    let crate::names::Place::Inside { context, below } = crate::names::place(&contexts, &groups)
+    let groups = keyway_schema::EntryName::parse(&core.schema, GROUPS).unwrap();
+    let crate::naming::Place::Inside { context, below } = crate::naming::place(&contexts, &groups)
     else {
         panic!("the groups are in a context");
     };
-    let base = crate::names::resolve(read.view(), context, &groups, below).unwrap();
+    let base = crate::naming::resolve(read.view(), context, &groups, below).unwrap();
     let matcher = Matcher::new(&core.schema, &Filter::parse("(objectClass=top)").unwrap());
     let scope = vec![Key::children(base)];
     let source = plan(core, read.view(), &matcher, scope, COUNT_MAX).unwrap();

@@ -362,7 +362,7 @@ fn the_subschema_is_one_that_can_be_read_back() {
     assert!(types.len() > 100 && classes.len() > 40);
     let types: Vec<&str> = types.iter().map(String::as_str).collect();
     let classes: Vec<&str> = classes.iter().map(String::as_str).collect();
-    let schema = crate::schema::Schema::new(&types, &classes).unwrap();
+    let schema = keyway_schema::Schema::new(&types, &classes).unwrap();
     assert_eq!(schema.attribute("cn").unwrap().oid(), "2.5.4.3");
     for time in ["createTimestamp", "modifyTimestamp"] {
         assert_eq!(found.values(time), ["20231114221320Z"]);

@@ -9,14 +9,15 @@ use crate::evaluate::Evaluator;
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
 use crate::large;
-use crate::names::Name;
-use crate::operational::{
-    CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
-};
 use crate::policy::CHANGED_TIME;
-use crate::schema::{Attributes, OBJECT_CLASS, check_entry, check_loosely, complete_classes};
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
+use keyway_schema::operational::{
+    CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
+};
+use keyway_schema::{
+    EntryAttributes, EntryName, OBJECT_CLASS, check_entry, check_loosely, complete_classes,
+};
 use keyway_store::{Entry, EntryId, Key, Names, View as Tree, Write};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -25,13 +26,13 @@ use std::cell::RefCell;
 pub(crate) struct Add {
     pub(super) request: Request,
     /// The whole entry, operational attributes included.
-    pub(crate) attributes: Attributes,
+    pub(crate) attributes: EntryAttributes,
     /// Whether its structural classes are one chain.
     pub(crate) is_sound: bool,
     /// How many of its values are not of their syntax.
     pub(crate) malformed: u64,
     pub(super) keys: Vec<Key>,
-    /// Attributes with so many values that they go into a table of their own.
+    /// EntryAttributes with so many values that they go into a table of their own.
     large: large::Keys,
     /// Ranges of which it is to get a number.
     numbers: Vec<usize>,
@@ -73,7 +74,7 @@ impl Add {
     ) -> Result<Add> {
         let request = Request::new(core, subject, dn, Rights::ADD, controls)?;
         let request = Request { needed: Needed::Parent, ..request };
-        let (mut attributes, mut malformed) = (Attributes::new(), 0);
+        let (mut attributes, mut malformed) = (EntryAttributes::new(), 0);
         for (description, values) in given {
             malformed += take(core, &mut attributes, description, values, source)?;
         }
@@ -208,7 +209,7 @@ fn with_parent(
     parent: EntryId,
     ask: impl FnOnce(&Candidate<'_, '_>) -> Result<bool>,
 ) -> Result<bool> {
-    let (names, nothing) = (RefCell::new(Names::new()), Attributes::new());
+    let (names, nothing) = (RefCell::new(Names::new()), EntryAttributes::new());
     match tree.entry(parent)? {
         Some(entry) => ask(&Candidate::stored(core, parent, entry, tree, &names)),
         // Above the top of a naming context.
@@ -217,7 +218,7 @@ fn with_parent(
 }
 
 /// What is stored as the entry's RDN; the top of a naming context has its whole name there.
-fn rdn_text(name: &Name, below: usize) -> String {
+fn rdn_text(name: &EntryName, below: usize) -> String {
     match (below, name.parts.first()) {
         (1.., Some(first)) => first.text.clone(),
         _ => name.text(),
@@ -231,7 +232,7 @@ const MUST_BE_RIGHT: [&str; 2] = [OBJECT_CLASS, "aliasedObjectName"];
 /// other servers have had laxer days.
 fn take(
     core: &Core,
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     given: &str,
     values: &[Cow<'_, [u8]>],
     source: Source,
@@ -260,7 +261,7 @@ fn take(
 }
 
 /// Adds the values of the RDN that are not among the attributes.
-fn name_values(core: &Core, attributes: &mut Attributes, dn: &str) -> Result<()> {
+fn name_values(core: &Core, attributes: &mut EntryAttributes, dn: &str) -> Result<()> {
     let Some(rdn) = Dn::parse(dn).ok().and_then(|dn| dn.rdns.into_iter().next()) else {
         return Ok(());
     };
@@ -280,7 +281,7 @@ fn name_values(core: &Core, attributes: &mut Attributes, dn: &str) -> Result<()>
 }
 
 /// Notes who made the entry and when, unless that is known already.
-fn stamp(core: &Core, attributes: &mut Attributes, stamp: &Stamp) -> Result<()> {
+fn stamp(core: &Core, attributes: &mut EntryAttributes, stamp: &Stamp) -> Result<()> {
     let uuid = match edit::values(attributes, ENTRY_UUID) {
         Some(_) => None,
         None => Some(core.uuid()?),

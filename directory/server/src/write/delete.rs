@@ -8,8 +8,8 @@ use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::integrity::Leaving;
 use crate::large::whole;
-use crate::schema::Attributes;
 use keyway_codec::message::ResultCode;
+use keyway_schema::EntryAttributes;
 use keyway_store::{Names, Write};
 use std::cell::RefCell;
 
@@ -56,7 +56,7 @@ impl Delete {
         let attributes = whole(write.view(), id, &entry)?;
         let rules = match holds_rules(&attributes) {
             true => {
-                let nothing = Attributes::new();
+                let nothing = EntryAttributes::new();
                 Some(core.proposed_rules(write.view(), &request.context, Some(id), &nothing)?)
             }
             false => None,

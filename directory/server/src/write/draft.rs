@@ -6,14 +6,16 @@ use crate::directory::Core;
 use crate::failure::Result;
 use crate::index::{Indexes, Shared};
 use crate::large::{self, key};
-use crate::schema::{AttributeType, Attributes, Description, Schema, check_entry, check_loosely};
 use keyway_codec::message::ChangeOperation;
+use keyway_schema::{
+    AttributeType, Description, EntryAttributes, Schema, check_entry, check_loosely,
+};
 use keyway_store::{Entry, EntryId, EntryRef, Key, View};
 
 /// An entry while it is changed: the attributes of its record, and those whose values lie apart from it
 /// and are not read for it.
 pub(crate) struct Draft {
-    pub attributes: Attributes,
+    pub attributes: EntryAttributes,
     pub large: Vec<LargeDraft>,
 }
 
@@ -72,9 +74,10 @@ impl Draft {
     pub fn check(&self, schema: &Schema, was_sound: bool) -> Result<()> {
         let large: Vec<&str> = large_names(&self.large).collect();
         match was_sound {
-            true => check_entry(schema, &self.attributes, &large).map(drop),
-            false => check_loosely(schema, &self.attributes, &large).map(drop),
+            true => check_entry(schema, &self.attributes, &large).map(drop)?,
+            false => check_loosely(schema, &self.attributes, &large).map(drop)?,
         }
+        Ok(())
     }
 
     /// The keys that the entry loses and gets, as far as these attributes of its record, which were
@@ -86,8 +89,8 @@ impl Draft {
         &self,
         core: &Core,
         view: View<'_>,
-        before: &Attributes,
-        after: &Attributes,
+        before: &EntryAttributes,
+        after: &EntryAttributes,
     ) -> Result<(Vec<Key>, Vec<Key>)> {
         let (schema, indexes) = (&core.schema, &core.indexes);
         if self.large.is_empty() {
@@ -95,7 +98,7 @@ impl Draft {
         }
         let (mut gone, mut come) = Indexes::exchanged(before, after);
         for large in &self.large {
-            let with = |values: Vec<Vec<u8>>, all: &mut Attributes| {
+            let with = |values: Vec<Vec<u8>>, all: &mut EntryAttributes| {
                 if !values.is_empty() {
                     all.push((large.name.clone(), values));
                 }
@@ -143,7 +146,7 @@ fn sharing(
     core: &Core,
     view: View<'_>,
     large: &LargeDraft,
-    gone: &Attributes,
+    gone: &EntryAttributes,
 ) -> Result<Option<Vec<Vec<u8>>>> {
     let mut shared = None;
     for (name, values) in gone {

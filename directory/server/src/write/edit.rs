@@ -4,9 +4,9 @@
 use crate::failure::{Failure, Result};
 use crate::large::normal;
 use crate::limits::ATTRIBUTE_VALUES_MAX;
-use crate::schema::{AttributeType, Attributes, Description, Schema, check_value};
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
+use keyway_schema::{AttributeType, Description, EntryAttributes, Schema, check_value};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -103,15 +103,15 @@ fn require_equality(attribute: &AttributeType) -> Result<()> {
 }
 
 /// The values stored under a canonical description.
-pub fn values<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Vec<Vec<u8>>> {
+pub fn values<'a>(attributes: &'a EntryAttributes, name: &str) -> Option<&'a Vec<Vec<u8>>> {
     attributes.iter().find(|(stored, _)| stored == name).map(|(_, values)| values)
 }
 
-fn values_mut<'a>(attributes: &'a mut Attributes, name: &str) -> Option<&'a mut Vec<Vec<u8>>> {
+fn values_mut<'a>(attributes: &'a mut EntryAttributes, name: &str) -> Option<&'a mut Vec<Vec<u8>>> {
     attributes.iter_mut().find(|(stored, _)| stored == name).map(|(_, values)| values)
 }
 
-fn remove(attributes: &mut Attributes, name: &str) -> bool {
+fn remove(attributes: &mut EntryAttributes, name: &str) -> bool {
     let before = attributes.len();
     attributes.retain(|(stored, _)| stored != name);
     attributes.len() < before
@@ -123,7 +123,7 @@ fn remove(attributes: &mut Attributes, name: &str) -> bool {
 /// `attributeOrValueExists`, `inappropriateMatching`, or `adminLimitExceeded`.
 pub fn add(
     schema: &Schema,
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     description: &Description<'_>,
     added: Vec<Vec<u8>>,
 ) -> Result<()> {
@@ -139,7 +139,7 @@ pub fn add(
 /// `attributeOrValueExists` or `adminLimitExceeded`.
 pub fn extend(
     schema: &Schema,
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     description: &Description<'_>,
     added: Vec<Vec<u8>>,
 ) -> Result<()> {
@@ -152,7 +152,7 @@ pub fn extend(
 /// As [`extend`].
 pub fn push(
     schema: &Schema,
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     description: &Description<'_>,
     added: Vec<Vec<u8>>,
 ) -> Result<()> {
@@ -170,7 +170,7 @@ pub(super) fn limit(name: &str, values: usize) -> Result<()> {
 
 fn insert(
     schema: &Schema,
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     description: &Description<'_>,
     added: Vec<Vec<u8>>,
     look_at_held: bool,
@@ -199,7 +199,7 @@ fn insert(
 /// `noSuchAttribute` or `inappropriateMatching`.
 pub fn delete(
     schema: &Schema,
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     description: &Description<'_>,
     deleted: &[Vec<u8>],
 ) -> Result<()> {
@@ -243,7 +243,7 @@ pub fn delete(
 /// `attributeOrValueExists` if a value is given twice.
 pub fn replace(
     schema: &Schema,
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     description: &Description<'_>,
     new: Vec<Vec<u8>>,
 ) -> Result<()> {
@@ -267,7 +267,7 @@ pub fn replace(
 /// `noSuchAttribute`; `constraintViolation` if a value is no number or becomes too large;
 /// `protocolError` unless there is one value to add.
 pub fn increment(
-    attributes: &mut Attributes,
+    attributes: &mut EntryAttributes,
     description: &Description<'_>,
     by: &[Vec<u8>],
 ) -> Result<()> {
@@ -302,7 +302,7 @@ fn integer(value: &[u8]) -> Option<i128> {
 /// Whether the entry has a value equal to this one under the plain type.
 pub fn has_value(
     schema: &Schema,
-    attributes: &Attributes,
+    attributes: &EntryAttributes,
     attribute: &AttributeType,
     value: &[u8],
 ) -> bool {
@@ -337,7 +337,7 @@ pub fn keep_once(
 }
 
 /// Sets an attribute to one value, where it was if it is there.
-pub fn set(attributes: &mut Attributes, name: &str, value: &str) {
+pub fn set(attributes: &mut EntryAttributes, name: &str, value: &str) {
     let value = vec![value.as_bytes().to_vec()];
     match values_mut(attributes, name) {
         Some(held) => *held = value,

@@ -29,19 +29,18 @@ use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::{Core, Current, Directory};
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
-use crate::filter::Matcher;
 use crate::locate::{Seeking, locate};
 use crate::log::Audit;
 use crate::log::stages::{self, Stage};
 use crate::made::Handover;
-use crate::names::{self, Name, NamingContext, Place};
-use crate::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
+use crate::naming::{self, NamingContext, Place};
 use crate::policy::micros;
 use crate::redefine::{Redefinition, install, require_generation};
-use crate::schema::{Attributes, Schema};
 use crate::search::Selection;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
 use keyway_codec::secret::SECRETS;
+use keyway_schema::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
+use keyway_schema::{EntryAttributes, EntryName, Matcher, Schema};
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
 pub(crate) use secret::{Giver, Secrets, hashed_already};
 use std::cell::RefCell;
@@ -107,8 +106,8 @@ impl Operation {
             let text = "the request has no change in it";
             return Err(Failure::new(ResultCode::ProtocolError, text));
         }
-        let name = Name::parse(&core.schema, request.dn)?;
-        match names::place(&core.contexts(), &name) {
+        let name = EntryName::parse(&core.schema, request.dn)?;
+        match naming::place(&core.contexts(), &name) {
             Place::Subschema => {
                 let redefinition = redefine::redefinition(core, subject, request, controls);
                 return redefinition.map(Operation::Redefine);
@@ -200,7 +199,7 @@ pub(crate) struct Request {
     /// The schema's, under which it was understood.
     pub generation: u64,
     pub subject: Subject,
-    pub name: Name,
+    pub name: EntryName,
     pub context: Arc<NamingContext>,
     /// RDNs below the context's top.
     pub below: usize,
@@ -235,7 +234,7 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Enters it as the last change.
-    pub fn mark(&self, attributes: &mut Attributes) {
+    pub fn mark(&self, attributes: &mut EntryAttributes) {
         edit::set(attributes, MODIFIERS_NAME, &self.author);
         edit::set(attributes, MODIFY_TIMESTAMP, &self.time);
     }
@@ -251,9 +250,9 @@ impl Request {
         one_of: Rights,
         controls: &RequestControls<'_>,
     ) -> Result<Request> {
-        let name = Name::parse(&core.schema, dn)?;
+        let name = EntryName::parse(&core.schema, dn)?;
         let contexts = core.contexts();
-        let (context, below) = match names::place(&contexts, &name) {
+        let (context, below) = match naming::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
                 let asked = match place {
@@ -327,7 +326,7 @@ impl Request {
     }
 
     /// The entry of a name.
-    fn locate(&self, core: &Core, view: Tree<'_>, name: &Name) -> Result<EntryId> {
+    fn locate(&self, core: &Core, view: Tree<'_>, name: &EntryName) -> Result<EntryId> {
         let manages_referrals =
             self.manages_referrals || !core.standing.may_have_referrals(view)?;
         let how = Seeking { manages_referrals, ..Seeking::default() };
@@ -355,7 +354,11 @@ impl Request {
 }
 
 /// By which component an entry hangs from the one above.
-fn component<'n>(context: &'n NamingContext, name: &'n Name, below: usize) -> Result<&'n [u8]> {
+fn component<'n>(
+    context: &'n NamingContext,
+    name: &'n EntryName,
+    below: usize,
+) -> Result<&'n [u8]> {
     if below == 0 {
         return Ok(&context.component);
     }

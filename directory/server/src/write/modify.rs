@@ -9,15 +9,15 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
-use crate::operational::STRUCTURAL_OBJECT_CLASS;
 use crate::password::Given;
 use crate::policy::{KEPT, PasswordChange, Upkeep};
-use crate::schema::{
-    AttributeType, Attributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,
-    complete_classes, is_sound,
-};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
+use keyway_schema::operational::STRUCTURAL_OBJECT_CLASS;
+use keyway_schema::{
+    AttributeType, EntryAttributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,
+    complete_classes, is_sound,
+};
 use keyway_store::{EntryId, EntryRef, Names, View, Write};
 use std::cell::RefCell;
 
@@ -197,7 +197,7 @@ impl Modify {
 
     /// The attributes that can get other keys: those that change, and those that share an index
     /// with them, so that a key which both give is not lost.
-    fn touched(&self, core: &Core, attributes: &Attributes, also: &[&str]) -> Attributes {
+    fn touched(&self, core: &Core, attributes: &EntryAttributes, also: &[&str]) -> EntryAttributes {
         let edited = self.edits.iter().map(|edit| base(&edit.name));
         let also = also.iter().copied().chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]);
         let mut changed: Vec<&str> = edited.chain(also).collect();
@@ -214,7 +214,7 @@ impl Modify {
         core: &Core,
         view: View<'_>,
         id: EntryId,
-        new: &Attributes,
+        new: &EntryAttributes,
     ) -> Result<Option<Vec<Rule>>> {
         match self.edits.iter().any(|edit| base(&edit.name) == RULE) {
             true => core.proposed_rules(view, &self.request.context, Some(id), new).map(Some),
@@ -319,7 +319,7 @@ impl Edit {
         core: &Core,
         view: View<'_>,
         id: EntryId,
-        old: &Attributes,
+        old: &EntryAttributes,
         draft: &mut Draft,
     ) -> Result<()> {
         let schema = &core.schema;
@@ -339,8 +339,8 @@ impl Edit {
         core: &Core,
         view: View<'_>,
         id: EntryId,
-        old: &Attributes,
-        attributes: &Attributes,
+        old: &EntryAttributes,
+        attributes: &EntryAttributes,
     ) -> Result<bool> {
         let (before, now) = (edit::values(old, &self.name), edit::values(attributes, &self.name));
         if before != now || now.is_none_or(|now| now.len() < MANY_VALUES) {

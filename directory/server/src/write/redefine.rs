@@ -7,13 +7,15 @@ use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::limits::SCHEMA_CHANGES_BYTES_MAX;
-use crate::operational::SUBSCHEMA_DN;
 use crate::redefine::Redefinition;
-use crate::schema::{Attributes, Changes, Composed, Defined, Definition, Origin, is_kept};
 use keyway_codec::description::{
     AttributeTypeDescription, DescriptionError, ObjectClassDescription,
 };
 use keyway_codec::message::{Change, ChangeOperation, ModifyRequest, ResultCode};
+use keyway_schema::operational::SUBSCHEMA_DN;
+use keyway_schema::{
+    Changes, Composed, Defined, Definition, DefinitionOrigin, EntryAttributes, is_kept,
+};
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
 
@@ -70,7 +72,7 @@ pub(crate) fn redefinition(
 
 fn require_rights(core: &Core, subject: &Subject, request: &ModifyRequest<'_>) -> Result<()> {
     let rights = core.permissions(subject, Place::Subschema);
-    let (dn, nothing) = (SUBSCHEMA_DN, Attributes::new());
+    let (dn, nothing) = (SUBSCHEMA_DN, EntryAttributes::new());
     let entry = Candidate::made(core, dn, &nothing);
     for change in &request.changes {
         let known = core.schema.attribute(&change.attribute.description);
@@ -123,7 +125,12 @@ impl<'c, D: Definition> Edited<'c, D> {
         if change.operation == ChangeOperation::Replace {
             // What the program brings stays, whoever knows only of his own.
             let own = |one: &&Defined<D>| {
-                matches!(one.origin, Origin::Standard | Origin::Program | Origin::Set(_))
+                matches!(
+                    one.origin,
+                    DefinitionOrigin::Standard
+                        | DefinitionOrigin::Program
+                        | DefinitionOrigin::Set(_)
+                )
             };
             let kept = self.before.iter().filter(own);
             self.now = kept.map(|one| Cow::Borrowed(&one.definition)).collect();
@@ -214,16 +221,18 @@ impl<'c, D: Definition> Edited<'c, D> {
             }
             match origin {
                 // They are needed, which was said above.
-                Origin::Program => {}
-                Origin::Standard => {
+                DefinitionOrigin::Program => {}
+                DefinitionOrigin::Standard => {
                     return Err(unwilling(format!("{name} is a standard definition and stays")));
                 }
-                Origin::Set(set) => {
+                DefinitionOrigin::Set(set) => {
                     return Err(unwilling(format!(
                         "{name} is of the set {set}: take that out of [schema] in keyway.toml"
                     )));
                 }
-                Origin::File { .. } | Origin::Ldap => deleted.push(definition.oid().to_owned()),
+                DefinitionOrigin::File { .. } | DefinitionOrigin::Ldap => {
+                    deleted.push(definition.oid().to_owned())
+                }
             }
         }
         let new = self.now.into_iter().filter_map(|one| match one {

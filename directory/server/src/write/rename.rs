@@ -8,10 +8,10 @@ use crate::controls::RequestControls;
 use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::integrity::{Leaving, Proposed, Referrers};
-use crate::names::{self, Name, NamePart, NamingContext, Place};
-use crate::schema::is_sound;
+use crate::naming::{self, NamingContext, Place};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyDnRequest, ResultCode};
+use keyway_schema::{EntryName, NamePart, is_sound};
 use keyway_store::{Entry, EntryId, EntryRef, Key, Names, View, Write};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Rename {
     request: Request,
     new_rdn: Rdn,
     /// The new name in its new place.
-    new_name: Name,
+    new_name: EntryName,
     new_context: Arc<NamingContext>,
     new_below: usize,
     delete_old_rdn: bool,
@@ -52,7 +52,7 @@ impl Rename {
             None => (request.name.parent(), request.context.clone(), request.below),
             Some(superior) => superior_of(core, &request, superior)?,
         };
-        let mut new_name = Name { parts: vec![NamePart::new(&core.schema, &new_rdn)?] };
+        let mut new_name = EntryName { parts: vec![NamePart::new(&core.schema, &new_rdn)?] };
         new_name.parts.extend(superior.parts);
         Ok(Rename { request, new_rdn, new_name, new_context, new_below, delete_old_rdn })
     }
@@ -250,10 +250,10 @@ fn superior_of(
     core: &Core,
     request: &Request,
     superior: &str,
-) -> Result<(Name, Arc<NamingContext>, usize)> {
-    let name = Name::parse(&core.schema, superior)?;
+) -> Result<(EntryName, Arc<NamingContext>, usize)> {
+    let name = EntryName::parse(&core.schema, superior)?;
     let contexts = core.contexts();
-    match names::place(&contexts, &name) {
+    match naming::place(&contexts, &name) {
         Place::Inside { context, below } if context.is_system == request.context.is_system => {
             let context = context.clone();
             Ok((name, context, below + 1))

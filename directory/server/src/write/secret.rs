@@ -4,8 +4,8 @@ use super::{Modify, Operation};
 use crate::directory::USER_PASSWORD;
 use crate::failure::{Failure, Result};
 use crate::password::{self, Given, Passwords};
-use crate::schema::base;
 use keyway_codec::message::ResultCode;
+use keyway_schema::base;
 use std::pin::Pin;
 use zeroize::{Zeroize, Zeroizing};
 

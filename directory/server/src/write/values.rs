@@ -5,7 +5,7 @@ use super::edit::{exists, limit, missing};
 use crate::failure::Result;
 use crate::large::key;
 use crate::limits::{LARGE_BYTES_KEPT_MIN, LARGE_VALUES_KEPT_MIN};
-use crate::schema::{AttributeType, Schema, base};
+use keyway_schema::{AttributeType, Schema, base};
 use keyway_store::{EntryId, Large, LargeEdit, ValueKey, View};
 use std::collections::{BTreeMap, HashMap};
 

@@ -5,13 +5,13 @@ use super::{Operation, edit};
 use crate::access::Subject;
 use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::failure::{Failure, Result};
-use crate::names::{self, Name, NamingContext, Place};
+use crate::naming::{self, NamingContext, Place};
 use crate::password::limits::STORED_VALUES_MAX;
 use crate::password::{Check, Given};
 use crate::policy::{self, POLICY_SUBENTRY, PasswordChange, RESET, micros};
-use crate::schema::base;
 use crate::{Attempt, Standing};
 use keyway_codec::message::{ChangeOperation, ResultCode};
+use keyway_schema::{EntryName, base};
 use keyway_store::{EntryId, EntryRef, View};
 use std::net::IpAddr;
 use zeroize::Zeroizing;
@@ -56,13 +56,13 @@ impl Vetting<'_> {
         new: &Zeroizing<Vec<u8>>,
     ) -> Result<Earlier> {
         let core = &*directory.core();
-        let name = Name::parse(&core.schema, dn)?;
+        let name = EntryName::parse(&core.schema, dn)?;
         let contexts = core.contexts();
-        let Place::Inside { context, below } = names::place(&contexts, &name) else {
+        let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Err(Failure::no_such_object(""));
         };
         let read = directory.store.read()?;
-        let id = names::resolve(read.view(), context, &name, below)?;
+        let id = naming::resolve(read.view(), context, &name, below)?;
         let entry = read.view().entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         let found = Found { view: read.view(), context, name: &name, id, entry };
         self.of(core, &found, vec![new.clone()])
@@ -94,7 +94,7 @@ impl Vetting<'_> {
 struct Found<'t> {
     view: View<'t>,
     context: &'t NamingContext,
-    name: &'t Name,
+    name: &'t EntryName,
     id: EntryId,
     entry: EntryRef<'t>,
 }

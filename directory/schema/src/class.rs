@@ -1,6 +1,7 @@
 //! Object classes, with all that they inherit filled in (RFC 4512 § 2.4).
 
-use super::{Index, SchemaError, lookup, unknown};
+use crate::error::SchemaError;
+use crate::index::{Index, lookup, unknown};
 use keyway_codec::description::{ClassKind, ObjectClassDescription};
 use std::sync::LazyLock;
 
@@ -46,22 +47,22 @@ impl ObjectClass {
     }
 
     /// Positions of its superclasses, all the way up.
-    pub(super) fn superclasses(&self) -> &[usize] {
+    pub(crate) fn superclasses(&self) -> &[usize] {
         &self.superclasses
     }
 
     /// Positions of the attributes that an entry of it must have.
-    pub(super) fn must(&self) -> &[usize] {
+    pub(crate) fn must(&self) -> &[usize] {
         &self.must
     }
 
     /// Positions of the attributes that an entry of it may have, those that it must have aside.
-    pub(super) fn may(&self) -> &[usize] {
+    pub(crate) fn may(&self) -> &[usize] {
         &self.may
     }
 
     /// Whether an entry of it may have the attribute of this position.
-    pub(super) fn allows(&self, attribute: usize) -> bool {
+    pub(crate) fn allows(&self, attribute: usize) -> bool {
         self.may.binary_search(&attribute).is_ok() || self.must.binary_search(&attribute).is_ok()
     }
 
@@ -80,7 +81,7 @@ impl ObjectClass {
 }
 
 /// The object class that is described at this position.
-pub(super) fn build(
+pub(crate) fn build(
     position: usize,
     descriptions: &[ObjectClassDescription],
     classes: &Index,

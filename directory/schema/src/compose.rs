@@ -1,9 +1,10 @@
 //! Putting definitions together: the standard ones, those of sets, of files, and what was changed
 //! over LDAP. A later one takes the place of an earlier one that has its OID or one of its names.
 
-use super::definition::Definition;
-use super::sources::to_text;
-use super::{Changes, Schema, SchemaError, Sources};
+use crate::definition::Definition;
+use crate::error::SchemaError;
+use crate::schema::Schema;
+use crate::sources::{Changes, Sources, to_text};
 use keyway_codec::definitions::{self, File, Located};
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::standard;
@@ -11,7 +12,7 @@ use std::fmt;
 
 /// Where a definition comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum DefinitionOrigin {
     /// It is there always.
     Standard,
     /// It is the program's that has the server.
@@ -29,14 +30,14 @@ pub enum Origin {
     Ldap,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for DefinitionOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Standard => f.write_str("the standard schema"),
-            Origin::Program => f.write_str("keyway's own"),
-            Origin::Set(name) => write!(f, "the set {name}"),
-            Origin::File { name, line } => write!(f, "{name}, line {line}"),
-            Origin::Ldap => f.write_str("a change over LDAP"),
+            DefinitionOrigin::Standard => f.write_str("the standard schema"),
+            DefinitionOrigin::Program => f.write_str("keyway's own"),
+            DefinitionOrigin::Set(name) => write!(f, "the set {name}"),
+            DefinitionOrigin::File { name, line } => write!(f, "{name}, line {line}"),
+            DefinitionOrigin::Ldap => f.write_str("a change over LDAP"),
         }
     }
 }
@@ -47,7 +48,7 @@ pub struct Defined<D> {
     /// What it says.
     pub definition: D,
     /// Who says it.
-    pub origin: Origin,
+    pub origin: DefinitionOrigin,
 }
 
 /// All definitions of a schema.
@@ -71,18 +72,23 @@ impl Composed {
         for text in standard::ATTRIBUTE_TYPES {
             let definition =
                 AttributeTypeDescription::parse(text).map_err(|why| bad(text, &why))?;
-            composed.attribute_types.push(Defined { definition, origin: Origin::Standard });
+            composed
+                .attribute_types
+                .push(Defined { definition, origin: DefinitionOrigin::Standard });
         }
         for text in standard::OBJECT_CLASSES {
             let definition = ObjectClassDescription::parse(text).map_err(|why| bad(text, &why))?;
-            composed.object_classes.push(Defined { definition, origin: Origin::Standard });
+            composed
+                .object_classes
+                .push(Defined { definition, origin: DefinitionOrigin::Standard });
         }
         let program = sources.program.iter().map(|file| (file.name.as_str(), &*file.bytes));
-        composed.read(program, |_, _| Origin::Program)?;
+        composed.read(program, |_, _| DefinitionOrigin::Program)?;
         let sets = sources.sets.iter().map(|set| (set.name, set.text.as_bytes()));
-        composed.read(sets, |name, _| Origin::Set(static_name(sources, name)))?;
+        composed.read(sets, |name, _| DefinitionOrigin::Set(static_name(sources, name)))?;
         let files = sources.files.iter().map(|file| (file.name.as_str(), &*file.bytes));
-        composed.read(files, |name, line| Origin::File { name: name.to_owned(), line })?;
+        composed
+            .read(files, |name, line| DefinitionOrigin::File { name: name.to_owned(), line })?;
         composed.change(changes);
         Ok(composed)
     }
@@ -140,7 +146,7 @@ impl Composed {
     fn read<'s>(
         &mut self,
         files: impl Iterator<Item = (&'s str, &'s [u8])>,
-        origin: impl Fn(&str, u64) -> Origin,
+        origin: impl Fn(&str, u64) -> DefinitionOrigin,
     ) -> Result<(), SchemaError> {
         let files: Vec<File<'s>> = files.map(|(name, bytes)| File { name, bytes }).collect();
         let read = definitions::read(&files).map_err(|error| SchemaError {
@@ -176,9 +182,19 @@ impl Composed {
     }
 }
 
+impl Schema {
+    /// The standard definitions, with all sets that come with the program.
+    ///
+    /// # Errors
+    /// None, as a test shows; the type is that of any schema.
+    pub fn standard() -> Result<Schema, SchemaError> {
+        Composed::new(&Sources::defaults(), &Changes::default())?.schema()
+    }
+}
+
 /// Those that another folder may lack: it has the program's as well.
 fn taken_along<D>(all: &[Defined<D>]) -> impl Iterator<Item = &D> {
-    let other = |one: &&Defined<D>| one.origin != Origin::Program;
+    let other = |one: &&Defined<D>| one.origin != DefinitionOrigin::Program;
     all.iter().filter(other).map(|one| &one.definition)
 }
 
@@ -186,7 +202,7 @@ fn taken_along<D>(all: &[Defined<D>]) -> impl Iterator<Item = &D> {
 ///
 /// # Errors
 /// None, as [`Schema::standard`].
-pub(crate) fn beyond_defaults<'d>(
+pub fn beyond_defaults<'d>(
     attribute_types: impl Iterator<Item = &'d AttributeTypeDescription>,
     object_classes: impl Iterator<Item = &'d ObjectClassDescription>,
 ) -> Result<String, SchemaError> {
@@ -198,7 +214,7 @@ pub(crate) fn beyond_defaults<'d>(
 }
 
 /// Whether one of these says the same.
-pub(crate) fn is_among<D: Definition>(all: &[Defined<D>], definition: &D) -> bool {
+pub fn is_among<D: Definition>(all: &[Defined<D>], definition: &D) -> bool {
     all.iter().any(|one| one.definition.means(definition))
 }
 
@@ -265,7 +281,7 @@ fn put<D: Definition>(
         }
         return Ok(());
     }
-    let is_file = |origin: &Origin| matches!(origin, Origin::File { .. });
+    let is_file = |origin: &DefinitionOrigin| matches!(origin, DefinitionOrigin::File { .. });
     if let Some(other) = met.iter().find(|old| is_file(&old.origin) && is_file(&new.origin)) {
         return Err(SchemaError {
             definition: format!("{name} ({})", new.origin),
@@ -287,8 +303,8 @@ struct Replaced {
     names: Vec<String>,
 }
 
-/// Gives definitions those names of what they have replaced that nobody else has: somebody may refer
-/// to them. What was the first name stays it, since entries are stored under it.
+/// Gives definitions those names of the ones they replace that no other definition has: a reference may
+/// use them. The first name stays the first, since entries are stored under it.
 fn inherit_names<D: Definition>(all: &mut [Defined<D>], replaced: &mut Vec<Replaced>) {
     for Replaced { by, names } in replaced.drain(..) {
         let is = |name: &String, other: &String| name.eq_ignore_ascii_case(other);
@@ -314,10 +330,10 @@ fn inherit_names<D: Definition>(all: &mut [Defined<D>], replaced: &mut Vec<Repla
 }
 
 /// Whether nothing may take its place.
-pub(crate) fn is_kept<D: Definition>(old: &Defined<D>) -> bool {
+pub fn is_kept<D: Definition>(old: &Defined<D>) -> bool {
     match old.origin {
-        Origin::Standard => old.definition.is_needed(),
-        Origin::Program => true,
+        DefinitionOrigin::Standard => old.definition.is_needed(),
+        DefinitionOrigin::Program => true,
         _ => false,
     }
 }
@@ -325,10 +341,11 @@ pub(crate) fn is_kept<D: Definition>(old: &Defined<D>) -> bool {
 /// Puts a definition that came over LDAP in the place of those that it meets.
 fn overlay<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>, definition: &D) {
     let first = all.iter().position(|old| old.definition.meets(definition));
-    let new = Defined { definition: definition.clone(), origin: Origin::Ldap };
+    let new = Defined { definition: definition.clone(), origin: DefinitionOrigin::Ldap };
     let Some(first) = first else { return all.push(new) };
-    let own =
-        all.iter().find(|old| old.origin == Origin::Program && old.definition.meets(definition));
+    let own = all
+        .iter()
+        .find(|old| old.origin == DefinitionOrigin::Program && old.definition.meets(definition));
     if let Some(own) = own {
         if !own.definition.means(definition) {
             let (name, own) = (definition.shown(), own.definition.shown());
@@ -339,7 +356,8 @@ fn overlay<D: Definition>(all: &mut Vec<Defined<D>>, warnings: &mut Vec<String>,
         return;
     }
     for old in all.iter().filter(|old| old.definition.meets(definition)) {
-        if matches!(old.origin, Origin::File { .. }) && !old.definition.means(definition) {
+        if matches!(old.origin, DefinitionOrigin::File { .. }) && !old.definition.means(definition)
+        {
             warnings.push(format!(
                 "{} ({}) was changed over LDAP, and that counts",
                 old.definition.shown(),

@@ -1,6 +1,6 @@
 //! What a schema is made of: sets that come with the program, files, and changes made over LDAP.
 
-use super::SchemaError;
+use crate::error::SchemaError;
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::standard::{SETS, Set};
 use std::fmt::Write;
@@ -84,7 +84,7 @@ impl Changes {
 }
 
 /// Definitions as text, a line each.
-pub(super) fn to_text<'d>(
+pub(crate) fn to_text<'d>(
     attribute_types: impl IntoIterator<Item = &'d AttributeTypeDescription>,
     object_classes: impl IntoIterator<Item = &'d ObjectClassDescription>,
 ) -> String {

@@ -1,8 +1,11 @@
 //! What two schemas have in common, and whether an entry of the one is as well one of the other.
 
-use super::check::{Attributes, check_entry, check_loosely};
-use super::{AttributeType, OBJECT_CLASS, ObjectClass, Schema, base};
-use crate::names::NamePart;
+use crate::attribute::AttributeType;
+use crate::check::{EntryAttributes, OBJECT_CLASS, check_entry, check_loosely};
+use crate::class::ObjectClass;
+use crate::describe::base;
+use crate::name::NamePart;
+use crate::schema::Schema;
 use keyway_codec::dn::Dn;
 use keyway_codec::syntax::{MatchingRule, Syntax};
 use std::collections::HashSet;
@@ -10,8 +13,8 @@ use std::collections::HashSet;
 /// Names that are shown of all that differ.
 const SHOWN_MAX: usize = 8;
 
-/// What a new schema has otherwise than an old one, or not at all. What is only in the new one is no
-/// difference: no entry has it.
+/// Definitions of an old schema that a new one lacks or has otherwise. Those that are only in the new one are
+/// no difference: no entry uses them.
 pub struct Difference<'s> {
     old: &'s Schema,
     new: &'s Schema,
@@ -52,14 +55,14 @@ impl<'s> Difference<'s> {
     }
 
     /// What stands against keeping an entry under the new schema; `None` if nothing does.
-    pub fn contradiction(&self, rdn: &str, attributes: &Attributes) -> Option<String> {
+    pub fn contradiction(&self, rdn: &str, attributes: &EntryAttributes) -> Option<String> {
         self.of_values(attributes)
             .or_else(|| self.of_names(rdn, attributes))
             .or_else(|| self.of_classes(attributes))
     }
 
-    /// Attributes that are there, and values that would be equal to others than now.
-    fn of_values(&self, attributes: &Attributes) -> Option<String> {
+    /// EntryAttributes that are there, and values that would be equal to others than now.
+    fn of_values(&self, attributes: &EntryAttributes) -> Option<String> {
         let touched = |name: &&(String, Vec<Vec<u8>>)| self.attributes.contains(base(&name.0));
         for (name, values) in attributes.iter().filter(touched) {
             let (old, name) = (self.old.attribute(base(name))?, base(name));
@@ -101,7 +104,7 @@ impl<'s> Difference<'s> {
     }
 
     /// Names and OIDs as values, and the entry's own RDN.
-    fn of_names(&self, rdn: &str, attributes: &Attributes) -> Option<String> {
+    fn of_names(&self, rdn: &str, attributes: &EntryAttributes) -> Option<String> {
         let parts = |schema: &Schema| {
             let dn = Dn::parse(rdn).ok()?;
             let part = |rdn| Some(NamePart::new(schema, rdn).ok()?.component);
@@ -126,7 +129,7 @@ impl<'s> Difference<'s> {
     }
 
     /// Classes, and what they demand and allow.
-    fn of_classes(&self, attributes: &Attributes) -> Option<String> {
+    fn of_classes(&self, attributes: &EntryAttributes) -> Option<String> {
         let values = attributes.iter().find(|(name, _)| name == OBJECT_CLASS);
         let classes = values.into_iter().flat_map(|(_, values)| values);
         let mut touched = attributes.iter().any(|(name, _)| self.attributes.contains(base(name)));
@@ -147,7 +150,7 @@ impl<'s> Difference<'s> {
             Ok(_) => check_entry(self.new, attributes, &[]).err(),
             Err(_) => check_loosely(self.new, attributes, &[]).err(),
         }
-        .map(|failure| failure.diagnostic)
+        .map(|violation| violation.why)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is asked of a definition when it meets others: whether it says the same, and what is needed.
 
-use super::attribute;
+use crate::attribute;
 use crate::operational::SUBSCHEMA_DN;
 use keyway_codec::description::{
     AttributeTypeDescription, ClassKind, ObjectClassDescription, Usage,
@@ -15,11 +15,11 @@ pub trait Definition: Clone + fmt::Display {
     fn names(&self) -> &[String];
     /// Whether both say the same, whatever they say it with.
     fn means(&self, other: &Self) -> bool;
-    /// Whether both are so alike that nobody need be told which of them counts.
+    /// Whether both are so alike that no message need say which of them counts.
     fn is_near(&self, other: &Self) -> bool;
     /// Whether the server relies on it as it is.
     fn is_needed(&self) -> bool;
-    /// The same, to be changed.
+    /// Short names, to be changed.
     fn names_mut(&mut self) -> &mut Vec<String>;
     /// Takes the rules that it does not say from the one that it replaces.
     fn complete(&mut self, replaced: &Self);

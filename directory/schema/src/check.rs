@@ -1,26 +1,32 @@
 //! Whether an entry is one that its object classes allow.
 
-use super::{AttributeType, ObjectClass, Schema, base};
-use crate::failure::{Failure, Result};
+use crate::attribute::AttributeType;
+use crate::class::ObjectClass;
+use crate::describe::base;
+use crate::error::Violation;
 use crate::operational::STRUCTURAL_OBJECT_CLASS;
+use crate::schema::Schema;
 use keyway_codec::description::ClassKind;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
 
-/// Attributes under canonical names, as entries are stored.
-pub type Attributes = Vec<(String, Vec<Vec<u8>>)>;
+/// EntryAttributes under canonical names, as entries are stored.
+pub type EntryAttributes = Vec<(String, Vec<Vec<u8>>)>;
 
 /// The canonical name of the attribute that lists an entry's classes.
 pub const OBJECT_CLASS: &str = "objectClass";
 
-/// Attributes whose values are an entry's classes.
+/// EntryAttributes whose values are an entry's classes.
 const OF_CLASSES: [&str; 2] = [OBJECT_CLASS, STRUCTURAL_OBJECT_CLASS];
 
 /// Adds the superclasses of an entry's object classes that are not listed (RFC 4512 § 3.3).
 ///
 /// # Errors
 /// `objectClassViolation` without classes or for an unknown one.
-pub fn complete_classes(schema: &Schema, attributes: &mut Attributes) -> Result<()> {
+pub fn complete_classes(
+    schema: &Schema,
+    attributes: &mut EntryAttributes,
+) -> Result<(), Violation> {
     let classes = classes(schema, attributes)?;
     let mut missing: Vec<&ObjectClass> = Vec::new();
     for above in classes.iter().flat_map(|class| class.superclasses()) {
@@ -47,24 +53,24 @@ pub fn complete_classes(schema: &Schema, attributes: &mut Attributes) -> Result<
 /// `objectClassViolation`, or `constraintViolation` for too many values.
 pub fn check_entry<'s>(
     schema: &'s Schema,
-    attributes: &Attributes,
+    attributes: &EntryAttributes,
     large: &[&str],
-) -> Result<&'s ObjectClass> {
+) -> Result<&'s ObjectClass, Violation> {
     let structural = structural(&classes(schema, attributes)?)?;
     check_attributes(schema, attributes, large)?;
     Ok(structural)
 }
 
-/// The same for an entry whose structural classes may be none or several that do not derive from each
+/// Checks as [`check_entry`], but the structural classes may be none, or several that do not derive from each
 /// other, as 389 Directory Server takes them. Returns the first of them, and whether all is well.
 ///
 /// # Errors
 /// As [`check_entry`], but for that.
 pub fn check_loosely<'s>(
     schema: &'s Schema,
-    attributes: &Attributes,
+    attributes: &EntryAttributes,
     large: &[&str],
-) -> Result<(&'s ObjectClass, bool)> {
+) -> Result<(&'s ObjectClass, bool), Violation> {
     let classes = classes(schema, attributes)?;
     check_attributes(schema, attributes, large)?;
     if let Ok(structural) = structural(&classes) {
@@ -76,14 +82,14 @@ pub fn check_loosely<'s>(
 }
 
 /// Whether an entry's structural classes are one chain.
-pub fn is_sound(schema: &Schema, attributes: &Attributes) -> bool {
+pub fn is_sound(schema: &Schema, attributes: &EntryAttributes) -> bool {
     classes(schema, attributes).is_ok_and(|classes| structural(&classes).is_ok())
 }
 
 /// Everything that the schema has against an entry's classes and attributes, each with the attribute
-/// that it is about; if a class is not known only that, as nobody knows what it allows. Values are not
+/// that it is about; if a class is not known only that, as it cannot be known what it allows. Values are not
 /// looked at ([`check_value`]).
-pub fn violations(schema: &Schema, attributes: &Attributes) -> Vec<(String, Failure)> {
+pub fn violations(schema: &Schema, attributes: &EntryAttributes) -> Vec<(String, Violation)> {
     let of_classes = |failure| (OBJECT_CLASS.to_owned(), failure);
     let classes = match classes(schema, attributes) {
         Ok(classes) => classes,
@@ -108,8 +114,8 @@ pub fn check_value(
     schema: &Schema,
     attribute: &AttributeType,
     value: &[u8],
-    validate: fn(Syntax, &[u8]) -> std::result::Result<(), &'static str>,
-) -> std::result::Result<(), &'static str> {
+    validate: fn(Syntax, &[u8]) -> Result<(), &'static str>,
+) -> Result<(), &'static str> {
     validate(attribute.syntax(), value)?;
     // Unknown object classes are the business of those who check the whole entry.
     let rule = attribute.equality().filter(|_| !OF_CLASSES.contains(&attribute.name()));
@@ -120,7 +126,11 @@ pub fn check_value(
 }
 
 /// Checks what classes demand and allow.
-fn check_attributes(schema: &Schema, attributes: &Attributes, large: &[&str]) -> Result<()> {
+fn check_attributes(
+    schema: &Schema,
+    attributes: &EntryAttributes,
+    large: &[&str],
+) -> Result<(), Violation> {
     let classes = classes(schema, attributes)?;
     let all = counted(attributes).chain(large.iter().map(|name| (*name, usize::MAX)));
     match not_allowed(schema, &classes, all).next() {
@@ -129,8 +139,8 @@ fn check_attributes(schema: &Schema, attributes: &Attributes, large: &[&str]) ->
     }
 }
 
-/// Attributes, and how many values each has.
-fn counted(attributes: &Attributes) -> impl Iterator<Item = (&str, usize)> + Clone {
+/// EntryAttributes, and how many values each has.
+fn counted(attributes: &EntryAttributes) -> impl Iterator<Item = (&str, usize)> + Clone {
     attributes.iter().map(|(name, values)| (name.as_str(), values.len()))
 }
 
@@ -139,7 +149,7 @@ fn not_allowed<'a>(
     schema: &'a Schema,
     classes: &'a [&'a ObjectClass],
     attributes: impl Iterator<Item = (&'a str, usize)> + Clone + 'a,
-) -> impl Iterator<Item = (&'a str, Failure)> {
+) -> impl Iterator<Item = (&'a str, Violation)> {
     let demanded = classes.iter().flat_map(move |class| {
         let positions = class.must().iter();
         positions.filter_map(move |position| Some((*class, schema.attributes.get(*position)?)))
@@ -166,10 +176,10 @@ fn why_not(
     classes: &[&ObjectClass],
     all: bool,
     (name, values): (&str, usize),
-) -> Option<Failure> {
+) -> Option<Violation> {
     let Some(attribute) = schema.attribute(base(name)) else {
         let text = format!("attribute {name} is not known");
-        return Some(Failure::new(ResultCode::UndefinedAttributeType, text));
+        return Some(Violation { code: ResultCode::UndefinedAttributeType, why: text });
     };
     let allowed = all
         || attribute.is_operational()
@@ -179,17 +189,20 @@ fn why_not(
     }
     if attribute.is_single_value() && values > 1 {
         let text = format!("attribute {name} may have one value only");
-        return Some(Failure::new(ResultCode::ConstraintViolation, text));
+        return Some(Violation { code: ResultCode::ConstraintViolation, why: text });
     }
     None
 }
 
-fn violation(text: impl Into<String>) -> Failure {
-    Failure::new(ResultCode::ObjectClassViolation, text)
+fn violation(text: impl Into<String>) -> Violation {
+    Violation { code: ResultCode::ObjectClassViolation, why: text.into() }
 }
 
 /// The classes that an entry lists.
-fn classes<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<Vec<&'s ObjectClass>> {
+fn classes<'s>(
+    schema: &'s Schema,
+    attributes: &EntryAttributes,
+) -> Result<Vec<&'s ObjectClass>, Violation> {
     let (_, values) = attributes
         .iter()
         .find(|(name, _)| name == OBJECT_CLASS)
@@ -202,7 +215,7 @@ fn classes<'s>(schema: &'s Schema, attributes: &Attributes) -> Result<Vec<&'s Ob
 }
 
 /// The most specific structural class; all other structural ones must be above it.
-fn structural<'s>(classes: &[&'s ObjectClass]) -> Result<&'s ObjectClass> {
+fn structural<'s>(classes: &[&'s ObjectClass]) -> Result<&'s ObjectClass, Violation> {
     let structural = || classes.iter().filter(|class| class.kind() == ClassKind::Structural);
     let lowest = structural()
         .find(|class| !structural().any(|other| other != *class && other.is_a(class)))

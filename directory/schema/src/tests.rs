@@ -1,9 +1,10 @@
 //! Definitions that make a schema, and those that do not.
 
 use super::*;
-use crate::failure::Failure;
+use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::message::ResultCode;
 use keyway_codec::standard::{self, SETS};
+use keyway_codec::syntax::{MatchingRule, Syntax};
 
 const STRING: &str = "SYNTAX 1.3.6.1.4.1.1466.115.121.1.15";
 
@@ -59,10 +60,6 @@ fn what_the_server_needs_is_in_the_standard_schema() {
     ] {
         assert_eq!(schema.attribute(name).map(AttributeType::name), Some(name));
     }
-    for setting in crate::IndexSetting::defaults() {
-        let attribute = schema.attribute(&setting.attribute);
-        assert_eq!(attribute.map(AttributeType::name), Some(setting.attribute.as_str()));
-    }
 }
 
 #[test]
@@ -87,7 +84,7 @@ fn definitions_that_make_no_schema() {
     assert!(refused(&[&plain], &[&class(""), &class("")]).contains("twice"));
     let circle = ["( 1.1 NAME 'a' SUP b )", "( 1.2 NAME 'b' SUP a )"];
     assert!(refused(&[], &circle).contains("itself"));
-    // What is referred to may come later, and a syntax nobody knows is one of octets.
+    // A definition may refer to a later one, and an unknown syntax is one of octets.
     let odd = "( 1.2.5 NAME 'odd' SYNTAX 9.9.9 )";
     let schema = Schema::new(&["( 1.1 NAME 'a' SUP one )", odd, &plain], &[]).unwrap();
     assert_eq!(schema.warnings().len(), 1);
@@ -250,7 +247,7 @@ fn a_difference_is_what_an_entry_can_contradict() {
         ])
     };
     let without = entry(&[("objectClass", "person"), ("cn", "x"), ("sn", "x")]);
-    let why = |new: &Schema, entry: &Attributes| {
+    let why = |new: &Schema, entry: &EntryAttributes| {
         Difference::new(&old, new).contradiction("cn=x", entry).unwrap_or_default()
     };
     assert!(Difference::new(&old, &own("EQUALITY caseIgnoreMatch", "$ shoeSize $ sn")).is_empty());
@@ -324,8 +321,8 @@ fn descriptions_have_one_spelling() {
     assert!(!has_options("cn;lang-de", &["lang-en".into()]));
 }
 
-fn entry(lines: &[(&str, &str)]) -> Attributes {
-    let mut attributes = Attributes::new();
+fn entry(lines: &[(&str, &str)]) -> EntryAttributes {
+    let mut attributes = EntryAttributes::new();
     for (name, value) in lines {
         match attributes.iter_mut().find(|(known, _)| known == name) {
             Some((_, values)) => values.push(value.as_bytes().to_vec()),
@@ -338,7 +335,7 @@ fn entry(lines: &[(&str, &str)]) -> Attributes {
 #[test]
 fn entries_are_held_against_their_classes() {
     let schema = Schema::standard().unwrap();
-    let check = |lines: &[(&str, &str)]| -> Result<String, Failure> {
+    let check = |lines: &[(&str, &str)]| -> Result<String, Violation> {
         check_entry(&schema, &entry(lines), &[]).map(|class| class.name().to_owned())
     };
     let person = [("objectClass", "person"), ("cn", "x"), ("sn", "x")];
@@ -366,11 +363,11 @@ fn entries_are_held_against_their_classes() {
         (more(("mail", "x")), "mail"),
         (vec![("objectClass", "person"), ("cn", "x")], "sn"),
     ] {
-        let failure = check(&wrong).unwrap_err();
-        assert_eq!(failure.code, ResultCode::ObjectClassViolation);
-        assert!(failure.diagnostic.contains(names), "{failure}");
+        let violation = check(&wrong).unwrap_err();
+        assert_eq!(violation.code, ResultCode::ObjectClassViolation);
+        assert!(violation.why.contains(names), "{violation}");
         let all = violations(&schema, &entry(&wrong));
-        assert_eq!(all.first().map(|(_, first)| first), Some(&failure));
+        assert_eq!(all.first().map(|(_, first)| first), Some(&violation));
     }
     assert_eq!(violations(&schema, &entry(&person)), []);
     let several = [("objectClass", "inetOrgPerson"), ("uidNumber", "1"), ("employeeNumber", "1")];

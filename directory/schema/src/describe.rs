@@ -1,6 +1,7 @@
 //! Attribute descriptions: a type and options (RFC 4512 § 2.5).
 
-use super::{AttributeType, Schema};
+use crate::attribute::AttributeType;
+use crate::schema::Schema;
 use keyway_codec::syntax::Syntax;
 use std::borrow::Cow;
 
@@ -38,6 +39,15 @@ impl Schema {
         options.sort_unstable();
         options.dedup();
         Some(Description { attribute, options })
+    }
+
+    /// What to say of a description whose type or options are not known.
+    pub fn unknown_description(&self, description: &str) -> String {
+        let name = base(description);
+        match self.attribute(name) {
+            Some(_) => format!("attribute {description} has an unknown option"),
+            None => self.unknown_attribute(name),
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! Attribute types, with all that they inherit filled in (RFC 4512 § 4.1.2).
 
-use super::{Index, NAME_BYTES_MAX, SchemaError, lookup, unknown};
+use crate::error::SchemaError;
+use crate::index::{Index, lookup, unknown};
+use crate::limits::DESCRIPTOR_BYTES_MAX;
 use keyway_codec::description::{AttributeTypeDescription, Usage};
 use keyway_codec::syntax::{MatchingRule, RuleKind, Syntax};
 
 /// An attribute type.
 #[derive(Debug)]
 pub struct AttributeType {
-    pub(super) position: usize,
-    pub(super) sup: Option<usize>,
-    pub(super) family: Vec<usize>,
+    pub(crate) position: usize,
+    pub(crate) sup: Option<usize>,
+    pub(crate) family: Vec<usize>,
     description: AttributeTypeDescription,
     equality: Option<MatchingRule>,
     ordering: Option<MatchingRule>,
@@ -54,7 +56,7 @@ impl AttributeType {
     }
 
     /// The type that it derives from, by its position.
-    pub(super) fn sup(&self) -> Option<usize> {
+    pub(crate) fn sup(&self) -> Option<usize> {
         self.sup
     }
 
@@ -82,7 +84,7 @@ impl PartialEq for AttributeType {
 
 /// The attribute type that is described at this position. Rules and syntaxes that are not known are
 /// taken for others, with a warning: entries are kept, if not found by all that they were found by.
-pub(super) fn build(
+pub(crate) fn build(
     position: usize,
     descriptions: &[AttributeTypeDescription],
     index: &Index,
@@ -93,8 +95,8 @@ pub(super) fn build(
     };
     let name = description.names.first().unwrap_or(&description.oid);
     let wrong = |why: String| SchemaError::new(name, why);
-    if description.names.iter().chain([name]).any(|name| name.len() > NAME_BYTES_MAX) {
-        return Err(wrong(format!("its name is longer than {NAME_BYTES_MAX} bytes")));
+    if description.names.iter().chain([name]).any(|name| name.len() > DESCRIPTOR_BYTES_MAX) {
+        return Err(wrong(format!("its name is longer than {DESCRIPTOR_BYTES_MAX} bytes")));
     }
     let line = lineage(description, descriptions, index).map_err(wrong)?;
     let inherited = |own: fn(&AttributeTypeDescription) -> Option<&String>| {
@@ -181,12 +183,12 @@ fn published(
 }
 
 /// The matching rule of a name or OID.
-pub(super) fn rule(name: &str) -> Option<MatchingRule> {
+pub(crate) fn rule(name: &str) -> Option<MatchingRule> {
     MatchingRule::from_name(name).or_else(|| MatchingRule::from_oid(name))
 }
 
 /// The syntax of an OID, also of one that another server has given to a syntax that is known.
-pub(super) fn syntax_of(oid: &str) -> Option<Syntax> {
+pub(crate) fn syntax_of(oid: &str) -> Option<Syntax> {
     Syntax::from_oid(oid).or(match oid {
         // Active Directory's: strings, large integers, security descriptors.
         "1.2.840.113556.1.4.905" => Some(Syntax::DirectoryString),
@@ -217,7 +219,7 @@ fn lineage<'d>(
 }
 
 /// Enters every type into the family of each of its supertypes.
-pub(super) fn link_families(attributes: &mut [AttributeType]) {
+pub(crate) fn link_families(attributes: &mut [AttributeType]) {
     for position in 0..attributes.len() {
         let mut above = attributes.get(position).and_then(|attribute| attribute.sup);
         while let Some(supertype) = above.and_then(|sup| attributes.get_mut(sup)) {

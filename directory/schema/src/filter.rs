@@ -1,10 +1,13 @@
 //! A search filter, understood once and then put to many entries.
 //!
-//! Names are looked up, rules chosen and assertion values normalised here. What cannot be
+//! Names are looked up, rules chosen and assertion values normalised here. A part that cannot be
 //! understood becomes *undefined*, as RFC 4511 § 4.5.1.7 demands; it is never an error.
 
+use crate::attribute::AttributeType;
+use crate::describe::Description;
+use crate::matching::fits;
 use crate::operational::Computed;
-use crate::schema::{AttributeType, Description, Schema, fits};
+use crate::schema::Schema;
 use keyway_codec::Filter;
 use keyway_codec::syntax::{MatchingRule, Part, RuleKind, sounds, substring_assertion};
 
@@ -18,20 +21,20 @@ pub enum Matcher {
     /// Not that.
     Not(Box<Matcher>),
     /// One test.
-    Item(Item),
+    Item(FilterItem),
     /// A test that has no answer.
     Undefined,
 }
 
 /// One test of an entry's attributes.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct FilterItem {
     /// Which attributes it looks at.
     pub scope: ItemScope,
     /// Options that the attributes must have.
     pub options: Vec<String>,
     /// What it asks of them.
-    pub test: Test,
+    pub test: FilterTest,
     /// Whether it looks at the attributes of the DN as well.
     pub dn_attributes: bool,
 }
@@ -60,7 +63,7 @@ pub enum ItemScope {
 
 /// What is asked of an attribute.
 #[derive(Clone, Debug)]
-pub enum Test {
+pub enum FilterTest {
     /// That it is there.
     Present,
     /// That a value is equal.
@@ -149,7 +152,7 @@ impl Matcher {
 
     /// Whether a part of it follows names from one entry to the next.
     pub fn follows_names(&self) -> bool {
-        let follows = |item: &Item| matches!(item.test, Test::InChain { .. });
+        let follows = |item: &FilterItem| matches!(item.test, FilterTest::InChain { .. });
         self.has(&|part| matches!(part, Matcher::Item(item) if follows(item)))
     }
 
@@ -163,7 +166,7 @@ impl Matcher {
 }
 
 /// A test of one attribute, or `None` if it is undefined.
-fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
+fn item(schema: &Schema, filter: &Filter<'_>) -> Option<FilterItem> {
     let (description, test) = match filter {
         Filter::Equality { attribute, value } => {
             let description = schema.describe(attribute)?;
@@ -178,16 +181,16 @@ fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
         Filter::GreaterOrEqual { attribute, value } => {
             let description = schema.describe(attribute)?;
             let rule = description.attribute.ordering()?;
-            let test = Test::AtLeast { rule, normal: schema.normalize(rule, value)? };
+            let test = FilterTest::AtLeast { rule, normal: schema.normalize(rule, value)? };
             (description, test)
         }
         Filter::LessOrEqual { attribute, value } => {
             let description = schema.describe(attribute)?;
             let rule = description.attribute.ordering()?;
-            let test = Test::AtMost { rule, normal: schema.normalize(rule, value)? };
+            let test = FilterTest::AtMost { rule, normal: schema.normalize(rule, value)? };
             (description, test)
         }
-        Filter::Present(attribute) => (schema.describe(attribute)?, Test::Present),
+        Filter::Present(attribute) => (schema.describe(attribute)?, FilterTest::Present),
         Filter::Substrings { attribute, initial, any, last } => {
             let description = schema.describe(attribute)?;
             let pieces = (initial.iter().map(|piece| (Part::Initial, piece.as_ref())))
@@ -202,19 +205,19 @@ fn item(schema: &Schema, filter: &Filter<'_>) -> Option<Item> {
         }
         Filter::And(_) | Filter::Or(_) | Filter::Not(_) => return None,
     };
-    Some(Item::of(schema, description, test))
+    Some(FilterItem::of(schema, description, test))
 }
 
-fn equal(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
-    Some(Test::Equal { rule, given: value.to_vec(), normal: schema.normalize(rule, value)? })
+fn equal(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<FilterTest> {
+    Some(FilterTest::Equal { rule, given: value.to_vec(), normal: schema.normalize(rule, value)? })
 }
 
 /// Text is compared by the sound of its words; what is no text, or has none, is to be equal.
-fn approximate(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
+fn approximate(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<FilterTest> {
     match rule.has_words().then(|| sounds(value)) {
         Some(sounds) => match sounds? {
             none if none.is_empty() => equal(schema, rule, value),
-            sounds => Some(Test::Approximate { rule, sounds }),
+            sounds => Some(FilterTest::Approximate { rule, sounds }),
         },
         None => equal(schema, rule, value),
     }
@@ -223,7 +226,7 @@ fn approximate(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test
 fn substrings<'p>(
     rule: MatchingRule,
     pieces: impl Iterator<Item = (Part, &'p [u8])>,
-) -> Option<Test> {
+) -> Option<FilterTest> {
     let (mut initial, mut any, mut last) = (None, Vec::new(), None);
     for (part, piece) in pieces {
         let normal = rule.normalize_substring(piece, part)?;
@@ -233,7 +236,7 @@ fn substrings<'p>(
             Part::Any | Part::Whole => any.push(normal),
         }
     }
-    Some(Test::Substrings { rule, initial, any, last })
+    Some(FilterTest::Substrings { rule, initial, any, last })
 }
 
 /// RFC 4511 § 4.5.1.7.7.
@@ -243,7 +246,7 @@ fn extensible(
     attribute: Option<&str>,
     value: &[u8],
     dn_attributes: bool,
-) -> Option<Item> {
+) -> Option<FilterItem> {
     let description = match attribute {
         Some(attribute) => Some(schema.describe(attribute)?),
         None => None,
@@ -254,10 +257,12 @@ fn extensible(
     };
     let test = match rule.kind() {
         RuleKind::Equality => equal(schema, rule, value)?,
-        RuleKind::Ordering => Test::Before { rule, normal: schema.normalize(rule, value)? },
+        RuleKind::Ordering => FilterTest::Before { rule, normal: schema.normalize(rule, value)? },
         RuleKind::Words => words(schema, rule, value)?,
         RuleKind::Chain => return in_chain(schema, description?, value, dn_attributes),
-        RuleKind::Bits => Test::Bits { rule, bits: str::from_utf8(value).ok()?.parse().ok()? },
+        RuleKind::Bits => {
+            FilterTest::Bits { rule, bits: str::from_utf8(value).ok()?.parse().ok()? }
+        }
         RuleKind::Substrings => {
             let pieces = substring_assertion(value)?;
             substrings(rule, pieces.iter().map(|(part, piece)| (*part, piece.as_slice())))?
@@ -265,12 +270,14 @@ fn extensible(
     };
     let item = match description {
         Some(description) if fits(rule, description.attribute) => {
-            Item::of(schema, description, test)
+            FilterItem::of(schema, description, test)
         }
         Some(_) => return None,
-        None => Item { scope: ItemScope::All(rule), options: Vec::new(), test, dn_attributes },
+        None => {
+            FilterItem { scope: ItemScope::All(rule), options: Vec::new(), test, dn_attributes }
+        }
     };
-    Some(Item { dn_attributes, ..item })
+    Some(FilterItem { dn_attributes, ..item })
 }
 
 /// It goes by an attribute that names entries, and by nothing else.
@@ -279,28 +286,28 @@ fn in_chain(
     description: Description<'_>,
     value: &[u8],
     dn_attributes: bool,
-) -> Option<Item> {
+) -> Option<FilterItem> {
     let names = [MatchingRule::DistinguishedName, MatchingRule::UniqueMember];
     let rule = description.attribute.equality().filter(|rule| names.contains(rule));
     if rule.is_none() || !description.options.is_empty() || dn_attributes {
         return None;
     }
     let normal = schema.normalize(MatchingRule::DistinguishedName, value)?;
-    Some(Item::of(schema, description, Test::InChain { given: value.to_vec(), normal }))
+    Some(FilterItem::of(schema, description, FilterTest::InChain { given: value.to_vec(), normal }))
 }
 
 /// RFC 4517 §§ 4.2.24 and 4.2.34: a word is one word, a keyword may be several in a row.
-fn words(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<Test> {
+fn words(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<FilterTest> {
     let normal = schema.normalize(rule, value)?;
     let several = normal.windows(2).any(|pair| pair == b"  ");
     if normal.is_empty() || (several && rule == MatchingRule::Word) {
         return None;
     }
-    Some(Test::Substrings { rule, initial: None, any: vec![normal], last: None })
+    Some(FilterTest::Substrings { rule, initial: None, any: vec![normal], last: None })
 }
 
-impl Item {
-    fn of(schema: &Schema, description: Description<'_>, test: Test) -> Item {
+impl FilterItem {
+    fn of(schema: &Schema, description: Description<'_>, test: FilterTest) -> FilterItem {
         let Description { attribute, options } = description;
         let family: Vec<String> = names(schema, attribute);
         let computed = family.iter().filter_map(|name| Computed::from_name(name)).collect();
@@ -312,7 +319,15 @@ impl Item {
             substrings: attribute.substrings(),
             ordering: attribute.ordering(),
         };
-        Item { scope, options, test, dn_attributes: false }
+        FilterItem { scope, options, test, dn_attributes: false }
+    }
+
+    /// Whether it looks at attributes of this canonical name.
+    pub fn looks_at(&self, schema: &Schema, name: &str) -> bool {
+        match &self.scope {
+            ItemScope::Type { family, .. } => family.iter().any(|member| member == name),
+            ItemScope::All(rule) => schema.attribute(name).is_some_and(|one| fits(*rule, one)),
+        }
     }
 }
 
