@@ -10,6 +10,7 @@ pub mod listeners;
 pub mod notify;
 pub mod output;
 pub mod progress;
+pub mod sandbox;
 pub mod signals;
 pub mod stop;
 pub mod supervised;

@@ -13,10 +13,10 @@ use crate::instance::Instance;
 use crate::instance::describe;
 use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
 use crate::metrics::Pusher;
+use crate::places::places;
 use crate::populate::{self, Manner, Populated};
 use crate::reload::Reload;
 use crate::sample::Sample;
-use crate::sandbox;
 use crate::schema::{self, Given};
 use crate::source::Source;
 use crate::watched;
@@ -31,6 +31,7 @@ use keyway_host::harden;
 use keyway_host::listeners::Sockets;
 use keyway_host::notify;
 use keyway_host::output;
+use keyway_host::sandbox;
 use keyway_host::signals::{self, Asked, Signals};
 use keyway_host::supervised::{self, Inherited, Supervised};
 use keyway_host::timestamp::{Timestamp, time_since_boot};
@@ -69,7 +70,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     };
     // Threads that run by then would keep all that they have.
     if !serve.no_sandbox {
-        sandbox::of_ldapd(&folder, &configuration)?.enter()?;
+        sandbox::of_ldapd(places(&folder, &configuration)?).enter()?;
         failure::say_confined(format!(
             "the server runs as {} and opens files only in the folders that it was started with: start it \
              again if this one is new",

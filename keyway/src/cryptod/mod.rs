@@ -7,7 +7,6 @@ pub mod who;
 mod witness;
 
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
-use crate::sandbox;
 use crate::watched;
 pub use arguments::Cryptod;
 use keyway_daemon::keys::KeyStore;
@@ -22,6 +21,7 @@ use keyway_host::failure::{Failure, is_disk_full, plain};
 use keyway_host::harden;
 use keyway_host::notify::{self, HandedOver};
 use keyway_host::output;
+use keyway_host::sandbox;
 use keyway_host::signals::{self, Signals};
 use keyway_host::supervised::{self, Inherited, Supervised};
 use keyway_host::timestamp::time_since_boot;

@@ -4,9 +4,9 @@
 //!
 //! The daemon is at its standard input; when that has ended, it ends.
 
-use crate::sandbox;
 use keyway_daemon::witness::{Sight, Witness, serve};
 use keyway_host::failure::{Failure, plain};
+use keyway_host::sandbox;
 use keyway_ring::control::{self, Malformed};
 use keyway_ring::{Received, Socket};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};

@@ -5,12 +5,8 @@
 
 mod calls;
 
-use crate::configuration::Configuration;
-use keyway_folder::data::{Folder, name};
-use keyway_folder::unix_socket;
-use keyway_host::failure::Failure;
-use keyway_host::output;
-use keyway_log::{To, folder_mode};
+use crate::failure::Failure;
+use crate::output;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope, make_bitflags,
@@ -22,8 +18,6 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// To look at files and folders, not to run them.
@@ -81,53 +75,25 @@ pub fn of_witness() -> Keeps {
     Keeps { files: None, network: false, calls: &[calls::OF_WITNESS, calls::OLD_OF_WITNESS] }
 }
 
-/// What ldapd keeps: its data folder and its logs, which are made if they are not there, the place of its
-/// Unix socket, and to read in the folders of the files that its configuration names.
-///
-/// # Errors
-/// If the logs' folder cannot be made.
-pub fn of_ldapd(folder: &Folder, configuration: &Configuration) -> Result<Keeps, Failure> {
-    let mut places: Vec<_> =
-        OF_THE_SYSTEM.iter().chain(&NAMES).map(|it| (it.into(), READ)).collect();
-    places.push((folder.path().into(), WRITE));
-    // The configuration, if a link leads to it, is replaced where it is.
-    let file = fs::canonicalize(folder.file(name::CONFIGURATION)).ok();
-    places.extend(file.as_deref().and_then(Path::parent).map(|folder| (folder.into(), WRITE)));
-    if configuration.log.to == To::Files {
-        let logs = folder.file_at(&configuration.log.folder);
-        let mode = folder_mode(configuration.log.mode);
-        let made = DirBuilder::new().recursive(true).mode(mode).create(&logs);
-        made.map_err(|why| Failure::system("make the logs' folder", &logs, &why))?;
-        places.push((logs, WRITE));
-    }
-    let mut linked = linked_from(folder.path());
-    linked.extend(linked_from(&folder.file(name::SCHEMA)));
-    linked.extend(linked_from(&folder.file_at(&configuration.log.folder)));
-    for target in linked {
-        // A file's neighbours may be what the link leads to tomorrow.
-        let beside = target.parent().filter(|_| !target.is_dir());
-        places.extend(beside.map(|folder| (folder.into(), READ)));
-        places.push((target, WRITE));
-    }
-    let socket = unix_socket::file(folder, &configuration.unix);
-    places.extend(socket.as_deref().and_then(Path::parent).map(|folder| (folder.into(), SOCKET)));
-    let collector = configuration.metrics.as_ref().and_then(|it| it.trust.ca.as_deref());
-    for named in configuration.tls.named().chain(collector) {
-        let file = folder.file_at(named);
-        // A link may lead from the one to the other, and tomorrow to another file there.
-        for file in [fs::canonicalize(&file).ok(), Some(file)].iter().flatten() {
-            places.extend(file.parent().map(|folder| (folder.into(), READ)));
-        }
-    }
-    let calls = &[calls::COMMON, calls::OLD, calls::OF_LDAPD, calls::OLD_OF_LDAPD];
-    Ok(Keeps { files: Some(places), network: true, calls })
+/// Files and folders that ldapd keeps.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// To do with what is there or below what one likes.
+    pub write: Vec<PathBuf>,
+    /// To read what is there or below.
+    pub read: Vec<PathBuf>,
+    /// Folders to put a socket into, and to take it away.
+    pub sockets: Vec<PathBuf>,
 }
 
-/// What links in a folder lead to: somebody has put it elsewhere.
-fn linked_from(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    links.filter_map(|link| fs::canonicalize(link.path()).ok()).collect()
+/// For ldapd: these places, names of this machine and network, and connections.
+pub fn of_ldapd(places: Places) -> Keeps {
+    let with = |paths: Vec<PathBuf>, access| paths.into_iter().map(move |path| (path, access));
+    let system = OF_THE_SYSTEM.iter().chain(&NAMES).map(|it| (it.into(), READ));
+    let own = with(places.write, WRITE).chain(with(places.read, READ));
+    let files = system.chain(own).chain(with(places.sockets, SOCKET)).collect();
+    let calls = &[calls::COMMON, calls::OLD, calls::OF_LDAPD, calls::OLD_OF_LDAPD];
+    Keeps { files: Some(files), network: true, calls }
 }
 
 impl Keeps {
