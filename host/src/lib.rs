@@ -16,3 +16,4 @@ pub mod stop;
 pub mod supervised;
 pub mod text;
 pub mod timestamp;
+pub mod who;

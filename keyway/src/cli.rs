@@ -11,13 +11,13 @@ use crate::index;
 use crate::key::Key;
 use crate::load::Load;
 use crate::log::Log;
-use crate::metrics::Collector;
 use crate::quic::Quic;
 use crate::value::{self, count_within};
 use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
+use keyway_config::{CollectorUrl, Overrides};
 use keyway_folder::unix_socket;
 use keyway_folder::user::Account;
 use keyway_host::failure::Failure;
@@ -291,6 +291,16 @@ pub struct Serve {
 }
 
 impl Serve {
+    /// What it says of settings.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            listen: self.listen,
+            listen_tls: self.listen_tls,
+            listen_unix: self.listen_unix.clone(),
+            names: self.names.clone(),
+        }
+    }
+
     /// The arguments again; those for a first start only if it may be one.
     pub fn arguments(&self, first: bool) -> Vec<OsString> {
         let mut all: Vec<OsString> = vec!["--data".into(), self.data.folder.clone().into()];
@@ -625,8 +635,8 @@ pub struct Metrics {
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464", value_parser = listeners::parse_address)]
     pub listen: Option<std::net::SocketAddr>,
     /// Push them to this collector: http://HOST:PORT/PATH or https://; without a path to /v1/metrics
-    #[arg(long, value_name = "URL", value_parser = Collector::parse, conflicts_with = "listen")]
-    pub otlp: Option<Collector>,
+    #[arg(long, value_name = "URL", value_parser = CollectorUrl::parse, conflicts_with = "listen")]
+    pub otlp: Option<CollectorUrl>,
     /// How long from one push to the next, in whole seconds: 15, 15s, 1m30s
     #[arg(long, value_name = "TIME", default_value = "60", requires = "otlp", value_parser = push_interval)]
     pub interval: u64,

@@ -1,8 +1,8 @@
 //! This program as a client of a running cryptod: keys that it holds are used there, and nowhere
 //! else.
 
-use crate::configuration::Configuration;
 use crate::limits::{CRYPTOD_LOOK_EVERY, CRYPTOD_WAIT};
+use keyway_config::Configuration;
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Selection};
 use keyway_folder::data::{Folder, name};

@@ -2,11 +2,11 @@
 
 use crate::cli::Import;
 use crate::client;
-use crate::configuration::Configuration;
 use crate::instance::Instance;
 use crate::populate::{self, Manner, Populated};
-use crate::schema::{self, Given};
 use crate::source::Source;
+use keyway_config::Configuration;
+use keyway_config::Given;
 use keyway_folder::data::Folder;
 use keyway_folder::history::Done;
 use keyway_folder::user::{self, Half};
@@ -79,7 +79,7 @@ fn import(
     let instance = Instance::open(&folder, &configuration, &engine, false)?;
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
-    schema::say_warnings(&instance);
+    instance.say_schema_warnings();
     let done = records_done(arguments, &instance, &folder)?;
     let shown = source.shown.clone();
     let populated = populate::ldif(

@@ -1,8 +1,8 @@
 //! A data folder with its directory open: what every command but `top` works on.
 
-use crate::applied;
-use crate::configuration::Configuration;
 use keyway_codec::message::ResultCode;
+use keyway_config::Configuration;
+use keyway_config::{applied, definitions};
 use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, StoreId, name};
 use keyway_host::failure::Failure;
@@ -27,6 +27,11 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// Says what of the directory's schema is taken for something else than it says.
+    pub fn say_schema_warnings(&self) {
+        definitions::say(&self.directory.schema_warnings());
+    }
+
     /// Opens the directory of a data folder, which is made if there is none; `locked_memory` is the
     /// process's. Indexes that are not those of the configuration are built first.
     ///

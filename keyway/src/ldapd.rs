@@ -7,8 +7,6 @@ use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
 use crate::cli::{Ldapd, Serve};
 use crate::client;
-use crate::config_tree;
-use crate::configuration::Configuration;
 use crate::instance::Instance;
 use crate::instance::describe;
 use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
@@ -17,9 +15,11 @@ use crate::places::places;
 use crate::populate::{self, Manner, Populated};
 use crate::reload::Reload;
 use crate::sample::Sample;
-use crate::schema::{self, Given};
 use crate::source::Source;
 use crate::watched;
+use keyway_config::Configuration;
+use keyway_config::Given;
+use keyway_config::tree;
 use keyway_drivers::{Verifier, software};
 use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, State, name};
@@ -111,7 +111,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
     // When the store has taken them, so that one that it refuses is not there at the next start.
     given.put(&folder)?;
     if !serve.schema.is_empty() {
-        schema::say_warnings(&instance);
+        instance.say_schema_warnings();
     }
     say_schema_warnings(&logs, &instance);
     instance.directory.check_pepper(&configuration.directory).map_err(|why| {
@@ -200,7 +200,8 @@ impl Start {
         let Supervised { up, channel, lock, ldap, ldaps, import, again, moves, .. } = by;
         let source = arguments.import.as_deref().map(|path| Source::new(path, import));
         let folder = Folder::inherited(&arguments.data.folder, lock)?;
-        let configuration = Configuration::load_with(&folder, given)?.with_flags(arguments);
+        let configuration =
+            Configuration::load_with(&folder, given)?.with_flags(&arguments.overrides());
         let sockets = Sockets { plain: ldap, tls: ldaps };
         let supervision = Some(Supervision { up, channel, again, moves });
         Ok(Start { supervision, source: source.transpose()?, folder, configuration, sockets })
@@ -357,7 +358,7 @@ fn open(
     };
     let path = &arguments.data.folder;
     let open = |folder: &Folder| {
-        Configuration::load_with(folder, given).map(|it| it.with_flags(arguments))
+        Configuration::load_with(folder, given).map(|it| it.with_flags(&arguments.overrides()))
     };
     if data::look(path)? == State::Ours {
         let folder = Folder::open(path, Timestamp::now())?;
@@ -365,7 +366,8 @@ fn open(
         let sockets = open_sockets(&configuration)?;
         return Ok((folder, configuration, sockets));
     }
-    let sockets = open_sockets(&Configuration::ahead(path, given)?.with_flags(arguments))?;
+    let sockets =
+        open_sockets(&Configuration::ahead(path, given)?.with_flags(&arguments.overrides()))?;
     let folder = Folder::open(path, Timestamp::now())?;
     let configuration = open(&folder)?;
     Ok((folder, configuration, sockets))
@@ -433,7 +435,7 @@ impl Serving<'_> {
             output::note(text);
         }
         let (tree, mut changes) =
-            config_tree::publish(&instance.directory, configuration.settings.clone());
+            tree::publish(&instance.directory, configuration.settings.clone());
         let mut reload = Reload {
             arguments,
             folder,

@@ -115,18 +115,9 @@ pub const START_WAIT: Duration = Duration::from_secs(10);
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 /// See [`RELOAD_WAIT`].
 pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Changes of settings over LDAP that wait for their turn.
-pub const CONFIG_CHANGES_WAITING_MAX: usize = 16;
 /// How often files of certificates are looked at.
 pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How many certificates a server has for hosts that clients ask for.
-pub const CERTIFICATES_MAX: usize = 1_000;
 
-/// Files that the schema's folder may have.
-pub const SCHEMA_FILES_MAX: usize = 1_000;
-
-/// Warnings about definitions that are said one by one.
-pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;
 /// Things that are wrong with the entries of a template, which are said each.
 pub const FAULTS_SAID_MAX: usize = 1_000;
 

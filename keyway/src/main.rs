@@ -8,7 +8,6 @@
 
 mod acl;
 mod admin;
-mod applied;
 mod backups;
 mod banner;
 mod certificates;
@@ -17,8 +16,6 @@ mod cli;
 mod client;
 mod client_certificate;
 mod config;
-mod config_tree;
-mod configuration;
 mod crypto;
 mod cryptod;
 mod decode;
@@ -41,9 +38,7 @@ mod places;
 mod populate;
 mod quic;
 mod reload;
-mod running;
 mod sample;
-mod schema;
 mod search;
 mod source;
 mod terminal;

@@ -14,6 +14,7 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use keyway_config::CollectorUrl;
 use keyway_folder::data::{self, name};
 use keyway_folder::trust;
 use keyway_host::failure::Failure;
@@ -34,6 +35,11 @@ pub struct Source {
     page: Option<PathBuf>,
 }
 
+/// The collector at a URL.
+pub fn collector_at(url: &CollectorUrl) -> Collector {
+    Collector::new(url.has_tls, url.authority.clone(), url.path.clone())
+}
+
 /// Prints them, answers who asks, or pushes them until it is told to stop.
 ///
 /// # Errors
@@ -50,7 +56,7 @@ pub fn run(arguments: &Metrics) -> Result<(), Failure> {
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {why}")))?;
     if let Some(collector) = &arguments.otlp {
         let settings = Settings {
-            collector: collector.clone(),
+            collector: collector_at(collector),
             every: Duration::from_secs(arguments.interval),
             trust: Trust {
                 ca: arguments.ca.clone(),

@@ -1,11 +1,11 @@
 //! The directory of a data folder that nobody serves from, for the commands that work on one; and beside the
 //! server, for those that only read.
 
-use crate::configuration::Configuration;
 use crate::instance::{self, Instance};
 use crate::limits::{RELOAD_LOOK_EVERY, START_WAIT};
-use crate::running::Running;
-use crate::schema::Given;
+use keyway_config::Configuration;
+use keyway_config::Given;
+use keyway_config::Running;
 use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;

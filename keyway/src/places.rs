@@ -1,6 +1,6 @@
 //! The places that ldapd keeps in its sandbox, by its configuration.
 
-use crate::configuration::Configuration;
+use keyway_config::Configuration;
 use keyway_folder::data::{Folder, name};
 use keyway_folder::unix_socket;
 use keyway_host::failure::Failure;
@@ -39,7 +39,7 @@ pub fn places(folder: &Folder, configuration: &Configuration) -> Result<Places, 
     }
     let socket = unix_socket::file(folder, &configuration.unix);
     places.sockets.extend(socket.as_deref().and_then(Path::parent).map(Into::into));
-    let collector = configuration.metrics.as_ref().and_then(|it| it.trust.ca.as_deref());
+    let collector = configuration.metrics.as_ref().and_then(|it| it.ca.as_deref());
     for named in configuration.tls.named().chain(collector) {
         let file = folder.file_at(named);
         // A link may lead from the one to the other, and tomorrow to another file there.

@@ -1,17 +1,17 @@
 //! SIGHUP: what can change while a server runs is read again, all of it or nothing.
 
-use crate::applied;
 use crate::certificates::{Certificates, Sources};
 use crate::cli::Serve;
-use crate::config::changes;
-use crate::config_tree::ConfigTree;
-use crate::configuration::{Configuration, Settings, catalogue};
 use crate::index;
 use crate::instance::Instance;
 use crate::limits::fit_open_files;
-use crate::metrics::{self, Push, Pusher};
-use crate::running::Running;
-use crate::schema::Given;
+use crate::metrics::{self, Push, Pusher, collector_at};
+use keyway_config::Given;
+use keyway_config::Running;
+use keyway_config::applied;
+use keyway_config::changes;
+use keyway_config::tree::ConfigTree;
+use keyway_config::{Configuration, Settings, catalogue};
 use keyway_drivers::Verifier;
 use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, name};
@@ -20,6 +20,7 @@ use keyway_host::listeners;
 use keyway_host::output;
 use keyway_host::supervised::{self, MOVED, Moved};
 use keyway_host::timestamp::Timestamp;
+use keyway_load::Trust;
 use keyway_log::Logs;
 use keyway_server::Modification;
 use keyway_server::log::{Severity, Value};
@@ -60,7 +61,8 @@ pub struct Reload<'a> {
 impl Reload<'_> {
     /// Reads it all again, and says what came of it. Connections that are open stay as they are.
     pub fn run(&mut self, moved: Moved) {
-        let read = Configuration::load(self.folder).map(|it| it.with_flags(self.arguments));
+        let read =
+            Configuration::load(self.folder).map(|it| it.with_flags(&self.arguments.overrides()));
         let taken = read.and_then(|new| {
             let moved = self.moved(&new, moved)?;
             self.take(new, moved)
@@ -167,7 +169,7 @@ impl Reload<'_> {
             return Ok(());
         }
         let read = Configuration::of_text(self.folder.path(), &new, &Given::none());
-        let configuration = read.map_err(words)?.with_flags(self.arguments);
+        let configuration = read.map_err(words)?.with_flags(&self.arguments.overrides());
         data::replace(&file, &new).map_err(words)?;
         // Another address is bound when the file is read the next time.
         if let Err(why) = self.take(configuration, Moved::default()) {
@@ -218,10 +220,11 @@ impl Reload<'_> {
     /// Pushes metrics as it is configured.
     pub fn push_metrics(&mut self) {
         let Reload { folder, engine, logs, pusher, configuration, .. } = self;
-        let mut settings = configuration.metrics.clone();
-        if let Some(ca) = settings.as_mut().and_then(|settings| settings.trust.ca.as_mut()) {
-            *ca = folder.file_at(ca);
-        }
+        let settings = configuration.metrics.as_ref().map(|it| metrics::Settings {
+            collector: collector_at(&it.otlp),
+            every: it.every,
+            trust: Trust { ca: it.ca.as_ref().map(|ca| folder.file_at(ca)), ..Trust::default() },
+        });
         let log = logs.log.clone();
         pusher.set(settings.as_ref(), || Push {
             sources: metrics::of_server(folder.path()),

@@ -2,7 +2,7 @@
 
 use super::arguments::Diff;
 use super::{line, place};
-use crate::configuration::Configuration;
+use keyway_config::Configuration;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_schema::Schema;

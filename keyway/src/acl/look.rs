@@ -1,10 +1,10 @@
 //! The directory that questions are about.
 
 use super::arguments::Asked;
-use crate::configuration::Configuration;
 use crate::instance;
 use crate::instance::describe;
-use crate::schema::Given;
+use keyway_config::Configuration;
+use keyway_config::Given;
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_server::access::Subject;

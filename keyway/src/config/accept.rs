@@ -3,10 +3,10 @@
 
 use super::arguments::{Accept, Restore};
 use super::told;
-use crate::applied;
-use crate::configuration::{Configuration, DEFAULT};
 use crate::instance;
-use crate::schema::Given;
+use keyway_config::Given;
+use keyway_config::applied;
+use keyway_config::{Configuration, DEFAULT};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;

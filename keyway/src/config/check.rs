@@ -2,10 +2,10 @@
 
 use super::arguments::Check;
 use super::start;
-use crate::applied;
-use crate::configuration::{Configuration, text_of};
 use crate::instance::Instance;
-use crate::schema::Given;
+use keyway_config::Given;
+use keyway_config::applied;
+use keyway_config::{Configuration, text_of};
 use keyway_folder::data::{self, name};
 use keyway_folder::tls::Ends;
 use keyway_host::failure::Failure;

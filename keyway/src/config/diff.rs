@@ -2,7 +2,7 @@
 
 use super::arguments::Diff;
 use super::{InForce, of_file, of_folder};
-use crate::configuration::Settings;
+use keyway_config::Settings;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::output::shell;

@@ -2,7 +2,7 @@
 
 use super::InForce;
 use super::arguments::Get;
-use crate::configuration::{Setting, catalogue, edit};
+use keyway_config::{Setting, catalogue, edit};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use serde_json::{Value, json};

@@ -2,19 +2,17 @@
 
 mod accept;
 mod arguments;
-pub mod changes;
 mod check;
 mod diff;
 mod get;
 mod set;
 mod start;
 mod told;
-mod value;
 
-use crate::configuration::{Settings, settings, text_of};
-use crate::running::Running;
 pub use arguments::Config;
 use arguments::{Accept, Diff, Get, Restore, Set};
+use keyway_config::Running;
+use keyway_config::{Settings, settings, text_of};
 use keyway_folder::data::{self, name};
 use keyway_folder::user;
 use keyway_host::failure::Failure;

@@ -1,12 +1,13 @@
 //! `keyway config set`.
 
 use super::arguments::Set;
-use super::{start, told, value};
-use crate::applied;
-use crate::configuration::{Configuration, From, Settings, catalogue, edit, settings, text_of};
+use super::{start, told};
 use crate::instance::Instance;
-use crate::running::Running;
-use crate::schema::Given;
+use keyway_config::Given;
+use keyway_config::Running;
+use keyway_config::applied;
+use keyway_config::value;
+use keyway_config::{Configuration, From, Settings, catalogue, edit, settings, text_of};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;

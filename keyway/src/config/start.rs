@@ -1,8 +1,8 @@
 //! Why a server would not start with a configuration, as far as this machine can tell without one: addresses,
 //! sockets, folders.
 
-use crate::configuration::Configuration;
-use crate::running::Running;
+use keyway_config::Configuration;
+use keyway_config::Running;
 use keyway_folder::data::name;
 use keyway_folder::own_keys;
 use keyway_folder::tls::ServerKey;

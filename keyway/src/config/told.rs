@@ -1,7 +1,7 @@
 //! Having the server that runs on a data folder read its configuration.
 
 use crate::limits::{RELOAD_LOOK_EVERY, RELOAD_WAIT};
-use crate::running::Running;
+use keyway_config::Running;
 use keyway_folder::data;
 use keyway_host::failure::{Failure, plain};
 use rustix::process::{Pid, Signal, kill_process};

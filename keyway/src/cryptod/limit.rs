@@ -1,10 +1,10 @@
 //! `--limit` and `--weight`: what clients may have, and who gets how much.
 
-use super::who;
 use keyway_daemon::Weights;
 use keyway_daemon::keys::Who;
 use keyway_daemon::limits::{ClientLimits, SharedLimits, WEIGHT_MAX};
 use keyway_host::failure::Failure;
+use keyway_host::who;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

@@ -3,8 +3,7 @@
 mod arguments;
 mod limit;
 mod master;
-pub mod who;
-mod witness;
+pub mod witness;
 
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
 use crate::watched;
@@ -25,6 +24,7 @@ use keyway_host::sandbox;
 use keyway_host::signals::{self, Signals};
 use keyway_host::supervised::{self, Inherited, Supervised};
 use keyway_host::timestamp::time_since_boot;
+use keyway_host::who;
 use keyway_meter::counter;
 pub use master::{Source, file_source, open as open_master};
 use rustix::fs::{FallocateFlags, fallocate};

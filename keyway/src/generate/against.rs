@@ -3,7 +3,6 @@
 
 use super::arguments::Check;
 use crate::ldap::Url;
-use crate::schema;
 use crate::search::{Entry, Found, Session};
 use keyway_codec::definitions::{self, File, Located};
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
@@ -32,12 +31,14 @@ impl Against {
 }
 
 fn of_files(arguments: &Check) -> Result<Against, Failure> {
-    let files = arguments.schema.iter().map(|path| schema::read(path, path));
+    let files = arguments.schema.iter().map(|path| keyway_config::definitions::read(path, path));
     let sources = Sources { files: files.collect::<Result<_, _>>()?, ..Sources::defaults() };
     let composed = Composed::new(&sources, &Changes::default()).map_err(Failure::new)?;
     let schema = composed.schema().map_err(Failure::new)?;
-    schema::say(&composed.warnings);
-    schema::say(&schema.warnings().iter().map(ToString::to_string).collect::<Vec<_>>());
+    keyway_config::definitions::say(&composed.warnings);
+    keyway_config::definitions::say(
+        &schema.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
+    );
     let files = sources.files.iter().map(|file| format!(" and {}", file.name));
     let name = format!("the definitions that are built in{}", files.collect::<String>());
     Ok(Against { schema, name })

@@ -2,9 +2,9 @@
 
 use super::Advise;
 use crate::acl::look;
-use crate::configuration::Configuration;
 use crate::instance::describe;
-use crate::schema::Given;
+use keyway_config::Configuration;
+use keyway_config::Given;
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};

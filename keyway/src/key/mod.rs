@@ -3,7 +3,6 @@
 mod arguments;
 mod using;
 
-use crate::cryptod::who;
 pub use arguments::Key;
 use arguments::{At, Callers, Named, Policy, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -12,6 +11,7 @@ use keyway_folder::data::name;
 use keyway_folder::signing;
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_host::who;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
 use serde_json::{Value, json};

@@ -10,10 +10,10 @@ mod finding;
 
 pub use arguments::{Load, as_at_home, own_urls, users};
 
-use crate::running::Running;
 use arguments::{Compare, Init, Kept, Kind, Output, Report, Run, Short, Wait};
 use clap::Parser;
 use failed::failed;
+use keyway_config::Running;
 use keyway_folder::data::name;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;

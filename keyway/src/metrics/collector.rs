@@ -5,8 +5,8 @@ use crate::limits::{OTLP_ANSWER_BYTES_MAX, OTLP_REASON_CHARS_MAX, OTLP_RETRY_AFT
 use crate::load::failed::failed;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use axum::http::uri::{Authority, Scheme};
-use axum::http::{Request, Response, Uri};
+use axum::http::uri::Authority;
+use axum::http::{Request, Response};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use keyway_engine::Engine;
@@ -18,9 +18,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-
-/// Where collectors take metrics (OTLP 1.x, "OTLP/HTTP Request").
-const USUAL_PATH: &str = "/v1/metrics";
 
 /// Where metrics are pushed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,31 +41,9 @@ impl From<String> for Refusal {
 }
 
 impl Collector {
-    /// Reads `http://HOST:PORT/PATH`, or `https://`; without a path it is the usual one.
-    ///
-    /// # Errors
-    /// A sentence that says what it should look like.
-    pub fn parse(text: &str) -> Result<Collector, String> {
-        let bad = || {
-            format!(
-                "\"{text}\" is no URL of a collector that takes OTLP over HTTP, like \
-                 http://127.0.0.1:4318/v1/metrics"
-            )
-        };
-        let parts = text.parse::<Uri>().map_err(|_| bad())?.into_parts();
-        let scheme = parts.scheme.ok_or_else(bad)?;
-        let authority = parts.authority.ok_or_else(bad)?;
-        if (scheme != Scheme::HTTP && scheme != Scheme::HTTPS) || authority.host().is_empty() {
-            return Err(bad());
-        }
-        if authority.as_str().contains('@') {
-            let why = "a name and a password in the URL are not sent; leave them out, and have a \
-                       collector of this machine pass on what needs them";
-            return Err(why.to_owned());
-        }
-        let path = parts.path_and_query.map(|path| path.as_str().to_owned()).unwrap_or_default();
-        let path = if path.is_empty() || path == "/" { USUAL_PATH.to_owned() } else { path };
-        Ok(Collector { has_tls: scheme == Scheme::HTTPS, authority, path })
+    /// The collector at a host and port, and there at a path that begins with `/`.
+    pub fn new(has_tls: bool, authority: Authority, path: String) -> Collector {
+        Collector { has_tls, authority, path }
     }
 
     /// Sends it metrics. To be given up after a while by the caller: a collector may take its time.
@@ -165,25 +140,4 @@ fn said(text: &str) -> String {
     let text: String =
         text.chars().filter(|c| !c.is_control()).take(OTLP_REASON_CHARS_MAX).collect();
     if text.is_empty() { text } else { format!(" ({text})") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls() {
-        let shown = |text: &str| Collector::parse(text).map(|collector| collector.to_string());
-        let usual = "http://127.0.0.1:4318/v1/metrics";
-        for same in [usual, "http://127.0.0.1:4318", "http://127.0.0.1:4318/"] {
-            assert_eq!(shown(same).as_deref(), Ok(usual));
-        }
-        let other = "https://[2001:db8::1]/otlp/v1/metrics?tenant=a";
-        assert_eq!(shown(other).as_deref(), Ok(other));
-        for bad in ["", "127.0.0.1:4318", "grpc://a:4317", "http://", "http://a b/", "/v1/metrics"]
-        {
-            assert!(shown(bad).is_err(), "{bad}");
-        }
-        assert!(shown("http://me:secret@a/").unwrap_err().contains("password"));
-    }
 }

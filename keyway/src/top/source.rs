@@ -3,8 +3,8 @@
 use super::remote::Remote;
 use super::sight::{Lists, Sight};
 use crate::ldap::{Manner, Url};
-use crate::running::Running;
 use crate::search::{Login, first_line};
+use keyway_config::Running;
 use keyway_folder::data::{name, read_secret};
 use keyway_host::failure::Failure;
 use keyway_meter::{Reader, Snapshot};

@@ -8,12 +8,12 @@ mod process;
 mod restarts;
 
 use crate::cli::Up;
-use crate::configuration::Configuration;
 use crate::cryptod::{Source, open_master};
 use crate::ldapd;
 use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
-use crate::schema::Given;
 use crate::source;
+use keyway_config::Configuration;
+use keyway_config::Given;
 use keyway_folder::data::{Folder, name};
 use keyway_folder::user::{self, Account, Half};
 use keyway_host::failure::{Failure, plain};
@@ -303,7 +303,7 @@ impl Supervisor<'_> {
         self.offered = None;
         // If it is wrong, ldapd says so.
         let Ok(configuration) = Configuration::load(&self.folder) else { return };
-        let next = wanted(&configuration.with_flags(&self.arguments.serve));
+        let next = wanted(&configuration.with_flags(&self.arguments.serve.overrides()));
         if self.is_handed_over || next == self.listen {
             return;
         }

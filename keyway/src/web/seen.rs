@@ -1,10 +1,10 @@
 //! A server as the page sees it: through the eyes of `keyway top`.
 
-use crate::configuration::Configuration;
 use crate::index::{self, Line};
 use crate::ldap::{Manner, Url};
-use crate::schema::Given;
 use crate::top::{Login, Sight, Source as Eyes};
+use keyway_config::Configuration;
+use keyway_config::Given;
 use keyway_folder::control::Control;
 use keyway_folder::data::name;
 use keyway_folder::history::{self as history, Done};

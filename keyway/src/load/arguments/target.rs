@@ -2,9 +2,9 @@
 
 use super::value::users;
 use crate::generate::constant;
-use crate::running::Running;
 use crate::value::{count, count_within, some_time};
 use clap::Args;
+use keyway_config::Running;
 use keyway_folder::data::{self, name};
 use keyway_folder::trust;
 use keyway_host::failure::Failure;

@@ -1,7 +1,8 @@
 //! `[tls]`: certificates, versions and suites, and which clients are asked for a certificate.
 
-use super::{NO_KEY_NAME, Wrong, choice, raw, wrong};
 use crate::limits::CERTIFICATES_MAX;
+use crate::raw;
+use crate::wrong::{NO_KEY_NAME, Wrong, choice, wrong};
 use keyway_engine::is_key_name;
 use keyway_folder::host_names;
 use keyway_folder::limits::CERTIFICATE_NAMES_MAX;

@@ -2,8 +2,8 @@
 //! is missing has its default value, and so a file that lost its end lets others in. A person who takes
 //! something out on purpose is not to notice any of this.
 
-use super::raw::DEFAULT;
-use super::settings::settings;
+use crate::raw::DEFAULT;
+use crate::settings::settings;
 use toml::Table;
 use toml_edit::{Document, Item};
 
@@ -142,8 +142,8 @@ fn guarded(text: &str) -> Vec<(String, toml::Value)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::flat;
     use super::*;
+    use crate::settings::flat;
     use toml::Value;
 
     const OWN: &str = "listen = \"off\"\n\n[tls]\nclient_certificates = \"required\"\n\n[limits]\n\

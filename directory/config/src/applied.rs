@@ -1,7 +1,7 @@
 //! The configuration that was in force last, as the store remembers it: a file that looks like what is left of
 //! it is not taken for an edit.
 
-use crate::configuration::loss;
+use crate::loss;
 use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use keyway_host::output::shell;

@@ -1,7 +1,8 @@
 //! `cn=config`: settings as entries, read and changed over LDAP.
 
-use crate::configuration::{Settings, ldap};
+use crate::ldap;
 use crate::limits::CONFIG_CHANGES_WAITING_MAX;
+use crate::settings::Settings;
 use keyway_server::{Directory, MadeTree, Maker, Modification, Reply};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::mpsc::{Receiver, channel};

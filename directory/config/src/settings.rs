@@ -1,6 +1,6 @@
 //! The settings that a text makes, each with where it comes from.
 
-use super::raw::DEFAULT;
+use crate::raw::DEFAULT;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,9 @@ pub type Settings = BTreeMap<String, Setting>;
 /// A setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
+    /// Its value.
     pub value: Value,
+    /// Where it is from.
     pub from: From,
 }
 
@@ -108,7 +110,7 @@ impl<'t> Lines<'t> {
             toml_edit::Item::ArrayOfTables(tables) => tables.iter().next()?.span(),
             item => item.span(),
         });
-        first.map_or(1, |span| super::line_of(self.text, span.start))
+        first.map_or(1, |span| crate::wrong::line_of(self.text, span.start))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Settings as entries and attributes: each section an entry of `cn=config`, each setting an attribute
 //! of it.
 
-use super::catalogue::{self, Kind};
-use super::settings::Settings;
+use crate::catalogue::{self, Kind};
+use crate::settings::Settings;
 use keyway_schema::SourceFile;
 use keyway_server::MadeEntry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,8 +179,8 @@ fn oid(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::settings;
     use super::*;
+    use crate::settings::settings;
     use keyway_schema::{Changes, Composed, Sources};
 
     #[test]

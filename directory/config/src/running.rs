@@ -1,7 +1,7 @@
 //! What a server says of itself in its data folder: the settings that are in force, and what came of the
 //! last time it read them. `keyway config` reads it.
 
-use crate::configuration::Settings;
+use crate::settings::Settings;
 use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! What settings there are: the kind of each, its unit, and when a change of it takes effect. Their
 //! names and kinds are those of the default file.
 
-use super::raw::DEFAULT;
-use super::settings::flat;
+use crate::raw::DEFAULT;
+use crate::settings::flat;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use toml::Value;
@@ -10,8 +10,11 @@ use toml::Value;
 /// What a setting's value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// A text.
     Text,
+    /// A whole number.
     Number,
+    /// `true` or `false`.
     Truth,
     /// A list of texts.
     Texts,

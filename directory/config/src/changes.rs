@@ -1,8 +1,9 @@
 //! What a client's modify makes of settings.
 
-use crate::configuration::catalogue::Kind;
-use crate::configuration::ldap::{Meaning, meaning, shown_values};
-use crate::configuration::{Settings, edit, settings};
+use crate::catalogue::Kind;
+use crate::edit;
+use crate::ldap::{Meaning, meaning, shown_values};
+use crate::settings::{Settings, settings};
 use keyway_codec::message::ChangeOperation;
 use keyway_server::{Modification, ModifiedAttribute};
 use toml::Value;
@@ -69,10 +70,10 @@ fn changed(
 fn value_of(kind: Kind, values: Vec<String>) -> Result<Option<Value>, String> {
     match (kind, &values[..]) {
         (Kind::Texts, _) => Ok(Some(Value::Array(values.into_iter().map(Value::String).collect()))),
-        (Kind::Tables, _) => super::value::read(kind, &values).map(Some),
+        (Kind::Tables, _) => crate::value::read(kind, &values).map(Some),
         (_, []) => Ok(None),
-        (Kind::Truth, [one]) => super::value::read(kind, &[one.to_ascii_lowercase()]).map(Some),
-        (Kind::Number, [_]) => super::value::read(kind, &values).map(Some),
+        (Kind::Truth, [one]) => crate::value::read(kind, &[one.to_ascii_lowercase()]).map(Some),
+        (Kind::Number, [_]) => crate::value::read(kind, &values).map(Some),
         (Kind::Text, [one]) => Ok(Some(Value::String(one.clone()))),
         (_, _) => Err("it has one value; replace it".into()),
     }

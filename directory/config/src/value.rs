@@ -1,6 +1,6 @@
 //! What somebody writes on a command line, as a value.
 
-use crate::configuration::catalogue::Kind;
+use crate::catalogue::Kind;
 use toml::Value;
 
 /// A value of this kind.

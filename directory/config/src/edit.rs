@@ -1,7 +1,7 @@
 //! Changing one setting of a text, which keeps its comments and its layout.
 
-use super::catalogue::{self, Kind};
-use super::raw::DEFAULT;
+use crate::catalogue::{self, Kind};
+use crate::raw::DEFAULT;
 use toml::Value;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TableLike};
 
@@ -166,8 +166,8 @@ fn table_of(value: &Value) -> Result<Table, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::{flat, settings};
     use super::*;
+    use crate::settings::{flat, settings};
     use proptest::prelude::*;
 
     fn value(text: &str) -> Value {

@@ -1,6 +1,5 @@
 //! Files of definitions: those in the data folder, and those that are to get there.
 
-use crate::instance::Instance;
 use crate::limits::{SCHEMA_FILES_MAX, SCHEMA_WARNINGS_SAID_MAX};
 use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
@@ -132,11 +131,6 @@ fn named(path: &Path) -> Result<PathBuf, Failure> {
         // Which of the forms it has, its text says.
         false => format!("{name}.schema").into(),
     })
-}
-
-/// Says what of a directory's schema is taken for something else than it says.
-pub fn say_warnings(instance: &Instance) {
-    say(&instance.directory.schema_warnings());
 }
 
 /// Says warnings about definitions, if they are not too many.

@@ -1,6 +1,7 @@
 //! `[groups]` and `[integrity]`: entries that speak of each other.
 
-use super::{Wrong, choice, plain, raw, wrong};
+use crate::raw;
+use crate::wrong::{Wrong, choice, plain, wrong};
 use keyway_codec::Filter;
 use keyway_codec::dn::Dn;
 use keyway_server::{Allocate, IntegritySetting, MemberOf, Unique};

@@ -1,6 +1,6 @@
 //! Users and groups by name.
 
-use keyway_host::failure::Failure;
+use crate::failure::Failure;
 use nix::unistd::{Group, User};
 
 /// A user's number.

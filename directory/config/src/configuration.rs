@@ -1,18 +1,12 @@
-//! The configuration: what the file says, checked into what the other rooms take.
+//! The configuration: what the file says, checked into what other crates take.
 
-pub mod catalogue;
-pub mod edit;
-mod integrity;
-pub mod ldap;
-pub mod loss;
-mod raw;
-mod settings;
-mod tls_section;
-
-use crate::cli;
-use crate::cryptod::who;
-use crate::metrics::{self, Collector};
-use crate::schema::{self, Given};
+use crate::collector::CollectorUrl;
+use crate::definitions::{self, Given};
+use crate::raw::{self, DEFAULT, Raw};
+use crate::settings::{From, Setting, Settings, settings};
+use crate::wrong::{NO_KEY_NAME, Wrong, choice, line_of, wrong};
+use crate::{integrity, ldap, tls_section};
+use keyway_codec::certificate::Name;
 use keyway_codec::dn::Dn;
 use keyway_codec::standard::{SETS, Set};
 use keyway_drivers::Remember;
@@ -25,7 +19,7 @@ use keyway_folder::user::Account;
 use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Listen};
 use keyway_host::output::shell;
-use keyway_load::Trust;
+use keyway_host::who;
 use keyway_log::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use keyway_log::{Form, To, WhenFull};
 use keyway_schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
@@ -38,10 +32,6 @@ use keyway_server::password::limits::{
 };
 use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::{IndexKind, IndexSetting, OpenError, check_context};
-pub use raw::DEFAULT;
-use raw::Raw;
-pub use settings::{From, Setting, Settings, settings};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -72,7 +62,7 @@ pub struct Configuration {
     /// What is written down.
     pub log: keyway_log::Settings,
     /// Whether metrics are pushed, and where to.
-    pub metrics: Option<metrics::Settings>,
+    pub metrics: Option<Metrics>,
     /// Address space for the store.
     pub store_bytes_max: usize,
     /// The text that it was read from.
@@ -82,6 +72,30 @@ pub struct Configuration {
     /// Attributes that it names and neither the sets nor the files define, and what to say if the
     /// store does not know them either.
     pub unknown: Vec<(String, String)>,
+}
+
+/// `[metrics]`: where metrics are pushed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// The collector.
+    pub otlp: CollectorUrl,
+    /// How often.
+    pub every: Duration,
+    /// The certificate authority to trust; a path that does not begin with / begins at the data folder.
+    pub ca: Option<PathBuf>,
+}
+
+/// What flags of a command say of settings; they win.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Where to take LDAP.
+    pub listen: Option<Listen>,
+    /// Where to take LDAPS.
+    pub listen_tls: Option<Listen>,
+    /// Where to take LDAP of this machine's own processes.
+    pub listen_unix: Option<unix_socket::Wanted>,
+    /// What else the server's certificate is to name.
+    pub names: Vec<Name>,
 }
 
 /// What is known of a data folder when its configuration is read.
@@ -142,7 +156,7 @@ impl Configuration {
         given: &Given,
     ) -> Result<Configuration, Failure> {
         let has_store = folder.join(name::STORE).exists();
-        let found = Found { files: given.among(schema::files(folder)?), has_store };
+        let found = Found { files: given.among(definitions::files(folder)?), has_store };
         parse(text, found).map_err(|why| why.of(file))
     }
 
@@ -193,8 +207,8 @@ impl Configuration {
             || self.directory.password_pepper.is_some()
     }
 
-    /// The same with the flags of a command, which win.
-    pub fn with_flags(mut self, arguments: &cli::Serve) -> Configuration {
+    /// This with what flags of a command say, which win.
+    pub fn with_flags(mut self, arguments: &Overrides) -> Configuration {
         let either = |flag: Option<Listen>, file: Listen| flag.unwrap_or(file);
         self.listen = either(arguments.listen, self.listen);
         self.listen_tls = either(arguments.listen_tls, self.listen_tls);
@@ -207,7 +221,7 @@ impl Configuration {
     }
 
     /// What flags say of settings.
-    fn note_flags(&mut self, arguments: &cli::Serve) {
+    fn note_flags(&mut self, arguments: &Overrides) {
         let address = |listen: Listen| listen.map_or("off".to_owned(), |at| at.to_string());
         let path = |path: &unix_socket::Wanted| {
             path.as_ref().map_or("off".to_owned(), |path| path.display().to_string())
@@ -253,16 +267,6 @@ fn may_be_new(folder: &Path) -> Result<(), Failure> {
          `keyway config accept --default --data {data}`",
         file.display()
     )))
-}
-
-/// What is wrong, and where in the text.
-struct Wrong {
-    span: Range<usize>,
-    why: String,
-}
-
-fn wrong<T>(at: &Spanned<T>, why: impl Into<String>) -> Wrong {
-    Wrong { span: at.span(), why: why.into() }
 }
 
 impl Error {
@@ -317,16 +321,11 @@ fn explain(text: &str, wrong: &Wrong) -> String {
     format!("line {number}: {key}: {}", wrong.why)
 }
 
-/// The number of the line that a byte of the text is on.
-fn line_of(text: &str, at: usize) -> usize {
-    text.get(..at).unwrap_or(text).matches('\n').count() + 1
-}
-
 fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Configuration, Wrong> {
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts: contexts, .. } = raw;
     let Raw { process, cryptod, tls, password, proxy, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
-    let Raw { metrics, .. } = raw;
+    let Raw { metrics: pushed, .. } = raw;
     let defaults = keyway_server::Settings::default();
     Ok(Configuration {
         listen: address(&listen)?,
@@ -370,7 +369,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         },
         remember: remember(&password)?,
         log: log_settings(&log)?,
-        metrics: metrics_settings(&metrics)?,
+        metrics: metrics(&pushed)?,
         store_bytes_max: positive(&limits.store_bytes_max)?,
         text: text.to_owned(),
         settings: Settings::new(),
@@ -543,9 +542,6 @@ fn pepper(name: &Spanned<String>) -> Result<Option<String>, Wrong> {
     }
 }
 
-const NO_KEY_NAME: &str =
-    "a key's name has lower-case letters, digits, dashes, dots and underscores, 64 at most";
-
 fn seconds(at: &Spanned<u64>) -> Result<Duration, Wrong> {
     match *at.get_ref() {
         seconds @ 1..=MOST_SECONDS => Ok(Duration::from_secs(seconds)),
@@ -614,24 +610,14 @@ fn log_settings(raw: &raw::Log) -> Result<keyway_log::Settings, Wrong> {
     })
 }
 
-/// A path that does not begin with / begins at the data folder, which whoever pushes knows.
-fn metrics_settings(raw: &raw::Metrics) -> Result<Option<metrics::Settings>, Wrong> {
+fn metrics(raw: &raw::Metrics) -> Result<Option<Metrics>, Wrong> {
     let every = seconds(&raw.interval_s)?;
     if raw.otlp.get_ref().is_empty() {
         return Ok(None);
     }
-    let collector = Collector::parse(raw.otlp.get_ref()).map_err(|why| wrong(&raw.otlp, why))?;
+    let otlp = CollectorUrl::parse(raw.otlp.get_ref()).map_err(|why| wrong(&raw.otlp, why))?;
     let ca = Some(PathBuf::from(&raw.ca)).filter(|path| !path.as_os_str().is_empty());
-    Ok(Some(metrics::Settings { collector, every, trust: Trust { ca, ..Trust::default() } }))
-}
-
-/// The meaning of a word.
-fn choice<T: Copy>(at: &Spanned<String>, choices: &[(&str, T)]) -> Result<T, Wrong> {
-    let found = choices.iter().find(|(word, _)| word == at.get_ref());
-    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
-        let words: Vec<_> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-        wrong(at, format!("\"{}\" is not one of {}", at.get_ref(), words.join(", ")))
-    })
+    Ok(Some(Metrics { otlp, every, ca }))
 }
 
 fn unfinished_bytes_max(raw: &raw::Limits) -> Result<usize, Wrong> {
@@ -669,10 +655,6 @@ fn index(
     Ok(IndexSetting { attribute: attribute.get_ref().clone(), kinds })
 }
 
-fn plain(names: &[Spanned<String>]) -> Vec<String> {
-    names.iter().map(|name| name.get_ref().clone()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -688,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_file_says_what_the_rooms_start_with() {
+    fn the_default_file_says_what_other_crates_start_with() {
         let configuration = parse(DEFAULT).unwrap();
         let directory = keyway_server::Settings::default();
         let mut rules = configuration.directory.rules;

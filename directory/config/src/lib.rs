@@ -1,0 +1,29 @@
+//! The configuration of a data folder: `keyway.toml` read, checked, edited and compared; as entries of `cn=config`;
+//! what was in force last, and what a running server says is in force. Files of definitions of the schema.
+#![forbid(unsafe_code)]
+
+pub mod applied;
+pub mod catalogue;
+pub mod changes;
+mod collector;
+mod configuration;
+pub mod definitions;
+pub mod edit;
+mod integrity;
+pub mod ldap;
+mod limits;
+pub mod loss;
+mod raw;
+mod running;
+mod settings;
+mod tls_section;
+pub mod tree;
+pub mod value;
+mod wrong;
+
+pub use collector::CollectorUrl;
+pub use configuration::{Configuration, Metrics, Overrides, text_of};
+pub use definitions::Given;
+pub use raw::DEFAULT;
+pub use running::Running;
+pub use settings::{From, Setting, Settings, settings};
