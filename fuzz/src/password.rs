@@ -1,7 +1,7 @@
 //! Stored passwords: `{SSHA}`, `{PBKDF2...}`, `{BCRYPT}`, `{CRYPT}`, `{ARGON2}` and the others.
 
-use keyway_server::password::limits::{SCHEME_NAME_BYTES_MAX, STORED_BYTES_MAX};
-use keyway_server::password::{Given, Passwords, classify};
+use keyway_password::limits::{SCHEME_NAME_BYTES_MAX, STORED_BYTES_MAX};
+use keyway_password::{Given, Passwords, classify};
 
 /// Reads the bytes as a value of `userPassword`.
 pub fn password(data: &[u8]) {

@@ -7,10 +7,10 @@ use crate::offline::{self, Offline};
 use keyway_folder::data::{Folder, name};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
+use keyway_password::BindHistory;
+use keyway_password::limits::PASSWORD_BYTES_MAX;
+use keyway_password::{Given, PasswordCheck, Passwords, classify};
 use keyway_server::ADMINISTRATOR_DN;
-use keyway_server::Standing;
-use keyway_server::password::limits::PASSWORD_BYTES_MAX;
-use keyway_server::password::{Check, Given, Passwords, classify};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};
@@ -68,10 +68,11 @@ pub fn password_file(
     // The clients that read a password from a file take all of it.
     let password = Zeroizing::new(text.as_bytes().to_vec());
     // The first and only attempt of this process at it.
-    let attempt = passwords.attempt(Ipv4Addr::LOCALHOST.into(), &[], Standing::default());
-    let verdict = match passwords.check(attempt, found.subject.id(), password, &found.passwords) {
-        Ok(Check::Known(verdict)) => Ok(verdict),
-        Ok(Check::Pending(pending)) => runtime.block_on(pending),
+    let attempt = passwords.attempt(Ipv4Addr::LOCALHOST.into(), &[], BindHistory::default());
+    let entry = found.subject.id().map(|id| id.0);
+    let verdict = match passwords.check(attempt, entry, password, &found.passwords) {
+        Ok(PasswordCheck::Known(verdict)) => Ok(verdict),
+        Ok(PasswordCheck::Pending(pending)) => runtime.block_on(pending),
         Err(why) => Err(why),
     };
     match verdict {
@@ -100,7 +101,7 @@ pub fn stored_password(
     runtime.block_on(passwords.hash(password).map_err(unmade)?).map_err(unmade)
 }
 
-fn unmade(why: keyway_server::password::Error) -> Failure {
+fn unmade(why: keyway_password::Error) -> Failure {
     Failure::new(format!("cannot make a password: {why}"))
 }
 

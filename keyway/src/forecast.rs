@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output::grouped;
-use keyway_server::password::{Given, Passwords, classify};
+use keyway_password::{Given, Passwords, classify};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ impl Forecast {
     /// # Errors
     /// If it cannot be done.
     pub fn measure(passwords: &Passwords) -> Result<Forecast, Failure> {
-        let bad = |why: keyway_server::password::Error| Failure::new(format!("cannot hash: {why}"));
+        let bad = |why: keyway_password::Error| Failure::new(format!("cannot hash: {why}"));
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = runtime::Builder::new_current_thread()
             .build()

@@ -10,8 +10,8 @@ use keyway_folder::data::{self, Folder};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress as Bar;
+use keyway_password::Passwords;
 use keyway_schema::Changes;
-use keyway_server::password::Passwords;
 use keyway_server::{
     Directory, Disagreement, ImportError, ImportOptions, ImportReport, MemberOfReport, Note, Noted,
     Progress, ScratchMaker, TakenDefinitions, Unfinished, Verdict,

@@ -22,15 +22,15 @@ use keyway_host::output::shell;
 use keyway_host::who;
 use keyway_log::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use keyway_log::{Form, To, WhenFull};
+use keyway_password::limits::{
+    ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
+    PASSWORD_BYTES_MAX,
+};
+use keyway_password::{Argon2Cost, Scheme};
 use keyway_schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
 use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::network::{self, Administrator, Local, Proxies};
-use keyway_server::password::limits::{
-    ARGON2_LANES_MAX, ARGON2_MEMORY_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_WORK_KIB_MAX,
-    PASSWORD_BYTES_MAX,
-};
-use keyway_server::password::{Argon2Cost, Scheme};
 use keyway_server::{IndexKind, IndexSetting, OpenError, check_context};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -7,10 +7,10 @@ use crate::index::{Builder, IndexKind, IndexSetting, Indexes, Kinds, Retired, St
 use crate::integrity::Integrity;
 use crate::limits::{AUDIT_KEPT_MAX, NAMING_CONTEXTS_MAX};
 use crate::locate::Standing;
+use crate::log::stages;
 use crate::log::{Kept, Log, kept};
 use crate::made::MadeTrees;
 use crate::naming::{self, NamingContext, Place, SYSTEM_DN};
-use crate::password::Passwords;
 use crate::policy::{self, Account, Policies, Policy, Status};
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
 use crate::search::{Cookies, Snapshots, Unindexed};
@@ -19,6 +19,7 @@ use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
 use keyway_meter::{Counter, counter};
+use keyway_password::Passwords;
 use keyway_schema::operational;
 use keyway_schema::{Changes, Composed, EntryName, NameError, Schema, SchemaError, Sources};
 use keyway_store::{EntryId, Key, Names, Store, Write};
@@ -271,7 +272,8 @@ impl Directory {
         let (integrity, indexes) = indexes(settings, &schema)?;
         let contexts = load_contexts(&store, &schema)?;
         let administrator = EntryName::parse(&schema, ADMINISTRATOR_DN)?.canonical();
-        let passwords = Passwords::new(engine.clone(), settings.password_cost);
+        let passwords = Passwords::new(engine.clone(), settings.password_cost)
+            .timed_by(stages::lap_of_password);
         set_policy(&passwords, settings);
         let shared = Arc::new(Shared {
             passwords,

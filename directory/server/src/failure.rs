@@ -130,15 +130,15 @@ impl From<keyway_store::Error> for Failure {
     }
 }
 
-impl From<crate::password::Error> for Failure {
-    fn from(error: crate::password::Error) -> Self {
+impl From<keyway_password::Error> for Failure {
+    fn from(error: keyway_password::Error) -> Self {
         match error {
-            crate::password::Error::TooLong => {
+            keyway_password::Error::TooLong => {
                 Failure::new(ResultCode::ConstraintViolation, error.to_string())
             }
-            crate::password::Error::Busy => Failure::new(ResultCode::Busy, error.to_string()),
-            crate::password::Error::Engine(error) => error.into(),
-            crate::password::Error::Pepper(_) => {
+            keyway_password::Error::Busy => Failure::new(ResultCode::Busy, error.to_string()),
+            keyway_password::Error::Engine(error) => error.into(),
+            keyway_password::Error::Pepper(_) => {
                 Failure::new(ResultCode::Unavailable, error.to_string())
             }
         }

@@ -1,4 +1,4 @@
-//! ldapd: connections, operations, access control, planning, passwords.
+//! ldapd: connections, operations, access control, planning.
 //!
 //! In the middle is the [`Directory`]: entries in a store, and what they mean. Around it are those
 //! who speak LDAP. What the directory is asked it answers from the state that was committed last;
@@ -11,11 +11,10 @@
 //! ```
 //!
 //! What may not enter: bytes on disk (the store's), the form of messages and values (the codec's), what names
-//! and filters mean (the schema's), cryptography (the engine's).
+//! and filters mean (the schema's), passwords (those of `keyway-password`), cryptography (the engine's).
 #![forbid(unsafe_code)]
 
 pub mod access;
-mod admission;
 mod bootstrap;
 mod bulk;
 mod candidate;
@@ -33,7 +32,6 @@ pub mod log;
 mod made;
 mod naming;
 pub mod network;
-pub mod password;
 mod plan;
 mod policy;
 mod redefine;
@@ -46,7 +44,6 @@ mod write;
 mod tests;
 
 pub use access::Subject;
-pub use admission::{Attempt, Standing};
 pub use bulk::{
     ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Note, Noted,
     Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, TakenDefinitions, Unfinished,

@@ -8,6 +8,10 @@ pub const NAMING_CONTEXTS_MAX: usize = 1_000;
 /// Bytes of all definitions together that are made over LDAP.
 pub const SCHEMA_CHANGES_BYTES_MAX: usize = 4 << 20;
 
+/// Passwords that are stored anew at a time because a right one was given for a weaker value. It
+/// is work that no client waits for; an account that finds no room tries again at its next bind.
+pub const PASSWORD_UPGRADES_MAX: usize = 1;
+
 /// Values that one attribute of an entry may have.
 pub const ATTRIBUTE_VALUES_MAX: usize = 1 << 20;
 

@@ -4,7 +4,7 @@ use crate::access::Rule;
 use crate::index::IndexSetting;
 use crate::integrity::IntegritySetting;
 use crate::log::Log;
-use crate::password::{Argon2Cost, Scheme};
+use keyway_password::{Argon2Cost, Scheme};
 use keyway_schema::Sources;
 use std::time::SystemTime;
 

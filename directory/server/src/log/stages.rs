@@ -3,6 +3,7 @@
 //! What is done on the spot is timed where it is done. What waits for other threads has its watch
 //! with it as a task-local value, so that whoever knows that a stage is over can say so.
 
+use keyway_password::Lap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -112,6 +113,14 @@ pub(crate) fn current() -> Option<Arc<Laps>> {
 pub(crate) fn lap(stage: Stage) {
     // Where nobody wants to know there is none.
     let _ = CURRENT.try_with(|laps| laps.lap(stage));
+}
+
+/// As [`lap`], of what a password waits for.
+pub(crate) fn lap_of_password(spent: Lap) {
+    lap(match spent {
+        Lap::Waiting => Stage::Queue,
+        Lap::Working => Stage::Crypto,
+    });
 }
 
 #[cfg(test)]

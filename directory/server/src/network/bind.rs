@@ -6,13 +6,13 @@ use super::conversation::{Answer, Conversation};
 use super::peer::PeerCredentials;
 use crate::failure::{Failure, Result};
 use crate::log::stages::{self, Stage};
-use crate::password::Check;
 use crate::policy::{Lock, micros};
 use crate::{ADMINISTRATOR_DN, Credentials, Subject};
 use keyway_codec::message::{
     Authentication, BindRequest, BindResponse, LdapResult, Op, ResultCode,
 };
 use keyway_codec::sasl::{Identity, Plain};
+use keyway_password::PasswordCheck;
 use keyway_schema::EntryName;
 use keyway_store::EntryId;
 use zeroize::Zeroizing;
@@ -25,7 +25,7 @@ enum Outcome {
     /// This is who it is.
     Known(Subject),
     /// This is who it is if the check says so.
-    Checking(Check, Box<Claim>),
+    Checking(PasswordCheck, Box<Claim>),
 }
 
 impl Conversation {
@@ -37,11 +37,11 @@ impl Conversation {
                 self.by_certificate = !subject.is_anonymous();
                 self.bound(id, Bound::of(LdapResult::success(), Some(subject)), &asks);
             }
-            Ok(Outcome::Checking(Check::Known(verdict), claim)) => {
+            Ok(Outcome::Checking(PasswordCheck::Known(verdict), claim)) => {
                 self.trying = Some(claim.attempt);
                 self.bound(id, claim.end(Ok(verdict)), &asks);
             }
-            Ok(Outcome::Checking(Check::Pending(pending), mut claim)) => {
+            Ok(Outcome::Checking(PasswordCheck::Pending(pending), mut claim)) => {
                 self.trying = Some(claim.attempt);
                 self.wait_for_bind(id, async move {
                     let verdict = pending.await;
@@ -298,7 +298,7 @@ impl Conversation {
         };
         let compared = found.as_ref().filter(is_there);
         let values = compared.map_or(&[][..], |found| &found.passwords);
-        let check = passwords.check(attempt, entry, password.clone(), values)?;
+        let check = passwords.check(attempt, entry.map(|id| id.0), password.clone(), values)?;
         let claim = Claim { attempt, directory, found, password, trusted_since };
         Ok(Outcome::Checking(check, Box::new(claim)))
     }

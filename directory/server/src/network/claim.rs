@@ -1,11 +1,11 @@
 //! What the check of a password and the policy come to: the end of a bind.
 
 use crate::failure::Failure;
-use crate::password::{self, Verdict};
 use crate::policy::{Age, Event, Events, Lock, Status, micros};
-use crate::{Attempt, Credentials, Directory, Subject};
+use crate::{Credentials, Directory, Subject};
 use keyway_codec::message::{LdapResult, ResultCode};
 use keyway_codec::password_policy::{PasswordError, PasswordPolicyResponse, PasswordWarning};
+use keyway_password::{Attempt, CheckOutcome};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -58,7 +58,7 @@ impl Bound {
 
 impl Claim {
     /// The bind's result, which does not say what was wrong, and who it is.
-    pub fn end(mut self, verdict: Result<Verdict, password::Error>) -> Bound {
+    pub fn end(mut self, verdict: Result<CheckOutcome, keyway_password::Error>) -> Bound {
         let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => return Bound::of(Failure::from(error), None),
@@ -69,7 +69,7 @@ impl Claim {
         let now = micros(self.directory.core().now());
         let status = found.status(now);
         match verdict {
-            Verdict::Wrong => {
+            CheckOutcome::Wrong => {
                 let locked = self.note_failure(&found, &status, now);
                 let reason = match is_shut(&status, self.trusted_since) {
                     true => shut_because(&status),
@@ -78,7 +78,7 @@ impl Claim {
                 };
                 Bound { locked: locked.then(|| found.dn.clone()), ..Bound::refused(reason) }
             }
-            Verdict::Right { outdated } => {
+            CheckOutcome::Right { outdated } => {
                 let bound = self.right(&found, &status, now);
                 if bound.subject.is_some() {
                     self.upgrade(&found, outdated);
@@ -169,7 +169,7 @@ fn shut_because(status: &Status) -> &'static str {
 /// Whether an account is closed to a source that is known to have its password since then, if it is.
 ///
 /// What strangers did does not lock out who was there before them: his password is compared, and a
-/// source that fails itself is a stranger (see [`Passwords::trusted_ms`](crate::password::Passwords)).
+/// source that fails itself is a stranger (see [`Passwords::trusted_ms`](keyway_password::Passwords)).
 pub(super) fn is_shut(status: &Status, trusted_since: Option<u64>) -> bool {
     match status.lock {
         None => false,

@@ -24,13 +24,14 @@ use crate::controls::{RequestControls, ResponseControl};
 use crate::directory::USER_PASSWORD;
 use crate::log::Change;
 use crate::log::stages::Stage;
-use crate::{Announced, Attempt, Failure, Search, Standing, Step, Subject, WriteDone};
+use crate::{Announced, Failure, Search, Step, Subject, WriteDone};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use keyway_codec::DecodeError;
 use keyway_codec::ber::announced;
 use keyway_codec::message::{ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
 use keyway_meter::Gauge;
+use keyway_password::{Attempt, BindHistory};
 use keyway_schema::base;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -110,7 +111,7 @@ pub(super) struct Conversation {
     /// A bind is among `waiting`: nothing else is taken meanwhile (RFC 4511 § 4.2.1).
     binding: bool,
     /// How it has fared with passwords, and the one that is being tried.
-    pub(super) standing: Standing,
+    pub(super) standing: BindHistory,
     pub(super) trying: Option<Attempt>,
     /// Length of the requests in `waiting`, and of the one being taken, in bytes.
     waiting_bytes: usize,
@@ -210,7 +211,7 @@ impl Conversation {
             wanted: Vec::new(),
             tickets: 0,
             binding: false,
-            standing: Standing::default(),
+            standing: BindHistory::default(),
             trying: None,
             waiting_bytes: 0,
             request_bytes: 0,

@@ -4,15 +4,15 @@ use super::asks::Asks;
 use super::conversation::{Answer, Conversation, Ending};
 use crate::failure::{Failure, Result};
 use crate::log::Audit;
-use crate::password::{self, Check, Given};
 use crate::write::{Vetting, hashed_already};
-use crate::{Directory, Standing, Subject};
+use crate::{Directory, Subject};
 use keyway_codec::extended::{
     CANCEL, CancelRequest, PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse,
     START_TLS, WHO_AM_I,
 };
 use keyway_codec::message::{ExtendedRequest, LdapResult, ResultCode, tag};
 use keyway_codec::password_policy::PasswordError;
+use keyway_password::{BindHistory, Given, PasswordCheck};
 use keyway_schema::EntryName;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Conversation {
         let generated = new.is_none();
         let new = match new {
             // As in a modify: what names a scheme is never taken for the password itself.
-            Some(new) => match password::classify(new) {
+            Some(new) => match keyway_password::classify(new) {
                 Ok(Given::Password(new)) => Zeroizing::new(new.to_vec()),
                 Ok(Given::Hashed) => return Err(hashed_already()),
                 Err(error) => {
@@ -229,10 +229,10 @@ impl Change {
         let values = found.map(|found| found.passwords).unwrap_or_default();
         let passwords = &self.directory.shared.passwords;
         // A connection tries many of these at once, so that how it has fared says nothing.
-        let attempt = passwords.attempt(self.from, &name.canonical(), Standing::default());
-        let verdict = match passwords.check(attempt, entry, old.clone(), &values)? {
-            Check::Known(verdict) => verdict,
-            Check::Pending(pending) => pending.await?,
+        let attempt = passwords.attempt(self.from, &name.canonical(), BindHistory::default());
+        let verdict = match passwords.check(attempt, entry.map(|id| id.0), old.clone(), &values)? {
+            PasswordCheck::Known(verdict) => verdict,
+            PasswordCheck::Pending(pending) => pending.await?,
         };
         if verdict.is_right() {
             return Ok(());

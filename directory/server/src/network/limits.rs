@@ -52,7 +52,7 @@ impl Default for Limits {
             requests_in_flight_max: 64,
             unread_answer_bytes_max: 256 << 10,
             unfinished_bytes_max: 128 << 20,
-            password_checks_waiting_max: crate::admission::limits::WAITING_MAX,
+            password_checks_waiting_max: keyway_password::limits::CHECKS_WAITING_MAX,
             idle_max: Duration::from_secs(3600),
             idle_before_bind_max: Duration::from_secs(300),
             handshake_max: Duration::from_secs(10),

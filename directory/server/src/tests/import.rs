@@ -144,7 +144,7 @@ fn many_passwords_are_hashed_however_small_the_pool() {
     let fixture = empty(&settings());
     let mut text = TREE.to_owned();
     (0..100).for_each(|n| text.push_str(&person(&format!("u{n}"), "userPassword: secret\n")));
-    let cheap = crate::password::Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+    let cheap = keyway_password::Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
     let fast = empty(&Settings { password_cost: cheap, ..settings() });
     drop(fixture);
     import(&fast, &text, &ImportOptions::default()).unwrap();

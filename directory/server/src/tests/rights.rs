@@ -147,7 +147,7 @@ fn passwords_are_hashed_before_they_are_stored() {
     let credentials = fixture.directory.credentials(dn).unwrap().unwrap();
     assert_eq!(credentials.passwords, [hashed.as_bytes()]);
     assert_eq!(credentials.dn, *dn);
-    let long = "x".repeat(crate::password::limits::PASSWORD_BYTES_MAX + 1);
+    let long = "x".repeat(keyway_password::limits::PASSWORD_BYTES_MAX + 1);
     let result = fixture.modify(dn, vec![replace("userPassword", &[&long])]);
     assert_eq!(code(result), ResultCode::ConstraintViolation);
 }

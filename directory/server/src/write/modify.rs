@@ -9,10 +9,10 @@ use crate::controls::RequestControls;
 use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
-use crate::password::Given;
 use crate::policy::{KEPT, PasswordChange, Upkeep};
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
+use keyway_password::Given;
 use keyway_schema::operational::STRUCTURAL_OBJECT_CLASS;
 use keyway_schema::{
     AttributeType, EntryAttributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,

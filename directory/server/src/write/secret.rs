@@ -3,8 +3,8 @@
 use super::{Modify, Operation};
 use crate::directory::USER_PASSWORD;
 use crate::failure::{Failure, Result};
-use crate::password::{self, Given, Passwords};
 use keyway_codec::message::ResultCode;
+use keyway_password::{Given, Passwords};
 use keyway_schema::base;
 use std::pin::Pin;
 use zeroize::{Zeroize, Zeroizing};
@@ -22,7 +22,7 @@ pub(crate) enum Giver {
     Import,
 }
 
-type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, password::Error>> + Send>>;
+type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, keyway_password::Error>> + Send>>;
 
 /// Passwords that are being hashed, and where they go.
 pub(crate) struct Secrets {

@@ -2,7 +2,7 @@
 
 use crate::directory::{Core, Credentials, Directory, Shared, USER_PASSWORD};
 use crate::failure::Result;
-use crate::password::limits::UPGRADES_MAX;
+use crate::limits::PASSWORD_UPGRADES_MAX;
 use keyway_store::{EntryId, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -18,7 +18,7 @@ struct Turn(Arc<Shared>);
 
 impl Turn {
     fn take(shared: &Arc<Shared>) -> Option<Turn> {
-        let one_more = |now: usize| (now < UPGRADES_MAX).then_some(now + 1);
+        let one_more = |now: usize| (now < PASSWORD_UPGRADES_MAX).then_some(now + 1);
         let taken = shared.upgrades.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.ok().map(|_| Turn(shared.clone()))
     }

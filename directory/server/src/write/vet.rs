@@ -6,11 +6,10 @@ use crate::access::Subject;
 use crate::directory::{Core, Directory, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext, Place};
-use crate::password::limits::STORED_VALUES_MAX;
-use crate::password::{Check, Given};
 use crate::policy::{self, POLICY_SUBENTRY, PasswordChange, RESET, micros};
-use crate::{Attempt, Standing};
 use keyway_codec::message::{ChangeOperation, ResultCode};
+use keyway_password::limits::STORED_VALUES_MAX;
+use keyway_password::{Attempt, BindHistory, Given, PasswordCheck};
 use keyway_schema::{EntryName, base};
 use keyway_store::{EntryId, EntryRef, View};
 use std::net::IpAddr;
@@ -71,7 +70,7 @@ impl Vetting<'_> {
     /// Vets what can be vetted at once.
     fn of(&self, core: &Core, found: &Found<'_>, new: Vec<Zeroizing<Vec<u8>>>) -> Result<Earlier> {
         let attempt =
-            core.passwords.attempt(self.from, &found.name.canonical(), Standing::default());
+            core.passwords.attempt(self.from, &found.name.canonical(), BindHistory::default());
         let Found { view, context, id: entry, .. } = *found;
         let change = (entry, found.entry);
         let change = PasswordChange::of(core, view, context, self.subject, change)?;
@@ -104,7 +103,7 @@ impl Earlier {
     async fn vet(&self, core: &Core) -> Result<()> {
         for new in &self.new {
             let passwords = &core.passwords;
-            if passwords.is_one_of(self.attempt, self.entry, new, &self.stored).await? {
+            if passwords.is_one_of(self.attempt, self.entry.0, new, &self.stored).await? {
                 return Err(policy::in_history());
             }
         }
@@ -200,10 +199,10 @@ async fn match_of(
 ) -> Result<Option<Vec<u8>>> {
     for stored in current {
         let (passwords, values) = (&core.passwords, std::slice::from_ref(stored));
-        let entry = Some(earlier.entry);
+        let entry = Some(earlier.entry.0);
         let verdict = match passwords.check(earlier.attempt, entry, password.clone(), values)? {
-            Check::Known(verdict) => verdict,
-            Check::Pending(pending) => pending.await?,
+            PasswordCheck::Known(verdict) => verdict,
+            PasswordCheck::Pending(pending) => pending.await?,
         };
         if verdict.is_right() {
             return Ok(Some(stored.clone()));

@@ -1,74 +1,17 @@
-//! Who may try a password, and when: the brake on guessing, and the line before the slow class.
-//!
-//! The policy is in `brake` and `line`, which know neither clocks nor threads; here is what they
-//! share with the rest. `docs/design/004-passwords.md` says why it is as it is.
+//! The one place through which all go that want a password checked or hashed.
 
-mod brake;
-pub mod limits;
-mod line;
-mod table;
-#[cfg(test)]
-mod tests;
-
-use crate::password::Error;
-use brake::Brake;
-use limits::{HASHES_WAITING_MAX, TICK_MS, WAITING_MAX};
-use line::{Line, Waiting};
+use super::attempt::{Attempt, BindHistory, Way};
+use super::brake::Brake;
+use super::limits::{HASHES_WAITING_MAX, TICK_MS};
+use super::line::{Line, Waiting};
+use crate::error::Error;
+use crate::limits::CHECKS_WAITING_MAX;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-
-/// How a connection has fared with the passwords it tried.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Standing {
-    /// The name whose password it showed last; none if it has failed since.
-    proven: Option<u64>,
-    failures: u8,
-}
-
-impl Standing {
-    /// Notes how an attempt ended.
-    pub fn ended(&mut self, attempt: &Attempt, right: bool) {
-        *self = match right {
-            true => Standing { proven: Some(attempt.name), failures: 0 },
-            false => Standing { proven: None, failures: self.failures.saturating_add(1) },
-        };
-    }
-
-    /// Failures since the last success, as far as they make a difference.
-    fn failures(&self) -> u8 {
-        self.failures.min(limits::CONNECTION_FAILURES_MAX)
-    }
-}
-
-/// A password that is to be tried. What it has of names and addresses are keyed hashes.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt {
-    /// The address, or its /64.
-    source: u64,
-    /// Its /48, if it has one.
-    wide: Option<u64>,
-    /// The name as it was asked for, whether or not there is such an entry.
-    name: u64,
-    /// Name and source together.
-    pair: u64,
-    /// The same, for what is counted only of those who may be recognised.
-    recognised: u64,
-    standing: Standing,
-}
-
-/// On which way an attempt may come out right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// The password is compared with what is known at once, because its source has shown the right one
-    /// lately. If that does not recognise it, it goes on as a stranger's, as if nothing had been.
-    Recognised,
-    /// The password is checked as all others are.
-    Stranger,
-}
 
 /// Whether a password may be compared with what is known at once.
 pub enum Recognition {
@@ -78,13 +21,6 @@ pub enum Recognition {
     Later,
     /// Never: its source has not shown the right password lately.
     Never,
-}
-
-impl Attempt {
-    /// It comes over a connection that has shown this name's password.
-    fn by_owner(&self) -> bool {
-        self.standing.proven == Some(self.name)
-    }
 }
 
 /// The one place through which all go who want a password checked or hashed.
@@ -102,7 +38,7 @@ struct Inner {
 struct State {
     brake: Brake,
     line: Line<Job>,
-    /// Somebody is handing out turns.
+    /// A thread is handing out turns.
     handing_out: bool,
     /// There is a task that looks after those who wait.
     ticking: bool,
@@ -119,11 +55,11 @@ pub struct Turn {
     pub thread: Option<Thread>,
 }
 
-/// A thread of the slow class; dropping it lets somebody else have it.
+/// A thread of the slow class; dropping it lets the next one have it.
 pub struct Thread(Arc<Inner>);
 
-/// An attempt that has begun. Dropped without a verdict it counts as a failure: whoever leaves
-/// before the answer is not cheaper than whoever waits for it.
+/// An attempt that has begun. Dropped without a verdict it counts as a failure: a client that
+/// leaves before the answer gains nothing over one that waits for it.
 pub struct Begun {
     inner: Arc<Inner>,
     attempt: Attempt,
@@ -142,7 +78,7 @@ impl Admission {
     pub fn new(threads: usize) -> Self {
         let state = State {
             brake: Brake::new(),
-            line: Line::new(threads.max(1), WAITING_MAX),
+            line: Line::new(threads.max(1), CHECKS_WAITING_MAX),
             handing_out: false,
             ticking: false,
         };
@@ -156,7 +92,7 @@ impl Admission {
     }
 
     /// Describes an attempt at a name, in a form in which equal names are equal.
-    pub fn attempt(&self, from: IpAddr, name: &[u8], standing: Standing) -> Attempt {
+    pub fn attempt(&self, from: IpAddr, name: &[u8], history: BindHistory) -> Attempt {
         let hash = |value: (u8, &[u8])| self.inner.hasher.hash_one(value).max(1);
         let (source, wide) = match from.to_canonical() {
             IpAddr::V4(address) => (hash((4, &address.octets())), None),
@@ -169,7 +105,7 @@ impl Admission {
         let name = hash((0, name));
         let pair = self.inner.hasher.hash_one((name, source)).max(1);
         let recognised = self.inner.hasher.hash_one((pair, 8)).max(1);
-        Attempt { source, wide, name, pair, recognised, standing }
+        Attempt { source, wide, name, pair, recognised, history }
     }
 
     /// For how long the source of an attempt is known to have the name's right password, in
@@ -243,7 +179,7 @@ impl Admission {
         self.enter(Some(attempt), begins.then_some(Way::Stranger), true, job)
     }
 
-    /// The same for a new password that is to be hashed. It keeps its place in any case.
+    /// Waits in line for a thread for a new password that is to be hashed. It keeps its place in any case.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many wait.
@@ -309,9 +245,9 @@ impl Inner {
         }
     }
 
-    /// Sees to it that those whom the brake holds go on in time, and that nobody waits for ever.
+    /// Sees to it that those that the brake holds go on in time, and that none waits for ever.
     fn look_after(this: &Arc<Inner>) {
-        // Outside a runtime nobody is held: there only new passwords are hashed.
+        // Outside a runtime none is held: there only new passwords are hashed.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let mut state = this.lock();
         if state.line.is_empty() || std::mem::replace(&mut state.ticking, true) {

@@ -3,8 +3,10 @@
 //! Schemes as OpenLDAP (slapd-pw-sha2, pw-pbkdf2, pw-argon2), 389-ds and passlib write them;
 //! names are matched without regard to case (RFC 2307 § 5.3 gives the `{scheme}` form).
 
-use super::Scheme;
-use super::limits::*;
+use crate::cost::Argon2Cost;
+use crate::error::StoredError;
+use crate::limits::*;
+use crate::scheme::Scheme;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -30,23 +32,10 @@ const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The shortest hash of crypt(3), in characters: DES with two of salt.
 const DES_CRYPT_CHARACTERS: usize = 13;
 
-/// Why a value cannot be used as a stored password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoredError {
-    /// It names a scheme that is not known here.
-    UnknownScheme,
-    /// It names a known scheme and does not fit it.
-    Malformed(&'static str),
-    /// It asks for more work than the limits allow.
-    TooCostly,
-    /// It fits a known scheme that is not accepted here.
-    NotAccepted(Scheme),
-}
-
 /// A stored value, understood.
 #[cfg_attr(test, derive(Debug))]
 #[derive(PartialEq, Eq)]
-pub(super) enum Stored<'a> {
+pub(crate) enum Stored<'a> {
     /// The password itself.
     Clear(&'a [u8]),
     /// What no password matches: the account is locked.
@@ -97,7 +86,7 @@ fn split_scheme(value: &[u8]) -> Option<(&str, &[u8])> {
     (!name.is_empty() && name.chars().all(fits)).then_some((name, rest))
 }
 
-pub(super) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
+pub(crate) fn parse(value: &[u8]) -> Result<Stored<'_>, StoredError> {
     use Algorithm::*;
     if is_lock(value) {
         return Ok(Stored::Locked);
@@ -171,7 +160,7 @@ fn is_lock(value: &[u8]) -> bool {
 }
 
 /// What to call the scheme of a value that cannot be verified, in a report.
-pub(super) fn label(value: &[u8], why: StoredError) -> String {
+pub(crate) fn label(value: &[u8], why: StoredError) -> String {
     let name = split_scheme(value).map_or("", |(name, _)| name);
     // What is no scheme at all may be as long as it likes, and a secret.
     let name = name.get(..SCHEME_NAME_BYTES_MAX).unwrap_or(name).to_ascii_uppercase();
@@ -244,7 +233,7 @@ fn pbkdf2_packed(rest: &[u8]) -> Result<Stored<'static>, StoredError> {
 }
 
 /// PBKDF2's blocks do not depend on each other and an attacker needs only the first, so that is
-/// all we derive and compare: a longer stored hash costs its writer time and gains nobody anything.
+/// all we derive and compare: a longer stored hash costs its writer time and gains nothing.
 fn pbkdf2_stored(
     algorithm: Algorithm,
     iterations: u32,
@@ -318,7 +307,7 @@ fn md5_crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     derived(Algorithm::Md5Crypt, Cost::Md5Crypt, salt, hash.as_bytes().to_vec())
 }
 
-/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3), and the older ones. What is too short for a
+/// `$5$[rounds=N$]salt$hash` and `$6$...` of crypt(3), and the older ones. A value that is too short for a
 /// hash of any kind (`x`, `NP`, nothing) locks an account. DES is not done.
 fn crypt(rest: &str) -> Result<Stored<'static>, StoredError> {
     let (algorithm, rest) = if let Some(rest) = rest.strip_prefix("$5$") {
@@ -416,13 +405,13 @@ fn key_name(keyid: &str) -> Result<String, StoredError> {
 }
 
 /// Our own stored form.
-pub(super) fn argon2id(
-    cost: super::Argon2Cost,
+pub(crate) fn argon2id(
+    cost: Argon2Cost,
     pepper: Option<&str>,
     salt: &[u8],
     hash: &[u8],
 ) -> Vec<u8> {
-    let super::Argon2Cost { memory_kib, passes, lanes } = cost;
+    let Argon2Cost { memory_kib, passes, lanes } = cost;
     let keyid = pepper.map(|name| format!(",keyid={}", BASE64.encode(name))).unwrap_or_default();
     let (salt, hash) = (BASE64.encode(salt), BASE64.encode(hash));
     format!("{{ARGON2}}$argon2id$v=19$m={memory_kib},t={passes},p={lanes}{keyid}${salt}${hash}")
@@ -430,7 +419,7 @@ pub(super) fn argon2id(
 }
 
 /// `{SSHA512}` of a digest and its salt.
-pub(super) fn salted_sha512(digest: &[u8], salt: &[u8]) -> Vec<u8> {
+pub(crate) fn salted_sha512(digest: &[u8], salt: &[u8]) -> Vec<u8> {
     format!("{{SSHA512}}{}", BASE64.encode([digest, salt].concat())).into_bytes()
 }
 

@@ -1,6 +1,10 @@
 use super::*;
+use crate::limits::*;
+use keyway_engine::{Algorithm, Engine, Key};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use zeroize::Zeroizing;
 
 fn passwords() -> Passwords {
     let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
@@ -12,20 +16,20 @@ async fn checks(passwords: &Passwords, password: &[u8], values: &[&[u8]]) -> boo
     let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
     let password = Zeroizing::new(password.to_vec());
     match passwords.check(somebody(passwords), None, password, &values).unwrap() {
-        Check::Known(verdict) => verdict.is_right(),
-        Check::Pending(pending) => pending.await.unwrap().is_right(),
+        PasswordCheck::Known(verdict) => verdict.is_right(),
+        PasswordCheck::Pending(pending) => pending.await.unwrap().is_right(),
     }
 }
 
-/// Somebody who has not tried before.
+/// A client that has not tried before.
 fn somebody(passwords: &Passwords) -> Attempt {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     let from = Ipv4Addr::from_bits(number).into();
-    passwords.attempt(from, &number.to_be_bytes(), Standing::default())
+    passwords.attempt(from, &number.to_be_bytes(), BindHistory::default())
 }
 
-/// Each made by somebody else's program from the password `secret password`.
+/// Each made by another program from the password `secret password`.
 const FOREIGN: &[&str] = &[
     // slappasswd (OpenLDAP 2.5) with its core, pw-sha2 and argon2 modules.
     "{SSHA}rXRAgYm9GAhAdEmNcfET0e07O0LT+WHV",
@@ -79,8 +83,9 @@ async fn bcrypt_looks_at_72_bytes_and_such_a_password_is_not_stored_again() {
         let password = Zeroizing::new(vec![b'p'; length]);
         let check =
             passwords.check(somebody(&passwords), None, password, &[value.to_vec()]).unwrap();
-        let Check::Pending(pending) = check else { panic!("it is slow") };
-        let verdict = right.map_or(Verdict::Wrong, |outdated| Verdict::Right { outdated });
+        let PasswordCheck::Pending(pending) = check else { panic!("it is slow") };
+        let verdict =
+            right.map_or(CheckOutcome::Wrong, |outdated| CheckOutcome::Right { outdated });
         assert_eq!(pending.await, Ok(verdict), "{length}");
     }
 }
@@ -176,8 +181,8 @@ async fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
             let check = passwords
                 .check(somebody(&passwords), None, Zeroizing::new(wrong.to_vec()), &values)
                 .unwrap();
-            let Check::Pending(pending) = check else { panic!("too fast: {values:?}") };
-            assert_eq!(pending.await, Ok(Verdict::Wrong));
+            let PasswordCheck::Pending(pending) = check else { panic!("too fast: {values:?}") };
+            assert_eq!(pending.await, Ok(CheckOutcome::Wrong));
         }
     }
 }
@@ -189,14 +194,14 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
         let values: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
         let password = Zeroizing::new(b"secret password".to_vec());
         match passwords.check(somebody(&passwords), None, password, &values).unwrap() {
-            Check::Known(verdict) => verdict,
-            Check::Pending(pending) => pending.await.unwrap(),
+            PasswordCheck::Known(verdict) => verdict,
+            PasswordCheck::Pending(pending) => pending.await.unwrap(),
         }
     };
     for value in FOREIGN {
-        assert_eq!(verdict(&[value]).await, Verdict::Right { outdated: Some(0) }, "{value}");
+        assert_eq!(verdict(&[value]).await, CheckOutcome::Right { outdated: Some(0) }, "{value}");
         let second = verdict(&["{SSHA}!!!", value]).await;
-        assert_eq!(second, Verdict::Right { outdated: Some(1) }, "{value}");
+        assert_eq!(second, CheckOutcome::Right { outdated: Some(1) }, "{value}");
     }
     let password = || Zeroizing::new(b"secret password".to_vec());
     for (memory_kib, passes, outdated) in [(64, 1, false), (63, 1, true), (32, 2, false)] {
@@ -205,7 +210,7 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
         let value = other.hash(password()).unwrap().await.unwrap();
         let value = String::from_utf8(value).unwrap();
         let outdated = outdated.then_some(0);
-        assert_eq!(verdict(&[&value]).await, Verdict::Right { outdated }, "{value}");
+        assert_eq!(verdict(&[&value]).await, CheckOutcome::Right { outdated }, "{value}");
     }
 }
 
@@ -214,7 +219,7 @@ fn long_passwords_are_turned_away_before_any_work() {
     let passwords = passwords();
     let long = Zeroizing::new(vec![b'x'; PASSWORD_BYTES_MAX + 1]);
     let check = passwords.check(somebody(&passwords), None, long.clone(), &[]);
-    assert!(matches!(check, Ok(Check::Known(Verdict::Wrong))));
+    assert!(matches!(check, Ok(PasswordCheck::Known(CheckOutcome::Wrong))));
     assert!(matches!(passwords.hash(long), Err(Error::TooLong)));
 }
 
@@ -234,7 +239,7 @@ async fn a_full_pool_is_busy() {
         keyway_engine::Engine::builder().driver(keyway_drivers::software()).slow_pool(0, 0).build();
     let passwords = Passwords::new(engine, Argon2Cost::default());
     let check = passwords.check(somebody(&passwords), None, Zeroizing::default(), &[]).unwrap();
-    let Check::Pending(pending) = check else { panic!("it is decided") };
+    let PasswordCheck::Pending(pending) = check else { panic!("it is decided") };
     assert_eq!(pending.await, Err(Error::Busy));
     assert_eq!(passwords.hash(Zeroizing::default()).unwrap().await, Err(Error::Busy));
 }
@@ -337,12 +342,12 @@ async fn verdict(
     passwords: &Passwords,
     password: &str,
     values: &[&[u8]],
-) -> Result<Verdict, Error> {
+) -> Result<CheckOutcome, Error> {
     let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
     let password = Zeroizing::new(password.as_bytes().to_vec());
     match passwords.check(somebody(passwords), None, password, &values)? {
-        Check::Known(verdict) => Ok(verdict),
-        Check::Pending(pending) => pending.await,
+        PasswordCheck::Known(verdict) => Ok(verdict),
+        PasswordCheck::Pending(pending) => pending.await,
     }
 }
 
@@ -354,14 +359,17 @@ async fn a_pepper_is_named_in_what_is_stored_and_nothing_verifies_without_it() {
     // Base64 of `paprika.2`.
     assert!(value.starts_with(b"{ARGON2}$argon2id$v=19$m=64,t=1,p=1,keyid=cGFwcmlrYS4y$"));
     assert_eq!(passwords.classify(&value), Ok(Given::Hashed));
-    let right = |outdated| Ok(Verdict::Right { outdated });
+    let right = |outdated| Ok(CheckOutcome::Right { outdated });
     assert_eq!(verdict(&passwords, "secret", &[&value]).await, right(None));
-    assert_eq!(verdict(&passwords, "Secret", &[&value]).await, Ok(Verdict::Wrong));
+    assert_eq!(verdict(&passwords, "Secret", &[&value]).await, Ok(CheckOutcome::Wrong));
     // The same bytes under another key, or under none, are another value.
     let text = String::from_utf8(value.clone()).unwrap();
     for keyid in [",keyid=Y2F5ZW5uZQ", ""] {
         let other = text.replace(",keyid=cGFwcmlrYS4y", keyid);
-        assert_eq!(verdict(&passwords, "secret", &[other.as_bytes()]).await, Ok(Verdict::Wrong));
+        assert_eq!(
+            verdict(&passwords, "secret", &[other.as_bytes()]).await,
+            Ok(CheckOutcome::Wrong)
+        );
     }
     // Under another name from now on: what was stored is right, and to be stored again.
     let later = peppered(&["cayenne", "paprika.2"], Some("cayenne"));
@@ -370,7 +378,7 @@ async fn a_pepper_is_named_in_what_is_stored_and_nothing_verifies_without_it() {
     assert_eq!(verdict(&plain, "secret", &[&value]).await, right(None));
     let value_without = plain.hash(secret()).unwrap().await.unwrap();
     assert_eq!(verdict(&later, "secret", &[&value_without]).await, right(Some(0)));
-    // Where nobody holds the key it is said, unless another value is right.
+    // Where no driver holds the key it is said, unless another value is right.
     let bare = peppered(&[], None);
     let gone = verdict(&bare, "secret", &[&value]).await;
     assert!(matches!(gone, Err(Error::Pepper(keyway_engine::Error::InvalidKey(_)))), "{gone:?}");

@@ -1,8 +1,11 @@
+use super::attempt::{Attempt, BindHistory, Way};
 use super::brake::Brake;
 use super::limits::*;
 use super::line::Line;
 use super::*;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use crate::limits::CHECKS_WAITING_MAX;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tokio::sync::oneshot;
 
 struct World {
     admission: Admission,
@@ -17,13 +20,13 @@ fn address(number: u32) -> IpAddr {
     Ipv4Addr::from_bits(0x0a00_0000 + number).into()
 }
 
-fn failed(times: u8) -> Standing {
-    Standing { proven: None, failures: times }
+fn failed(times: u8) -> BindHistory {
+    BindHistory { proven: None, failures: times }
 }
 
 impl World {
     fn attempt(&self, from: u32, name: &str) -> Attempt {
-        self.admission.attempt(address(from), name.as_bytes(), Standing::default())
+        self.admission.attempt(address(from), name.as_bytes(), BindHistory::default())
     }
 
     fn may(&self, attempt: &Attempt, now_ms: u64) -> bool {
@@ -78,7 +81,7 @@ fn guesses_are_few_however_they_are_spread() {
     assert!((300..450).contains(&many_sources), "{many_sources}");
     let one_network = world().guess(60_000, |world, now| {
         let source = Ipv6Addr::from_bits(0x2001_0db8_u128 << 96 | u128::from(now % 60_000) << 64);
-        world.admission.attempt(source.into(), now.to_string().as_bytes(), Standing::default())
+        world.admission.attempt(source.into(), now.to_string().as_bytes(), BindHistory::default())
     });
     assert!((3_000..3_400).contains(&one_network), "{one_network}");
 }
@@ -88,13 +91,13 @@ fn an_address_within_a_network_is_no_new_source() {
     let world = world();
     let attempt = |address: u128| {
         let from = Ipv6Addr::from_bits(address).into();
-        world.admission.attempt(from, b"ada", Standing::default())
+        world.admission.attempt(from, b"ada", BindHistory::default())
     };
     let network = 0x2001_0db8_u128 << 96;
     assert_eq!(attempt(network | 1).pair, attempt(network | 2).pair);
     assert_ne!(attempt(network | 1).pair, attempt(network | 1 << 64).pair);
     let mapped = "::ffff:10.0.0.1".parse().unwrap();
-    let mapped = world.admission.attempt(mapped, b"ada", Standing::default());
+    let mapped = world.admission.attempt(mapped, b"ada", BindHistory::default());
     assert_eq!(mapped.pair, world.attempt(1, "ada").pair);
 }
 
@@ -122,7 +125,7 @@ fn an_owner_waits_for_failures_from_his_own_source_only() {
     assert!(!world.is_recognised(&owner, 2));
     assert!(world.is_recognised(&owner, 2 + RECOGNISED.most_ms));
     // The connection that showed the password does not wait for others at this address.
-    let mut standing = Standing::default();
+    let mut standing = BindHistory::default();
     standing.ended(&owner, true);
     let same = world.admission.attempt(address(1), b"ada", standing);
     assert!(world.may(&same, 2));
@@ -165,7 +168,7 @@ fn when_a_wrong_password_is_looked_at_does_not_tell_who_has_logged_in() {
     }
 }
 
-/// The same while others wait for their turn: who has logged in before from there is next no sooner.
+/// While others wait for their turn: a client that has logged in before from there is next no sooner.
 #[test]
 fn whose_turn_it_is_does_not_tell_who_has_logged_in() {
     // Names whose hashes share a place take turns as one: which do, is another with each key.
@@ -270,7 +273,7 @@ fn strangers_have_a_share_and_no_more() {
     let mut line = line(1_000);
     for number in 0..100 {
         // His connection has shown the password.
-        let mut standing = Standing::default();
+        let mut standing = BindHistory::default();
         standing.ended(&world.attempt(1, &number.to_string()), true);
         let owner = world.admission.attempt(address(1), number.to_string().as_bytes(), standing);
         line.enter(Some(owner), None, true, number, 0);
@@ -333,7 +336,7 @@ fn nobody_waits_for_ever_but_new_passwords() {
 }
 
 /// 200 connections that bind again as soon as they are answered, on one thread that takes 20 ms
-/// for each, and somebody from the same address who binds once a second.
+/// for each, and a client from the same address that binds once a second.
 struct Flood {
     world: World,
     line: Line<(u32, Way)>,
@@ -347,8 +350,8 @@ struct Flood {
 const GOOD: u32 = 200;
 
 impl Flood {
-    fn enter(&mut self, who: u32, name: &str, standing: Standing) {
-        let attempt = self.world.admission.attempt(address(1), name.as_bytes(), standing);
+    fn enter(&mut self, who: u32, name: &str, history: BindHistory) {
+        let attempt = self.world.admission.attempt(address(1), name.as_bytes(), history);
         let mut ways = vec![Way::Stranger];
         if self.world.is_recognised(&attempt, self.now_ms) {
             self.world.brake.begin(&attempt, Way::Recognised, self.now_ms);
@@ -385,9 +388,9 @@ impl Flood {
 }
 
 fn flood(floods_at: fn(u32, u64) -> String, good: fn(u64) -> String) -> Vec<u64> {
-    let (world, line) = (world(), Line::new(1, 2 * WAITING_MAX));
+    let (world, line) = (world(), Line::new(1, 2 * CHECKS_WAITING_MAX));
     let mut flood = Flood { world, line, now_ms: 0, good: None, waited_ms: Vec::new() };
-    let mut standings = [Standing::default(); GOOD as usize];
+    let mut standings = [BindHistory::default(); GOOD as usize];
     let mut working: Option<(u32, Attempt, u64)> = None;
     for who in 0..GOOD {
         flood.enter(who, &floods_at(who, 0), failed(0));
@@ -446,7 +449,7 @@ fn a_flood_leaves_good_binds_under_a_second() {
         for good in [|_| "ada".to_owned(), |now_ms| format!("good {now_ms}")] {
             let waited_ms = flood(floods_at, good);
             let late = waited_ms.iter().filter(|waited_ms| **waited_ms >= 1_000).count();
-            // Once somebody waits long: a victim, or who shares a place of the table by chance. What
+            // Once a client waits long: a victim, or one that shares a place of the table by chance. What
             // he would have done in those 10 of 20 seconds is not counted.
             assert!(waited_ms.len() >= 10 && late <= 1, "{what}: {waited_ms:?}");
         }
@@ -456,7 +459,7 @@ fn a_flood_leaves_good_binds_under_a_second() {
 #[tokio::test]
 async fn who_leaves_before_the_answer_has_failed() {
     let admission = Admission::new(1);
-    let attempt = admission.attempt(address(1), b"ada", Standing::default());
+    let attempt = admission.attempt(address(1), b"ada", BindHistory::default());
     for _ in 0..PAIR.free {
         drop(admission.begin_now(attempt).expect("it is free"));
     }
@@ -469,7 +472,7 @@ async fn who_leaves_before_the_answer_has_failed() {
 #[tokio::test]
 async fn a_place_that_is_given_up_is_free_and_a_turn_comes_back() {
     let admission = Admission::new(1);
-    let attempt = admission.attempt(address(1), b"ada", Standing::default());
+    let attempt = admission.attempt(address(1), b"ada", BindHistory::default());
     let wait = || {
         let (sender, receiver) = oneshot::channel();
         let job = Box::new(move |turn| drop(sender.send(turn)));

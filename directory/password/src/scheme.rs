@@ -34,7 +34,7 @@ impl Scheme {
         ("md5", Scheme::Md5),
     ];
 
-    /// Those that are accepted if nobody says otherwise: what is slow, or at least salted and not
+    /// Those that are accepted if the settings do not say otherwise: what is slow, or at least salted and not
     /// MD5.
     pub fn defaults() -> Vec<Scheme> {
         vec![Scheme::Pbkdf2, Scheme::Bcrypt, Scheme::ShaCrypt, Scheme::Ssha]

@@ -1,6 +1,6 @@
 //! How many passwords may be tried, how fast, and what is remembered of it, with units.
 //!
-//! A failure is forgotten after a while, so that whoever stops is free again; what is remembered
+//! A failure is forgotten after a while, so that a client that stops is free again; the memory of it
 //! has a fixed size. `docs/design/004-passwords.md` has the argument.
 
 /// How delays grow with failures.
@@ -25,7 +25,7 @@ pub const RECOGNISED: Curve = Curve { free: 20, first_ms: 25, most_ms: 100, forg
 pub const NAME: Curve = Curve { free: 50, first_ms: 10, most_ms: 200, forget_ms: 10_000 };
 /// One address (IPv6: a /64), for all names.
 pub const SOURCE: Curve = Curve { free: 50, first_ms: 5, most_ms: 50, forget_ms: 1_000 };
-/// The same for a /48 of IPv6.
+/// A /48 of IPv6, for all names.
 pub const WIDE_SOURCE: Curve = Curve { free: 100, first_ms: 5, most_ms: 20, forget_ms: 1_000 };
 /// Failures that are counted beyond the free ones.
 pub const FAILURES_COUNTED_MAX: u8 = 16;
@@ -37,8 +37,6 @@ pub const FAILURE_SETS: usize = 4_096;
 pub const PROVEN_SETS: usize = 4_096;
 /// Records of one set; a new one takes the place of that which says least.
 pub const WAYS: usize = 8;
-/// Most attempts that wait for their turn, unless the settings say otherwise.
-pub const WAITING_MAX: usize = 4_096;
 /// Most new passwords that wait to be hashed.
 pub const HASHES_WAITING_MAX: usize = 256;
 /// How long an attempt waits before it is told that the server is busy, in milliseconds.

@@ -6,9 +6,9 @@
 //! be recognised before, which waits for failures at this name from this source only. Nothing that
 //! happens on the second way, nor a right password on either, changes when a wrong one is answered.
 
+use super::attempt::{Attempt, Way};
 use super::limits::*;
 use super::table::Table;
-use super::{Attempt, Way};
 
 pub struct Brake {
     failures: Table<Failures>,
@@ -103,7 +103,7 @@ impl Brake {
         }
     }
 
-    /// Notes that the password was right. What this attempt kept waiting goes on.
+    /// Notes that the password was right. Attempts that this one kept waiting go on.
     pub fn right(&mut self, attempt: &Attempt, way: Way, now_ms: u64) {
         let held = !waits_for_nothing(attempt, way);
         for (key, _) in keys(attempt, way) {
@@ -124,7 +124,7 @@ impl Brake {
         }
     }
 
-    /// Notes that it was wrong, or that nobody waited for the answer.
+    /// Notes that it was wrong, or that its client did not wait for the answer.
     pub fn wrong(&mut self, attempt: &Attempt, way: Way, now_ms: u64) {
         for (key, curve) in keys(attempt, way) {
             if let Some(record) = self.failures.get_mut(key) {

@@ -1,6 +1,6 @@
 //! Bounds on what a stored password value may cost us to check, with their units.
 //!
-//! A stored value names its own cost, and whoever could write it chose that cost. A value beyond
+//! A stored value names its own cost, and its writer chose that cost. A value beyond
 //! these bounds is refused when it is written and matches nothing when it is found. None of them
 //! lies beyond the engine's own.
 
@@ -50,11 +50,10 @@ pub const BCRYPT_PASSWORD_BYTES: usize = 72;
 pub const SALT_BYTES: usize = 16;
 /// Derived key of a value that we make, in bytes.
 pub const DERIVED_BYTES: usize = 32;
-/// Passwords that are stored anew at a time because a right one was given for a weaker value. It
-/// is work that nobody waits for; who finds no room tries again at his next bind.
-pub const UPGRADES_MAX: usize = 1;
 /// Most sessions for verifying and making that are kept open: one for each algorithm and pepper.
 pub const SESSIONS_MAX: usize = 32;
+/// Most attempts that wait for their turn, unless the settings say otherwise.
+pub const CHECKS_WAITING_MAX: usize = 4_096;
 /// Length of a generated password, in characters of five bits each.
 pub const GENERATED_CHARACTERS: usize = 24;
 

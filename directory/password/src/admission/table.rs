@@ -1,8 +1,8 @@
-//! A table of a fixed size: what is remembered of many, by keys that nobody outside can choose.
+//! A table of a fixed size: what is remembered of many, by keys that no client can choose.
 
 use super::limits::WAYS;
 
-/// A set-associative table. A key is a keyed hash, so that nobody can aim at a set.
+/// A set-associative table. A key is a keyed hash, so that no client can aim at a set.
 pub struct Table<R> {
     slots: Box<[Slot<R>]>,
     sets: usize,

@@ -5,9 +5,9 @@
 //! next; of one source, the connections with the fewest failures; of those, the name that had no
 //! turn for longest; and of that, the newest, because the oldest may have given up.
 
+use super::attempt::{Attempt, Way};
 use super::brake::Brake;
 use super::limits::*;
-use super::{Attempt, Way};
 use keyway_meter::{Gauge, gauge};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -68,10 +68,10 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Somebody who waits.
+/// One that waits.
 pub struct Waiting<J> {
     place: u64,
-    /// `None` for a new password: whoever sets one is known.
+    /// `None` for a new password: the client that sets one is known.
     pub attempt: Option<Attempt>,
     /// On which way it is to begin, if the brake has not let it yet.
     pub begins: Option<Way>,
@@ -100,7 +100,7 @@ impl<J> Line<J> {
         }
     }
 
-    /// Nobody waits.
+    /// The line is empty.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -110,7 +110,7 @@ impl<J> Line<J> {
         self.waiting.iter().filter(|waiting| waiting.attempt.is_none()).count()
     }
 
-    /// Lets somebody wait, and returns his place. If there is no room, the one who would be last
+    /// Lets one wait, and returns its place. If there is no room, the one who would be last
     /// of the source that has the most waiting goes; he is returned, too.
     pub fn enter(
         &mut self,
@@ -145,7 +145,7 @@ impl<J> Line<J> {
         Some(self.take(at))
     }
 
-    /// Takes out who is next, if anybody may go on now.
+    /// Takes out the next one, if one may go on now.
     pub fn next(&mut self, brake: &mut Brake, now_ms: u64) -> Option<Waiting<J>> {
         let owner = self.first(brake, now_ms, true);
         let waits = owner.is_some();
@@ -185,7 +185,7 @@ impl<J> Line<J> {
         self.waiting.swap_remove(at)
     }
 
-    /// Takes out somebody who has waited for too long.
+    /// Takes out one that has waited for too long.
     pub fn expired(&mut self, now_ms: u64) -> Option<Waiting<J>> {
         let late = |waiting: &Waiting<J>| {
             waiting.attempt.is_some() && now_ms.saturating_sub(waiting.since_ms) >= WAIT_MAX_MS
@@ -244,7 +244,7 @@ fn rank<J>(marks: &[u64], waiting: &Waiting<J>) -> Rank {
         None => (turn(0), 0, 0, Reverse(u64::MAX - waiting.place)),
         Some(attempt) => (
             turn(attempt.source),
-            attempt.standing.failures(),
+            attempt.history.failures(),
             turn(attempt.name),
             Reverse(waiting.place),
         ),
