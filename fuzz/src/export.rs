@@ -1,7 +1,7 @@
 //! Exports with their frame, and files that may be compressed, in pieces as they come from a disk.
 
-use keyway_data::Decompress;
 use keyway_engine::Engine;
+use keyway_host::decompress::Decompress;
 use keyway_server::{Verdict, Verifying};
 use std::io::Read;
 use std::sync::OnceLock;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
+pub mod decompress;
 pub mod failure;
 pub mod harden;
 pub mod limits;

@@ -1,112 +1,23 @@
-//! The administrator and the passwords that we make: in files of their own, never printed.
+//! `keyway admin password`.
 
 use crate::cli::AdminPassword;
-use crate::instance::Instance;
-use crate::instance::describe;
-use crate::offline::{self, Offline};
-use keyway_folder::data::{Folder, name};
+use keyway_folder::data::name;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
-use keyway_password::BindHistory;
 use keyway_password::limits::PASSWORD_BYTES_MAX;
-use keyway_password::{Given, PasswordCheck, Passwords, classify};
+use keyway_password::{Given, Passwords, classify};
 use keyway_server::ADMINISTRATOR_DN;
+use keyway_service::admin::unmade;
+use keyway_service::instance::describe;
+use keyway_service::offline::{self, Offline};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::Ipv4Addr;
 use std::path::Path;
-use tokio::runtime::{self, Runtime};
+use tokio::runtime;
 use zeroize::Zeroizing;
 
-/// Gives a directory without an administrator one, whose password is in the data folder.
-///
-/// A directory that has one is left as it is: he may have changed his password.
-///
-/// # Errors
-/// If the password cannot be written, hashed or stored.
-pub fn ensure(
-    folder: &Folder,
-    instance: &Instance,
-    passwords: &Passwords,
-    runtime: &Runtime,
-) -> Result<(), Failure> {
-    let bad = |why: keyway_server::Failure| {
-        Failure::new(format!("cannot make the administrator: {}", describe(&why)))
-    };
-    if instance.directory.has_administrator().map_err(bad)? {
-        return Ok(());
-    }
-    let hashed = stored_password(folder, name::ADMIN_PASSWORD, passwords, runtime)?;
-    instance.directory.bootstrap_administrator(hashed).map_err(bad)
-}
-
-/// What is in the file of the administrator's password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PasswordFile {
-    /// The password.
-    Right,
-    /// Another, which may have been right once.
-    Stale,
-    /// There is none, or none that we can read.
-    Gone,
-}
-
-/// Whether the file in the data folder still has the administrator's password. What cannot be
-/// checked now is taken for stale: it is only to be spoken of.
-pub fn password_file(
-    folder: &Folder,
-    instance: &Instance,
-    passwords: &Passwords,
-    runtime: &Runtime,
-) -> PasswordFile {
-    let Ok(text) = folder.read_secret(name::ADMIN_PASSWORD) else { return PasswordFile::Gone };
-    let found = match instance.directory.credentials(ADMINISTRATOR_DN) {
-        Ok(Some(found)) => found,
-        _ => return PasswordFile::Stale,
-    };
-    // The clients that read a password from a file take all of it.
-    let password = Zeroizing::new(text.as_bytes().to_vec());
-    // The first and only attempt of this process at it.
-    let attempt = passwords.attempt(Ipv4Addr::LOCALHOST.into(), &[], BindHistory::default());
-    let entry = found.subject.id().map(|id| id.0);
-    let verdict = match passwords.check(attempt, entry, password, &found.passwords) {
-        Ok(PasswordCheck::Known(verdict)) => Ok(verdict),
-        Ok(PasswordCheck::Pending(pending)) => runtime.block_on(pending),
-        Err(why) => Err(why),
-    };
-    match verdict {
-        Ok(verdict) if verdict.is_right() => PasswordFile::Right,
-        _ => PasswordFile::Stale,
-    }
-}
-
-/// The stored form of the password in a file, which is made if it is not there.
-///
-/// The file has no line end: the clients that read a password from a file take all of it.
-///
-/// # Errors
-/// If it cannot be written, read or hashed.
-pub fn stored_password(
-    folder: &Folder,
-    file: &str,
-    passwords: &Passwords,
-    runtime: &Runtime,
-) -> Result<Vec<u8>, Failure> {
-    if !folder.has(file) {
-        folder.write_secret(file, &passwords.generate().map_err(unmade)?)?;
-    }
-    let text = folder.read_secret(file)?;
-    let password = Zeroizing::new(text.trim_end_matches(['\n', '\r']).as_bytes().to_vec());
-    runtime.block_on(passwords.hash(password).map_err(unmade)?).map_err(unmade)
-}
-
-fn unmade(why: keyway_password::Error) -> Failure {
-    Failure::new(format!("cannot make a password: {why}"))
-}
-
-/// `keyway admin password`: gives the administrator of a directory that nobody serves a new
-/// password, and his entry if it is gone.
+/// Gives the administrator of a directory that no process serves a new password, and an entry if that is gone.
 ///
 /// # Errors
 /// If there is no directory, somebody uses it, or the password cannot be read, hashed or stored.

@@ -5,12 +5,12 @@
 //! its death is an answer.
 
 use crate::cli::Check;
-use crate::instance::describe;
-use crate::instance::{Instance, what_to_do};
-use crate::offline::{self, Inspected, Offline};
 use keyway_folder::history::Done;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
+use keyway_service::instance::describe;
+use keyway_service::instance::{Instance, what_to_do};
+use keyway_service::offline::{self, Inspected, Offline};
 use rustix::process::Signal;
 use serde_json::json;
 use std::io::{BufRead, BufReader};

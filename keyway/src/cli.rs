@@ -4,7 +4,7 @@ use crate::acl::Acl;
 use crate::client_certificate::ClientCertificate;
 use crate::config::Config;
 use crate::crypto::Crypto;
-use crate::cryptod::{self, Cryptod};
+use crate::cryptod::Cryptod;
 use crate::decode::Decode;
 use crate::generate::{Compression, Generate};
 use crate::index;
@@ -24,6 +24,8 @@ use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Listen};
 use keyway_host::output::Voice;
 use keyway_host::supervised::Inherited;
+use keyway_service::master;
+use keyway_service::options::{LdapdOptions, ServeOptions, UpOptions};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -198,8 +200,8 @@ pub struct Up {
     /// Where cryptod's master key comes from, under which keys are sealed on the disk: file:PATH,
     /// passphrase:PATH, credential:NAME or tpm:PATH, as for keyway cryptod [default:
     /// file:DIR/cryptod/master.key]
-    #[arg(long, value_name = "SOURCE", value_parser = cryptod::file_source)]
-    pub master: Option<cryptod::Source>,
+    #[arg(long, value_name = "SOURCE", value_parser = master::file_source)]
+    pub master: Option<master::Source>,
     /// Whom cryptod is to run as, if root starts it: another user than the directory's, who then cannot read
     /// what is in DIR/cryptod; the directory's user for both as one [default: whom DIR/cryptod belongs to, if
     /// not the directory's user, else keyway-cryptod, if there is that user]
@@ -290,46 +292,48 @@ pub struct Serve {
     pub json: bool,
 }
 
-impl Serve {
-    /// What it says of settings.
-    pub fn overrides(&self) -> Overrides {
-        Overrides {
-            listen: self.listen,
-            listen_tls: self.listen_tls,
-            listen_unix: self.listen_unix.clone(),
-            names: self.names.clone(),
+impl Up {
+    /// What it asks for.
+    pub fn options(&self) -> UpOptions {
+        UpOptions {
+            serve: self.serve.options(),
+            master: self.master.clone(),
+            cryptod_user: self.cryptod_user.clone(),
         }
     }
+}
 
-    /// The arguments again; those for a first start only if it may be one.
-    pub fn arguments(&self, first: bool) -> Vec<OsString> {
-        let mut all: Vec<OsString> = vec!["--data".into(), self.data.folder.clone().into()];
-        let mut add = |flag: &str, value: OsString| all.extend([flag.into(), value]);
-        let address = |listen: Listen| listen.map_or("off".to_owned(), |it| it.to_string());
-        for (flag, listen) in [("--listen", self.listen), ("--listen-tls", self.listen_tls)] {
-            if let Some(listen) = listen {
-                add(flag, address(listen).into());
-            }
+impl Ldapd {
+    /// What it asks for.
+    pub fn options(&self) -> LdapdOptions {
+        LdapdOptions {
+            serve: self.serve.options(),
+            cryptod: self.cryptod.clone(),
+            inherited: self.inherited.clone(),
         }
-        if let Some(path) = &self.listen_unix {
-            add("--listen-unix", path.clone().unwrap_or_else(|| "off".into()).into());
+    }
+}
+
+impl Serve {
+    /// What it asks for.
+    fn options(&self) -> ServeOptions {
+        ServeOptions {
+            folder: self.data.folder.clone(),
+            overrides: Overrides {
+                listen: self.listen,
+                listen_tls: self.listen_tls,
+                listen_unix: self.listen_unix.clone(),
+                names: self.names.clone(),
+            },
+            sample: self.sample,
+            empty: self.empty,
+            import: self.import.clone(),
+            schema: self.schema.clone(),
+            user: self.user.clone(),
+            allow_debugging: self.allow_debugging,
+            no_sandbox: self.no_sandbox,
+            json: self.json,
         }
-        self.names.iter().for_each(|name| add("--name", name.to_string().into()));
-        if let Some(people) = self.sample.filter(|_| first) {
-            add("--sample", people.to_string().into());
-        }
-        if let Some(file) = self.import.clone().filter(|_| first) {
-            add("--import", file.into());
-        }
-        self.schema.iter().filter(|_| first).for_each(|file| add("--schema", file.into()));
-        let flags = [
-            ("--json", self.json),
-            ("--allow-debugging", self.allow_debugging),
-            ("--empty", self.empty),
-            ("--no-sandbox", self.no_sandbox),
-        ];
-        all.extend(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
-        all
     }
 }
 

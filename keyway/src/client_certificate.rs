@@ -2,7 +2,6 @@
 //! in cryptod.
 
 use crate::cli::Data;
-use crate::client::{self, Daemon};
 use clap::Args;
 use keyway_codec::certificate::Certificate;
 use keyway_codec::dn::{Ava, Dn};
@@ -16,6 +15,7 @@ use keyway_folder::user::{self, Half};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
+use keyway_service::client::{self, Daemon};
 use rcgen::{DistinguishedName, DnType};
 use serde_json::json;
 use std::fs::{self, File, OpenOptions, Permissions};

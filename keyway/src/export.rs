@@ -2,9 +2,6 @@
 
 use crate::cli::Export;
 use crate::generate::compress;
-use crate::instance::describe;
-use crate::instance::{self, Instance, what_to_do};
-use crate::offline::{self, Offline};
 use keyway_data::Compress;
 use keyway_folder::data::{self, Folder, name};
 use keyway_folder::history::Done;
@@ -13,6 +10,9 @@ use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
 use keyway_server::ExportError;
+use keyway_service::instance::describe;
+use keyway_service::instance::{self, Instance, what_to_do};
+use keyway_service::offline::{self, Offline};
 use keyway_store::Salvage;
 use serde_json::json;
 use std::cell::Cell;

@@ -1,10 +1,6 @@
 //! `keyway directory import`.
 
 use crate::cli::Import;
-use crate::client;
-use crate::instance::Instance;
-use crate::populate::{self, Manner, Populated};
-use crate::source::Source;
 use keyway_config::Configuration;
 use keyway_config::Given;
 use keyway_folder::data::Folder;
@@ -14,6 +10,10 @@ use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::timestamp::Timestamp;
 use keyway_server::Verdict;
+use keyway_service::client;
+use keyway_service::instance::Instance;
+use keyway_service::populate::{self, Manner, Populated};
+use keyway_service::source::Source;
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;

@@ -1,42 +1,6 @@
 //! What the process may use of the system.
 
-use keyway_server::network;
-use rustix::process::{Resource, getrlimit};
 use std::time::Duration;
-
-/// Room that is kept for a start of cryptod on a full disk, in bytes: a file system may want a whole group of
-/// inodes to make its socket.
-pub const START_RESERVE_BYTES: u64 = 1 << 20;
-
-/// Files that a server has open beside its connections: store, logs, listeners, connections that are
-/// making room for others (64), and room to spare.
-pub const FILES_BESIDE_CONNECTIONS: usize = 128;
-
-/// Lowers the number of connections to what this process may have of open files, so that connections make
-/// room for others before the system refuses one. A line that says so, if it had to be lowered.
-pub fn fit_open_files(limits: &mut network::Limits) -> Option<String> {
-    // Without a limit there is no number.
-    let files = usize::try_from(getrlimit(Resource::Nofile).current?).ok()?;
-    fit(limits, files)
-}
-
-fn fit(limits: &mut network::Limits, files: usize) -> Option<String> {
-    let connections_max = limits.connections_max;
-    let beside = limits.connections_reserved.saturating_add(FILES_BESIDE_CONNECTIONS);
-    let needed = connections_max.saturating_add(beside);
-    if files >= needed {
-        return None;
-    }
-    limits.connections_reserved = limits.connections_reserved.min(files / 8);
-    let beside = limits.connections_reserved.saturating_add(FILES_BESIDE_CONNECTIONS);
-    limits.connections_max = files.saturating_sub(beside).max(1);
-    Some(format!(
-        "the system lets this process have {files} files open, and connections_max = \
-         {connections_max} needs {needed}: it serves {} connections at once. Raise the limit (ulimit \
-         -Hn, LimitNOFILE= of a systemd unit) or lower connections_max",
-        limits.connections_max
-    ))
-}
 
 /// How many connections the decoding proxy forwards at a time.
 pub const PROXY_CONNECTIONS_MAX: usize = 1 << 14;
@@ -70,32 +34,6 @@ pub const REPLAY_PASSWORDS_BYTES_MAX: u64 = 1 << 26;
 /// How long a decoder that was asked to end may take, before that is not waited for.
 pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a start waits for the cryptod that it is a client of, and how often it looks.
-pub const CRYPTOD_WAIT: Duration = Duration::from_secs(5);
-/// See [`CRYPTOD_WAIT`].
-pub const CRYPTOD_LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// The pause before a process that has ended is started again for the second time in a row; each further
-/// one is twice as long. The first time there is none.
-pub const RESTART_PAUSE: Duration = Duration::from_millis(100);
-/// How often in a row a process is started again.
-pub const RESTARTS_MAX: u32 = 6;
-/// For how long a process has to serve so that its end is not in a row with those before.
-pub const RESTART_FORGET: Duration = Duration::from_secs(10);
-/// The pause before ldapd opens a store again that takes no more changes: a full disk may do that again and again,
-/// and what is in the store is to be read meanwhile.
-pub const STORE_AGAIN_PAUSE: Duration = Duration::from_secs(2);
-/// How often its supervisor looks whether it has.
-pub const ALIVE_LOOK_EVERY: Duration = Duration::from_secs(4);
-/// After how many looks at which it has said nothing it counts as hung, and is killed. A machine that was
-/// asleep makes one of them at most.
-pub const SILENT_LOOKS_MAX: u32 = 3;
-/// After how many of these it is killed once it was asked to end: what ends in good order may have
-/// much to do, and says meanwhile that it is alive.
-pub const SILENT_LOOKS_ENDING_MAX: u32 = 8;
-/// How often is looked whether a cryptod that somebody else started is still there.
-pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
-
 /// How long a push of metrics may take, from the connection to the collector's answer.
 pub const OTLP_PUSH_MAX: Duration = Duration::from_secs(10);
 /// For how long a collector may ask to be left alone.
@@ -105,26 +43,11 @@ pub const OTLP_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How much of what it says is repeated.
 pub const OTLP_REASON_CHARS_MAX: usize = 200;
 
-/// How much of it `cn=monitor` shows.
-pub const HISTORY_MONITORED_MAX: usize = 50;
-
-/// How long a command that reads beside a server waits for one that is starting.
-pub const START_WAIT: Duration = Duration::from_secs(10);
-
 /// How long `keyway config set` waits for what a server says, and how often it looks.
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
-/// See [`RELOAD_WAIT`].
-pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often files of certificates are looked at.
-pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Things that are wrong with the entries of a template, which are said each.
 pub const FAULTS_SAID_MAX: usize = 1_000;
 
 /// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
 pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;
-
-/// How long the other daemon of a take-over may take before it is said that it is waited for.
-pub const TAKE_OVER_SAY_AFTER: Duration = Duration::from_secs(5);
-/// After how many of these one that is to start and does nothing is killed.
-pub const IDLE_LOOKS_STARTING_MAX: u32 = 8;

@@ -8,44 +8,29 @@
 
 mod acl;
 mod admin;
-mod backups;
-mod banner;
-mod certificates;
 mod check;
 mod cli;
-mod client;
 mod client_certificate;
 mod config;
 mod crypto;
 mod cryptod;
 mod decode;
 mod export;
-mod forecast;
 mod generate;
 mod history;
 mod import;
 mod index;
-mod instance;
 mod key;
 mod ldap;
-mod ldapd;
 mod limits;
 mod load;
 mod log;
 mod metrics;
-mod offline;
-mod places;
-mod populate;
 mod quic;
-mod reload;
-mod sample;
 mod search;
-mod source;
 mod terminal;
 mod top;
-mod up;
 mod value;
-mod watched;
 mod web;
 
 use cli::{Admin, Command, Directory};
@@ -79,8 +64,10 @@ fn run() -> Result<ExitCode, Failure> {
     keyway_drivers::chosen_backend().map_err(|why| Failure::usage(why.to_string()))?;
     let done = match command {
         // What a process of its had to say, that has said.
-        Command::Up(arguments) => return up::run(&arguments),
-        Command::Ldapd(arguments) => ldapd::run(&arguments).map(|()| true),
+        Command::Up(arguments) => return keyway_service::up::run(&arguments.options()),
+        Command::Ldapd(arguments) => {
+            keyway_service::ldapd::run(&arguments.options(), metrics::pusher()).map(|()| true)
+        }
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
         Command::Log(arguments) => log::run(&arguments).map(|()| true),
         Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
@@ -95,7 +82,9 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Crypto(command) => crypto::run(&command),
         Command::Data(command) => generate::run(&command),
         Command::Key(command) => key::run(&command),
-        Command::Cryptod(arguments) => cryptod::run(&arguments).map(|()| true),
+        Command::Cryptod(arguments) => {
+            keyway_service::cryptod::run(&arguments.options()).map(|()| true)
+        }
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),

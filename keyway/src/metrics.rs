@@ -23,6 +23,8 @@ use keyway_host::output;
 use keyway_host::signals::Signals;
 use keyway_load::Trust;
 use keyway_meter::{Reader, Snapshot};
+use keyway_server::log::{Severity, Value};
+use keyway_service::{PushMetrics, Pushing};
 use model::{Metric, metrics};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,29 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Source {
     process: &'static str,
     page: Option<PathBuf>,
+}
+
+/// Pushes a server's metrics as its configuration says.
+pub fn pusher() -> PushMetrics {
+    let mut pusher = Pusher::default();
+    Box::new(move |pushing| {
+        let Pushing { folder, engine, log, metrics } = pushing;
+        let settings = metrics.map(|it| Settings {
+            collector: collector_at(&it.otlp),
+            every: it.every,
+            trust: Trust { ca: it.ca.as_ref().map(|ca| folder.file_at(ca)), ..Trust::default() },
+        });
+        let log = log.clone();
+        pusher.set(settings.as_ref(), || Push {
+            sources: of_server(folder.path()),
+            resource: resource(folder.path()),
+            engine: engine.clone(),
+            say: Box::new(move |is_well, text| {
+                let severity = if is_well { Severity::Info } else { Severity::Warning };
+                log.say(SystemTime::now(), severity, "metrics", &[("text", Value::Text(text))]);
+            }),
+        });
+    })
 }
 
 /// The collector at a URL.

@@ -3,10 +3,10 @@
 use super::arguments::Explain;
 use super::look::{self, Look};
 use super::{line, place, written};
-use crate::instance::describe;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_server::access::{Considered, Over, Question, Rights};
+use keyway_service::instance::describe;
 use serde_json::{Value, json};
 
 /// Rules that are told of what no rule allows.

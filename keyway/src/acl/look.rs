@@ -1,14 +1,14 @@
 //! The directory that questions are about.
 
 use super::arguments::Asked;
-use crate::instance;
-use crate::instance::describe;
 use keyway_config::Configuration;
 use keyway_config::Given;
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_server::access::Subject;
 use keyway_server::{Directory, OpenError};
+use keyway_service::instance;
+use keyway_service::instance::describe;
 use keyway_store::{Options, Store};
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,10 @@
 
 use super::arguments::WhoCan;
 use super::{line, look, place};
-use crate::instance::describe;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_server::access::{Considered, Question, Rule};
+use keyway_service::instance::describe;
 use serde_json::{Value, json};
 
 /// Lists the rules that allow it, and whom they are for.

@@ -2,7 +2,6 @@
 
 use super::arguments::Check;
 use super::start;
-use crate::instance::Instance;
 use keyway_config::Given;
 use keyway_config::applied;
 use keyway_config::{Configuration, text_of};
@@ -11,6 +10,7 @@ use keyway_folder::tls::Ends;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
+use keyway_service::instance::Instance;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

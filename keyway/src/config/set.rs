@@ -2,7 +2,6 @@
 
 use super::arguments::Set;
 use super::{start, told};
-use crate::instance::Instance;
 use keyway_config::Given;
 use keyway_config::Running;
 use keyway_config::applied;
@@ -11,6 +10,7 @@ use keyway_config::{Configuration, From, Settings, catalogue, edit, settings, te
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_service::instance::Instance;
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

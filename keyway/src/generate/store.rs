@@ -3,11 +3,11 @@
 use super::arguments::Make;
 use crate::cli::{Data, Import};
 use crate::import;
-use crate::populate::MADE;
-use crate::source::Source;
 use keyway_data::{Format, Job, Plan};
 use keyway_host::failure::Failure;
 use keyway_host::output::shell;
+use keyway_service::populate::MADE;
+use keyway_service::source::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

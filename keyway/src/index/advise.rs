@@ -2,7 +2,6 @@
 
 use super::Advise;
 use crate::acl::look;
-use crate::instance::describe;
 use keyway_config::Configuration;
 use keyway_config::Given;
 use keyway_folder::data::{self, name};
@@ -11,6 +10,7 @@ use keyway_host::output::{self, grouped};
 use keyway_host::timestamp::Timestamp;
 use keyway_meter::{Reader, Snapshot};
 use keyway_server::{IndexKind, IndexReport, IndexSetting, IndexStanding};
+use keyway_service::instance::describe;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,11 +2,11 @@
 
 use super::Explain;
 use crate::acl::look;
-use crate::instance::describe;
 use keyway_codec::Filter;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_server::{Explained, Lack, Part, Use};
+use keyway_service::instance::describe;
 use serde_json::{Value, json};
 
 /// Shows how a search would be done.

@@ -2,10 +2,10 @@
 
 use super::Indexes;
 use crate::acl::look;
-use crate::instance::describe;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_server::{IndexReport, IndexStanding};
+use keyway_service::instance::describe;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -10,4 +10,4 @@ pub use advise::{Line, lines, run as advise};
 pub use arguments::{Advise, Explain, Indexes, Reindex};
 pub use explain::run as explain;
 pub use list::run as list;
-pub use reindex::{run as reindex, take_asked};
+pub use reindex::run as reindex;

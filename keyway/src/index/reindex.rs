@@ -4,19 +4,16 @@
 
 use super::Reindex;
 use crate::acl::look;
-use crate::instance::Instance;
-use crate::instance::describe;
-use crate::offline::{self, Offline};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_host::progress::Progress;
 use keyway_meter::Reader;
 use keyway_server::{Directory, IndexStanding};
+use keyway_service::instance::describe;
+use keyway_service::offline::{self, Offline};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -104,23 +101,4 @@ fn done(directory: &Directory) -> Result<u8, Failure> {
         _ => None,
     });
     Ok(percents.min().unwrap_or(100))
-}
-
-/// What a server was asked for through a file in its folder: it begins with that, and the file goes.
-///
-/// # Errors
-/// What cannot be done; the file goes all the same.
-pub fn take_asked(folder: &Path, instance: &Instance) -> Result<(), Failure> {
-    let file = folder.join(name::REINDEX);
-    let text = match fs::read_to_string(&file) {
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(Failure::system("read", &file, &why)),
-        Ok(text) => text,
-    };
-    let attributes: Vec<String> = text.lines().map(str::to_owned).collect();
-    let begun = instance.directory.reindex(&attributes, true);
-    fs::remove_file(&file).map_err(|why| Failure::system("remove", &file, &why))?;
-    begun.map_err(|why| Failure::new(describe(&why)))?;
-    instance.directory.build_indexes();
-    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use super::arguments::{Place, Serve};
 use super::host;
-use crate::client::{self, Daemon};
 use crate::quic::failed::failed;
 use keyway_engine::Engine;
 use keyway_folder::authority::{self, Identity};
@@ -16,6 +15,7 @@ use keyway_host::output::{self, grouped, shell};
 use keyway_host::signals::Signals;
 use keyway_host::timestamp::Timestamp;
 use keyway_quic::{Served, Server};
+use keyway_service::client::{self, Daemon};
 use keyway_tls::Certified;
 use serde_json::json;
 use std::net::{SocketAddr, UdpSocket};

@@ -7,7 +7,6 @@ mod tls;
 pub use arguments::Web;
 
 use crate::ldap::{Manner, Url};
-use crate::limits::CERTIFICATES_LOOK_EVERY;
 use crate::load::failed::failed;
 use crate::search::logins;
 use crate::top::{Login, Remote};
@@ -20,6 +19,7 @@ use keyway_host::listeners;
 use keyway_host::output;
 use keyway_host::signals::Signals;
 use keyway_load::Options;
+use keyway_service::limits::CERTIFICATES_LOOK_EVERY;
 use keyway_web::limits::HOSTS_MAX;
 use keyway_web::{App, Auth, AuthMethod, MonitorTarget, Races, Target};
 use seen::Seen;

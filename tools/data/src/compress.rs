@@ -44,3 +44,53 @@ impl Compress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use keyway_host::decompress::Decompress;
+    use std::io::{self, Read};
+
+    fn unpacked(packed: &[u8]) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        // Pieces of odd sizes, so that every state is met.
+        let mut reader = Decompress::open(packed)?;
+        let mut piece = [0; 777];
+        loop {
+            match reader.read(&mut piece)? {
+                0 => return Ok(out),
+                read => out.extend_from_slice(&piece[..read]),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked_and_what_is_cut_is_an_error() {
+        let parts = [vec![b'a'; 300_000], b"dn: o=x\n".repeat(2_000), b"end".to_vec()];
+        let whole = parts.concat();
+        assert_eq!(unpacked(&whole).unwrap(), whole);
+        assert_eq!(unpacked(b"").unwrap(), b"");
+        for how in [Compress::Gzip, Compress::Zstd] {
+            let packed: Vec<Vec<u8>> = parts.iter().map(|part| how.part(part).unwrap()).collect();
+            let ends: Vec<usize> = packed
+                .iter()
+                .scan(0, |end, part| {
+                    *end += part.len();
+                    Some(*end)
+                })
+                .collect();
+            let packed = packed.concat();
+            assert_eq!(unpacked(&packed).unwrap(), whole, "{how:?}");
+            for cut in (6..packed.len()).step_by(7).filter(|cut| !ends.contains(cut)) {
+                let why = unpacked(&packed[..cut]).unwrap_err();
+                assert!(why.to_string().contains("file"), "{how:?} {cut}: {why}");
+            }
+            let mut changed = packed.clone();
+            let at = changed.len() - 5;
+            changed[at] ^= 1;
+            assert!(unpacked(&changed).is_err() || how == Compress::Zstd);
+        }
+        let why = unpacked(b"\xFD7zXZ\0...").unwrap_err();
+        assert!(why.to_string().contains("xz -dc"), "{why}");
+    }
+}

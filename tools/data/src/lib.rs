@@ -29,7 +29,6 @@ mod client;
 mod compile;
 mod compress;
 mod cursor;
-mod decompress;
 mod dn;
 mod entry;
 mod error;
@@ -57,7 +56,6 @@ mod value;
 
 pub use client::{Added, Client, ClientError};
 pub use compress::Compress;
-pub use decompress::Decompress;
 pub use error::{MakeError, TemplateError};
 pub use format::Format;
 pub use list::Table;

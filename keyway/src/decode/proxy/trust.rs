@@ -1,6 +1,5 @@
 //! The certificate that clients see, and which server is believed.
 
-use crate::client::{self, Daemon};
 use crate::decode::arguments::Proxy;
 use crate::load::failed::failed;
 use keyway_drivers::remote::Remote;
@@ -14,6 +13,7 @@ use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
 use keyway_load::Trust;
+use keyway_service::client::{self, Daemon};
 use keyway_tls::{Certified, ServerOptions, client_config, server_config_with};
 use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;

@@ -72,7 +72,9 @@ pub fn file_source(text: &str) -> Result<Source, String> {
 
 /// A master key, or a passphrase that one is made from.
 pub enum Got {
+    /// The key itself.
     Key(MasterKey),
+    /// The passphrase.
     Passphrase(Zeroizing<Vec<u8>>),
 }
 

@@ -1,13 +1,9 @@
 //! `keyway cryptod`: the daemon, wired.
 
-mod arguments;
-mod limit;
-mod master;
-pub mod witness;
-
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
+use crate::options::CryptodOptions;
 use crate::watched;
-pub use arguments::Cryptod;
+use crate::{limit, master, witness};
 use keyway_daemon::keys::KeyStore;
 use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
@@ -26,7 +22,6 @@ use keyway_host::supervised::{self, Inherited, Supervised};
 use keyway_host::timestamp::time_since_boot;
 use keyway_host::who;
 use keyway_meter::counter;
-pub use master::{Source, file_source, open as open_master};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
 use rustix::net::{AddressFamily, SocketType};
@@ -67,7 +62,7 @@ fn say_if_slow(path: &Path) -> mpsc::Sender<()> {
 ///
 /// # Errors
 /// Whatever keeps it from serving.
-pub fn run(arguments: &Cryptod) -> Result<(), Failure> {
+pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     if arguments.witness {
         return witness::run();
     }
@@ -272,7 +267,7 @@ fn not_taken(path: &Path, why: &io::Error) -> Failure {
 }
 
 fn say_ready(
-    arguments: &Cryptod,
+    arguments: &CryptodOptions,
     socket: Option<&Path>,
     pumps: usize,
     spin: Duration,
@@ -316,7 +311,7 @@ fn warn_of_programs(keys: &KeyStore, sight: Sight) {
     }
 }
 
-fn admission(arguments: &Cryptod, witness: Witness) -> Result<Admission, Failure> {
+fn admission(arguments: &CryptodOptions, witness: Witness) -> Result<Admission, Failure> {
     if !arguments.programs.is_empty() && witness.sight() != Sight::All {
         return Err(Failure::usage(
             "--allow-program: this daemon would not see which programs other users run: have root start it \
@@ -354,12 +349,16 @@ fn keep_room(folder: &Path) {
     }
 }
 
-fn socket_path(arguments: &Cryptod, folder: &Path) -> PathBuf {
+fn socket_path(arguments: &CryptodOptions, folder: &Path) -> PathBuf {
     arguments.socket.clone().unwrap_or_else(|| folder.join(name::cryptod::SOCKET))
 }
 
 /// What to listen at, and where that is, if it is this program's to make and to remove.
-fn listener(arguments: &Cryptod, admission: &Admission, folder: &Path) -> Result<Place, Failure> {
+fn listener(
+    arguments: &CryptodOptions,
+    admission: &Admission,
+    folder: &Path,
+) -> Result<Place, Failure> {
     if arguments.socket.is_none()
         && let Some(socket) = handed_over()?
     {

@@ -7,10 +7,10 @@
 mod process;
 mod restarts;
 
-use crate::cli::Up;
-use crate::cryptod::{Source, open_master};
 use crate::ldapd;
 use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
+use crate::master::{Source, open as open_master};
+use crate::options::UpOptions;
 use crate::source;
 use keyway_config::Configuration;
 use keyway_config::Given;
@@ -40,7 +40,7 @@ use tokio::time::MissedTickBehavior;
 ///
 /// # Errors
 /// Whatever keeps it from serving.
-pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
+pub fn run(arguments: &UpOptions) -> Result<ExitCode, Failure> {
     let handed_over = Sockets::handed_over()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -50,7 +50,7 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
         let hangup = signals::catch_hangup()?;
         // A file that is not there and a port that is taken are found before anything is made.
         let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
-        let given = Given::read(&arguments.serve.schema, &arguments.serve.data.folder)?;
+        let given = Given::read(&arguments.serve.schema, &arguments.serve.folder)?;
         let master = arguments.master.as_ref().map(open_master).transpose()?.flatten();
         let is_handed_over = handed_over.is_some();
         let half = Half::Up(arguments.cryptod_user.as_ref());
@@ -86,7 +86,7 @@ pub fn run(arguments: &Up) -> Result<ExitCode, Failure> {
 }
 
 struct Supervisor<'a> {
-    arguments: &'a Up,
+    arguments: &'a UpOptions,
     folder: Folder,
     log: keyway_log::Settings,
     sockets: Sockets,
@@ -303,7 +303,7 @@ impl Supervisor<'_> {
         self.offered = None;
         // If it is wrong, ldapd says so.
         let Ok(configuration) = Configuration::load(&self.folder) else { return };
-        let next = wanted(&configuration.with_flags(&self.arguments.serve.overrides()));
+        let next = wanted(&configuration.with_flags(&self.arguments.serve.overrides));
         if self.is_handed_over || next == self.listen {
             return;
         }

@@ -1,9 +1,11 @@
 //! What `keyway cryptod` can be asked for.
 
-use super::limit::{Limit, Weight};
 use clap::Args;
 use keyway_folder::user::Account;
 use keyway_host::supervised::Inherited;
+use keyway_service::limit::{self, Limit, Weight};
+use keyway_service::master;
+use keyway_service::options::CryptodOptions;
 use std::path::PathBuf;
 
 /// Start the daemon that does cryptography for other processes, past the kernel
@@ -95,15 +97,15 @@ pub struct Cryptod {
     /// if there is none), passphrase:PATH (the first line of a file, '-': standard input),
     /// credential:NAME (of systemd), or tpm:PATH (sealed by the TPM; made if there is none)
     /// [default: file:DIR/cryptod/master.key]
-    #[arg(long, value_name = "SOURCE", value_parser = super::master::source)]
-    pub master: Option<super::master::Source>,
+    #[arg(long, value_name = "SOURCE", value_parser = master::source)]
+    pub master: Option<master::Source>,
     /// Give clients more of the time than others, or requests with a key of the daemon (repeatable): user:NAME,
     /// group:NAME, program:/PATH (joined by '+' if all must be true) or key:NAME, and N from 1 to 100, how
     /// many times the time of others. Others have 1
-    #[arg(long = "weight", value_name = "WHO=N", value_parser = super::limit::weight)]
+    #[arg(long = "weight", value_name = "WHO=N", value_parser = limit::weight)]
     pub weights: Vec<Weight>,
     /// Set a limit (repeatable): see below
-    #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = super::limit::limit)]
+    #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit::limit)]
     pub limits: Vec<Limit>,
     /// Take the place of the daemon that listens there, which hands over its clients and ends: they
     /// notice nothing but a pause
@@ -131,4 +133,29 @@ pub struct Cryptod {
     /// What keyway up has left to this process
     #[arg(long, hide = true, value_parser = Inherited::parse)]
     pub inherited: Option<Inherited>,
+}
+
+impl Cryptod {
+    /// What it asks for.
+    pub fn options(&self) -> CryptodOptions {
+        let Cryptod { folder, socket, users, groups, programs, master, weights, limits, .. } = self;
+        CryptodOptions {
+            folder: folder.clone(),
+            socket: socket.clone(),
+            users: users.clone(),
+            groups: groups.clone(),
+            programs: programs.clone(),
+            allow_everybody: self.allow_everybody,
+            master: master.clone(),
+            weights: weights.clone(),
+            limits: limits.clone(),
+            take_over: self.take_over,
+            pumps: self.pumps,
+            user: self.user.clone(),
+            no_sandbox: self.no_sandbox,
+            json: self.json,
+            witness: self.witness,
+            inherited: self.inherited.clone(),
+        }
+    }
 }

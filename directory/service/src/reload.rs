@@ -1,17 +1,16 @@
 //! SIGHUP: what can change while a server runs is read again, all of it or nothing.
 
 use crate::certificates::{Certificates, Sources};
-use crate::cli::Serve;
-use crate::index;
 use crate::instance::Instance;
 use crate::limits::fit_open_files;
-use crate::metrics::{self, Push, Pusher, collector_at};
+use crate::options::ServeOptions;
+use crate::reindex;
 use keyway_config::Given;
 use keyway_config::Running;
 use keyway_config::applied;
 use keyway_config::changes;
 use keyway_config::tree::ConfigTree;
-use keyway_config::{Configuration, Settings, catalogue};
+use keyway_config::{Configuration, Metrics, Settings, catalogue};
 use keyway_drivers::Verifier;
 use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, name};
@@ -20,20 +19,33 @@ use keyway_host::listeners;
 use keyway_host::output;
 use keyway_host::supervised::{self, MOVED, Moved};
 use keyway_host::timestamp::Timestamp;
-use keyway_load::Trust;
 use keyway_log::Logs;
 use keyway_server::Modification;
-use keyway_server::log::{Severity, Value};
+use keyway_server::log::{Log, Severity, Value};
 use keyway_server::network::{Listener, Mode, Server, Way};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::time::SystemTime;
+
+/// Has metrics pushed from now on as it is told, and no more as it was told before.
+pub type PushMetrics = Box<dyn FnMut(Pushing<'_>)>;
+
+/// What metrics are pushed of, and where to.
+pub struct Pushing<'a> {
+    /// The data folder.
+    pub folder: &'a Folder,
+    /// What the connection's TLS is done by.
+    pub engine: &'a Engine,
+    /// Where it is said how that goes.
+    pub log: &'a Log,
+    /// `[metrics]`; `None`: they are not pushed.
+    pub metrics: Option<&'a Metrics>,
+}
 
 /// A running server, and where what it runs with comes from.
 pub struct Reload<'a> {
-    pub arguments: &'a Serve,
+    pub arguments: &'a ServeOptions,
     pub folder: &'a Folder,
     pub instance: &'a Instance,
     pub engine: &'a Engine,
@@ -45,7 +57,7 @@ pub struct Reload<'a> {
     /// The supervisor, if there is one: it binds other addresses and wants to know when they are in use.
     pub supervisor: Option<&'a UnixStream>,
     pub certificates: Certificates,
-    pub pusher: Pusher,
+    pub push: PushMetrics,
     /// What is in force.
     pub configuration: Configuration,
     /// Keys of settings that have other values in the file.
@@ -62,7 +74,7 @@ impl Reload<'_> {
     /// Reads it all again, and says what came of it. Connections that are open stay as they are.
     pub fn run(&mut self, moved: Moved) {
         let read =
-            Configuration::load(self.folder).map(|it| it.with_flags(&self.arguments.overrides()));
+            Configuration::load(self.folder).map(|it| it.with_flags(&self.arguments.overrides));
         let taken = read.and_then(|new| {
             let moved = self.moved(&new, moved)?;
             self.take(new, moved)
@@ -76,7 +88,7 @@ impl Reload<'_> {
 
     /// Begins with what it is asked for through the folder.
     pub fn take_asked(&self) {
-        if let Err(why) = index::take_asked(self.folder.path(), self.instance) {
+        if let Err(why) = reindex::take_asked(self.folder.path(), self.instance) {
             let text = format!("cannot make indexes anew: {why}");
             self.logs.say(Severity::Error, "index", &[("text", Value::Text(&text))]);
             output::note(&text);
@@ -169,7 +181,7 @@ impl Reload<'_> {
             return Ok(());
         }
         let read = Configuration::of_text(self.folder.path(), &new, &Given::none());
-        let configuration = read.map_err(words)?.with_flags(&self.arguments.overrides());
+        let configuration = read.map_err(words)?.with_flags(&self.arguments.overrides);
         data::replace(&file, &new).map_err(words)?;
         // Another address is bound when the file is read the next time.
         if let Err(why) = self.take(configuration, Moved::default()) {
@@ -219,21 +231,12 @@ impl Reload<'_> {
 
     /// Pushes metrics as it is configured.
     pub fn push_metrics(&mut self) {
-        let Reload { folder, engine, logs, pusher, configuration, .. } = self;
-        let settings = configuration.metrics.as_ref().map(|it| metrics::Settings {
-            collector: collector_at(&it.otlp),
-            every: it.every,
-            trust: Trust { ca: it.ca.as_ref().map(|ca| folder.file_at(ca)), ..Trust::default() },
-        });
-        let log = logs.log.clone();
-        pusher.set(settings.as_ref(), || Push {
-            sources: metrics::of_server(folder.path()),
-            resource: metrics::resource(folder.path()),
-            engine: engine.clone(),
-            say: Box::new(move |is_well, text| {
-                let severity = if is_well { Severity::Info } else { Severity::Warning };
-                log.say(SystemTime::now(), severity, "metrics", &[("text", Value::Text(text))]);
-            }),
+        let metrics = self.configuration.metrics.as_ref();
+        (self.push)(Pushing {
+            folder: self.folder,
+            engine: self.engine,
+            log: &self.logs.log,
+            metrics,
         });
     }
 

@@ -5,15 +5,14 @@ use crate::admin::{self, PasswordFile};
 use crate::backups;
 use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
-use crate::cli::{Ldapd, Serve};
 use crate::client;
 use crate::instance::Instance;
 use crate::instance::describe;
 use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
-use crate::metrics::Pusher;
+use crate::options::{LdapdOptions, ServeOptions};
 use crate::places::places;
 use crate::populate::{self, Manner, Populated};
-use crate::reload::Reload;
+use crate::reload::{PushMetrics, Reload};
 use crate::sample::Sample;
 use crate::source::Source;
 use crate::watched;
@@ -57,13 +56,13 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Whatever keeps it from serving; what was acknowledged before is on the disk.
-pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
+pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Failure> {
     let supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
     // One that comes before it is caught waits.
     let hold = signals::hold_hangup();
     let handed_over = Sockets::handed_over()?;
     let serve = &arguments.serve;
-    let given = Given::read(&serve.schema, &serve.data.folder)?;
+    let given = Given::read(&serve.schema, &serve.folder)?;
     let Start { supervision, source, folder, mut configuration, sockets } = match supervised {
         Some(supervised) => Start::supervised(serve, supervised, &given)?,
         None => Start::alone(serve, handed_over, &given)?,
@@ -143,6 +142,7 @@ pub fn run(arguments: &Ldapd) -> Result<(), Failure> {
         certificates,
         configuration,
         supervision,
+        push_metrics,
     };
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
@@ -185,7 +185,7 @@ struct Supervision {
 
 impl Start {
     fn alone(
-        arguments: &Serve,
+        arguments: &ServeOptions,
         handed_over: Option<Sockets>,
         given: &Given,
     ) -> Result<Start, Failure> {
@@ -196,12 +196,16 @@ impl Start {
         Ok(Start { supervision: None, source, folder, configuration, sockets })
     }
 
-    fn supervised(arguments: &Serve, by: Supervised, given: &Given) -> Result<Start, Failure> {
+    fn supervised(
+        arguments: &ServeOptions,
+        by: Supervised,
+        given: &Given,
+    ) -> Result<Start, Failure> {
         let Supervised { up, channel, lock, ldap, ldaps, import, again, moves, .. } = by;
         let source = arguments.import.as_deref().map(|path| Source::new(path, import));
-        let folder = Folder::inherited(&arguments.data.folder, lock)?;
+        let folder = Folder::inherited(&arguments.folder, lock)?;
         let configuration =
-            Configuration::load_with(&folder, given)?.with_flags(&arguments.overrides());
+            Configuration::load_with(&folder, given)?.with_flags(&arguments.overrides);
         let sockets = Sockets { plain: ldap, tls: ldaps };
         let supervision = Some(Supervision { up, channel, again, moves });
         Ok(Start { supervision, source: source.transpose()?, folder, configuration, sockets })
@@ -255,7 +259,7 @@ fn tell_of_cryptod(logs: &Logs) -> impl Fn(bool) + Clone + Send + 'static {
 /// Puts entries into a directory that is empty, or was not populated to the end. Says whether it
 /// did.
 fn populate(
-    arguments: &Serve,
+    arguments: &ServeOptions,
     source: Option<Source>,
     folder: &Folder,
     instance: &Instance,
@@ -318,7 +322,7 @@ fn populate(
 }
 
 /// Says what was done otherwise than the input says; a program that reads JSON waits for one object.
-fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
+fn say_notes(arguments: &ServeOptions, populated: &Populated) -> Result<(), Failure> {
     if arguments.json { Ok(()) } else { populate::say_notes(populated) }
 }
 
@@ -329,12 +333,12 @@ fn say_notes(arguments: &Serve, populated: &Populated) -> Result<(), Failure> {
 /// # Errors
 /// If there is no such user, or he cannot read what is named. If the folder or a port cannot be had, or the configuration is wrong.
 pub fn prepare(
-    arguments: &Serve,
+    arguments: &ServeOptions,
     handed_over: Option<Sockets>,
     given: &Given,
     half: Half<'_>,
 ) -> Result<(Folder, Configuration, Sockets, Option<Account>), Failure> {
-    let entered = user::enter(arguments.user.as_ref(), &arguments.data.folder, half)?;
+    let entered = user::enter(arguments.user.as_ref(), &arguments.folder, half)?;
     let (folder, configuration, sockets) = open(arguments, handed_over, given)?;
     user::check(configuration.user.as_ref(), arguments.user.as_ref())?;
     let files = configuration.tls.named().map(|file| folder.file_at(file));
@@ -344,7 +348,7 @@ pub fn prepare(
 }
 
 fn open(
-    arguments: &Serve,
+    arguments: &ServeOptions,
     handed_over: Option<Sockets>,
     given: &Given,
 ) -> Result<(Folder, Configuration, Sockets), Failure> {
@@ -356,9 +360,9 @@ fn open(
             configuration.unix.path.is_some(),
         ),
     };
-    let path = &arguments.data.folder;
+    let path = &arguments.folder;
     let open = |folder: &Folder| {
-        Configuration::load_with(folder, given).map(|it| it.with_flags(&arguments.overrides()))
+        Configuration::load_with(folder, given).map(|it| it.with_flags(&arguments.overrides))
     };
     if data::look(path)? == State::Ours {
         let folder = Folder::open(path, Timestamp::now())?;
@@ -367,13 +371,13 @@ fn open(
         return Ok((folder, configuration, sockets));
     }
     let sockets =
-        open_sockets(&Configuration::ahead(path, given)?.with_flags(&arguments.overrides()))?;
+        open_sockets(&Configuration::ahead(path, given)?.with_flags(&arguments.overrides))?;
     let folder = Folder::open(path, Timestamp::now())?;
     let configuration = open(&folder)?;
     Ok((folder, configuration, sockets))
 }
 
-fn already_populated(folder: &Folder, arguments: &Serve) -> Failure {
+fn already_populated(folder: &Folder, arguments: &ServeOptions) -> Failure {
     let folder = output::shell(&folder.path().to_string_lossy());
     let file = arguments.import.as_deref().unwrap_or("-".as_ref()).to_string_lossy();
     Failure::new(format!(
@@ -407,7 +411,7 @@ fn add_naming_contexts(
 
 /// What a server is started with.
 struct Serving<'a> {
-    arguments: &'a Serve,
+    arguments: &'a ServeOptions,
     folder: &'a Folder,
     instance: &'a Instance,
     engine: &'a Engine,
@@ -416,6 +420,7 @@ struct Serving<'a> {
     certificates: Certificates,
     configuration: Configuration,
     supervision: Option<Supervision>,
+    push_metrics: PushMetrics,
 }
 
 impl Serving<'_> {
@@ -428,7 +433,7 @@ impl Serving<'_> {
         let addresses = [address(&sockets.plain), address(&sockets.tls)];
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
-        let Serving { certificates, configuration, supervision, .. } = self;
+        let Serving { certificates, configuration, supervision, push_metrics, .. } = self;
         banner.log(logs);
         if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
@@ -447,7 +452,7 @@ impl Serving<'_> {
             supervisor: supervision.as_ref().filter(|it| it.moves).map(|it| &it.channel),
             server: &server,
             certificates,
-            pusher: Pusher::default(),
+            push: push_metrics,
             configuration,
             waiting: Vec::new(),
             tree,

@@ -1,0 +1,29 @@
+//! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
+//! end. A data folder's directory, opened, filled, and worked on while no process serves it.
+#![forbid(unsafe_code)]
+
+pub mod admin;
+mod backups;
+mod banner;
+mod certificates;
+pub mod client;
+pub mod cryptod;
+mod forecast;
+pub mod instance;
+pub mod ldapd;
+pub mod limit;
+pub mod limits;
+pub mod master;
+pub mod offline;
+pub mod options;
+mod places;
+pub mod populate;
+mod reindex;
+mod reload;
+pub mod sample;
+pub mod source;
+pub mod up;
+mod watched;
+pub mod witness;
+
+pub use reload::{PushMetrics, Pushing};
