@@ -29,25 +29,30 @@
 //!
 //! All of it is constant-time in keys and data: no table, no index and no branch depends on them.
 //! Lengths and the number of requests are public. Keys and lanes are wiped when they are done with.
-//! Unsafe code is in `x86`, `arm` and `gcm256` only.
+//! Unsafe code is in `cache` and `x86`, and below `cbc/avx512`, `packet/gcm256`, `packet/gcm512`,
+//! `packet/aesni` and `packet/neon`.
 //!
 //! # In which order to read it
 //!
-//! 1. `packet/quic.rs` and `packet/aead.rs`: what a packet and a message are; `packet/message.rs`:
-//!    what both have in common for a backend.
-//! 2. `packet/mod.rs`: the trait that a backend implements, and the choice of one; `packet/gcm.rs`:
-//!    what a key consists of.
-//! 3. `portable/library.rs`: the plainest backend, aws-lc.
-//! 4. `gcm256/`: AES-GCM in registers of one block or two. `width.rs` is what a register can do,
-//!    `hash.rs` GHASH, `message.rs` a message, `mod.rs` packets. `x86/width.rs`, `x86/strides.rs`
-//!    and `arm/` are the instructions for it.
-//! 5. `x86/gcm512/`: AES-GCM with AVX-512. `register.rs` and `hash.rs` first, then `single.rs` (one
+//! Both folders are built alike: keys, sizes and requests lie lowest, then the trait that a backend
+//! implements (`backend.rs`), the backends, and the choice of one (`select.rs`).
+//!
+//! 1. `packet/quic.rs` and `packet/aead.rs`: packets and messages; `packet/message.rs`: what both have
+//!    in common for a backend.
+//! 2. `packet/backend.rs`: the trait that a backend implements; `packet/gcm.rs`, `packet/mask_key.rs`
+//!    and `packet/key.rs`: what a key consists of; `packet/select.rs`: the choice of a backend.
+//! 3. `packet/library.rs`: the plainest backend, aws-lc.
+//! 4. `packet/gcm256/`: AES-GCM in registers of one block or two. `width.rs` is what a register can do,
+//!    `hash.rs` GHASH, `message.rs` a message, `mod.rs` packets. `packet/aesni/` and `packet/neon/` are
+//!    the instructions for it; `packet/detected.rs` shows that they are there.
+//! 5. `packet/gcm512/`: AES-GCM with AVX-512. `register.rs` and `hash.rs` first, then `single.rs` (one
 //!    message), `sequential.rs` (a long one), `uniform.rs` with `interleaved.rs` (a batch under one
 //!    key), `headers.rs` and `masks.rs`.
-//! 6. `chacha.rs`: ChaCha20's header masks, with `x86/chacha.rs` and `arm/chacha.rs`.
-//! 7. `cbc/mod.rs`: CBC with HMAC; `cbc/chains.rs` and `cbc/mac.rs` for requests of any mixture,
-//!    `cbc/uniform.rs` for those of one shape; `portable/` and `x86/{cbc,sha,stitched}.rs` compute
-//!    it.
+//! 6. `packet/chacha.rs`: ChaCha20's header masks, with `packet/aesni/chacha.rs` and
+//!    `packet/neon/chacha.rs`.
+//! 7. `cbc/job.rs` and `cbc/lanes.rs`: CBC with HMAC, requests and lanes; `cbc/chains.rs` and
+//!    `cbc/mac.rs` for requests of any mixture, `cbc/uniform.rs` for those of one shape; `cbc/portable/`
+//!    and `cbc/avx512/` compute it; `cbc/select.rs` chooses.
 //!
 //! `docs/design/003-packets.md` has the arithmetic behind 4 and 5.
 //!
@@ -56,24 +61,16 @@
 #![deny(unsafe_code)]
 
 mod aes;
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 #[allow(unsafe_code)]
-mod arm;
+mod cache;
 mod cbc;
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-mod chacha;
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-#[allow(unsafe_code)]
-mod gcm256;
-mod job;
+mod fault;
 pub mod limits;
 pub mod packet;
-mod portable;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86;
 
-pub use aes::CbcKey;
-pub use cbc::hmac::{Hash, HmacKey};
-pub use cbc::{CbcBackend, LANES};
-pub use job::{Cipher, Fault, Job, Mac, Why};
+pub use cbc::{CbcBackend, CbcKey, Cipher, Hash, HmacKey, Job, LANES, Mac};
+pub use fault::{Fault, Why};

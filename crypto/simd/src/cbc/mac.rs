@@ -1,8 +1,10 @@
 //! HMACs in lanes: a message is cut into runs of whole blocks, most of them hashed where they lie.
 //! The outer hashes, a block each, wait until there is one for every lane.
 
-use crate::cbc::hmac::{BLOCK_BYTES, Hash, HmacKey, PADDING_BYTES_MIN, pad};
-use crate::cbc::{Backend, LANES, States};
+use super::backend::Backend;
+use super::hash::{BLOCK_BYTES, Hash, PADDING_BYTES_MIN, pad};
+use super::hmac::HmacKey;
+use super::lanes::{LANES, States};
 use std::ops::Range;
 use std::{array, mem};
 use zeroize::{Zeroize, optimization_barrier};

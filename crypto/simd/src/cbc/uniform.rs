@@ -1,10 +1,10 @@
 //! Requests side by side that differ in nothing but keys and bytes: their lanes begin and end
 //! together, so that nothing is handed from pass to pass.
 
-use crate::cbc::hmac::{BLOCK_BYTES, Hash, PADDING_BYTES_MIN, pad};
-use crate::cbc::{self, Chains};
-use crate::cbc::{Backend, LANES, States};
-use crate::job::{Cipher, Job, Mac};
+use super::backend::Backend;
+use super::hash::{BLOCK_BYTES, Hash, PADDING_BYTES_MIN, pad};
+use super::job::{Cipher, Job, Mac};
+use super::lanes::{self, Chains, LANES, Lane, States};
 use std::array;
 use std::ops::Range;
 use zeroize::{Zeroize, optimization_barrier};
@@ -133,42 +133,6 @@ impl Uniform {
     }
 }
 
-/// A message in a lane. What is hashed in a step lies before what is encrypted in it.
-#[derive(Default)]
-pub(crate) struct Lane<'j> {
-    message: &'j mut [u8],
-    encrypt: usize,
-    hash: usize,
-}
-
-impl<'j> Lane<'j> {
-    /// Places count from the start of the message.
-    pub(crate) fn new(message: &'j mut [u8], encrypt: usize, hash: usize) -> Self {
-        Self { message, encrypt, hash }
-    }
-
-    /// What the cipher takes in this step, as far as an idle lane has anything.
-    pub(crate) fn encrypted(&mut self, step: usize) -> Option<&mut [u8; BLOCK_BYTES]> {
-        let from = self.encrypt + step * BLOCK_BYTES;
-        self.message.get_mut(from..)?.first_chunk_mut()
-    }
-
-    /// The message, and where in it the hash and the cipher begin, if there are so many steps in it
-    /// for both.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn places(&mut self, steps: usize) -> Option<(&mut [u8], usize, usize)> {
-        let from = self.hash.max(self.encrypt);
-        let bytes = self.message.len().checked_sub(from)?;
-        (bytes / BLOCK_BYTES >= steps).then_some((self.message, self.hash, self.encrypt))
-    }
-
-    /// What the hash takes in this step.
-    pub(crate) fn hashed(&self, step: usize) -> Option<&[u8; BLOCK_BYTES]> {
-        let from = self.hash + step * BLOCK_BYTES;
-        self.message.get(from..)?.first_chunk()
-    }
-}
-
 /// Encrypts this range of every lane.
 fn encrypt<R: Backend, const ROUNDS: usize>(
     backend: R,
@@ -177,7 +141,7 @@ fn encrypt<R: Backend, const ROUNDS: usize>(
     range: Range<usize>,
 ) {
     if !range.is_empty() {
-        let blocks = range.len() / cbc::BLOCK_BYTES;
+        let blocks = range.len() / lanes::BLOCK_BYTES;
         let mut data =
             messages.each_mut().map(|all| all.get_mut(range.clone()).unwrap_or_default());
         backend.cbc::<ROUNDS>(chains, &mut data, blocks);

@@ -1,7 +1,8 @@
 //! Messages: what an AEAD takes.
 
-use super::{AeadKey, NONCE_BYTES, TAG_BYTES};
-use crate::job::{Fault, Why};
+use super::key::AeadKey;
+use super::sizes::{NONCE_BYTES, TAG_BYTES};
+use crate::fault::{Fault, Why};
 use crate::limits::MESSAGE_BYTES_MAX;
 
 /// A message to encrypt and authenticate.

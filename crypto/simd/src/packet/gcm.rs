@@ -12,6 +12,9 @@ pub(crate) const POWERS: usize = 32;
 /// Powers of H elsewhere: with these a packet of the internet has one reduction.
 pub(crate) const MANY: usize = 96;
 
+/// The top half of POLYVAL's polynomial, x¹²⁸ + x¹²⁷ + x¹²⁶ + x¹²¹ + 1 (RFC 8452 § 3).
+pub(crate) const POLYNOMIAL: u64 = 0xc2 << 56;
+
 /// An AES-GCM key (SP 800-38D). Wiped when it is dropped.
 ///
 /// H = E(0) and its powers are elements of POLYVAL's field (RFC 8452 § 3 and appendix A): H⁽¹⁾ is H
@@ -68,10 +71,3 @@ impl<const EIGHTS: usize> Drop for Powers<EIGHTS> {
 }
 
 impl<const EIGHTS: usize> ZeroizeOnDrop for Powers<EIGHTS> {}
-
-/// A key for header masks by AES (RFC 9001 § 5.4.3). Wiped when it is dropped.
-#[derive(ZeroizeOnDrop)]
-#[repr(C, align(64))]
-pub(crate) struct MaskKey {
-    pub(crate) aes: Schedule,
-}

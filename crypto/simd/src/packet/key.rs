@@ -1,14 +1,14 @@
 //! Keys, in the form that a backend likes best.
 
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-use super::{GcmKey, MaskKey};
-use super::{NONCE_BYTES, message};
+use super::detected::Width128;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+use super::gcm::GcmKey;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+use super::mask_key::{ChaChaKey, MaskKey};
+use super::sizes::NONCE_BYTES;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use crate::aes::Schedule;
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-use crate::chacha::ChaChaKey;
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-use crate::gcm256::Width128;
 use aws_lc_rs::aead::quic::HeaderProtectionKey;
 use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
 use std::fmt;
@@ -140,7 +140,7 @@ impl HeaderKey {
 impl PacketKey {
     /// A key with its IV.
     pub const fn new(key: AeadKey, iv: [u8; NONCE_BYTES]) -> Self {
-        Self { key, iv: message::number(&iv) }
+        Self { key, iv: number(&iv) }
     }
 
     /// The key without its IV.
@@ -163,6 +163,11 @@ impl PacketKey {
     pub(crate) fn iv_number(&self) -> u128 {
         self.iv
     }
+}
+
+/// A nonce and four zeros, little-endian.
+pub(super) const fn number(&[a, b, c, d, e, f, g, h, i, j, k, l]: &[u8; NONCE_BYTES]) -> u128 {
+    u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0])
 }
 
 impl KeyLength {

@@ -1,9 +1,12 @@
 //! What messages and packets have in common once a key and a nonce have been found: a backend that
 //! works on several at once takes them as they are.
 
-use super::{AeadKey, HeaderKey, NONCE_BYTES, Open, Protect, Seal, TAG_BYTES, Unprotect};
-use crate::packet::Backend;
-use crate::portable::Library;
+use super::aead::{Open, Seal};
+use super::backend::Backend;
+use super::key::{AeadKey, HeaderKey, number};
+use super::library::Library;
+use super::quic::{Protect, Unprotect};
+use super::sizes::TAG_BYTES;
 use std::slice;
 
 /// A message's bytes.
@@ -177,11 +180,6 @@ impl<'k> Message<'k> for Unprotect<'k> {
     fn library(&mut self) {
         Library.open_packets(slice::from_mut(self));
     }
-}
-
-/// A nonce and four zeros, little-endian.
-pub(super) const fn number(&[a, b, c, d, e, f, g, h, i, j, k, l]: &[u8; NONCE_BYTES]) -> u128 {
-    u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0])
 }
 
 /// Gets each verdict before it decides anything. A test that follows secrets through memory says

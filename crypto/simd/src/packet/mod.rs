@@ -3,244 +3,45 @@
 //!
 //! A batch may mix keys, lengths and algorithms. What a packet needs more than the AEAD, QUIC's
 //! header mask, is computed for all packets of a batch together, so that it costs next to nothing.
+//!
+//! From below: what a processor has (`detected`), keys (`gcm`, `mask_key`, `key`), messages and packets
+//! (`aead`, `quic`), what a backend computes (`backend`; `library` is the plainest), what messages and
+//! packets are to it (`message`), the backends, and the choice of one (`select`).
 
 mod aead;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod aesni;
+mod backend;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod chacha;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod detected;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod gcm;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+#[allow(unsafe_code)]
+mod gcm256;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod gcm512;
 mod key;
+mod library;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod mask_key;
 mod message;
+#[cfg(target_arch = "aarch64")]
+#[allow(unsafe_code)]
+mod neon;
 mod quic;
+mod select;
+mod sizes;
 
 pub use aead::{Open, Seal};
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-pub(crate) use gcm::{GcmKey, MANY, MaskKey, POWERS, Powers};
 pub use key::{Aead, AeadKey, HeaderKey, KeyLength, PacketKey};
-pub(crate) use key::{AeadForm, HeaderForm};
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use message::ON_VERDICT;
-pub(crate) use message::{Message, Parts};
-pub(crate) use quic::{Mask, ShortHeader, mask};
-#[cfg(target_arch = "x86_64")]
-pub(crate) use quic::{NUMBER_END, PHASE, headers_first, unmask};
 pub use quic::{Opened, Phases, Protect, Refusal, Unprotect, Used};
-
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-use crate::gcm256::Width128;
-use crate::job::Fault;
-use crate::portable::Library;
-#[cfg(target_arch = "x86_64")]
-use crate::x86::{Aesni, Avx2, Gcm512};
-use std::slice;
-
-/// Length of every nonce, in bytes.
-pub const NONCE_BYTES: usize = 12;
-/// Length of every tag, in bytes.
-pub const TAG_BYTES: usize = 16;
-/// Length of what a header mask is computed from, in bytes (RFC 9001 § 5.4.2).
-pub const SAMPLE_BYTES: usize = 16;
-/// Bytes of a header mask that count (RFC 9001 § 5.4.1).
-pub const MASK_BYTES: usize = 5;
-
-/// What a backend must offer. All messages have been checked. Keys are of any form: a backend hands
-/// what it has no use for to the [`Library`].
-pub(crate) trait Backend: Copy {
-    /// Encrypts each message in place and writes its tag.
-    fn seal(self, messages: &mut [Seal<'_>]);
-    /// Decrypts each message in place, compares its tag and says whether it is right. What is not
-    /// is wiped.
-    fn open(self, messages: &mut [Open<'_>]);
-    /// A mask for each sample: it comes back in the sample's place, 5 bytes of it count.
-    fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);
-    /// Writes the number of each packet, seals its payload and masks its header.
-    fn protect(self, packets: &mut [Protect<'_>]) {
-        for packet in &mut *packets {
-            packet.put_number();
-            self.seal(slice::from_mut(&mut packet.seal()));
-        }
-        quic::mask(self, packets, |_| true);
-    }
-    /// Takes the protection off packets.
-    fn unprotect(self, packets: &mut [Unprotect<'_>]) {
-        quic::headers_first(self, packets);
-    }
-    /// Takes the masks off the headers of packets.
-    fn unmask(self, packets: &mut [Unprotect<'_>]) {
-        quic::unmask(self, packets);
-    }
-    /// Opens the payload of each packet, of which none is refused: its verdict says how, and
-    /// afterwards whether it was authentic.
-    fn open_packets(self, packets: &mut [Unprotect<'_>]) {
-        for packet in packets {
-            let mut open = packet.open();
-            self.open(slice::from_mut(&mut open));
-            let Open { authentic, .. } = open;
-            packet.judge(authentic);
-        }
-    }
-}
-
-/// A way to protect packets. Cheap to copy, and as good in any thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PacketBackend(Which);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Portable,
-    #[cfg(target_arch = "aarch64")]
-    Neon(Width128),
-    #[cfg(target_arch = "x86_64")]
-    Aesni(Aesni),
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Avx512(Gcm512),
-}
-
-/// Does the same in whichever backend it is.
-macro_rules! dispatch {
-    ($which:expr, $backend:ident => $do:expr) => {
-        match $which {
-            Which::Portable => {
-                let $backend = Library;
-                $do
-            }
-            #[cfg(target_arch = "aarch64")]
-            Which::Neon($backend) => $do,
-            #[cfg(target_arch = "x86_64")]
-            Which::Aesni($backend) => $do,
-            #[cfg(target_arch = "x86_64")]
-            Which::Avx2($backend) => $do,
-            #[cfg(target_arch = "x86_64")]
-            Which::Avx512($backend) => $do,
-        }
-    };
-}
-
-impl PacketBackend {
-    /// The fastest backend that was measured on processors like this one. Asks the processor only.
-    /// ARM's is chosen by name only, since it was run in an emulator but never measured.
-    pub fn detect() -> Self {
-        Self::available()
-            .filter(|backend| backend.is_measured())
-            .last()
-            .unwrap_or(Self(Which::Portable))
-    }
-
-    /// Whether its speed is known from hardware.
-    const fn is_measured(self) -> bool {
-        #[cfg(target_arch = "aarch64")]
-        return matches!(self.0, Which::Portable);
-        #[cfg(not(target_arch = "aarch64"))]
-        true
-    }
-
-    /// The backend of this name, if there is one and it can run here.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::available().find(|backend| backend.name() == name)
-    }
-
-    /// Every backend that can run here, the fastest last.
-    pub fn available() -> impl Iterator<Item = Self> {
-        let portable = Some(Self(Which::Portable));
-        #[cfg(target_arch = "x86_64")]
-        let backends = [
-            portable,
-            Aesni::detect().map(|backend| Self(Which::Aesni(backend))),
-            Avx2::detect().map(|backend| Self(Which::Avx2(backend))),
-            Gcm512::detect().map(|backend| Self(Which::Avx512(backend))),
-        ];
-        #[cfg(target_arch = "aarch64")]
-        let backends = [portable, Width128::detect().map(|backend| Self(Which::Neon(backend)))];
-        #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-        let backends = [portable];
-        backends.into_iter().flatten()
-    }
-
-    /// A short name for tables, logs and flags.
-    pub const fn name(self) -> &'static str {
-        match self.0 {
-            Which::Portable => "portable",
-            #[cfg(target_arch = "aarch64")]
-            Which::Neon(_) => "neon",
-            #[cfg(target_arch = "x86_64")]
-            Which::Aesni(_) => "aesni",
-            #[cfg(target_arch = "x86_64")]
-            Which::Avx2(_) => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            Which::Avx512(_) => "avx512",
-        }
-    }
-
-    /// Prepares a key of this AEAD. Keys are for the backend that made them and for every other;
-    /// theirs is only the fastest.
-    ///
-    /// # Errors
-    /// The key does not have [`Aead::key_bytes`].
-    pub fn aead_key(self, aead: Aead, key: &[u8]) -> Result<AeadKey, KeyLength> {
-        #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-        if self.0 != Which::Portable
-            && let Some(backend) = Width128::detect()
-            && let Some(schedule) = key::schedule(backend, aead, key)
-        {
-            return Ok(AeadKey(AeadForm::Gcm(GcmKey::new(backend, schedule?))));
-        }
-        AeadKey::library(aead, key)
-    }
-
-    /// Prepares a key for QUIC's header masks beside this AEAD (RFC 9001 § 5.4.3, § 5.4.4).
-    ///
-    /// # Errors
-    /// The key does not have [`Aead::key_bytes`].
-    pub fn header_key(self, aead: Aead, key: &[u8]) -> Result<HeaderKey, KeyLength> {
-        #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
-        if self.0 != Which::Portable
-            && let Some(backend) = Width128::detect()
-        {
-            return HeaderKey::own(backend, aead, key);
-        }
-        HeaderKey::library(aead, key)
-    }
-
-    /// Encrypts and authenticates every message of the batch, in the caller's thread.
-    ///
-    /// # Errors
-    /// The first message that is too long; then nothing was touched.
-    pub fn seal(self, messages: &mut [Seal<'_>]) -> Result<(), Fault> {
-        aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
-        dispatch!(self.0, backend => backend.seal(messages));
-        Ok(())
-    }
-
-    /// Checks and decrypts every message of the batch, each with its own verdict. A message that is
-    /// not what was sealed leaves nothing but zeros.
-    ///
-    /// # Errors
-    /// The first message that is too long; then nothing was touched.
-    pub fn open(self, messages: &mut [Open<'_>]) -> Result<(), Fault> {
-        aead::check(messages.iter().map(|message| (message.aad.len(), message.data.len())))?;
-        dispatch!(self.0, backend => backend.open(messages));
-        Ok(())
-    }
-
-    /// Protects every packet of the batch: packet number written, payload sealed, header masked.
-    ///
-    /// # Errors
-    /// The first packet that cannot be right; then nothing was touched.
-    pub fn protect(self, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
-        dispatch!(self.0, backend => quic::protect(backend, packets))
-    }
-
-    /// Takes the protection off every packet of the batch, each with its own verdict.
-    pub fn unprotect(self, packets: &mut [Unprotect<'_>]) {
-        dispatch!(self.0, backend => quic::unprotect(backend, packets))
-    }
-
-    /// One header mask, for those who apply it themselves.
-    pub fn mask(self, key: &HeaderKey, sample: &[u8; SAMPLE_BYTES]) -> [u8; MASK_BYTES] {
-        let mut samples = [(key, *sample)];
-        dispatch!(self.0, backend => backend.masks(&mut samples));
-        let [(_, [a, b, c, d, e, ..])] = samples;
-        [a, b, c, d, e]
-    }
-}
+pub use select::PacketBackend;
+pub use sizes::{MASK_BYTES, NONCE_BYTES, SAMPLE_BYTES, TAG_BYTES};

@@ -5,12 +5,12 @@
 //! say. The mask comes from a sample of the ciphertext that lies 4 bytes behind the number's start,
 //! and hides those bits and the number.
 
-use super::{Backend, HeaderKey, Open, PacketKey, SAMPLE_BYTES, Seal, TAG_BYTES};
-use crate::job::{Fault, Why};
-use crate::limits::{MESSAGE_BYTES_MAX, PACKETS_AT_ONCE};
+use super::aead::{Open, Seal};
+use super::key::{HeaderKey, PacketKey};
+use super::sizes::{SAMPLE_BYTES, TAG_BYTES};
+use crate::fault::Why;
+use crate::limits::MESSAGE_BYTES_MAX;
 
-/// A batch of so few packets is done without further ado.
-const FEW: usize = 4;
 /// Most bytes of a packet number.
 const NUMBER_BYTES_MAX: usize = 4;
 /// Set in the first byte of a long header (RFC 9000 § 17.2).
@@ -109,7 +109,7 @@ pub enum Used {
     Next,
 }
 
-/// Why a packet was not opened: the peer's fault, or nobody's.
+/// Why a packet was not opened: the peer's fault, or no fault at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Not looked at yet.
@@ -245,7 +245,7 @@ impl Protect<'_> {
         self.packet[0] ^= mask.of_first(self.packet[0]);
     }
 
-    fn is_right(&self) -> bool {
+    pub(super) fn is_right(&self) -> bool {
         // The tag has a place wherever there is a sample, which begins 4 bytes behind the number's
         // start and has its length.
         let behind = NUMBER_BYTES_MAX + SAMPLE_BYTES;
@@ -259,7 +259,7 @@ impl Protect<'_> {
 
     /// What is wrong with it.
     #[cold]
-    fn why(&self) -> Why {
+    pub(super) fn why(&self) -> Why {
         if self.packet.len() > MESSAGE_BYTES_MAX {
             Why::TooLong
         } else if self.number >= NUMBER_END {
@@ -269,54 +269,6 @@ impl Protect<'_> {
         } else {
             Why::TooShort
         }
-    }
-}
-
-/// See [`PacketBackend::protect`](super::PacketBackend::protect). Never inlined, so that a
-/// backend's packets do not wait for what others put on the stack.
-#[inline(never)]
-pub(super) fn protect<R: Backend>(backend: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
-    if let Some(job) = packets.iter().position(|packet| !packet.is_right()) {
-        return Err(Fault { job, why: packets[job].why() });
-    }
-    for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-        backend.protect(packets);
-    }
-    Ok(())
-}
-
-/// Masks the headers of those sealed packets for which nobody else does.
-pub(crate) fn mask<R: Backend>(
-    backend: R,
-    packets: &mut [Protect<'_>],
-    whose: impl Fn(&Protect<'_>) -> bool,
-) {
-    // Few packets should not wait for a place for many samples to be cleared.
-    if packets.len() <= FEW {
-        mask_some::<R, FEW>(backend, packets, whose);
-    } else {
-        for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-            mask_some::<R, PACKETS_AT_ONCE>(backend, packets, &whose);
-        }
-    }
-}
-
-fn mask_some<R: Backend, const N: usize>(
-    backend: R,
-    packets: &mut [Protect<'_>],
-    whose: impl Fn(&Protect<'_>) -> bool,
-) {
-    let [Protect { header_key, .. }, ..] = packets else { return };
-    let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
-    let mut number = 0;
-    for packet in packets.iter().filter(|packet| whose(packet)) {
-        samples[number] = (packet.header_key, *packet.sample());
-        number += 1;
-    }
-    let samples = &mut samples[..number];
-    backend.masks(samples);
-    for (packet, (_, mask)) in packets.iter_mut().filter(|packet| whose(packet)).zip(samples) {
-        packet.mask(Mask::new(mask));
     }
 }
 
@@ -398,55 +350,6 @@ impl Place {
     /// What the mask is computed from.
     fn sample(self, packet: &[u8]) -> &[u8; SAMPLE_BYTES] {
         packet[self.at + NUMBER_BYTES_MAX..].first_chunk().expect("checked")
-    }
-}
-
-/// See [`PacketBackend::unprotect`](super::PacketBackend::unprotect). Never inlined, so that a
-/// backend's packets do not wait for what others put on the stack.
-#[inline(never)]
-pub(super) fn unprotect<R: Backend>(backend: R, packets: &mut [Unprotect<'_>]) {
-    for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-        backend.unprotect(packets);
-    }
-}
-
-/// Takes the protection off packets: all headers, then the payloads of those that are not refused.
-#[inline]
-pub(crate) fn headers_first<R: Backend>(backend: R, packets: &mut [Unprotect<'_>]) {
-    if packets.is_empty() {
-        return;
-    }
-    backend.unmask(packets);
-    for packets in packets.split_mut(|packet| packet.verdict.is_err()) {
-        backend.open_packets(packets);
-    }
-}
-
-/// Takes the masks off the headers of packets: all masks, then all numbers.
-pub(crate) fn unmask<R: Backend>(backend: R, packets: &mut [Unprotect<'_>]) {
-    // Few packets should not wait for a place for many samples to be cleared.
-    if packets.len() <= FEW {
-        unmask_some::<R, FEW>(backend, packets);
-    } else {
-        for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
-            unmask_some::<R, PACKETS_AT_ONCE>(backend, packets);
-        }
-    }
-}
-
-fn unmask_some<R: Backend, const N: usize>(backend: R, packets: &mut [Unprotect<'_>]) {
-    let [Unprotect { header_key, .. }, ..] = packets else { return };
-    let mut samples = [(*header_key, [0; SAMPLE_BYTES]); N];
-    let samples = &mut samples[..packets.len()];
-    for ((key, place), packet) in samples.iter_mut().zip(&*packets) {
-        *key = packet.header_key;
-        if let Some(sample) = packet.sample() {
-            *place = *sample;
-        }
-    }
-    backend.masks(samples);
-    for (packet, (_, mask)) in packets.iter_mut().zip(samples) {
-        packet.unmask(Mask::new(mask));
     }
 }
 
