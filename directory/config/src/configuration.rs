@@ -20,6 +20,7 @@ use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Listen};
 use keyway_host::output::shell;
 use keyway_host::who;
+use keyway_ldapd::{Administrator, ConnectionSettings, Local, Proxies};
 use keyway_log::limits::{LOG_FILE_BYTES_MIN, LOG_FILES_KEPT_MAX, LOG_ONE_IN_MAX};
 use keyway_log::{Form, To, WhenFull};
 use keyway_password::limits::{
@@ -30,7 +31,6 @@ use keyway_password::{Argon2Cost, Scheme};
 use keyway_schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
 use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
-use keyway_server::network::{self, Administrator, Local, Proxies};
 use keyway_server::{IndexKind, IndexSetting, OpenError, check_context};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub struct Configuration {
     /// What the directory is told.
     pub directory: keyway_server::Settings,
     /// What its network half is told.
-    pub network: network::Settings,
+    pub network: ConnectionSettings,
     /// How many right passwords are remembered, and for how long.
     pub remember: Remember,
     /// What is written down.
@@ -356,7 +356,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
             log: defaults.log,
             clock: defaults.clock,
         },
-        network: network::Settings {
+        network: ConnectionSettings {
             limits: network_limits(&limits)?,
             allow_plain_password: password.allow_plain,
             trust_loopback: password.trust_loopback,
@@ -549,8 +549,8 @@ fn seconds(at: &Spanned<u64>) -> Result<Duration, Wrong> {
     }
 }
 
-fn network_limits(raw: &raw::Limits) -> Result<network::Limits, Wrong> {
-    Ok(network::Limits {
+fn network_limits(raw: &raw::Limits) -> Result<keyway_ldapd::Limits, Wrong> {
+    Ok(keyway_ldapd::Limits {
         connections_max: positive(&raw.connections_max)?,
         connections_reserved: positive(&raw.connections_reserved)?,
         message_bytes_max: positive(&raw.message_bytes_max)?,
@@ -693,7 +693,7 @@ mod tests {
         assert_eq!(configuration.remember, Remember::default());
         assert_eq!(configuration.directory.search_entries_max, directory.search_entries_max);
         assert_eq!(configuration.directory.search_time_max_s, directory.search_time_max_s);
-        let network = network::Settings::default();
+        let network = ConnectionSettings::default();
         assert_eq!(format!("{:?}", configuration.network), format!("{network:?}"));
         assert_eq!(configuration.log, keyway_log::Settings::default());
         assert_eq!(configuration.store_bytes_max, keyway_store::Options::default().map_bytes_max);

@@ -119,13 +119,13 @@ pub struct ResponseControl {
 
 impl ResponseControl {
     /// What the password policy has to say.
-    pub(crate) fn policy(response: PasswordPolicyResponse) -> Self {
+    pub fn policy(response: PasswordPolicyResponse) -> Self {
         let mut value = Vec::new();
         response.encode(&mut value);
         ResponseControl { oid: PASSWORD_POLICY, value }
     }
 
-    /// Whether somebody could bind.
+    /// Whether a user could bind.
     pub(crate) fn usability(usability: AccountUsability) -> Self {
         let mut value = Vec::new();
         usability.encode(&mut value);
@@ -133,11 +133,12 @@ impl ResponseControl {
     }
 
     /// Which access rules decided.
-    pub(crate) fn deciding_rules(trace: &Trace) -> Self {
+    pub fn deciding_rules(trace: &Trace) -> Self {
         ResponseControl { oid: DECIDING_RULES, value: trace.to_text().into_bytes() }
     }
 
-    pub(crate) fn as_control(&self) -> Control<'_> {
+    /// As a message carries it.
+    pub fn as_control(&self) -> Control<'_> {
         Control { oid: self.oid, critical: false, value: Some((&self.value).into()) }
     }
 }

@@ -435,11 +435,41 @@ impl Directory {
         &self.shared.passwords
     }
 
+    /// The schema as it is now.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.core().schema.clone()
+    }
+
+    /// The log that the settings gave it.
+    pub fn log(&self) -> &Log {
+        &self.shared.log
+    }
+
+    /// The engine that does its cryptography.
+    pub fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    /// The clock that the settings gave it.
+    pub fn clock(&self) -> fn() -> SystemTime {
+        self.shared.clock
+    }
+
+    /// The time, by its clock.
+    pub fn now(&self) -> SystemTime {
+        self.shared.now()
+    }
+
     /// DNs of the naming contexts of users.
     pub fn naming_contexts(&self) -> Vec<String> {
         let contexts = self.shared.contexts();
         let own = contexts.iter().filter(|context| !context.is_system);
         own.map(|context| context.text.clone()).collect()
+    }
+
+    /// DNs of all naming contexts, the server's own among them.
+    pub fn all_naming_contexts(&self) -> Vec<String> {
+        self.shared.contexts().iter().map(|context| context.text.clone()).collect()
     }
 
     /// How many entries there are in the naming contexts of users.
@@ -529,8 +559,11 @@ impl Directory {
         self.credentials_of(&EntryName::parse(&self.core().schema, dn)?)
     }
 
-    /// The same for a name that has been understood.
-    pub(crate) fn credentials_of(&self, name: &EntryName) -> Result<Option<Credentials>> {
+    /// As [`Directory::credentials`], for a name that has been understood.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn credentials_of(&self, name: &EntryName) -> Result<Option<Credentials>> {
         let pending = &self.shared.policies.pending;
         loop {
             let written = pending.written();
@@ -549,7 +582,7 @@ impl Directory {
 
     /// Whether the password policy lets a subject do nothing before it has changed its password. Where
     /// that cannot be known it does not.
-    pub(crate) fn must_change(&self, subject: &Subject) -> bool {
+    pub fn must_change(&self, subject: &Subject) -> bool {
         let Some(dn) = subject.name() else { return false };
         match self.credentials(&dn) {
             Ok(Some(found)) => found.status(policy::micros(self.core().now())).reset,
@@ -558,7 +591,7 @@ impl Directory {
     }
 
     /// Whether a DN is that of a subject's own entry.
-    pub(crate) fn is_entry_of(&self, subject: &Subject, dn: &str) -> bool {
+    pub fn is_entry_of(&self, subject: &Subject, dn: &str) -> bool {
         let found = self.credentials(dn).ok().flatten();
         found.is_some_and(|found| found.subject.id() == subject.id())
     }
@@ -625,7 +658,10 @@ impl Directory {
     }
 
     /// Looks up again what access rules say of a subject, if they or a group have changed.
-    pub(crate) fn refresh(&self, subject: &Subject) -> Result<()> {
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn refresh(&self, subject: &Subject) -> Result<()> {
         if self.shared.access.is_fresh(subject) {
             return Ok(());
         }

@@ -1,13 +1,14 @@
-//! ldapd: connections, operations, access control, planning.
+//! The meaning of LDAP operations: search, planning, indexes, access control, writes, integrity, password policy,
+//! virtual entries, bulk, records of logs.
 //!
-//! In the middle is the [`Directory`]: entries in a store, and what they mean. Around it are those
-//! who speak LDAP. What the directory is asked it answers from the state that was committed last;
-//! what it is told to change goes to the store's one committer, and is answered when it is on the
+//! In the middle is the [`Directory`]: entries in a store, and what they mean. Above it is
+//! `keyway-ldapd`, which speaks LDAP. The directory answers a read from the state that was committed last;
+//! a change goes to the store's one committer, and is answered when it is on the
 //! disk.
 //!
 //! ```text
-//! bytes ── connection ── request ──▶ search: filter ─▶ plan ─▶ candidates ─▶ evaluate ─▶ entries
-//!                                ──▶ write: checks ─▶ passwords hashed ─▶ job of the committer
+//! request ──▶ search: filter ─▶ plan ─▶ candidates ─▶ evaluate ─▶ entries
+//!         ──▶ write: checks ─▶ passwords hashed ─▶ job of the committer
 //! ```
 //!
 //! What may not enter: bytes on disk (the store's), the form of messages and values (the codec's), what names
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod bind;
 mod bootstrap;
 mod bulk;
 mod candidate;
@@ -31,7 +33,6 @@ mod locate;
 pub mod log;
 mod made;
 mod naming;
-pub mod network;
 mod plan;
 mod policy;
 mod redefine;
@@ -44,18 +45,19 @@ mod write;
 mod tests;
 
 pub use access::Subject;
+pub use bind::{BindOutcome, PendingBind};
 pub use bulk::{
     ExportError, ImportError, ImportOptions, ImportReport, Lost, MemberOfReport, Note, Noted,
     Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, TakenDefinitions, Unfinished,
     Verdict, Verifying, salvage,
 };
-pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError};
+pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError, USER_PASSWORD};
 pub use failure::Failure;
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use made::{MadeEntry, MadeTree, Maker, Modification, ModifiedAttribute, Reply, Wanted};
 pub use naming::check_context;
 pub use plan::{Explained, Lack, Part, Use};
-pub use search::{Search, Step};
+pub use search::{Search, SearchCost, SearchProgress, SearchShape, Step, all_shapes};
 pub use settings::{Announced, Settings};
-pub use write::WriteDone;
+pub use write::{PasswordModify, PreparedWrite, WriteDone, no_such_identity};

@@ -76,15 +76,6 @@ pub const SHAPES_MAX: usize = 128;
 /// Bytes of such a shape that are kept: it is a part of counters' names.
 pub const SHAPE_BYTES_MAX: usize = 92;
 
-/// Operations that are kept as the slowest of a minute, and minutes for which they are kept.
-pub const SLOWEST_MAX: usize = 32;
-
-/// See [`SLOWEST_MAX`].
-pub const SLOWEST_MINUTES: usize = 5;
-
-/// Operations under way that are shown, the oldest first.
-pub const RUNNING_SHOWN_MAX: usize = 256;
-
 /// Candidates that one step of a search looks at before it lets others run.
 pub const STEP_CANDIDATES_MAX: usize = 4_096;
 

@@ -3,8 +3,8 @@
 use crate::limits::HISTORY_MONITORED_MAX;
 use keyway_folder::data::name;
 use keyway_folder::history::{Done, read};
+use keyway_ldapd::monitor_branch;
 use keyway_server::MadeEntry;
-use keyway_server::network::monitor_branch;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,10 +5,10 @@ use keyway_folder::data::Folder;
 use keyway_folder::tls::{Ends, Look, Made, Settings, Tls, Watch};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
+use keyway_ldapd::CurrentTls;
 use keyway_log::Logs;
 use keyway_meter::{Gauge, gauge};
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::CurrentTls;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

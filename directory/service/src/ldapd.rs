@@ -34,10 +34,10 @@ use keyway_host::sandbox;
 use keyway_host::signals::{self, Asked, Signals};
 use keyway_host::supervised::{self, Inherited, Supervised};
 use keyway_host::timestamp::{Timestamp, time_since_boot};
+use keyway_ldapd::{LdapServer, Listener, Mode};
 use keyway_log::Logs;
 use keyway_server::MadeEntry;
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::{Listener, Mode, Server};
 use serde_json::json;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -558,7 +558,7 @@ impl Serving<'_> {
         }
     }
 
-    fn start(&self, sockets: Sockets) -> Result<Server, Failure> {
+    fn start(&self, sockets: Sockets) -> Result<LdapServer, Failure> {
         let tls = || self.certificates.current.clone();
         let listener = |socket, mode| Listener { socket, mode };
         let plain = sockets.plain.map(|socket| listener(socket.into(), Mode::StartTls(tls())));
@@ -568,7 +568,7 @@ impl Serving<'_> {
         let listeners = plain.into_iter().chain(tls).chain(unix).collect();
         let mut network = self.configuration.network.clone();
         limits::fit_open_files(&mut network.limits);
-        Server::start(self.instance.directory.clone(), listeners, network)
+        LdapServer::start(self.instance.directory.clone(), listeners, network)
             .map_err(|why| Failure::new(format!("cannot serve: {why}")))
     }
 }

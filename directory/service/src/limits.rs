@@ -1,6 +1,6 @@
 //! How long the processes wait for one another, and what they keep of the system.
 
-use keyway_server::network;
+use keyway_ldapd::Limits;
 use rustix::process::{Resource, getrlimit};
 use std::time::Duration;
 
@@ -49,13 +49,13 @@ pub const IDLE_LOOKS_STARTING_MAX: u32 = 8;
 
 /// Lowers the number of connections to what this process may have of open files, so that connections make
 /// room for others before the system refuses one. A line that says so, if it had to be lowered.
-pub fn fit_open_files(limits: &mut network::Limits) -> Option<String> {
+pub fn fit_open_files(limits: &mut Limits) -> Option<String> {
     // Without a limit there is no number.
     let files = usize::try_from(getrlimit(Resource::Nofile).current?).ok()?;
     fit(limits, files)
 }
 
-fn fit(limits: &mut network::Limits, files: usize) -> Option<String> {
+fn fit(limits: &mut Limits, files: usize) -> Option<String> {
     let connections_max = limits.connections_max;
     let beside = limits.connections_reserved.saturating_add(FILES_BESIDE_CONNECTIONS);
     let needed = connections_max.saturating_add(beside);

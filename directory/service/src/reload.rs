@@ -19,10 +19,10 @@ use keyway_host::listeners;
 use keyway_host::output;
 use keyway_host::supervised::{self, MOVED, Moved};
 use keyway_host::timestamp::Timestamp;
+use keyway_ldapd::{LdapServer, Listener, ListenerKind, Mode};
 use keyway_log::Logs;
 use keyway_server::Modification;
 use keyway_server::log::{Log, Severity, Value};
-use keyway_server::network::{Listener, Mode, Server, Way};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ pub struct Reload<'a> {
     pub engine: &'a Engine,
     pub verifier: &'a Verifier,
     pub logs: &'a Logs,
-    pub server: &'a Server,
+    pub server: &'a LdapServer,
     /// Where it listens for LDAP and for LDAPS.
     pub addresses: [Option<SocketAddr>; 2],
     /// The supervisor, if there is one: it binds other addresses and wants to know when they are in use.
@@ -149,8 +149,8 @@ impl Reload<'_> {
         let tls = || self.certificates.current.clone();
         let mut keys = Vec::new();
         for (key, way, moved, mode) in [
-            ("listen", Way::Plain, moved.plain, Mode::StartTls(tls())),
-            ("listen_tls", Way::Tls, moved.tls, Mode::Tls(tls())),
+            ("listen", ListenerKind::Plain, moved.plain, Mode::StartTls(tls())),
+            ("listen_tls", ListenerKind::Tls, moved.tls, Mode::Tls(tls())),
         ] {
             let Some(socket) = moved else { continue };
             let listener = socket.map(|socket| Listener { socket: socket.into(), mode });

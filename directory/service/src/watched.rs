@@ -4,12 +4,12 @@
 use keyway_engine::Engine;
 use keyway_folder::control::Control;
 use keyway_folder::data::name;
+use keyway_ldapd::monitor_branch;
 use keyway_log::Logs;
 use keyway_meter::{Gauge, Reader, gauge};
 use keyway_ring::control::{Answer, Ask, ClientStatus};
 use keyway_server::MadeEntry;
 use keyway_server::log::{Severity, Value};
-use keyway_server::network::monitor_branch;
 use keyway_store::Store;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};

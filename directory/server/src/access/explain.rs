@@ -4,7 +4,7 @@ use super::compiled::Compiled;
 use super::condition::{OfEntry, OfSubject};
 use super::facts::Facts;
 use super::table::Table;
-use super::{Origin, Place, Rights, Rule, Subject, View};
+use super::{Origin, Place, RULE, Rights, Rule, Subject, View};
 use crate::candidate::Candidate;
 use crate::directory::{Core, Directory};
 use crate::failure::{Failure, Result};
@@ -44,6 +44,16 @@ impl Considered {
 }
 
 impl Directory {
+    /// Whether the subject may read the access rules of some entry.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn may_read_rules(&self, subject: &Subject) -> Result<bool> {
+        self.refresh(subject)?;
+        let rights = self.core().permissions(subject, Place::Data);
+        Ok(rights.may_somewhere(Rights::READ, RULE))
+    }
+
     /// What every rule has to say to a question, in the order of the table. The one for the
     /// administrator that is always there is the last.
     ///

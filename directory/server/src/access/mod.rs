@@ -36,7 +36,7 @@ pub use rule::{Attributes, Below, Needs, Origin, Place, Rule, Stored, Target, Wh
 pub(crate) use stored::{RULE, holds_rules, settle};
 pub use subject::{Over, Strength, Subject};
 pub(crate) use table::Misfit;
-pub(crate) use trace::Trace;
+pub use trace::Trace;
 pub(crate) use view::Memo;
 pub use view::View;
 pub use written::{Fault, Written};

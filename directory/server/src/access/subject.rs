@@ -75,14 +75,19 @@ impl fmt::Display for Strength {
 }
 
 impl Subject {
-    /// Nobody.
+    /// The one that has not said who it is.
     pub fn anonymous() -> Subject {
         Subject::default()
     }
 
-    /// Somebody, by his entry and the DN that is written there.
+    /// A user, by its entry and the DN that is written there.
     pub fn user(dn: &str, id: EntryId) -> Subject {
         Subject { identity: Identity::User { dn: dn.into(), id }, ..Subject::default() }
+    }
+
+    /// A user that has no entry, by its DN.
+    pub fn without_entry(dn: &str) -> Subject {
+        Subject::user(dn, EntryId(u64::MAX))
     }
 
     /// The administrator, likewise.
@@ -99,7 +104,7 @@ impl Subject {
 
     /// The same, and what rules decide for him from now on is noted there.
     #[must_use]
-    pub(crate) fn traced(self, trace: Option<Arc<Trace>>) -> Subject {
+    pub fn traced(self, trace: Option<Arc<Trace>>) -> Subject {
         Subject { trace, ..self }
     }
 

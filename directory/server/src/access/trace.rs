@@ -1,4 +1,4 @@
-//! Which rules decided what came of a request, for those who ask for it.
+//! Which rules decided what came of a request, for a client that asks for it.
 
 use super::compiled::Compiled;
 use super::{Origin, Rights};
@@ -9,9 +9,9 @@ use keyway_store::Names;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
-/// What was decided so far. A subject that has one notes in it whatever is asked of his rights.
+/// The decisions so far. A subject that has one notes in it all that is asked of its rights.
 #[derive(Debug, Default)]
-pub(crate) struct Trace(Mutex<Vec<Decision>>);
+pub struct Trace(Mutex<Vec<Decision>>);
 
 #[derive(Debug)]
 struct Decision {
@@ -29,7 +29,7 @@ impl Trace {
     ///
     /// # Errors
     /// The store's.
-    pub fn note(
+    pub(crate) fn note(
         &self,
         right: Rights,
         attribute: &str,
@@ -53,7 +53,7 @@ impl Trace {
     }
 
     /// A line for each: `read mail: line 12 of the configuration: users: read mail (data)`.
-    pub fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let decisions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         for Decision { right, attribute, text: rule, .. } in decisions.iter().take(DECISIONS_MAX) {

@@ -4,34 +4,42 @@ use super::Log;
 use super::kept::Kept;
 use crate::failure::Result;
 use crate::limits::{AUDITED_CHANGES_MAX, LOGGED_TEXT_BYTES_MAX};
-use crate::network::Peer;
 use keyway_codec::message::{ChangeOperation, Op};
 use keyway_store::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// A change that was asked for, to be written down when it is on the disk: then, and also if
-/// whoever asked for it has gone.
-pub(crate) struct Audit {
-    pub log: Log,
-    pub clock: fn() -> SystemTime,
+/// A change that was asked for, to be written down when it is on the disk: then, and also if its client has gone.
+pub struct Audit {
+    log: Log,
+    clock: fn() -> SystemTime,
+    request: AuditedRequest,
+    change: AuditedChange,
+    /// When it was done: its line is the same wherever it is.
+    at: OnceLock<SystemTime>,
+    /// The number of the row after its own, once it is kept.
+    next: AtomicU64,
+}
+
+/// The request that asked for a change.
+pub struct AuditedRequest {
+    /// The number of its connection.
     pub connection: u64,
+    /// Its message id.
     pub operation: u32,
-    pub peer: Peer,
+    /// Where its client is.
+    pub from: String,
     /// Who asked for it.
     pub author: String,
-    pub change: Change,
-    /// When it was done: its line is the same wherever it is.
-    pub at: OnceLock<SystemTime>,
-    /// The number of the row after its own, once it is kept.
-    pub next: AtomicU64,
 }
 
 /// What is changed, without any value.
 #[derive(Default)]
-pub(crate) struct Change {
+pub struct AuditedChange {
+    /// What is done, as a word for programs.
     pub event: &'static str,
+    /// The DN of the entry.
     pub dn: String,
     /// Attributes, and what is done to them.
     attributes: Vec<String>,
@@ -39,13 +47,13 @@ pub(crate) struct Change {
     new_superior: String,
 }
 
-impl Change {
+impl AuditedChange {
     /// What an operation changes; `None` if it is none that does.
-    pub fn of(op: &Op<'_>) -> Option<Change> {
+    pub fn of(op: &Op<'_>) -> Option<AuditedChange> {
         match op {
             Op::AddRequest(add) => {
                 let names = add.attributes.iter().map(|attribute| cut(&attribute.description));
-                Some(Change { attributes: some(names), ..Change::new("add", add.dn) })
+                Some(AuditedChange { attributes: some(names), ..AuditedChange::new("add", add.dn) })
             }
             Op::ModifyRequest(modify) => {
                 let changes = modify.changes.iter().map(|change| {
@@ -57,21 +65,24 @@ impl Change {
                     };
                     format!("{verb} {}", cut(&change.attribute.description))
                 });
-                Some(Change { attributes: some(changes), ..Change::new("modify", modify.dn) })
+                Some(AuditedChange {
+                    attributes: some(changes),
+                    ..AuditedChange::new("modify", modify.dn)
+                })
             }
-            Op::DeleteRequest(dn) => Some(Change::new("delete", dn)),
-            Op::ModifyDnRequest(rename) => Some(Change {
+            Op::DeleteRequest(dn) => Some(AuditedChange::new("delete", dn)),
+            Op::ModifyDnRequest(rename) => Some(AuditedChange {
                 new_rdn: cut(rename.new_rdn),
                 new_superior: rename.new_superior.map(cut).unwrap_or_default(),
-                ..Change::new("rename", rename.dn)
+                ..AuditedChange::new("rename", rename.dn)
             }),
             _ => None,
         }
     }
 
     /// A change of an entry.
-    pub fn new(event: &'static str, dn: &str) -> Change {
-        Change { event, dn: cut(dn), ..Change::default() }
+    pub fn new(event: &'static str, dn: &str) -> AuditedChange {
+        AuditedChange { event, dn: cut(dn), ..AuditedChange::default() }
     }
 }
 
@@ -90,31 +101,47 @@ fn cut(text: &str) -> String {
 }
 
 impl Audit {
+    /// A line for a change that is to be made.
+    pub fn new(
+        log: Log,
+        clock: fn() -> SystemTime,
+        request: AuditedRequest,
+        change: AuditedChange,
+    ) -> Audit {
+        Audit { log, clock, request, change, at: OnceLock::new(), next: AtomicU64::new(0) }
+    }
+
     /// Keeps its line in the store, with the change itself. May be called again, if the change is made again.
     ///
     /// # Errors
     /// The store's.
-    pub fn keep(&self, write: &mut Write<'_>) -> Result<()> {
+    pub(crate) fn keep(&self, write: &mut Write<'_>) -> Result<()> {
         let next = self.line().put(write)?;
         self.next.store(next, Ordering::Relaxed);
         Ok(())
     }
 
     /// It is done.
-    pub fn done(&self) {
+    pub(crate) fn done(&self) {
         self.line().record(|record| self.log.put(record));
         self.log.said(self.next.load(Ordering::Relaxed));
     }
 
+    /// It is done, and no transaction of the store has its line: the line goes to the disk by itself.
+    pub(crate) fn done_beside_the_store(&self) {
+        self.done();
+        self.log.sync();
+    }
+
     fn line(&self) -> Kept {
-        let Change { event, dn, attributes, new_rdn, new_superior } = &self.change;
+        let AuditedChange { event, dn, attributes, new_rdn, new_superior } = &self.change;
         Kept {
             at: *self.at.get_or_init(self.clock),
-            connection: self.connection,
-            operation: self.operation.into(),
+            connection: self.request.connection,
+            operation: self.request.operation.into(),
             event: (*event).to_owned(),
-            from: self.peer.to_string(),
-            author: self.author.clone(),
+            from: self.request.from.clone(),
+            author: self.request.author.clone(),
             dn: dn.clone(),
             new_rdn: new_rdn.clone(),
             new_superior: new_superior.clone(),

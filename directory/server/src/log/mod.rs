@@ -3,16 +3,16 @@
 //! A [`Log`] is a handle that every part of the server has. Where the lines go, and in which form,
 //! is for the program that made it; without one nothing is written, and asking costs a comparison.
 //! Nothing secret may be put into a [`Record`]: no password, no value of a password attribute, no
-//! credentials. What clients sent may be in it as they sent it; whoever writes it escapes it.
+//! credentials. Texts of clients may be in it as they were sent; the program that writes it escapes them.
 
 mod audit;
 pub(crate) mod kept;
-pub(crate) mod stages;
+pub mod stages;
 mod text;
 
-pub(crate) use audit::{Audit, Change};
+pub use audit::{Audit, AuditedChange, AuditedRequest};
 pub use kept::Kept;
-pub(crate) use text::{Capped, hidden};
+pub use text::{Capped, hidden};
 
 use keyway_meter::{Counter, counter};
 use std::fmt;
@@ -36,7 +36,7 @@ pub enum Book {
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// Somebody should look at it.
+    /// Worth a look.
     Warning,
     /// Something does not work or is lost.
     Error,
@@ -79,7 +79,7 @@ pub enum Value<'a> {
     Number(u64),
     /// Text, from anywhere: it may have any character in it.
     Text(&'a str),
-    /// The same, made when it is written.
+    /// Text that is made when it is written.
     Shown(&'a (dyn fmt::Display + Sync)),
     /// Several texts.
     List(&'a [String]),
@@ -163,14 +163,14 @@ impl Log {
     }
 
     /// Whether the one of this number among many that went well is written down.
-    pub(crate) fn takes(&self, number: u64) -> bool {
+    pub fn takes(&self, number: u64) -> bool {
         let one_in = self.0.as_ref().map_or(1, |inner| inner.one_in.load(Ordering::Relaxed));
         // Most take all, and need no division.
         one_in == 1 || number.is_multiple_of(one_in.into())
     }
 
     /// Counts a line that was not written because others stand for it.
-    pub(crate) fn left_out(&self) {
+    pub fn left_out(&self) {
         if let Some(inner) = &self.0 {
             inner.left_out.increment();
         }

@@ -1,7 +1,7 @@
 //! Where an operation's time goes: a stopwatch whose laps are the operation's stages.
 //!
-//! What is done on the spot is timed where it is done. What waits for other threads has its watch
-//! with it as a task-local value, so that whoever knows that a stage is over can say so.
+//! Work that is done on the spot is timed where it is done. Work that waits for other threads has its watch
+//! with it as a task-local value, so that the code that ends a stage can say so.
 
 use keyway_password::Lap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 /// What the time goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub enum Stage {
     /// Waiting: behind other requests, for the turn of a password check, for the committer.
     Queue,
     /// Understanding the request, rights and the choice of indexes among it.
@@ -24,17 +24,18 @@ pub(crate) enum Stage {
 }
 
 /// The stages' fields, in the order of [`Stage`].
-pub(crate) const FIELDS: [&str; 5] = ["queue_us", "plan_us", "store_us", "crypto_us", "write_us"];
+pub const FIELDS: [&str; 5] = ["queue_us", "plan_us", "store_us", "crypto_us", "write_us"];
 
 /// A stopwatch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopwatch {
+pub struct Stopwatch {
     started: SystemTime,
     last: SystemTime,
     spent: [Duration; FIELDS.len()],
 }
 
 impl Stopwatch {
+    /// Starts one.
     pub fn start(at: SystemTime) -> Stopwatch {
         Stopwatch { started: at, last: at, spent: Default::default() }
     }
@@ -73,16 +74,18 @@ tokio::task_local! {
 }
 
 /// The stopwatch of an operation that several threads have a part in.
-pub(crate) struct Laps {
+pub struct Laps {
     clock: fn() -> SystemTime,
     watch: Mutex<Stopwatch>,
 }
 
 impl Laps {
+    /// Goes on with a stopwatch, by this clock.
     pub fn new(clock: fn() -> SystemTime, watch: Stopwatch) -> Arc<Laps> {
         Arc::new(Laps { clock, watch: Mutex::new(watch) })
     }
 
+    /// Since the last lap, the operation was in this stage.
     pub fn lap(&self, stage: Stage) {
         let now = (self.clock)();
         self.watch.lock().unwrap_or_else(PoisonError::into_inner).lap(stage, now);
@@ -98,20 +101,20 @@ impl Laps {
         CURRENT.sync_scope(self.clone(), work)
     }
 
-    /// The same with what takes its time.
+    /// Does a part of the operation that takes its time.
     pub fn around<T>(self: Arc<Self>, work: impl Future<Output = T>) -> impl Future<Output = T> {
         CURRENT.scope(self, work)
     }
 }
 
-/// The stopwatch of the operation that the caller does a part of, if anybody wants to know.
-pub(crate) fn current() -> Option<Arc<Laps>> {
+/// The stopwatch of the operation that the caller does a part of; `None` if none is timed.
+pub fn current() -> Option<Arc<Laps>> {
     CURRENT.try_with(Arc::clone).ok()
 }
 
 /// Since the last lap, the operation that the caller does a part of was in this stage.
-pub(crate) fn lap(stage: Stage) {
-    // Where nobody wants to know there is none.
+pub fn lap(stage: Stage) {
+    // There is none where the operation is not timed.
     let _ = CURRENT.try_with(|laps| laps.lap(stage));
 }
 

@@ -5,8 +5,10 @@ use keyway_codec::message::is_password;
 use std::fmt::{self, Write};
 
 /// Takes text up to a number of bytes and drops the rest.
-pub(crate) struct Capped<'a> {
+pub struct Capped<'a> {
+    /// Where it goes.
     pub out: &'a mut String,
+    /// How long that may become, in bytes.
     pub bytes_max: usize,
 }
 
@@ -24,7 +26,7 @@ impl Write for Capped<'_> {
 
 /// Whether a filter asserts something of a password, or of all attributes at once: then it is
 /// not shown.
-pub(crate) fn hidden(filter: &Filter<'_>) -> bool {
+pub fn hidden(filter: &Filter<'_>) -> bool {
     match filter {
         Filter::And(terms) | Filter::Or(terms) => terms.iter().any(hidden),
         Filter::Not(term) => hidden(term),

@@ -69,11 +69,9 @@ impl Handover {
         let (sender, receiver) = oneshot::channel();
         let reply = move |done: std::result::Result<(), String>| {
             if let (Ok(()), Some(audit)) = (&done, &audit) {
-                audit.done();
-                // No transaction has its line.
-                audit.log.sync();
+                audit.done_beside_the_store();
             }
-            // Nobody may be waiting any more.
+            // Its client may be gone.
             drop(sender.send(done.map(|()| WriteDone::default()).map_err(unwilling)));
         };
         if let Some(change) = &self.maker.change {

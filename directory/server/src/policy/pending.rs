@@ -143,7 +143,7 @@ impl Directory {
     }
 
     /// Writes what has happened and is not on the disk yet, and waits for it.
-    pub(crate) fn write_pending(&self) {
+    pub fn write_pending(&self) {
         let (core, events) = (self.core(), self.shared.policies.pending.all());
         if !events.is_empty() {
             // What cannot be written now is forgotten with the process.

@@ -24,7 +24,7 @@ impl Directory {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) fn dn_of_uid_number(&self, uid: u32) -> Result<Option<String>> {
+    pub fn dn_of_uid_number(&self, uid: u32) -> Result<Option<String>> {
         self.dn_of("uidNumber", &uid.to_string())
     }
 

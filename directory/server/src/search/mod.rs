@@ -22,9 +22,9 @@ mod write;
 use keyway_schema::{EntryAttributes, Matcher};
 pub use page::Cookies;
 pub use select::{Filtered, Selection};
-use shapes::Shape;
-pub(crate) use shapes::all as all_shapes;
-pub(crate) use unindexed::{Unindexed, nanoseconds};
+pub use shapes::{SearchCost, SearchShape, all as all_shapes};
+pub(crate) use unindexed::Unindexed;
+use unindexed::nanoseconds;
 use write::Sink;
 pub(crate) use write::encode_entry;
 
@@ -80,7 +80,7 @@ pub struct Search {
     /// What it lacks, if no index helps.
     lacking: Option<Arc<Lacking>>,
     /// What its filter is counted by, and how long its steps took.
-    shape: &'static Shape,
+    shape: &'static SearchShape,
     spent: Duration,
     /// When the last step was over.
     stepped: Option<SystemTime>,
@@ -90,12 +90,13 @@ pub struct Search {
 
 /// How far a search is.
 #[derive(Clone, Copy)]
-pub(crate) struct Progress {
+pub struct SearchProgress {
     /// Candidates that it has looked at.
     pub candidates: u64,
     /// Entries that it has returned, earlier pages included.
     pub returned: u32,
-    pub shape: &'static Shape,
+    /// The shape of its filter.
+    pub shape: &'static SearchShape,
     /// It looks at entries that are made up.
     pub is_made: bool,
     /// When it came so far.
@@ -192,35 +193,35 @@ enum Pause {
 
 impl Search {
     /// How many entries it has returned so far, earlier pages included.
-    pub(crate) fn sent(&self) -> u32 {
+    pub fn sent(&self) -> u32 {
         self.sent
     }
 
     /// Which access rules decided what it has returned, if that was asked.
-    pub(crate) fn deciding_rules(&self) -> Option<ResponseControl> {
+    pub fn deciding_rules(&self) -> Option<ResponseControl> {
         self.subject.trace().as_deref().map(ResponseControl::deciding_rules)
     }
 
     /// Whether it has sent a part of an entry: nothing else may be sent before the rest.
-    pub(crate) fn is_within_entry(&self) -> bool {
+    pub fn is_within_entry(&self) -> bool {
         self.sending.is_some()
     }
 
     /// Whether its last step ended because it had looked at so much: the next may take as long.
-    pub(crate) fn is_long(&self) -> bool {
+    pub fn is_long(&self) -> bool {
         self.is_long
     }
 
     /// Which index it lacks, if none helps: `description substring`.
-    pub(crate) fn lacking(&self) -> Option<&str> {
+    pub fn lacking(&self) -> Option<&str> {
         self.lacking.as_ref().map(|lacking| lacking.label.as_str())
     }
 
     /// How far it is.
-    pub(crate) fn progress(&self) -> Progress {
+    pub fn progress(&self) -> SearchProgress {
         let (candidates, returned) = (self.looked_at, self.sent);
         let is_made = self.is_made();
-        Progress { candidates, returned, shape: self.shape, is_made, at: self.stepped }
+        SearchProgress { candidates, returned, shape: self.shape, is_made, at: self.stepped }
     }
 
     /// Whether it looks at entries that are made up, which says nothing of the data.

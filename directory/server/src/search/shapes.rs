@@ -17,7 +17,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Searches of one scope with filters of one shape.
-pub(crate) struct Shape {
+pub struct SearchShape {
     /// `base`, `one`, `sub` or `children`.
     pub scope: &'static str,
     /// The filter without its values.
@@ -33,29 +33,35 @@ pub(crate) struct Shape {
 }
 
 /// What such searches have come to.
-pub(crate) struct Cost {
+pub struct SearchCost {
+    /// How many there were.
     pub searches: u64,
+    /// Their time, in nanoseconds.
     pub time_ns: u64,
+    /// Candidates that they looked at.
     pub candidates: u64,
+    /// Entries that they returned.
     pub returned: u64,
+    /// How many no index helped.
     pub unindexed: u64,
+    /// Where one found its candidates, as far as it was looked at.
     pub way: String,
 }
 
 /// By the hash of scope and shape.
-static SHAPES: LazyLock<Mutex<HashMap<u64, &'static Shape>>> = LazyLock::new(Mutex::default);
+static SHAPES: LazyLock<Mutex<HashMap<u64, &'static SearchShape>>> = LazyLock::new(Mutex::default);
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0_u8));
 
 /// Shapes that a thread remembers; a power of two.
 const REMEMBERED: usize = 64;
 
 thread_local! {
-    static LAST: RefCell<[Option<(u64, &'static Shape)>; REMEMBERED]> =
+    static LAST: RefCell<[Option<(u64, &'static SearchShape)>; REMEMBERED]> =
         const { RefCell::new([None; REMEMBERED]) };
 }
 
 /// The shape of a search. Takes a lock only if the thread has not seen it lately.
-pub(crate) fn shape_of(scope: Scope, filter: &Filter<'_>) -> &'static Shape {
+pub(crate) fn shape_of(scope: Scope, filter: &Filter<'_>) -> &'static SearchShape {
     let hash = hash(filter).wrapping_add(scope as u64);
     let place = (hash ^ (hash >> 32)) as usize & (REMEMBERED - 1);
     LAST.with_borrow_mut(|last| match last.get_mut(place) {
@@ -70,16 +76,16 @@ pub(crate) fn shape_of(scope: Scope, filter: &Filter<'_>) -> &'static Shape {
 }
 
 /// All that there were searches of.
-pub(crate) fn all() -> Vec<&'static Shape> {
+pub fn all() -> Vec<&'static SearchShape> {
     lock().values().copied().collect()
 }
 
-fn lock() -> MutexGuard<'static, HashMap<u64, &'static Shape>> {
+fn lock() -> MutexGuard<'static, HashMap<u64, &'static SearchShape>> {
     SHAPES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cold]
-fn look_up(hash: u64, scope: Scope, filter: &Filter<'_>) -> &'static Shape {
+fn look_up(hash: u64, scope: Scope, filter: &Filter<'_>) -> &'static SearchShape {
     let mut shapes = lock();
     // What comes later is one shape, whatever it is.
     let is_new = shapes.len() < SHAPES_MAX && !shapes.contains_key(&hash);
@@ -87,7 +93,7 @@ fn look_up(hash: u64, scope: Scope, filter: &Filter<'_>) -> &'static Shape {
     let new = || {
         let text = if key == 0 { "other".to_owned() } else { text(filter, hash) };
         // As many as the limit says, for the rest of the process, as their counters are.
-        &*Box::leak(Box::new(Shape::new(scope_name(scope), text)))
+        &*Box::leak(Box::new(SearchShape::new(scope_name(scope), text)))
     };
     shapes.entry(key).or_insert_with(new)
 }
@@ -101,10 +107,10 @@ fn scope_name(scope: Scope) -> &'static str {
     }
 }
 
-impl Shape {
-    fn new(scope: &'static str, text: String) -> Shape {
+impl SearchShape {
+    fn new(scope: &'static str, text: String) -> SearchShape {
         let of = |what: &str| counter(&format!("search.filter.{scope}.{text}.{what}"));
-        Shape {
+        SearchShape {
             scope,
             searches: of("searches"),
             time_ns: of("time"),
@@ -150,8 +156,8 @@ impl Shape {
     }
 
     /// What they have come to so far.
-    pub fn total(&self) -> Cost {
-        Cost {
+    pub fn total(&self) -> SearchCost {
+        SearchCost {
             searches: self.searches.value(),
             time_ns: self.time_ns.value(),
             candidates: self.candidates.value(),
@@ -302,7 +308,7 @@ fn write_terms(text: &mut String, sign: char, terms: &[Filter<'_>]) {
 mod tests {
     use super::*;
 
-    fn shape(filter: &str) -> &'static Shape {
+    fn shape(filter: &str) -> &'static SearchShape {
         shape_of(Scope::Subtree, &Filter::parse(filter).unwrap())
     }
 

@@ -8,6 +8,7 @@ mod delete;
 mod draft;
 pub(crate) mod edit;
 mod modify;
+mod password_modify;
 mod read_entry;
 mod redefine;
 mod rename;
@@ -21,6 +22,7 @@ pub(crate) use delete::Delete;
 pub(crate) use draft::Draft;
 pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
+pub use password_modify::{PasswordModify, no_such_identity};
 pub(crate) use rename::Rename;
 
 use crate::access::{Place as AccessPlace, RULE, Rights, Rule, Subject, View};
@@ -42,7 +44,7 @@ use keyway_codec::secret::SECRETS;
 use keyway_schema::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use keyway_schema::{EntryAttributes, EntryName, Matcher, Schema};
 use keyway_store::{EntryId, EntryRef, Names, Store, View as Tree, Write};
-pub(crate) use secret::{Giver, Secrets, hashed_already};
+pub(crate) use secret::{Giver, Secrets};
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError};
@@ -50,7 +52,6 @@ use tokio::sync::oneshot;
 pub(crate) use upgrade::Upgrades;
 pub(crate) use values::LargeDraft;
 use vet::Old;
-pub(crate) use vet::Vetting;
 
 /// What a write that was done answers.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,9 @@ pub struct WriteDone {
     /// The access rules that entries hold now, if it has changed any.
     pub(crate) rules: Option<Vec<Rule>>,
 }
+
+/// A client's write that was understood, or why it is refused.
+pub struct PreparedWrite(Result<Operation>);
 
 /// A write that is ready to be done.
 pub(crate) enum Operation {
@@ -429,16 +433,17 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 impl Directory {
     /// Understands a client's write; `None` if it is none.
-    pub(crate) fn prepare(
+    pub fn prepare(
         &self,
         subject: &Subject,
         op: &Op<'_>,
         controls: &RequestControls<'_>,
-    ) -> Option<Result<Operation>> {
-        match self.refresh(subject) {
-            Ok(()) => Operation::of(&self.core(), subject, op, controls),
-            Err(failure) => Some(Err(failure)),
-        }
+    ) -> Option<PreparedWrite> {
+        let prepared = match self.refresh(subject) {
+            Ok(()) => Operation::of(&self.core(), subject, op, controls)?,
+            Err(failure) => Err(failure),
+        };
+        Some(PreparedWrite(prepared))
     }
 
     /// Adds an entry (RFC 4511 § 4.7). The superclasses of its classes and the values of its RDN
@@ -455,7 +460,7 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared = prepared.and_then(|()| Add::new(&self.core(), subject, request, controls));
-        self.carry_out(prepared.map(Operation::Add), HERE, None)
+        self.carry_out_prepared(prepared.map(Operation::Add), HERE, None)
     }
 
     /// Deletes an entry without children (RFC 4511 § 4.8). As [`Directory::add`].
@@ -467,7 +472,7 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared = prepared.and_then(|()| Delete::new(&self.core(), subject, dn, controls));
-        self.carry_out(prepared.map(Operation::Delete), HERE, None)
+        self.carry_out_prepared(prepared.map(Operation::Delete), HERE, None)
     }
 
     /// Changes attributes of an entry, all as asked or nothing (RFC 4511 § 4.6). As
@@ -481,7 +486,7 @@ impl Directory {
         let prepared = self.refresh(subject);
         let prepared =
             prepared.and_then(|()| Operation::modify(&self.core(), subject, request, controls));
-        self.carry_out(prepared, HERE, None)
+        self.carry_out_prepared(prepared, HERE, None)
     }
 
     /// Renames or moves an entry and all below it (RFC 4511 § 4.9). As [`Directory::add`].
@@ -494,7 +499,7 @@ impl Directory {
         let prepared = self.refresh(subject);
         let prepared =
             prepared.and_then(|()| Rename::new(&self.core(), subject, request, controls));
-        self.carry_out(prepared.map(Operation::Rename), HERE, None)
+        self.carry_out_prepared(prepared.map(Operation::Rename), HERE, None)
     }
 
     /// Sets an entry's password to a value that is hashed already, on behalf of the subject.
@@ -516,8 +521,18 @@ impl Directory {
         async move { answered(submitted?).await.map(drop) }
     }
 
-    /// Does what is prepared. What is done is written into the audit log, also if nobody waits.
-    pub(crate) fn carry_out(
+    /// Does a write that is prepared; `from` is where its client is. The change is written into the audit log, also if
+    /// its client does not wait. As [`Directory::add`].
+    pub fn carry_out(
+        &self,
+        prepared: PreparedWrite,
+        from: IpAddr,
+        audit: Option<Audit>,
+    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
+        self.carry_out_prepared(prepared.0, from, audit)
+    }
+
+    fn carry_out_prepared(
         &self,
         prepared: Result<Operation>,
         from: IpAddr,

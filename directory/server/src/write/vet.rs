@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use zeroize::Zeroizing;
 
 /// Who changes a password, and how.
-pub(crate) struct Vetting<'a> {
+pub(super) struct Vetting<'a> {
     pub subject: &'a Subject,
     pub from: IpAddr,
     /// The old password was given, and it was right.

@@ -1,0 +1,174 @@
+//! A request that is under way, as the log and `cn=monitor` will show it.
+
+use crate::peer::Peer;
+use crate::slow::{Operation, Searched};
+use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, START_TLS, WHO_AM_I};
+use keyway_codec::message::{Authentication, Op, Scope};
+use keyway_server::SearchProgress;
+use keyway_server::limits::LOGGED_TEXT_BYTES_MAX;
+use keyway_server::log::stages::{Laps, Stage, Stopwatch};
+use keyway_server::log::{Capped, hidden};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A request as the log will show it.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub id: u32,
+    pub watch: Option<Stopwatch>,
+    /// Its stopwatch, if it goes on with others.
+    pub laps: Option<Arc<Laps>>,
+    pub operation: &'static str,
+    /// If it goes well, others stand for it.
+    pub is_left_out: bool,
+    pub dn: String,
+    pub detail: String,
+    /// How far it is, if it is a search.
+    pub progress: Option<SearchProgress>,
+}
+
+/// A search as others may see it.
+pub(crate) fn searched(progress: SearchProgress) -> Searched {
+    let SearchProgress { candidates, returned, shape, .. } = progress;
+    let (filter, way) = (shape.text.clone(), shape.way());
+    Searched { scope: shape.scope, filter, candidates, returned, way }
+}
+
+impl Asked {
+    /// When it came in.
+    pub fn began(&self) -> Option<SystemTime> {
+        Some(self.watch?.started())
+    }
+
+    /// It, as others may see it.
+    pub fn seen(
+        &self,
+        connection: u64,
+        peer: &Peer,
+        who: Option<String>,
+        at: SystemTime,
+    ) -> Operation {
+        let watch = self.watch_at(at);
+        Operation {
+            at,
+            connection,
+            id: self.id,
+            from: peer.to_string(),
+            who,
+            operation: self.operation,
+            dn: self.dn.clone(),
+            result: None,
+            total_us: watch.as_ref().and_then(Stopwatch::total_us).unwrap_or_default(),
+            stages_us: watch.as_ref().map(Stopwatch::stages_us).unwrap_or_default(),
+            search: self.progress.map(searched),
+        }
+    }
+
+    /// Its stopwatch, when its answer is there.
+    pub fn watch_at(&self, now: SystemTime) -> Option<Stopwatch> {
+        let mut watch = match &self.laps {
+            Some(laps) => laps.watch(),
+            None => self.watch?,
+        };
+        let stage = match self.operation {
+            // It was done elsewhere, and the connection has had to notice.
+            _ if self.laps.is_some() => Stage::Write,
+            "bind" => Stage::Crypto,
+            _ => Stage::Store,
+        };
+        watch.lap(stage, now);
+        Some(watch)
+    }
+
+    /// Notes what an operation asks for; with `in_full`, its filter as well.
+    pub fn note(&mut self, op: &Op<'_>, in_full: bool) {
+        let dn = &mut self.dn;
+        let mut set = |text: &str| cap(dn).write_str(text).unwrap_or_default();
+        self.operation = match op {
+            Op::BindRequest(bind) => {
+                match bind.authentication {
+                    Authentication::Sasl { mechanism, credentials } => {
+                        set(plain_identity(mechanism, credentials).unwrap_or(bind.name));
+                        cap(&mut self.detail).write_str(mechanism).unwrap_or_default();
+                    }
+                    _ => set(bind.name),
+                }
+                "bind"
+            }
+            Op::SearchRequest(search) => {
+                set(search.base);
+                if in_full {
+                    let scope = match search.scope {
+                        Scope::Base => "base",
+                        Scope::One => "one",
+                        Scope::Subtree => "sub",
+                        Scope::Subordinate => "children",
+                    };
+                    let mut detail = cap(&mut self.detail);
+                    // What does not fit is left out.
+                    let _ = match hidden(&search.filter) {
+                        true => write!(detail, "{scope} (filter with a password, not shown)"),
+                        false => write!(detail, "{scope} {}", search.filter),
+                    };
+                }
+                "search"
+            }
+            Op::CompareRequest(compare) => {
+                set(compare.dn);
+                cap(&mut self.detail).write_str(compare.attribute).unwrap_or_default();
+                "compare"
+            }
+            Op::AddRequest(add) => {
+                set(add.dn);
+                "add"
+            }
+            Op::ModifyRequest(modify) => {
+                set(modify.dn);
+                "modify"
+            }
+            Op::DeleteRequest(dn) => {
+                set(dn);
+                "delete"
+            }
+            Op::ModifyDnRequest(rename) => {
+                set(rename.dn);
+                "rename"
+            }
+            Op::ExtendedRequest(request) => {
+                let user = || PasswordModifyRequest::decode(request.value).ok()?.user;
+                match request.oid {
+                    START_TLS => "start-tls",
+                    WHO_AM_I => "who-am-i",
+                    CANCEL => "cancel",
+                    PASSWORD_MODIFY => {
+                        set(user().unwrap_or_default());
+                        "password"
+                    }
+                    oid => {
+                        cap(&mut self.detail).write_str(oid).unwrap_or_default();
+                        "extended"
+                    }
+                }
+            }
+            Op::AbandonRequest(_) => "abandon",
+            Op::UnbindRequest => "unbind",
+            _ => "response",
+        };
+    }
+}
+
+fn cap(out: &mut String) -> Capped<'_> {
+    Capped { out, bytes_max: LOGGED_TEXT_BYTES_MAX }
+}
+
+/// The authentication identity of RFC 4616, of credentials that have all three parts: in others
+/// anything may be the password.
+fn plain_identity<'a>(mechanism: &str, credentials: Option<&'a [u8]>) -> Option<&'a str> {
+    if !mechanism.eq_ignore_ascii_case("PLAIN") {
+        return None;
+    }
+    let mut parts = credentials?.split(|byte| *byte == 0);
+    let (_, identity, _) = (parts.next()?, parts.next()?, parts.next()?);
+    std::str::from_utf8(identity).ok()
+}

@@ -1,0 +1,34 @@
+//! What a request wants to be told beside its result.
+
+use keyway_codec::password_policy::{PasswordError, PasswordPolicyResponse};
+use keyway_server::access::Trace;
+use keyway_server::controls::ResponseControl;
+use std::sync::Arc;
+
+/// What is asked for by controls that go with any operation.
+#[derive(Clone, Default)]
+pub(crate) struct Asks {
+    /// What the password policy has to say.
+    pub policy: bool,
+    /// Which access rules decided.
+    pub trace: Option<Arc<Trace>>,
+}
+
+impl Asks {
+    /// Of a search nothing is said of passwords.
+    pub fn of_search(self) -> Asks {
+        Asks { policy: false, ..self }
+    }
+
+    /// The controls to answer with, and what the password policy holds against the request.
+    pub fn controls(&self, error: Option<PasswordError>) -> Vec<ResponseControl> {
+        self.with_policy(PasswordPolicyResponse { warning: None, error })
+    }
+
+    /// Those controls, with all that the password policy has to say.
+    pub fn with_policy(&self, response: PasswordPolicyResponse) -> Vec<ResponseControl> {
+        let policy = self.policy.then(|| ResponseControl::policy(response));
+        let trace = self.trace.as_deref().map(ResponseControl::deciding_rules);
+        policy.into_iter().chain(trace).collect()
+    }
+}

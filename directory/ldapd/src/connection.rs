@@ -1,0 +1,503 @@
+//! One connection's task: it moves bytes between the stream and the conversation.
+//!
+//! A turn reads what is there, takes every whole request in it, and sends all the answers with one
+//! write; then the other connections have theirs. Nothing here waits for one request alone: a peer
+//! that does not read fills its own buffer, and its requests stay where they are.
+
+use crate::administrator::FINGERPRINT_BYTES;
+use crate::channel::{Channel, Ending, Stop};
+use crate::conversation::Conversation;
+use crate::journal::Origin;
+use crate::limits::{
+    CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
+    UNFINISHED_MAX,
+};
+use crate::listen::Mode;
+use crate::proxied::{NOT_ASKED, begins_with_tls};
+use crate::registry::Leave;
+use crate::state::ServerState;
+use crate::stream::{Stream, drain};
+use keyway_codec::certificate::subject_dn;
+use keyway_codec::message::ResultCode;
+use keyway_codec::proxy::looks_like;
+use keyway_engine::Algorithm;
+use keyway_server::log::{Access, Value};
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::oneshot;
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, Sleep, timeout};
+use tokio_rustls::rustls::ServerConfig;
+use zeroize::{Zeroize, Zeroizing};
+
+thread_local! {
+    /// What a turn reads into, so that an idle connection holds no buffer. Wiped after use.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
+
+/// Serves one connection to its end. `stop` asks it to finish what it accepted and go, or to make room
+/// at once.
+pub(crate) async fn serve(
+    shared: Arc<ServerState>,
+    stream: Stream,
+    origin: Origin,
+    mode: Mode,
+    mut stop: oneshot::Receiver<Leave>,
+) {
+    let private = shared.settings().is_private(&origin.peer);
+    let handshake_max = shared.settings().limits.handshake_max;
+    let (stream, upgrade) = match (mode, stream) {
+        (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
+        (Mode::Tls(tls), Stream::Plain(tcp)) => {
+            let began = Instant::now();
+            let handshake = timeout(handshake_max, async {
+                begins_with_tls(&tcp).await?;
+                Stream::accept_tls(tcp, tls.current()).await
+            });
+            let result = tokio::select! {
+                result = handshake => result,
+                _ = &mut stop => return,
+            };
+            match handshaken(result, &shared, &origin) {
+                Some(stream) => {
+                    note_handshake(&stream, &shared, &origin, began);
+                    (stream, None)
+                }
+                None => return,
+            }
+        }
+        (_, stream) => (stream, None),
+    };
+    let channel = match &stream {
+        Stream::Plain(_) | Stream::Unix(_) => Channel {
+            private,
+            can_start_tls: upgrade.is_some(),
+            credentials: origin.peer.credentials(),
+            ..Channel::default()
+        },
+        Stream::Tls(_) => tls_channel(&shared, &stream),
+    };
+    let conversation = Conversation::new(shared.clone(), channel, origin.clone());
+    let mut connection = Connection::new(stream, conversation, stop);
+    loop {
+        match (poll_fn(|context| connection.poll_turn(context)).await, &upgrade) {
+            (Next::StartTls, Some(tls)) => {
+                let began = Instant::now();
+                let upgraded = connection.start_tls(tls.current(), handshake_max);
+                let Some(upgraded) = upgraded.await else { return };
+                match handshaken(upgraded, &shared, &origin) {
+                    Some(upgraded) => {
+                        note_handshake(&upgraded.stream, &shared, &origin, began);
+                        connection = upgraded;
+                    }
+                    None => return,
+                }
+            }
+            (Next::Close, _) => {
+                let mut stop = connection.stop.take();
+                let close = async {
+                    // A client that does not take its last answer in time goes without.
+                    if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
+                        let max = match connection.conversation.left_bytes() {
+                            0 => LINGER_MAX,
+                            _ => LEFT_MAX,
+                        };
+                        let _ = timeout(max, connection.linger()).await;
+                    }
+                };
+                return tokio::select! {
+                    () = close => {},
+                    () = asked_to_make_room(&mut stop) => {},
+                };
+            }
+            (Next::Drop | Next::StartTls, _) => return,
+        }
+    }
+}
+
+/// Waits until a connection is to make room, which it may never be.
+async fn asked_to_make_room(stop: &mut Option<oneshot::Receiver<Leave>>) {
+    if let Some(stop) = stop
+        && let Ok(Leave::MakeRoom) = stop.await
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// What a handshake came to; one that failed is written down.
+fn handshaken<T>(
+    result: Result<io::Result<T>, Elapsed>,
+    shared: &ServerState,
+    origin: &Origin,
+) -> Option<T> {
+    let why: &(dyn Display + Sync) = match &result {
+        Ok(Ok(_)) => return result.ok()?.ok(),
+        Ok(Err(why)) => why,
+        Err(_) => &"it took too long",
+    };
+    shared.meters.failed.increment();
+    origin.connection(Access::Refused, "tls-handshake", &[("text", Value::Shown(why))]);
+    None
+}
+
+fn note_handshake(stream: &Stream, shared: &ServerState, origin: &Origin, began: Instant) {
+    let Some(tls) = stream.handshake() else { return };
+    let meters = &shared.meters;
+    meters.handshakes.increment();
+    meters.resumed.add(u64::from(tls.resumed));
+    let time_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    meters.handshake.record(time_ns);
+    // It has one at most.
+    let _ = origin.seen.tls.set(tls);
+}
+
+fn tls_channel(shared: &ServerState, stream: &Stream) -> Channel {
+    let certificate = stream.peer_certificate();
+    let subject = certificate.and_then(|der| subject_dn(der).ok());
+    let fingerprint = certificate.and_then(|der| {
+        let mut digest = [0; FINGERPRINT_BYTES];
+        let engine = &shared.directory.engine();
+        // Without a digest the certificate is no administrator's.
+        engine.digest(Algorithm::Sha256, &[der], &mut digest).ok().map(|()| digest)
+    });
+    Channel {
+        tls: true,
+        private: true,
+        can_start_tls: false,
+        certificate_subject: subject.filter(|subject| !subject.is_empty()),
+        certificate_fingerprint: fingerprint,
+        credentials: None,
+    }
+}
+
+/// What comes after the turns.
+enum Next {
+    /// Send what is left and close.
+    Close,
+    /// Close at once.
+    Drop,
+    /// Go on in TLS.
+    StartTls,
+}
+
+struct Connection {
+    stream: Stream,
+    conversation: Conversation,
+    /// What was read and not taken; there may be passwords in it.
+    input: Zeroizing<Vec<u8>>,
+    /// Why the conversation took no more of it.
+    stopped: Stop,
+    /// The peer sends no more.
+    end_of_input: bool,
+    /// Something was written since the last flush.
+    unflushed: bool,
+    /// The server goes down.
+    winding_up: bool,
+    /// Others need its place.
+    makes_room: bool,
+    /// Until it was asked to go.
+    stop: Option<oneshot::Receiver<Leave>>,
+    idle: Pin<Box<Sleep>>,
+    /// Bytes moved since the idle timer was set.
+    active: bool,
+    /// The request whose end the idle timer waits for.
+    unfinished: Option<u64>,
+    /// Nothing has come in yet.
+    is_silent: bool,
+    /// It waits for the peer to read an entry.
+    within_entry: bool,
+}
+
+impl Connection {
+    fn new(stream: Stream, conversation: Conversation, stop: oneshot::Receiver<Leave>) -> Self {
+        let idle = Box::pin(tokio::time::sleep(idle_max(&conversation)));
+        Connection {
+            stream,
+            conversation,
+            input: Zeroizing::default(),
+            stopped: Stop::Incomplete,
+            end_of_input: false,
+            unflushed: false,
+            winding_up: false,
+            makes_room: false,
+            stop: Some(stop),
+            idle,
+            active: false,
+            unfinished: None,
+            is_silent: true,
+            within_entry: false,
+        }
+    }
+
+    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        self.conversation.begin_turn();
+        while self.conversation.work() {
+            self.poll_stop(context);
+            if self.makes_room {
+                self.conversation.make_room();
+                // A client that has no room for it goes without.
+                let _ = self.poll_write(context);
+                return Poll::Ready(Next::Drop);
+            }
+            match self.round(context) {
+                Err(_) => return Poll::Ready(Next::Drop),
+                Ok(progress) => {
+                    if let Some(next) = self.next() {
+                        return Poll::Ready(next);
+                    }
+                    if !progress {
+                        return self.poll_idle(context);
+                    }
+                }
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads, works and writes once; says whether any of it came to anything.
+    fn round(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let mut progress = self.conversation.poll_waiting(context);
+        if self.may_read() {
+            progress |= self.poll_read(context)?;
+        }
+        if self.stopped != Stop::Incomplete && !self.winding_up {
+            progress |= self.take_input();
+        }
+        progress |= self.conversation.step_searches();
+        if self.winding_up {
+            self.conversation.wind_up();
+        }
+        progress |= self.poll_write(context)?;
+        Ok(progress)
+    }
+
+    /// What there is to do after a round, if the turns are over.
+    fn next(&self) -> Option<Next> {
+        let ending = self.conversation.ending;
+        if ending == Some(Ending::Unbound) {
+            return Some(Next::Close);
+        }
+        if self.unflushed || !self.conversation.outbox.unsent().is_empty() {
+            return None;
+        }
+        match ending {
+            Some(Ending::Notice) => Some(Next::Close),
+            // Clear text behind the request could be another peer's: it must not be
+            // taken for what the peer says in TLS.
+            Some(Ending::StartTls) if !self.input.is_empty() => Some(Next::Drop),
+            Some(Ending::StartTls) => Some(Next::StartTls),
+            _ if self.end_of_input
+                && self.stopped == Stop::Incomplete
+                && self.conversation.in_flight() == 0 =>
+            {
+                Some(Next::Close)
+            }
+            _ => None,
+        }
+    }
+
+    fn poll_stop(&mut self, context: &mut Context<'_>) {
+        let Some(stop) = &mut self.stop else { return };
+        if let Poll::Ready(leave) = Pin::new(stop).poll(context) {
+            self.stop = None;
+            self.makes_room = leave == Ok(Leave::MakeRoom);
+            self.winding_up = !self.makes_room;
+        }
+    }
+
+    /// Whether more input could be taken: none of it waits already.
+    fn may_read(&self) -> bool {
+        self.stopped == Stop::Incomplete
+            && !self.end_of_input
+            && !self.winding_up
+            && self.conversation.ending.is_none()
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let mut buffer = ReadBuf::new(scratch);
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(result) => result?,
+            }
+            let bytes = buffer.filled_mut();
+            self.end_of_input = bytes.is_empty();
+            self.active = true;
+            self.conversation.journal.received();
+            self.conversation.shared.meters.bytes_in.add(bytes.len() as u64);
+            if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
+                let why = [("text", Value::Text(NOT_ASKED))];
+                self.conversation.journal.origin.connection(Access::Refused, "proxy-header", &why);
+            }
+            self.received(bytes);
+            bytes.zeroize();
+            Ok(true)
+        })
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        if !self.input.is_empty() {
+            self.keep(bytes);
+            self.take_input();
+            return;
+        }
+        let (taken, stopped) = self.conversation.receive(bytes);
+        self.stopped = stopped;
+        self.keep(bytes.get(taken..).unwrap_or_default());
+    }
+
+    /// Appends to the input. Bytes that have outgrown their place are wiped there.
+    fn keep(&mut self, bytes: &[u8]) {
+        let wanted = self.input.len() + bytes.len();
+        if wanted > self.input.capacity() {
+            // No more than the request needs, if that is known.
+            let doubled = (2 * self.input.capacity()).min(self.conversation.unread_bytes());
+            let mut larger = Vec::with_capacity(wanted.max(doubled));
+            larger.extend_from_slice(&self.input);
+            self.input = Zeroizing::new(larger);
+        }
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// Offers what was read and not taken; says whether any of it was taken now.
+    fn take_input(&mut self) -> bool {
+        let (taken, stopped) = self.conversation.receive(&self.input);
+        self.stopped = stopped;
+        // What is left moves to the front; behind it nothing of what was there may stay.
+        let left = self.input.len() - taken;
+        self.input.copy_within(taken.., 0);
+        if let Some(behind) = self.input.get_mut(left..) {
+            behind.zeroize();
+        }
+        self.input.truncate(left);
+        if self.input.is_empty() {
+            self.input.shrink_to(KEPT_BUFFER_BYTES_MAX);
+        }
+        taken > 0
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let mut written = 0;
+        let outbox = &mut self.conversation.outbox;
+        while !outbox.unsent().is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, outbox.unsent()) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(result) => {
+                    let bytes = result?;
+                    outbox.advance(bytes);
+                    written += bytes;
+                }
+            }
+        }
+        if written > 0 {
+            (self.active, self.unflushed) = (true, true);
+            self.conversation.shared.meters.bytes_out.add(written as u64);
+        }
+        self.unflushed |= self.stream.has_alert();
+        if self.unflushed && self.conversation.outbox.unsent().is_empty() {
+            self.unflushed = match Pin::new(&mut self.stream).poll_flush(context) {
+                Poll::Pending => true,
+                Poll::Ready(result) => {
+                    result?;
+                    false
+                }
+            };
+        }
+        Ok(written > 0)
+    }
+
+    /// Waits for what wakes us, and closes what has been idle for too long.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        let unfinished = self.conversation.unfinished().filter(|_| self.may_read());
+        let within_entry = self.conversation.is_within_entry();
+        if unfinished != self.unfinished || within_entry != self.within_entry {
+            self.within_entry = within_entry;
+            let idle_max = idle_max(&self.conversation);
+            let max = if unfinished.is_some() { UNFINISHED_MAX.min(idle_max) } else { idle_max };
+            self.idle.as_mut().reset(Instant::now() + max);
+            self.unfinished = unfinished;
+        }
+        loop {
+            ready!(self.idle.as_mut().poll(context));
+            if self.unfinished.is_some() {
+                let why = "a request takes too long to come in";
+                self.conversation.disconnect(ResultCode::Busy, why);
+                return Poll::Ready(Next::Close);
+            }
+            let unsent = !self.conversation.outbox.unsent().is_empty();
+            let busy = !unsent && self.conversation.in_flight() > 0;
+            if !self.active && !busy {
+                if unsent {
+                    return Poll::Ready(Next::Drop);
+                }
+                self.conversation.disconnect(ResultCode::Unavailable, "idle for too long");
+                return Poll::Ready(Next::Close);
+            }
+            self.active = false;
+            self.idle.as_mut().reset(Instant::now() + idle_max(&self.conversation));
+        }
+    }
+
+    /// The outcome of a handshake; `None` if it is asked to go meanwhile.
+    async fn start_tls(
+        self,
+        config: Arc<ServerConfig>,
+        handshake_max: Duration,
+    ) -> Option<Result<io::Result<Self>, Elapsed>> {
+        let Connection {
+            stream: Stream::Plain(tcp), mut conversation, stop: Some(mut stop), ..
+        } = self
+        else {
+            return None;
+        };
+        let stream = tokio::select! {
+            stream = timeout(handshake_max, Stream::accept_tls(tcp, config)) => stream,
+            _ = &mut stop => return None,
+        };
+        Some(stream.map(|stream| {
+            let stream = stream?;
+            let channel = tls_channel(&conversation.shared, &stream);
+            conversation.tls_started(channel);
+            Ok(Connection::new(stream, conversation, stop))
+        }))
+    }
+
+    /// Sends what is left and says that this was all.
+    async fn close(&mut self) -> io::Result<()> {
+        if self.conversation.ending != Some(Ending::Unbound) {
+            self.stream.write_all(self.conversation.outbox.unsent()).await?;
+        }
+        self.stream.shutdown().await
+    }
+
+    /// Lets the peer see a notice.
+    async fn linger(&mut self) -> io::Result<()> {
+        if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
+            return Ok(());
+        }
+        drain(&mut self.stream, self.conversation.left_bytes()).await
+    }
+}
+
+fn idle_max(conversation: &Conversation) -> Duration {
+    let limits = &conversation.settings.limits;
+    let idle_max = match conversation.subject.is_anonymous() {
+        true => limits.idle_before_bind_max,
+        false => limits.idle_max,
+    };
+    match conversation.is_within_entry() {
+        // A state of the store is kept for it.
+        true => ENTRY_STALL_MAX.min(idle_max),
+        false => idle_max,
+    }
+}

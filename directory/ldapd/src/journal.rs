@@ -1,0 +1,352 @@
+//! What a connection writes into the access and the audit log, and into the error log where the
+//! server itself is at fault.
+//!
+//! What is asked is noted when a request is taken, without allocation where its answer follows at
+//! once, and written when it is answered.
+
+use crate::asked::{Asked, searched};
+use crate::fault::is_fault;
+use crate::peer::Peer;
+use crate::seen::Seen;
+use crate::slow::Slowest;
+use keyway_codec::message::{LdapResult, Op, ResultCode};
+use keyway_server::log::stages::{self, Laps, Stage, Stopwatch};
+use keyway_server::log::{
+    Access, Audit, AuditedChange, AuditedRequest, Book, Field, Log, Record, Severity, Value,
+};
+use keyway_server::{SearchProgress, Subject};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Whose requests they are.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub log: Log,
+    pub clock: fn() -> SystemTime,
+    /// The connection's number.
+    pub connection: u64,
+    pub peer: Peer,
+    pub seen: Arc<Seen>,
+    pub slowest: Arc<Slowest>,
+}
+
+pub(crate) struct Journal {
+    pub(crate) origin: Origin,
+    /// The peer in words, once that was needed.
+    from: String,
+    /// When the last bytes came in.
+    received: Option<SystemTime>,
+    /// The time now, if it is known because something has just happened: they came in, or a request was
+    /// answered.
+    now: Option<SystemTime>,
+    /// How many requests were taken, from a number on that differs between connections.
+    number: u64,
+    /// The request being taken, or the last one.
+    current: Asked,
+    /// How far the search that is being answered has come.
+    pub(crate) progress: Option<SearchProgress>,
+    /// Which index it lacked, if none helped.
+    pub(crate) unindexed: Option<String>,
+    /// Why the bind that is being answered is refused, where its client is not told.
+    pub(crate) reason: Option<&'static str>,
+}
+
+impl Origin {
+    /// Writes a line about the connection itself.
+    pub fn connection(&self, wanted: Access, event: &'static str, more: &[Field<'_>]) {
+        if (self.log.access() as u8) < wanted as u8 {
+            return;
+        }
+        if wanted == Access::Everything && !self.log.takes(self.connection) {
+            return self.log.left_out();
+        }
+        let mut fields = vec![
+            ("connection", Value::Number(self.connection)),
+            ("from", Value::Shown(&self.peer)),
+        ];
+        fields.extend_from_slice(more);
+        let at = (self.clock)();
+        self.log.put(&Record { at, book: Book::Access, event, fields: &fields });
+    }
+}
+
+impl Journal {
+    pub fn new(origin: Origin) -> Journal {
+        Journal {
+            number: origin.connection,
+            origin,
+            from: String::new(),
+            received: None,
+            now: None,
+            current: Asked::default(),
+            progress: None,
+            unindexed: None,
+            reason: None,
+        }
+    }
+
+    /// Bytes have come in.
+    pub fn received(&mut self) {
+        let now = (self.origin.clock)();
+        self.origin.seen.heard(now);
+        (self.received, self.now) = (Some(now), Some(now));
+    }
+
+    /// What was received and not taken waits.
+    pub fn waits(&mut self) {
+        self.now = None;
+    }
+
+    /// Notes what is asked.
+    pub fn asked(&mut self, id: u32, op: &Op<'_>) {
+        let access = self.origin.log.access();
+        let taken = self.now.take().unwrap_or_else(self.origin.clock);
+        self.number += 1;
+        let mut watch = Stopwatch::start(self.received.unwrap_or(taken));
+        watch.lap(Stage::Queue, taken);
+        let everything = access == Access::Everything;
+        let asked = &mut self.current;
+        (asked.id, asked.watch, asked.laps) = (id, Some(watch), None);
+        asked.progress = None;
+        asked.is_left_out = everything && !self.origin.log.takes(self.number);
+        asked.dn.clear();
+        asked.detail.clear();
+        asked.note(op, everything && !asked.is_left_out);
+    }
+
+    /// Since its last lap, a request that is done on the spot was in this stage.
+    pub fn lap(&mut self, id: u32, stage: Stage) {
+        let now = (self.origin.clock)();
+        let lap =
+            |asked: &mut Asked| asked.watch.iter_mut().for_each(|watch| watch.lap(stage, now));
+        match self.current.id == id {
+            true => lap(&mut self.current),
+            false => self.origin.seen.waiting().iter_mut().filter(|one| one.id == id).for_each(lap),
+        }
+    }
+
+    /// A search goes on later, and is so far now.
+    pub fn wait_at(&mut self, id: u32, progress: SearchProgress) {
+        self.lap(id, Stage::Store);
+        self.wait(id);
+        let mut waiting = self.origin.seen.waiting();
+        if let Some(asked) = waiting.iter_mut().find(|asked| asked.id == id) {
+            asked.progress = Some(progress);
+        }
+    }
+
+    /// The stopwatch of the request that is being taken, for those who have a part in it.
+    pub fn laps(&mut self, id: u32) -> Option<Arc<Laps>> {
+        let asked = Some(&mut self.current).filter(|asked| asked.id == id)?;
+        let (watch, clock) = (asked.watch?, self.origin.clock);
+        Some(asked.laps.get_or_insert_with(|| Laps::new(clock, watch)).clone())
+    }
+
+    /// The request that is being taken will be answered later.
+    pub fn wait(&mut self, id: u32) {
+        if self.current.watch.is_some() && self.current.id == id {
+            let asked = std::mem::take(&mut self.current);
+            self.origin.seen.waiting().push(asked);
+        }
+    }
+
+    /// The request will not be answered.
+    pub fn forget(&mut self, id: u32) {
+        self.origin.seen.waiting().retain(|asked| asked.id != id);
+    }
+
+    /// Writes down how a request ended; how long it took, in nanoseconds, if that is known.
+    pub fn answered(&mut self, id: u32, op: &Op<'_>, subject: &Subject) -> Option<u64> {
+        let (progress, reason) = (self.progress.take(), self.reason.take());
+        let unindexed = self.unindexed.take().unwrap_or_default();
+        let waited = match self.current.watch.is_some() && self.current.id == id {
+            true => None,
+            false => take(&mut self.origin.seen.waiting(), id),
+        };
+        let result = result_of(op)?;
+        // A search has just looked.
+        let stepped = progress.and_then(|progress| progress.at);
+        let at = stepped.unwrap_or_else(self.origin.clock);
+        self.now = Some(at);
+        let asked = match &waited {
+            Some(asked) => asked,
+            None if self.current.id == id => &self.current,
+            // It could not be decoded.
+            None => &Asked { id, operation: operation_of(op), ..Asked::default() },
+        };
+        let watch = asked.watch_at(at);
+        let unindexed = &unindexed;
+        let answered = Answered { asked, result, subject, at, watch, progress, unindexed, reason };
+        self.note_if_slow(&answered);
+        let is_written = self.is_written(&answered);
+        // The server, its disk or its data is at fault.
+        let is_ours = result.code == ResultCode::Other;
+        if (is_written || is_ours) && self.from.is_empty() {
+            self.from = self.origin.peer.to_string();
+        }
+        if is_written {
+            self.write(Book::Access, &answered);
+        }
+        if is_ours {
+            self.write(Book::Error(Severity::Error), &answered);
+        }
+        if waited.is_none() {
+            // Its id may be another's from now on.
+            (self.current.id, self.current.watch) = (0, None);
+        }
+        watch?.total_ns()
+    }
+
+    fn is_written(&self, answered: &Answered<'_>) -> bool {
+        let is_fault = is_fault(answered.result.code);
+        match self.origin.log.access() {
+            Access::Off => false,
+            Access::Refused => is_fault,
+            Access::Everything if is_fault || !answered.asked.is_left_out => true,
+            Access::Everything => {
+                self.origin.log.left_out();
+                false
+            }
+        }
+    }
+
+    /// Keeps it for a while if few of this minute took longer.
+    fn note_if_slow(&self, answered: &Answered<'_>) {
+        let Answered { asked, at, watch, .. } = answered;
+        let Origin { seen, slowest, .. } = &self.origin;
+        let total_us = watch.as_ref().and_then(Stopwatch::total_us);
+        // A read of `cn=monitor` is not to show itself there.
+        let is_looker = answered.progress.is_some_and(|progress| progress.is_made);
+        if !is_looker && total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
+            let who = answered.subject.name().map(|name| name.to_string());
+            let mut operation = asked.seen(self.origin.connection, &seen.peer, who, *at);
+            operation.result = Some(answered.result.code.code());
+            operation.search = answered.progress.map(searched);
+            slowest.note(operation);
+        }
+    }
+
+    fn write(&self, book: Book, answered: &Answered<'_>) {
+        let Answered { asked, result, subject, at, watch, progress, unindexed, reason } = answered;
+        let entries = progress.map(|progress| progress.returned);
+        let time_us = watch.as_ref().and_then(Stopwatch::total_us);
+        let number = |number: Option<u64>| number.map_or(Value::None, Value::Number);
+        let stages_us = watch.as_ref().map(Stopwatch::stages_us).unwrap_or_default();
+        let stage = |stage: Stage| {
+            let us = stages_us.get(stage as usize).filter(|us| **us > 0).copied();
+            (stages::FIELDS[stage as usize], number(us))
+        };
+        let name = subject.name();
+        let fields = [
+            ("connection", Value::Number(self.origin.connection)),
+            ("operation", Value::Number(asked.id.into())),
+            ("from", Value::Text(&self.from)),
+            ("as", Value::Text(name.as_deref().unwrap_or_default())),
+            ("dn", Value::Text(&asked.dn)),
+            ("detail", Value::filled(&asked.detail)),
+            ("result", Value::Number(result.code.code().into())),
+            ("name", Value::Text(result.code.name())),
+            ("entries", number(entries.map(u64::from))),
+            ("unindexed", Value::filled(unindexed)),
+            ("time_us", number(time_us)),
+            stage(Stage::Queue),
+            stage(Stage::Plan),
+            stage(Stage::Store),
+            stage(Stage::Crypto),
+            stage(Stage::Write),
+            ("text", reason.map_or(Value::filled(&result.diagnostic), Value::Text)),
+        ];
+        let event = asked.operation;
+        self.origin.log.put(&Record { at: *at, book, event, fields: &fields });
+    }
+
+    /// What the audit log will say of a change when it is done, if it is to say anything.
+    pub fn change(
+        &self,
+        operation: u32,
+        subject: &Subject,
+        change: impl FnOnce() -> Option<AuditedChange>,
+    ) -> Option<Audit> {
+        let Origin { log, clock, connection, peer, .. } = &self.origin;
+        let change = if log.audits() { change()? } else { return None };
+        let request = AuditedRequest {
+            connection: *connection,
+            operation,
+            from: peer.to_string(),
+            author: subject.name().as_deref().unwrap_or_default().to_owned(),
+        };
+        Some(Audit::new(log.clone(), *clock, request, change))
+    }
+
+    /// Writes down that an account is locked because of binds that failed, the last one here.
+    pub fn locked(&self, dn: &str) {
+        let Origin { log, clock, connection, peer, .. } = &self.origin;
+        let fields = [
+            ("connection", Value::Number(*connection)),
+            ("from", Value::Shown(peer)),
+            ("dn", Value::Text(dn)),
+            ("text", Value::Text("too many binds have failed: the account is locked")),
+        ];
+        log.say(clock(), Severity::Warning, "account-locked", &fields);
+    }
+
+    /// Writes down that the session is ended by the server.
+    pub fn disconnected(&self, code: ResultCode, why: &str) {
+        let fields = [
+            ("result", Value::Number(code.code().into())),
+            ("name", Value::Text(code.name())),
+            ("text", Value::Text(why)),
+        ];
+        // A peer that was idle, or a server that goes down, is nothing that was refused.
+        let wanted = match code {
+            ResultCode::Unavailable => Access::Everything,
+            _ => Access::Refused,
+        };
+        self.origin.connection(wanted, "disconnect", &fields);
+    }
+}
+
+/// A request that was answered.
+struct Answered<'a> {
+    asked: &'a Asked,
+    result: &'a LdapResult<'a>,
+    subject: &'a Subject,
+    at: SystemTime,
+    watch: Option<Stopwatch>,
+    progress: Option<SearchProgress>,
+    unindexed: &'a str,
+    reason: Option<&'static str>,
+}
+
+/// Takes out the request of an id.
+fn take(waiting: &mut Vec<Asked>, id: u32) -> Option<Asked> {
+    let position = waiting.iter().position(|asked| asked.id == id)?;
+    Some(waiting.swap_remove(position))
+}
+
+fn result_of<'a>(op: &'a Op<'_>) -> Option<&'a LdapResult<'a>> {
+    match op {
+        Op::BindResponse(response) => Some(&response.result),
+        Op::ExtendedResponse(response) => Some(&response.result),
+        Op::SearchResultDone(result)
+        | Op::ModifyResponse(result)
+        | Op::AddResponse(result)
+        | Op::DeleteResponse(result)
+        | Op::ModifyDnResponse(result)
+        | Op::CompareResponse(result) => Some(result),
+        _ => None,
+    }
+}
+
+fn operation_of(op: &Op<'_>) -> &'static str {
+    match op {
+        Op::BindResponse(_) => "bind",
+        Op::SearchResultDone(_) => "search",
+        Op::ModifyResponse(_) => "modify",
+        Op::AddResponse(_) => "add",
+        Op::DeleteResponse(_) => "delete",
+        Op::ModifyDnResponse(_) => "rename",
+        Op::CompareResponse(_) => "compare",
+        _ => "extended",
+    }
+}

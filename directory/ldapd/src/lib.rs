@@ -1,0 +1,54 @@
+//! The network half of the directory server: listeners, TLS, connections, sessions, extended operations, and what
+//! they show of themselves below `cn=monitor`.
+//!
+//! ```text
+//! listener ── connection (bytes, turns) ── conversation (requests, answers) ── Directory
+//!                  │                            └─ bind, extended
+//!                  └─ stream (plain or TLS)
+//! ```
+//!
+//! Each connection is one task. It never waits for a single request: reads are answered on the
+//! spot, searches are cursors, the rest are futures. Peers share nothing but the processor.
+//!
+//! What may not enter: the meaning of an operation (that of `keyway-server`), the form of messages (the codec's).
+#![forbid(unsafe_code)]
+
+mod administrator;
+mod answer;
+mod asked;
+mod asks;
+mod bind;
+mod budget;
+mod channel;
+mod connection;
+mod conversation;
+mod crowd;
+mod extended;
+mod fault;
+mod journal;
+mod limits;
+mod listen;
+mod listener;
+mod meters;
+mod monitor;
+mod must_change;
+mod outcome;
+mod peer;
+mod proxied;
+mod registry;
+mod seen;
+mod server;
+mod settings;
+mod slow;
+mod state;
+mod strangers;
+mod stream;
+mod tls;
+
+pub use administrator::Administrator;
+pub use limits::Limits;
+pub use listen::{Listener, ListenerKind, Mode, Socket};
+pub use monitor::branch as monitor_branch;
+pub use server::LdapServer;
+pub use settings::{ConnectionSettings, Local, Proxies};
+pub use tls::CurrentTls;

@@ -1,0 +1,140 @@
+//! Accepting connections, each into a task of its own.
+
+use crate::answer::Outbox;
+use crate::limits::{ACCEPT_PAUSE, LEAVING_MAX, PROXY_HEADERS_WAITING_MAX, SEND_BUFFER_BYTES};
+use crate::listen::{Mode, Socket};
+use crate::peer::{Peer, PeerCredentials};
+use crate::state::ServerState;
+use crate::stream::Stream;
+use crate::{connection, proxied};
+use keyway_codec::message::ResultCode;
+use keyway_server::log::{Access, Value};
+use rustix::net::sockopt;
+use std::io::{self, Write};
+use std::sync::Arc;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
+
+/// A listener that is ready.
+pub(crate) enum Accepting {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// Makes a bound listener ready. Its options hold for the connections it accepts.
+pub(crate) fn prepare(socket: Socket) -> io::Result<Accepting> {
+    match socket {
+        Socket::Tcp(listener) => {
+            listener.set_nonblocking(true)?;
+            sockopt::set_tcp_nodelay(&listener, true)?;
+            sockopt::set_socket_keepalive(&listener, true)?;
+            sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES)?;
+            Ok(Accepting::Tcp(TcpListener::from_std(listener)?))
+        }
+        Socket::Unix(listener) => {
+            listener.set_nonblocking(true)?;
+            Ok(Accepting::Unix(UnixListener::from_std(listener)?))
+        }
+    }
+}
+
+impl Accepting {
+    async fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Accepting::Tcp(listener) => {
+                let (tcp, address) = listener.accept().await?;
+                Ok((Stream::Plain(tcp), Peer::Tcp(address)))
+            }
+            Accepting::Unix(listener) => {
+                let (unix, _) = listener.accept().await?;
+                let credentials = PeerCredentials::from(unix.peer_cred()?);
+                Ok((Stream::Unix(unix), Peer::Unix(credentials)))
+            }
+        }
+    }
+}
+
+/// Accepts until its task is aborted.
+pub(crate) async fn accept(shared: Arc<ServerState>, listener: Accepting, mode: Mode) {
+    // Those of proxies, whose header is read first. They end with this task.
+    let mut headers = JoinSet::new();
+    loop {
+        shared.registry.few_leave().await;
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(read) = headers.join_next() => {
+                if let Ok(Some((stream, peer))) = read {
+                    admit(&shared, stream, peer, &mode);
+                }
+                continue;
+            }
+        };
+        match accepted {
+            Ok((Stream::Plain(tcp), Peer::Tcp(proxy)))
+                if shared.settings().proxies.are_at(&mode, &Peer::Tcp(proxy)) =>
+            {
+                if headers.len() < PROXY_HEADERS_WAITING_MAX {
+                    headers.spawn(proxied::admit(shared.clone(), tcp, proxy));
+                } else {
+                    let why = "too many connections of proxies wait for their header";
+                    proxied::refuse(&shared, Peer::Tcp(proxy), &why);
+                }
+            }
+            Ok((stream, peer)) => admit(&shared, stream, peer, &mode),
+            Err(error) if concerns_one_peer(&error) => {}
+            // Out of descriptors or memory: those who are connected leave some.
+            Err(error) => {
+                let made_room = shared.registry.make_room(LEAVING_MAX / 2);
+                shared.note_crowd(made_room, Some(&error));
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn concerns_one_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted)
+}
+
+fn admit(shared: &Arc<ServerState>, stream: Stream, peer: Peer, mode: &Mode) {
+    let seen = shared.seen(peer);
+    let registry = &shared.registry;
+    let Some((place, stop)) = registry.enter(&shared.settings().limits, seen.clone()) else {
+        shared.meters.refuse(ResultCode::Busy);
+        shared.note_crowd(None, None);
+        let why = Value::Text("connections_max are open");
+        shared.origin(0, seen).connection(Access::Refused, "refused-connection", &[("text", why)]);
+        return turn_away(stream, mode);
+    };
+    if place.made_room.is_some() {
+        shared.note_crowd(place.made_room, None);
+    }
+    let (id, shared, mode) = (place.id(), shared.clone(), mode.clone());
+    let origin = shared.origin(id, seen);
+    let task = tokio::spawn(async move {
+        shared.meters.opened.increment();
+        let proxy = origin.peer.proxy();
+        let via = proxy.as_ref().map_or(Value::None, |proxy| Value::Shown(proxy));
+        origin.connection(Access::Everything, "open", &[("via", via)]);
+        connection::serve(shared.clone(), stream, origin.clone(), mode, stop).await;
+        origin.connection(Access::Everything, "close", &[]);
+        shared.meters.closed.increment();
+        drop(place);
+    });
+    registry.set_task(id, task.abort_handle());
+}
+
+/// Says why, where that can be said in the clear and at once.
+fn turn_away(stream: Stream, mode: &Mode) {
+    let mut outbox = Outbox::default();
+    outbox.notice(ResultCode::Busy, "too many connections; try again later");
+    // It goes away in any case.
+    let _ = match (stream, mode) {
+        (Stream::Unix(unix), _) => unix.into_std().and_then(|mut unix| unix.write(outbox.unsent())),
+        (Stream::Plain(tcp), Mode::Plain | Mode::StartTls(_)) => {
+            tcp.into_std().and_then(|mut tcp| tcp.write(outbox.unsent()))
+        }
+        _ => Ok(0),
+    };
+}

@@ -1,0 +1,148 @@
+//! The running server: it accepts connections until it is shut down.
+
+use crate::crowd::Crowd;
+use crate::listen::{Listener, ListenerKind, Urls};
+use crate::listener;
+use crate::meters::Meters;
+use crate::monitor::{self, Beside, Monitor};
+use crate::settings::ConnectionSettings;
+use crate::slow::Slowest;
+use crate::state::ServerState;
+use keyway_server::{Directory, MadeEntry, MadeTree, Maker, Wanted};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio::task::JoinHandle;
+
+/// A running server. Dropping it without [`LdapServer::shutdown`] stops accepting and leaves the
+/// connections to their own end.
+pub struct LdapServer {
+    accepting: Mutex<Vec<(ListenerKind, JoinHandle<()>)>>,
+    urls: Urls,
+    shared: Arc<ServerState>,
+    beside: Arc<Beside>,
+}
+
+impl LdapServer {
+    /// Starts to accept. Connections are tasks of the tokio runtime this is called in, which must
+    /// be of the kind with several threads: what takes long runs beside the rest.
+    ///
+    /// # Errors
+    /// If the system does not let a listener be set up.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O and time enabled. A runtime of one thread only is not
+    /// enough: a connection's long requests hand the thread's others over to another.
+    pub fn start(
+        directory: Arc<Directory>,
+        listeners: Vec<Listener>,
+        settings: ConnectionSettings,
+    ) -> io::Result<LdapServer> {
+        let waiting_max = settings.limits.password_checks_waiting_max;
+        directory.passwords().set_waiting_max(waiting_max);
+        let settings = RwLock::new(Arc::new(settings));
+        let unfinished = Arc::default();
+        let slowest = Arc::<Slowest>::default();
+        let shared = ServerState {
+            directory,
+            settings,
+            meters: Meters::new(),
+            unfinished,
+            slowest: slowest.clone(),
+            registry: Arc::default(),
+            crowd: Crowd::default(),
+        };
+        let shared = Arc::new(shared);
+        let urls = Urls::default();
+        let monitor = Monitor {
+            directory: Arc::downgrade(&shared.directory),
+            registry: shared.registry.clone(),
+            slowest,
+            started: shared.directory.now(),
+            listeners: urls.clone(),
+            beside: Arc::default(),
+        };
+        let beside = monitor.beside.clone();
+        shared
+            .directory
+            .publish(MadeTree::Monitor, Maker::new(move |wanted| monitor.entries(wanted)));
+        let server = LdapServer { accepting: Mutex::default(), urls, shared, beside };
+        for listener in listeners {
+            server.listen(listener.kind(), Some(listener))?;
+        }
+        Ok(server)
+    }
+
+    /// Accepts connections of this kind from this listener on, and from no other; from none, if there is none.
+    /// Those that are open go on.
+    ///
+    /// # Errors
+    /// If the system does not let it be set up; then all stays as it was.
+    ///
+    /// # Panics
+    /// As [`LdapServer::start`].
+    pub fn listen(&self, kind: ListenerKind, listener: Option<Listener>) -> io::Result<()> {
+        let url = listener.as_ref().and_then(|it| monitor::url(&it.socket, &it.mode));
+        let ready = match listener {
+            Some(Listener { socket, mode }) => Some((listener::prepare(socket)?, mode)),
+            None => None,
+        };
+        let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        accepting.retain(|(other, task)| {
+            if *other == kind {
+                task.abort();
+            }
+            *other != kind
+        });
+        if let Some((socket, mode)) = ready {
+            let accept = listener::accept(self.shared.clone(), socket, mode);
+            accepting.push((kind, tokio::spawn(accept)));
+        }
+        let mut urls = self.urls.write().unwrap_or_else(PoisonError::into_inner);
+        urls.retain(|(other, _)| *other != kind);
+        urls.extend(url.map(|url| (kind, url)));
+        Ok(())
+    }
+
+    /// Shows these entries below `cn=monitor` too, each after the one above it. They are made by the thread of
+    /// a connection, which must not wait, and may be left out if they are not wanted.
+    pub fn show_beside(
+        &self,
+        entries: impl Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync + 'static,
+    ) {
+        *self.beside.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(entries));
+    }
+
+    /// Takes other settings, for connections to come; those that are open keep theirs.
+    pub fn reconfigure(&self, settings: ConnectionSettings) {
+        let waiting_max = settings.limits.password_checks_waiting_max;
+        self.shared.directory.passwords().set_waiting_max(waiting_max);
+        *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    /// Stops: accepts no connection and no request more, answers the writes that were accepted, tells every
+    /// peer, and closes. Returns after [`Limits::drain_max`](crate::Limits::drain_max) at the latest, or a little later.
+    pub async fn shutdown(self) {
+        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).split_off(0);
+        for (_, task) in accepting {
+            task.abort();
+            // It ends by being aborted, which is an error in name only.
+            let _ = task.await;
+        }
+        self.shared.registry.stop_all();
+        let drain_max = self.shared.settings().limits.drain_max;
+        if tokio::time::timeout(drain_max, self.shared.registry.emptied()).await.is_err() {
+            self.shared.registry.abort_all();
+            self.shared.registry.emptied().await;
+        }
+        // It waits for the disk.
+        let directory = self.shared.directory.clone();
+        let _ = tokio::task::spawn_blocking(move || directory.write_pending()).await;
+    }
+}
+
+impl Drop for LdapServer {
+    fn drop(&mut self) {
+        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        accepting.iter().for_each(|(_, task)| task.abort());
+    }
+}

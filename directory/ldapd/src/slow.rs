@@ -1,0 +1,175 @@
+//! The slowest operations of the last minutes, kept so that they can be looked at now.
+//!
+//! Each minute has its own list, so that an old one does not keep newer ones out. An operation that is not
+//! among the slowest of its minute costs two loads.
+
+use crate::limits::{SLOWEST_MAX, SLOWEST_MINUTES};
+use keyway_server::log::stages::FIELDS;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// An operation, without any value that a client has sent but the name of its entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// When it was answered, or looked at.
+    pub at: SystemTime,
+    pub connection: u64,
+    pub id: u32,
+    pub from: String,
+    pub who: Option<String>,
+    pub operation: &'static str,
+    pub dn: String,
+    pub result: Option<u32>,
+    pub total_us: u64,
+    pub stages_us: [u64; FIELDS.len()],
+    pub search: Option<Searched>,
+}
+
+/// What is known of a search.
+#[derive(Clone, Debug)]
+pub(crate) struct Searched {
+    pub scope: &'static str,
+    pub filter: String,
+    pub candidates: u64,
+    pub returned: u32,
+    /// Where candidates came from.
+    pub way: String,
+}
+
+/// The list of all connections.
+#[derive(Default)]
+pub(crate) struct Slowest {
+    /// What an operation must take to be among those of this minute, in microseconds.
+    floor_us: AtomicU64,
+    /// When the minute is over, in microseconds since 1970.
+    ends_us: AtomicU64,
+    minutes: Mutex<VecDeque<Minute>>,
+}
+
+/// What was slowest of a minute, in no order.
+struct Minute {
+    began: SystemTime,
+    slowest: Vec<Arc<Operation>>,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Slowest {
+    /// Whether an operation that has ended now is to be noted; one that took no time never is but as the first.
+    #[inline]
+    pub fn wants(&self, total_us: u64, now: SystemTime) -> bool {
+        total_us > self.floor_us.load(Ordering::Relaxed)
+            || micros(now) >= self.ends_us.load(Ordering::Relaxed)
+    }
+
+    /// Notes one.
+    pub fn note(&self, operation: Operation) {
+        let mut minutes = self.lock();
+        self.turn(&mut minutes, operation.at);
+        let Some(Minute { slowest, .. }) = minutes.back_mut() else { return };
+        slowest.push(Arc::new(operation));
+        if slowest.len() > SLOWEST_MAX {
+            let fastest = slowest.iter().enumerate().min_by_key(|(_, one)| one.total_us);
+            if let Some((at, _)) = fastest {
+                slowest.swap_remove(at);
+            }
+        }
+        if slowest.len() == SLOWEST_MAX {
+            let least = slowest.iter().map(|one| one.total_us).min();
+            self.floor_us.store(least.unwrap_or_default(), Ordering::Relaxed);
+        }
+    }
+
+    /// Begins another minute if the last one is over; a clock that was set back begins one too.
+    fn turn(&self, minutes: &mut VecDeque<Minute>, now: SystemTime) {
+        let is_over =
+            |minute: &Minute| now.duration_since(minute.began).map_or(true, |it| it >= MINUTE);
+        if minutes.back().is_some_and(|minute| !is_over(minute)) {
+            return;
+        }
+        minutes.push_back(Minute { began: now, slowest: Vec::new() });
+        if minutes.len() > SLOWEST_MINUTES {
+            minutes.pop_front();
+        }
+        self.floor_us.store(0, Ordering::Relaxed);
+        self.ends_us.store(micros(now + MINUTE), Ordering::Relaxed);
+    }
+
+    /// Those of the last minutes, the slowest first.
+    pub fn all(&self, now: SystemTime) -> Vec<Arc<Operation>> {
+        let oldest = now.checked_sub(MINUTE * SLOWEST_MINUTES as u32);
+        let is_recent = |one: &&Arc<Operation>| oldest.is_none_or(|oldest| one.at >= oldest);
+        let minutes = self.lock();
+        let all = minutes.iter().flat_map(|minute| &minute.slowest).filter(is_recent);
+        let mut all: Vec<_> = all.cloned().collect();
+        drop(minutes);
+        all.sort_by_key(|one| std::cmp::Reverse(one.total_us));
+        all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Minute>> {
+        self.minutes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn micros(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::UNIX_EPOCH;
+
+    fn operation(at: SystemTime, total_us: u64) -> Operation {
+        Operation {
+            at,
+            connection: 1,
+            id: 1,
+            from: String::new(),
+            who: None,
+            operation: "search",
+            dn: String::new(),
+            result: Some(0),
+            total_us,
+            stages_us: Default::default(),
+            search: None,
+        }
+    }
+
+    proptest! {
+        /// Of each minute it has what sorting all of its operations gives.
+        #[test]
+        fn it_has_the_slowest_of_each_minute(
+            times in prop::collection::vec((0_u64..90_000, 1_u64..1_000), 0..2_000),
+        ) {
+            let slowest = Slowest::default();
+            let mut now = UNIX_EPOCH + Duration::from_secs(1_000_000);
+            let (mut began, mut minutes) = (None, Vec::<Vec<u64>>::new());
+            for (pause_ms, total_us) in times {
+                now += Duration::from_millis(pause_ms / 100);
+                let is_over = |began: SystemTime| now >= began + MINUTE;
+                if began.is_none_or(is_over) {
+                    (began, minutes) = (Some(now), [minutes, vec![Vec::new()]].concat());
+                }
+                minutes.last_mut().unwrap().push(total_us);
+                if slowest.wants(total_us, now) {
+                    slowest.note(operation(now, total_us));
+                }
+            }
+            let mut expected: Vec<u64> = Vec::new();
+            for minute in minutes.iter_mut().rev().take(SLOWEST_MINUTES) {
+                minute.sort_by_key(|us| std::cmp::Reverse(*us));
+                expected.extend(minute.iter().take(SLOWEST_MAX));
+            }
+            expected.sort_by_key(|us| std::cmp::Reverse(*us));
+            // What is too old is not shown; at the beginning nothing was.
+            let all: Vec<u64> = slowest.all(UNIX_EPOCH + MINUTE * 60).iter().map(|it| it.total_us).collect();
+            prop_assert_eq!(all, expected);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The state that all connections share.
+
+use crate::budget::Budget;
+use crate::crowd::Crowd;
+use crate::journal::Origin;
+use crate::meters::Meters;
+use crate::peer::Peer;
+use crate::registry::Registry;
+use crate::seen::Seen;
+use crate::settings::ConnectionSettings;
+use crate::slow::Slowest;
+use crate::strangers::Source;
+use keyway_server::Directory;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What all connections share.
+pub(crate) struct ServerState {
+    pub directory: Arc<Directory>,
+    pub settings: RwLock<Arc<ConnectionSettings>>,
+    pub meters: Meters,
+    pub unfinished: Arc<Budget>,
+    pub slowest: Arc<Slowest>,
+    pub registry: Arc<Registry>,
+    pub crowd: Crowd,
+}
+
+impl ServerState {
+    /// The settings as they are now.
+    pub fn settings(&self) -> Arc<ConnectionSettings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A connection, as its lines in the log say it.
+    pub fn origin(&self, connection: u64, seen: Arc<Seen>) -> Origin {
+        let (directory, peer, slowest) = (&self.directory, seen.peer, self.slowest.clone());
+        let (log, clock) = (directory.log().clone(), directory.clock());
+        Origin { log, clock, connection, peer, seen, slowest }
+    }
+
+    /// What will be seen of a connection that is opened now.
+    pub fn seen(&self, peer: Peer) -> Arc<Seen> {
+        let administrators = &self.settings().local.administrators;
+        let is_at_home = peer.credentials().is_some_and(|it| administrators.contains(&it.uid));
+        Arc::new(Seen::new(peer, is_at_home, self.directory.now()))
+    }
+
+    /// Notes in the error log that the places are taken, as [`Crowd::note`] says.
+    pub fn note_crowd(&self, made_room: Option<(Source, usize)>, error: Option<&io::Error>) {
+        if made_room.is_some() {
+            self.meters.made_room.increment();
+        }
+        self.crowd.note(self.directory.log(), self.directory.now(), made_room, error);
+    }
+}
