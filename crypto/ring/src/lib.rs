@@ -15,7 +15,7 @@
 //! Neither side reads an index of its own back from shared memory, and none is there: each entry
 //! carries a stamp that says whose turn it is ([`Producer`]).
 //!
-//! To read it, begin with [`descriptor`], then `queue`, `memory`, `doorbell`, and [`control`] last.
+//! To read it, begin with [`descriptor`], then `queue`, `memory`, `pieces`, `doorbell`, and [`control`] last.
 //!
 //! What may not enter: what an operation means, who may do it, keys beyond their way through a
 //! message, threads.
@@ -40,6 +40,9 @@ mod pair;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod peer;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod pieces;
 mod queue;
 #[cfg(not(loom))]
 mod socket;
@@ -52,11 +55,13 @@ pub use files::refuse_files;
 #[cfg(not(loom))]
 pub use inherit::inherited;
 #[cfg(not(loom))]
-pub use memory::{OutOfBounds, Piece, Pieces, SharedMemory};
+pub use memory::{OutOfBounds, SharedMemory, Window};
 #[cfg(not(loom))]
 pub use pair::{ClientEnd, DaemonEnd, RingMemory};
 #[cfg(not(loom))]
 pub use peer::Peer;
+#[cfg(not(loom))]
+pub use pieces::{Margin, Piece, Pieces};
 pub use queue::{Consumer, Producer, Words};
 #[cfg(not(loom))]
 pub use socket::{Received, Socket, with_address};

@@ -2,19 +2,19 @@
 //!
 //! No reference to bytes that a peer may change leaves this file, but for atomics. What is read is
 //! a copy. Only a client lends slices of its own memory, whose other end is the daemon that it
-//! trusts ([`Piece`]).
+//! trusts ([`Piece`](crate::Piece)).
 
-use crate::descriptor::Segment;
 use crate::limits::REGION_BYTES_MAX;
 use crate::queue::Words;
 use keyway_fork::Generation;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io, slice};
 
 /// A sealed memory file of ordinary pages, mapped. It keeps its length: neither side can cut it. Either
@@ -36,6 +36,14 @@ pub struct SharedMemory {
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMemory {}
+
+/// A part of shared memory, to copy bytes from and to. Offsets count from the start of the memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'m> {
+    memory: &'m SharedMemory,
+    start: usize,
+    end: usize,
+}
 
 /// What was asked for does not lie in the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +199,24 @@ impl SharedMemory {
         Ok(())
     }
 
+    /// All of it.
+    pub fn whole(&self) -> Window<'_> {
+        self.window(0..self.bytes)
+    }
+
+    /// Those of these bytes that lie in the memory.
+    #[inline]
+    pub fn window(&self, range: Range<usize>) -> Window<'_> {
+        let end = range.end.min(self.bytes);
+        Window { memory: self, start: range.start.min(end), end }
+    }
+
+    /// Where so many bytes lie, in this process.
+    pub(crate) fn place(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
+        self.check(offset, bytes).ok()?;
+        Some(self.start.as_ptr().wrapping_add(offset))
+    }
+
     /// Whether so many bytes lie there, in this process.
     #[inline]
     fn check(&self, offset: usize, bytes: usize) -> Result<(), OutOfBounds> {
@@ -211,6 +237,48 @@ impl SharedMemory {
         // SAFETY: it is mapped as long as `self` is, aligned, and an atomic may change at any
         // moment.
         Some(unsafe { AtomicU32::from_ptr(flag.cast()) })
+    }
+}
+
+impl Window<'_> {
+    /// Where it begins.
+    #[inline]
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Where it ends.
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Copies bytes from there.
+    ///
+    /// # Errors
+    /// If they do not all lie in it. Then nothing was copied.
+    #[inline]
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
+        self.check(offset, into.len())?;
+        self.memory.read(offset, into)
+    }
+
+    /// Copies bytes there.
+    ///
+    /// # Errors
+    /// If they would not all lie in it. Then nothing was copied.
+    #[inline]
+    pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), OutOfBounds> {
+        self.check(offset, from.len())?;
+        self.memory.write(offset, from)
+    }
+
+    #[inline]
+    fn check(&self, offset: usize, bytes: usize) -> Result<(), OutOfBounds> {
+        match offset.checked_add(bytes) {
+            Some(end) if self.start <= offset && end <= self.end => Ok(()),
+            _ => Err(OutOfBounds),
+        }
     }
 }
 
@@ -242,117 +310,6 @@ impl Drop for SharedMemory {
         let start = self.start.as_ptr().cast::<c_void>();
         // SAFETY: the mapping is this value's own and this process's, and no reference into it outlives it.
         let _ = unsafe { rustix::mm::munmap(start, self.bytes) };
-    }
-}
-
-/// A client's own memory, in pieces of one length that a thread has to itself, until the piece goes
-/// back or is named in a request. The process at the other end is the daemon, which this one trusts
-/// not to touch a piece that no request under way names.
-#[derive(Debug)]
-pub struct Pieces {
-    memory: SharedMemory,
-    piece_bytes: usize,
-    free: Mutex<Vec<u32>>,
-}
-
-/// One of them. It goes back when it is dropped.
-#[derive(Debug)]
-pub struct Piece {
-    pieces: Arc<Pieces>,
-    index: u32,
-    bytes: usize,
-}
-
-const NOT_HERE: &str = "a buffer that is shared with the daemon does not go with a process that is forked: \
-                        the child takes others from its own connection";
-
-impl Pieces {
-    /// Cuts memory into pieces of so many bytes each, rounded up to whole lines of the cache: as many
-    /// as it has room for.
-    pub fn new(memory: SharedMemory, piece_bytes: usize) -> Arc<Self> {
-        let piece_bytes = Self::whole_lines(piece_bytes);
-        let pieces = u32::try_from(memory.bytes() / piece_bytes).unwrap_or(u32::MAX);
-        // The first pieces are taken first, and the one that went back last is taken next.
-        let free = Mutex::new((0..pieces).rev().collect());
-        Arc::new(Pieces { memory, piece_bytes, free })
-    }
-
-    /// How long a piece is that has room for so many bytes.
-    pub fn whole_lines(bytes: usize) -> usize {
-        bytes.max(1).next_multiple_of(64)
-    }
-
-    /// What they lie in.
-    pub fn memory(&self) -> &SharedMemory {
-        &self.memory
-    }
-
-    /// How long a piece can be, in bytes.
-    pub fn piece_bytes(&self) -> usize {
-        self.piece_bytes
-    }
-
-    /// Takes a piece of so many bytes. `None` if all are taken, or they are not that long.
-    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Piece> {
-        if bytes > self.piece_bytes {
-            return None;
-        }
-        let index = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        Some(Piece { pieces: self.clone(), index, bytes })
-    }
-}
-
-impl Piece {
-    /// What it is a piece of.
-    pub fn pieces(&self) -> &Arc<Pieces> {
-        &self.pieces
-    }
-
-    /// Where it lies in its memory.
-    pub fn segment(&self) -> Segment {
-        Segment { offset: self.offset() as u32, bytes: self.bytes as u32 }
-    }
-
-    fn offset(&self) -> usize {
-        self.index as usize * self.pieces.piece_bytes
-    }
-
-    /// Its bytes.
-    ///
-    /// # Panics
-    /// In a child that was forked from the process that took it: nothing of it is there, and anything
-    /// else would be a wrong result.
-    pub fn bytes(&self) -> &[u8] {
-        assert!(self.pieces.memory.is_here(), "{NOT_HERE}");
-        // SAFETY: a piece lies within the mapping, which its `Arc` keeps and this process has.
-        let start = unsafe { self.pieces.memory.start.as_ptr().add(self.offset()) };
-        // SAFETY: an index is in the free list or in one piece, and pieces do not overlap. Nobody
-        // else in this process reaches these bytes, and the daemon is trusted not to write to them
-        // now.
-        unsafe { slice::from_raw_parts(start, self.bytes) }
-    }
-
-    /// Its bytes, to be changed.
-    ///
-    /// # Panics
-    /// As [`Piece::bytes`].
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        assert!(self.pieces.memory.is_here(), "{NOT_HERE}");
-        // SAFETY: as above.
-        let start = unsafe { self.pieces.memory.start.as_ptr().add(self.offset()) };
-        // SAFETY: as above, and this piece is borrowed by nobody else.
-        unsafe { slice::from_raw_parts_mut(start, self.bytes) }
-    }
-}
-
-impl Drop for Piece {
-    fn drop(&mut self) {
-        // A forked child takes none of them, and a thread that it does not have may hold the lock.
-        if !self.pieces.memory.is_here() {
-            return;
-        }
-        let mut free = self.pieces.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.push(self.index);
     }
 }
 
@@ -492,26 +449,6 @@ mod tests {
         assert!(SharedMemory::adopt(other, 4096).is_err());
         let ordinary = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(SharedMemory::adopt(ordinary.into(), usize::MAX).is_err());
-    }
-
-    #[test]
-    fn a_piece_is_one_owners_until_it_goes_back() {
-        let pieces = Pieces::new(SharedMemory::create(1).unwrap(), 100);
-        assert_eq!(pieces.piece_bytes(), 128);
-        let mut one = pieces.take(128).unwrap();
-        let mut other = pieces.take(5).unwrap();
-        let others: Vec<_> = std::iter::from_fn(|| pieces.take(1)).collect();
-        assert_eq!(others.len(), pieces.memory().bytes() / 128 - 2);
-        assert!(pieces.take(1).is_none() && pieces.take(129).is_none());
-        one.bytes_mut().fill(1);
-        other.bytes_mut().fill(2);
-        assert_eq!((one.bytes(), other.bytes()), (&[1; 128][..], &[2; 5][..]));
-        assert_eq!(other.segment(), Segment { offset: 128, bytes: 5 });
-        let mut seen = [0; 5];
-        pieces.memory().read(128, &mut seen).unwrap();
-        assert_eq!(seen, [2; 5]);
-        drop(one);
-        assert!(pieces.take(1).is_some());
     }
 
     #[test]

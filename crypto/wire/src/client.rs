@@ -6,7 +6,7 @@
 
 use crate::values;
 use keyway_engine::{Effort, Error, MASK_BYTES, NONCE_BYTES, Request};
-use keyway_ring::SharedMemory;
+use keyway_ring::Window;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PART_BYTES, Segment};
 
 /// What one segment may need beside its bytes, to lie where it should.
@@ -15,14 +15,25 @@ const ALIGN: usize = 64;
 /// Where in shared memory a request's bytes go: a slot, a region of its own, or what lies beside
 /// lent data.
 pub struct Space<'a> {
-    /// The memory.
-    pub memory: &'a SharedMemory,
-    /// What is free of it, in bytes from the memory's start.
-    pub next: usize,
-    /// Where the free part ends.
-    pub end: usize,
+    window: Window<'a>,
+    /// What is free of it begins here.
+    next: usize,
     /// Where the data lies that is worked on, if it lies in that memory already.
-    pub lent: Option<Segment>,
+    lent: Option<Segment>,
+}
+
+impl<'a> Space<'a> {
+    /// For all of a request's bytes.
+    #[inline]
+    pub fn new(window: Window<'a>) -> Self {
+        Space { window, next: window.start(), lent: None }
+    }
+
+    /// For everything but the data, which lies elsewhere in that memory.
+    #[inline]
+    pub fn beside(window: Window<'a>, data: Segment) -> Self {
+        Space { lent: Some(data), ..Self::new(window) }
+    }
 }
 
 impl Space<'_> {
@@ -33,7 +44,7 @@ impl Space<'_> {
         let align = if bytes < ALIGN { size_of::<u64>() } else { ALIGN };
         let offset = self.next.next_multiple_of(align);
         let end = offset.checked_add(bytes)?;
-        if end > self.end {
+        if end > self.window.end() {
             return None;
         }
         self.next = end;
@@ -43,7 +54,7 @@ impl Space<'_> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> Option<Segment> {
         let segment = self.room(bytes.len())?;
-        self.memory.write(segment.offset as usize, bytes).ok()?;
+        self.window.write(segment.offset as usize, bytes).ok()?;
         Some(segment)
     }
 
@@ -52,7 +63,7 @@ impl Space<'_> {
         let segment = self.room(parts.clone().map(<[u8]>::len).sum())?;
         let mut at = segment.offset as usize;
         for part in parts {
-            self.memory.write(at, part).ok()?;
+            self.window.write(at, part).ok()?;
             at += part.len();
         }
         Some(segment)
@@ -165,7 +176,7 @@ pub fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Descriptor
             let there = space.room(parts.len().checked_mul(PART_BYTES)?)?;
             for (index, part) in parts.iter().enumerate() {
                 let at = there.offset as usize + index * PART_BYTES;
-                space.memory.write(at, &values::put_part(part)).ok()?;
+                space.window.write(at, &values::put_part(part)).ok()?;
             }
             (Opcode::Chain, [there, space.data(data)?, none])
         }
@@ -230,7 +241,7 @@ pub fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Descriptor
 pub fn decode(
     completion: &Completion,
     segments: &[Segment; 3],
-    memory: &SharedMemory,
+    memory: Window<'_>,
     lent: bool,
     request: &mut Request<'_>,
 ) -> Result<usize, Error> {
@@ -319,7 +330,7 @@ const NONSENSE: Error = Error::Driver {
 /// Takes passwords and secrets out of shared memory when their request is over. What else lies
 /// there, its consumer has too.
 #[inline]
-pub fn wipe(request: &Request<'_>, segments: &[Segment; 3], memory: &SharedMemory) {
+pub fn wipe(request: &Request<'_>, segments: &[Segment; 3], memory: Window<'_>) {
     let [a, b, c] = *segments;
     match request {
         Request::Expand { .. }
@@ -337,7 +348,7 @@ pub fn wipe(request: &Request<'_>, segments: &[Segment; 3], memory: &SharedMemor
     }
 }
 
-fn zero(memory: &SharedMemory, segment: Segment) {
+fn zero(memory: Window<'_>, segment: Segment) {
     const ZEROS: [u8; 256] = [0; 256];
     let (mut at, end) = (segment.offset as usize, segment.end() as usize);
     while at < end {

@@ -66,7 +66,7 @@ fn operations() -> Vec<Operation> {
 /// What the client writes of it, and where.
 fn encoded(operation: &mut Operation) -> (Descriptor, SharedMemory) {
     let memory = SharedMemory::create(1 << 16).unwrap();
-    let mut space = Space { memory: &memory, next: 0, end: memory.bytes(), lent: None };
+    let mut space = Space::new(memory.whole());
     let descriptor = operation.with(|request| {
         assert!(bytes_max(request) <= memory.bytes());
         encode(request, &mut space).unwrap()
@@ -155,7 +155,8 @@ fn every_request_comes_there_and_back() {
             assert_eq!(completion.status, Status::Done);
             let segments = &descriptor.segments;
             let mut received = sent.clone();
-            let result = received.with(|it| decode(&completion, segments, &memory, false, it));
+            let result =
+                received.with(|it| decode(&completion, segments, memory.whole(), false, it));
             assert_eq!(result, Ok(used), "{name}");
             assert_eq!(put_out(&received, used), put_out(&loaded, used), "{name}");
             memory.write(0, &content(&rest)).unwrap();

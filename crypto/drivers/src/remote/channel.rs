@@ -6,7 +6,7 @@ use super::lent::{self, Lent};
 use crate::limits::SLOT_BYTES;
 use keyway_engine::{Error, NONCE_BYTES, Operation, Request};
 use keyway_ring::descriptor::{Completion, RegionHandle, Segment, SessionHandle};
-use keyway_ring::{ClientEnd, Doorbell, SharedMemory};
+use keyway_ring::{ClientEnd, Doorbell, SharedMemory, Window};
 use keyway_wire::{self as wire, Space};
 use std::time::Duration;
 
@@ -71,8 +71,7 @@ impl Channel {
             return Ok(placed);
         }
         let start = usize::from(slot) * SLOT_BYTES;
-        let mut space =
-            Space { memory: &self.memory, next: start, end: start + SLOT_BYTES, lent: None };
+        let mut space = Space::new(self.memory.window(start..start + SLOT_BYTES));
         let Some(mut descriptor) = wire::encode(request, &mut space) else {
             return self.begin_large(regions, slot, session, request);
         };
@@ -92,8 +91,7 @@ impl Channel {
         request: &Request<'_>,
     ) -> Result<Placed, Error> {
         let large = regions.take(wire::bytes_max(request))?;
-        let end = large.memory.bytes();
-        let mut space = Space { memory: &large.memory, next: 0, end, lent: None };
+        let mut space = Space::new(large.memory.whole());
         let Some(mut descriptor) = wire::encode(request, &mut space) else {
             regions.give_back(large);
             return Err(Error::invalid_request("a length of it is out of bounds"));
@@ -160,11 +158,11 @@ impl Channel {
     }
 
     #[inline]
-    fn place<'p>(&'p self, placed: &'p Placed) -> (&'p SharedMemory, bool) {
+    fn place<'p>(&'p self, placed: &'p Placed) -> (Window<'p>, bool) {
         match &placed.elsewhere {
-            Elsewhere::Not => (&self.memory, false),
-            Elsewhere::Large(large) => (&large.memory, false),
-            Elsewhere::Lent(lent) => (lent.memory(), true),
+            Elsewhere::Not => (self.memory.whole(), false),
+            Elsewhere::Large(large) => (large.memory.whole(), false),
+            Elsewhere::Lent(lent) => (lent.window(), true),
         }
     }
 

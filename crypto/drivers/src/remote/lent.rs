@@ -6,12 +6,13 @@ use crate::limits::{LENT_REGION_BYTES, LENT_REGIONS_MAX};
 use keyway_engine::{Buffer, Memory, Operation};
 use keyway_ring::descriptor::{RegionHandle, Segment};
 use keyway_ring::limits::REGION_BYTES_MAX;
-use keyway_ring::{Piece, Pieces, SharedMemory};
+use keyway_ring::{Margin, Piece, Pieces, Window};
 use keyway_wire::Space;
 use std::sync::{Arc, Mutex};
 use std::{io, mem};
 
-/// Behind each buffer, room for what goes with it: a descriptor names one region. In bytes.
+/// Behind each buffer, room for what goes with it: a descriptor names one region. Whole lines of the cache, in
+/// bytes, as the buffers are.
 const BESIDE_BYTES: usize = 512;
 /// The shortest buffers share a region with those of so many bytes.
 const BYTES_MIN: usize = 256;
@@ -72,12 +73,11 @@ impl Regions {
             let why = "there are as many regions for buffers as there may be";
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
         }
-        let piece_bytes = Pieces::whole_lines(whole);
-        let count = (LENT_REGION_BYTES / piece_bytes).max(1);
-        let Ok((memory, handle)) = connection.region(count * piece_bytes) else {
+        let count = (LENT_REGION_BYTES / whole).max(1);
+        let Ok((memory, handle)) = connection.region(count * whole) else {
             return Ok(vec![0; bytes].into());
         };
-        let pieces = Pieces::new(memory, piece_bytes);
+        let pieces = Pieces::with_margins(memory, length, BESIDE_BYTES);
         let piece = pieces.take(pieces.piece_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
         let connection = connection.number;
         let region = Arc::new(Region { connection, handle, pieces, bytes: length });
@@ -88,9 +88,9 @@ impl Regions {
 
 /// Where lent data lies, for as long as a request is under way.
 pub(super) struct Lent {
-    of: Arc<Region>,
     pub region: RegionHandle,
     data: Segment,
+    beside: Margin,
 }
 
 impl Lent {
@@ -101,18 +101,17 @@ impl Lent {
             return None;
         }
         let data = Segment { offset: piece.segment().offset, bytes: *bytes as u32 };
-        Some(Lent { region: region.handle, of: region.clone(), data })
+        Some(Lent { region: region.handle, data, beside: piece.margin() })
     }
 
-    pub fn memory(&self) -> &SharedMemory {
-        self.of.pieces.memory()
+    /// The bytes behind the data.
+    pub fn window(&self) -> Window<'_> {
+        self.beside.window()
     }
 
     /// What lies beside the data.
     pub fn space(&self) -> Space<'_> {
-        let next = self.data.offset as usize + self.of.bytes;
-        let end = next + BESIDE_BYTES;
-        Space { memory: self.memory(), next, end, lent: Some(self.data) }
+        Space::beside(self.window(), self.data)
     }
 }
 
