@@ -100,10 +100,11 @@ impl Work {
         self.stages[stage as usize].get_or_init(new).record(nanoseconds);
     }
 
-    /// Undoes [`Work::count`] for a request that is run elsewhere.
-    pub fn uncount(&self, bytes: usize) {
-        self.operations.add(u64::MAX);
-        self.bytes.add((bytes as u64).wrapping_neg());
+    /// Counts finished requests, but for their errors.
+    #[inline]
+    pub fn count_many(&self, operations: u64, bytes: u64) {
+        self.operations.add(operations);
+        self.bytes.add(bytes);
     }
 
     #[cold]

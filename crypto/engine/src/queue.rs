@@ -390,9 +390,9 @@ impl Queue {
         let timed = *marks & mark::SAMPLED != 0;
         let picked = inner.placement.pick(*bytes, mode, self.ahead, timed).and_then(|picked| {
             let binding = inner.placement.binding(picked.binding).ok_or(Error::Gone)?;
-            Ok((picked, binding.driver.clone(), binding.work.clone()))
+            Ok((picked, binding.driver.clone()))
         });
-        let (picked, driver, work) = match picked {
+        let (picked, driver) = match picked {
             Ok(picked) => picked,
             Err(error) => return self.refuse(task, error),
         };
@@ -404,12 +404,12 @@ impl Queue {
         task.predicted = picked.service;
         let end = self.end(&driver);
         if plain {
-            let (binding, work) = (picked.binding, Some(work));
+            let binding = picked.binding;
             let (limits, mode) = match picked.sole {
                 true => (limits, None),
                 false => (limits.within(sizes), Some(mode)),
             };
-            let route = CachedRoute { session, epoch, end, limits, binding, work, mode, numbered };
+            let route = CachedRoute { session, epoch, end, limits, binding, mode, numbered };
             self.routes.put(route);
         } else if driver.on_caller {
             self.ahead += f64::from(picked.service);
@@ -541,8 +541,10 @@ impl Queue {
             let before = done.len();
             queue.poll(done);
             end.in_flight -= done.len() - before;
-            let counted = done[before..].iter().all(|task| task.marks == mark::COUNTED);
-            if self.each.is_some() || !counted {
+            let settled = done[before..].iter().all(|task| task.marks == mark::ROUTED);
+            if settled && self.each.is_none() {
+                count_routed(&done[before..]);
+            } else {
                 let mut found = mem::take(&mut self.found);
                 found.extend(done.drain(before..));
                 self.settle(&mut found);
@@ -604,6 +606,7 @@ impl Queue {
 
     /// What becomes of tasks that a driver handed over.
     fn settle(&mut self, tasks: &mut Vec<Box<Task>>) {
+        count_routed(tasks);
         let mut again = Vec::new();
         for mut task in tasks.drain(..) {
             let inner = task.session.inner();
@@ -617,20 +620,16 @@ impl Queue {
                 end.unload(task.predicted);
             }
             if task.is_marked(mark::GIVEN_BACK) {
-                let bytes = task.operation.bytes();
-                if task.is_marked(mark::COUNTED) {
-                    binding.work.uncount(bytes);
-                }
                 // The session may be of another engine than this queue.
                 inner.placement.registry.mark_dead(&binding.driver);
-                task.bytes = bytes;
+                task.bytes = task.operation.bytes();
                 again.push(task);
                 continue;
             }
             let recall = task.operation.is_recall();
             if recall {
                 binding.work.count_recall(&task.result);
-            } else if !task.is_marked(mark::COUNTED) {
+            } else if !task.is_marked(mark::ROUTED) {
                 binding.work.count(task.bytes, &task.result);
             } else if let Err(error) = &task.result {
                 binding.work.count_error(error);
@@ -647,7 +646,7 @@ impl Queue {
         }
         if !again.is_empty() {
             for mut task in again {
-                task.marks &= !(mark::GIVEN_BACK | mark::COUNTED);
+                task.marks &= !(mark::GIVEN_BACK | mark::ROUTED);
                 self.place(task, Mode::Single);
             }
             self.push(false);
@@ -675,6 +674,25 @@ impl Queue {
                 each(task);
             }
             None => self.done.push(task),
+        }
+    }
+}
+
+/// Counts those of these tasks that took a cached route and were done, neighbours of one session together.
+#[inline]
+fn count_routed(tasks: &[Box<Task>]) {
+    let is_done = |marks: u8| marks & (mark::ROUTED | mark::GIVEN_BACK) == mark::ROUTED;
+    for neighbours in tasks.chunk_by(|one, next| one.is_placed_as(next)) {
+        let (mut operations, mut bytes) = (0, 0);
+        for task in neighbours.iter().filter(|task| is_done(task.marks)) {
+            operations += 1;
+            bytes += task.operation.bytes() as u64;
+        }
+        if operations > 0
+            && let Some(task) = neighbours.first()
+            && let Some(binding) = task.session.inner().placement.binding(task.binding)
+        {
+            binding.work.count_many(operations, bytes);
         }
     }
 }

@@ -7,9 +7,7 @@
 use crate::costs::Mode;
 use crate::lengths::LengthLimits;
 use crate::limits::ROUTES;
-use crate::metrics::Work;
 use crate::{Algorithm, Kind, Operation, TAG_BYTES, Task};
-use std::sync::Arc;
 
 /// The routes of some sessions, each in the place that its session's number has.
 pub(crate) struct Routes {
@@ -52,8 +50,6 @@ pub(crate) struct CachedRoute {
     /// The lengths for which it is so.
     pub limits: LengthLimits,
     pub binding: u32,
-    /// `None` where there is no route.
-    pub work: Option<Arc<Work>>,
     /// Where there was a choice, the mode in which it was made. Then the limits are its size class.
     pub mode: Option<Mode>,
     /// Whether the session's packets have ascending numbers.
@@ -61,27 +57,25 @@ pub(crate) struct CachedRoute {
 }
 
 impl CachedRoute {
+    /// No task takes it: no session has that number.
     pub const NONE: CachedRoute = CachedRoute {
         session: 0,
         epoch: 0,
         end: 0,
         limits: Algorithm::Random.length_limits(),
         binding: 0,
-        work: None,
         mode: None,
         numbered: false,
     };
 
-    /// The end that all of these tasks go to, if they take this route. Then they are admitted and
-    /// counted.
+    /// The end that all of these tasks go to, if they take this route. Then they are admitted.
     #[inline]
     pub fn admit(&self, tasks: &mut [Box<Task>], mode: Mode, epoch: u64) -> Option<usize> {
-        let work = self.work.as_ref()?;
         if self.epoch != epoch || self.mode.is_some_and(|chosen| chosen != mode) {
             return None;
         }
         // The commonest kinds are checked without making a request of them.
-        let bytes = match self.limits.kind() {
+        let admitted = match self.limits.kind() {
             Kind::Cipher => self.admit_each(tasks, |task| match &task.operation {
                 Operation::Encrypt { data, .. } | Operation::Decrypt { data, .. } => {
                     Some(data.len())
@@ -95,28 +89,21 @@ impl CachedRoute {
             }),
             _ => self.admit_each(tasks, Task::fits),
         };
-        let bytes = bytes?;
-        if self.numbered && !take_numbers(tasks) {
+        if !admitted || self.numbered && !take_numbers(tasks) {
             return None;
         }
-        work.operations.add(tasks.len() as u64);
-        work.bytes.add(bytes as u64);
         Some(self.end)
     }
 
-    /// The bytes of them all, if every one takes this route.
+    /// Whether every one of them takes this route.
     #[inline(always)]
     fn admit_each(
         &self,
         tasks: &mut [Box<Task>],
         bytes: impl Fn(&mut Task) -> Option<usize> + Copy,
-    ) -> Option<usize> {
+    ) -> bool {
         let CachedRoute { session, limits, binding, .. } = *self;
-        let mut sum = 0;
-        for task in tasks {
-            sum += task.follow(session, &limits, binding, bytes)?;
-        }
-        Some(sum)
+        tasks.iter_mut().all(|task| task.follow(session, &limits, binding, bytes))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::slot::Slot;
 use crate::{DriverSession, Error, Operation, clock};
 use std::any::Any;
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
 
 /// An operation on a session, with its buffers, its result and a number of the consumer's. A box of
@@ -42,8 +43,8 @@ pub(crate) mod mark {
     pub const WAITED: u8 = 2;
     /// A driver gave it back without having begun it.
     pub const GIVEN_BACK: u8 = 4;
-    /// It is in the meters already.
-    pub const COUNTED: u8 = 8;
+    /// It took a cached route, where [`bytes`](super::Task::bytes) is not set.
+    pub const ROUTED: u8 = 8;
     /// It failed.
     pub const FAILED: u8 = 16;
 }
@@ -136,9 +137,9 @@ impl Task {
         Ok(output.get(start..).map_or(output, |rest| rest.get(..used).unwrap_or(rest)))
     }
 
-    /// Admits it to the binding that the last task of this plain session was placed on, and returns
-    /// its bytes. `None` if it is of another session, or if what `bytes` returns is outside the
-    /// limits. The queue counts it at once, and takes its packet number.
+    /// Admits it to the binding that the last task of this plain session was placed on. `false` if it is
+    /// of another session, or if what `bytes` returns is outside the limits. The queue takes its packet
+    /// number.
     #[inline(always)]
     pub(crate) fn follow(
         &mut self,
@@ -146,17 +147,19 @@ impl Task {
         limits: &LengthLimits,
         binding: u32,
         bytes: impl Fn(&mut Task) -> Option<usize>,
-    ) -> Option<usize> {
-        if self.session.inner().id != session {
-            return None;
+    ) -> bool {
+        if self.session.inner().id != session || !bytes(self).is_some_and(|it| limits.fit(it)) {
+            return false;
         }
-        let bytes = bytes(self)?;
-        if !limits.fit(bytes) {
-            return None;
-        }
-        self.marks = mark::COUNTED;
+        self.marks = mark::ROUTED;
         self.binding = binding;
-        Some(bytes)
+        true
+    }
+
+    /// Whether both are of one session and placed on one binding.
+    #[inline]
+    pub(crate) fn is_placed_as(&self, other: &Task) -> bool {
+        ptr::eq(self.session.inner(), other.session.inner()) && self.binding == other.binding
     }
 
     /// Its bytes, if it fits its session.
