@@ -370,6 +370,7 @@ const PEM_BYTES_MAX: u64 = 64 << 10;
 /// # Errors
 /// If it is none, is encrypted, or others can read it.
 pub fn read(file: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
+    data::plain_file(file)?;
     let pem = data::read_secret(file)?;
     if pem.contains("ENCRYPTED") {
         let file = file.display();

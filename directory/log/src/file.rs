@@ -2,7 +2,7 @@
 
 use crate::limits::LOG_LOOK_BACK_BYTES;
 use crate::settings::folder_mode;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -67,8 +67,14 @@ impl Rotating {
         if self.open.is_some() {
             return Ok(());
         }
-        let append =
-            || OpenOptions::new().append(true).create(true).mode(self.mode).open(&self.path);
+        let mut options = OpenOptions::new();
+        // To open a FIFO would wait for a reader.
+        options
+            .append(true)
+            .create(true)
+            .mode(self.mode)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let append = || options.open(&self.path);
         let folder = self.path.parent().unwrap_or(&self.path);
         let mut file = match append() {
             Err(why) if why.kind() == ErrorKind::NotFound => {

@@ -1,5 +1,6 @@
 //! The master key of the daemon's key store, from where the arguments say.
 
+use crate::source::say_waiting;
 use keyway_daemon::keys::{self, KeyStore, Master, MasterKey, Passphrase};
 use keyway_engine::Engine;
 use keyway_engine::limits::PASSWORD_BYTES_MAX;
@@ -90,6 +91,24 @@ pub fn open(source: &Source) -> Result<Option<File>, Failure> {
     File::open(path).map(Some).map_err(|why| Failure::system("read", path, &why))
 }
 
+/// [`open()`] for a daemon that may have to be started again.
+///
+/// # Errors
+/// As there, and if it can be read only once.
+pub fn open_again(source: &Source) -> Result<Option<File>, Failure> {
+    if let Source::Passphrase(path) = source
+        && path.exists()
+        && !path.is_file()
+    {
+        return Err(Failure::usage(format!(
+            "--master passphrase:{}: this is no plain file, and cryptod may have to be started again and read it \
+             then; put the passphrase into a file of mode 600",
+            path.display()
+        )));
+    }
+    open(source)
+}
+
 /// Gets it, from a file that is [open](open()) already if there is one, or makes it at the first start.
 ///
 /// # Errors
@@ -152,7 +171,10 @@ fn passphrase(path: &Path, open: Option<File>) -> Result<Zeroizing<Vec<u8>>, Fai
     let file = match (open, is_standard_input) {
         (Some(file), _) => Ok(file),
         (None, true) => io::stdin().as_fd().try_clone_to_owned().map(File::from),
-        (None, false) => File::open(path),
+        (None, false) => {
+            say_waiting(path);
+            File::open(path)
+        }
     };
     let read = file.and_then(|mut file| {
         if let Err(why) = keys::is_private(&file, path) {

@@ -1,10 +1,11 @@
 //! Where LDIF comes from.
 
 use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, absolute};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -127,10 +128,18 @@ pub fn open(path: &Path) -> Result<Option<File>, Failure> {
     if path.as_os_str() == "-" {
         return Ok(None);
     }
+    say_waiting(path);
     let file = File::open(path).map_err(|why| bad(path, &why))?;
     match file.metadata().map_err(|why| bad(path, &why))?.is_dir() {
         true => Err(bad(path, &ErrorKind::IsADirectory.into())),
         false => Ok(Some(file)),
+    }
+}
+
+/// Says so, if to open a file waits for a process at its other end.
+pub fn say_waiting(path: &Path) {
+    if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        output::note(format_args!("waiting until a process writes to {}", path.display()));
     }
 }
 

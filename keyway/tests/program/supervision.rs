@@ -8,14 +8,17 @@ use base64::Engine;
 use keyway_codec::message::ResultCode;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
+/// How long an import says nothing in a test: longer than a process that hangs is waited for.
+const QUIET: Duration = Duration::from_secs(50);
 const ADMIN: &str = "cn=admin,cn=keyway";
 const ANYWHERE: [&str; 4] = ["--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"];
 
@@ -331,7 +334,7 @@ fn one_that_hangs_while_it_starts_is_killed() {
     kill(stopped, Signal::STOP);
     let mut said = String::new();
     up.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    let line = format!("cryptod (process {stopped}) hung before it was ready, and was killed");
+    let line = format!("cryptod (process {stopped}) did nothing for half a minute");
     assert!(said.contains(&line), "{said}");
     assert_eq!(up.wait().unwrap().code(), Some(1));
     let up = place.up();
@@ -346,6 +349,56 @@ fn one_that_hangs_while_it_starts_is_killed() {
     until(|| up.child("cryptod").is_some_and(|id| id != stopped), "it is left as it is");
     until(|| place.error_log().matches(" info cryptod ").count() > 0, "it does not come back");
     up.stop();
+}
+
+/// What an import is read from may be quiet for longer than a process that hangs is waited for.
+#[test]
+fn an_import_may_be_quiet() {
+    if std::env::var_os("KEYWAY_NIGHTLY").is_none() {
+        return;
+    }
+    let place = Place::new();
+    let mut command = place.run("up");
+    command.args(ANYWHERE).args(["--import", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut up = command.spawn().unwrap();
+    let mut input = up.stdin.take().unwrap();
+    for entry in
+        ["dn: o=x\nobjectClass: organization\n\n", "dn: o=y\nobjectClass: organization\n\n"]
+    {
+        thread::sleep(QUIET);
+        input.write_all(entry.as_bytes()).unwrap();
+    }
+    drop(input);
+    let mut ready = String::new();
+    BufReader::new(up.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.contains("\"o=y\""), "{ready}");
+    kill(up.id(), Signal::TERM);
+    assert!(up.wait().unwrap().success());
+}
+
+/// Nothing that would wait for a process that nobody knows of is opened.
+#[test]
+fn a_fifo_is_refused_at_once() {
+    let place = Place::new();
+    place.up().stop();
+    let fifo = |name: &str| {
+        let path = place.data.join(name);
+        let made = Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap();
+        assert!(made.success());
+        path
+    };
+    let passphrase = fifo("passphrase");
+    let master = format!("passphrase:{}", passphrase.display());
+    let up = ["up", "--data", place.shown(), "--master", &master];
+    keyway(up.iter().chain(&ANYWHERE)).refused(2, &["is no plain file"]);
+    for name in ["log/access.log", "log/error.log", "log/audit.log"] {
+        let log = place.data.join(name);
+        fs::remove_file(&log).unwrap();
+        fifo(name);
+        place.refused("up", &[name]);
+        fs::remove_file(&log).unwrap();
+    }
+    place.up().stop();
 }
 
 /// An end that was asked for comes, although the process that is to end first hangs.

@@ -13,6 +13,7 @@ use super::error::Error;
 use super::name::is_lookable;
 use super::refusals::{Refusals, Unwritten};
 use crate::limits::AUDIT_REFUSALS_BYTES_MAX;
+use rustix::fs::OFlags;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -204,7 +205,13 @@ impl Audit {
     /// Says whether there was room.
     fn append(&self, line: &[u8], is_change: bool) -> io::Result<bool> {
         let mut options = OpenOptions::new();
-        let mut file = options.append(true).create(true).mode(FILE_MODE).open(&self.path)?;
+        // To open a FIFO would wait for a reader.
+        options
+            .append(true)
+            .create(true)
+            .mode(FILE_MODE)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let mut file = options.open(&self.path)?;
         let before = file.metadata()?.len();
         if !is_change && before + line.len() as u64 > AUDIT_REFUSALS_BYTES_MAX {
             return Ok(false);

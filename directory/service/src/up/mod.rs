@@ -9,7 +9,7 @@ mod restarts;
 
 use crate::ldapd;
 use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
-use crate::master::{Source, open as open_master};
+use crate::master::open_again;
 use crate::options::UpOptions;
 use crate::source;
 use keyway_config::Configuration;
@@ -51,7 +51,7 @@ pub fn run(arguments: &UpOptions) -> Result<ExitCode, Failure> {
         // A file that is not there and a port that is taken are found before anything is made.
         let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
         let given = Given::read(&arguments.serve.schema, &arguments.serve.folder)?;
-        let master = arguments.master.as_ref().map(open_master).transpose()?.flatten();
+        let master = arguments.master.as_ref().map(open_again).transpose()?.flatten();
         let is_handed_over = handed_over.is_some();
         let half = Half::Up(arguments.cryptod_user.as_ref());
         let (folder, configuration, sockets, account) =
@@ -511,10 +511,7 @@ impl Supervisor<'_> {
             again: false,
             moves: false,
         });
-        let mut process = started.map_err(|why| cannot_start("cryptod", &why))?;
-        if let (Some(Source::Passphrase(_)), None) = (&self.arguments.master, master) {
-            process.let_wait();
-        }
+        let process = started.map_err(|why| cannot_start("cryptod", &why))?;
         cryptod.process.process = Some(process);
         Ok(())
     }
@@ -544,7 +541,8 @@ impl Supervisor<'_> {
             moves: !self.is_handed_over,
         });
         let mut process = started.map_err(|why| cannot_start("ldapd", &why))?;
-        if self.import.is_some() {
+        // A pipe gives what it gives when it likes.
+        if first && self.arguments.serve.import.is_some() {
             process.let_wait();
         }
         self.ldapd.process = Some(process);
@@ -607,7 +605,9 @@ async fn until_ready(
                 if !may_hang && process.hangs() {
                     process.kill();
                     return Err(Failure::new(format!(
-                        "{what} (process {}) hung before it was ready, and was killed",
+                        "{what} (process {}) did nothing for half a minute before it was ready, and was killed: \
+                         see whether the files of the data folder and its logs can be read and written \
+                         (a FIFO, a file system of a network), and start again",
                         process.id()
                     )));
                 }
