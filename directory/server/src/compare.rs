@@ -32,7 +32,7 @@ impl Directory {
         self.refresh(subject)?;
         let compare = Compare { core, subject, request, controls };
         let name = EntryName::parse(&core.schema, request.dn)?;
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         match naming::place(&contexts, &name) {
             Place::Root => {
                 let attributes = core.root_dse(&contexts, announced);
@@ -68,7 +68,7 @@ impl Directory {
                 let how = Seeking { manages_referrals, ..Seeking::default() };
                 let id = locate(&core.schema, &contexts, view, &name, how).map_err(told)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
-                let compared = core.with_names(|names| {
+                let compared = core.shared.with_names(|names| {
                     let seen = as_seen(core, view, read.version(), id, &entry)?;
                     let candidate = Candidate::stored(core, id, entry, view, names);
                     match &seen {

@@ -25,7 +25,6 @@ use keyway_schema::{Changes, Composed, EntryName, NameError, Schema, SchemaError
 use keyway_store::{EntryId, Key, Names, Store, Write};
 use std::cell::RefCell;
 use std::fmt;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -68,14 +67,6 @@ pub(crate) struct Core {
     pub sources: Sources,
     pub changes: Changes,
     pub shared: Arc<Shared>,
-}
-
-impl Deref for Core {
-    type Target = Shared;
-
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
 }
 
 /// What operations share, also those that wait for the committer. It holds no store, so that the
@@ -335,7 +326,10 @@ impl Directory {
     fn load_rules(&self) -> Result<(), OpenError> {
         let core = self.core();
         let rules = core.stored_rules(self.store.read()?.view())?;
-        core.access.store(rules, &core.schema).map_err(|why| OpenError::Settings(why.to_string()))
+        core.shared
+            .access
+            .store(rules, &core.schema)
+            .map_err(|why| OpenError::Settings(why.to_string()))
     }
 
     /// The state of the schema as it is now.
@@ -500,8 +494,8 @@ impl Directory {
         let name = naming::of_context(&core.schema, dn)?;
         // Held over the commit, so that of two contexts added at once none is forgotten. Those who
         // only read do not wait.
-        let _turn = core.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = core.contexts();
+        let _turn = core.shared.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = core.shared.contexts();
         let within = |one: &NamingContext| name.is_within(&one.name) || one.name.is_within(&name);
         if let Some(other) = held.iter().find(|one| within(one)) {
             let text = format!("\"{dn}\" overlaps the naming context \"{}\"", other.text);
@@ -516,7 +510,7 @@ impl Directory {
         let row = contexts_row(&contexts);
         self.store
             .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
-        *core.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts.into();
+        *core.shared.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts.into();
         Ok(())
     }
 
@@ -585,7 +579,7 @@ impl Directory {
     pub fn must_change(&self, subject: &Subject) -> bool {
         let Some(dn) = subject.name() else { return false };
         match self.credentials(&dn) {
-            Ok(Some(found)) => found.status(policy::micros(self.core().now())).reset,
+            Ok(Some(found)) => found.status(policy::micros(self.core().shared.now())).reset,
             _ => true,
         }
     }
@@ -598,7 +592,7 @@ impl Directory {
 
     fn stored_credentials(&self, name: &EntryName) -> Result<Option<Credentials>> {
         let core = &*self.core();
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         let Place::Inside { context, below } = naming::place(&contexts, name) else {
             return Ok(None);
         };
@@ -610,9 +604,9 @@ impl Directory {
             Err(failure) => return Err(failure),
         };
         let Some(entry) = view.entry(id)? else { return Ok(None) };
-        let dn = core.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
+        let dn = core.shared.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
         let passwords = entry.values(USER_PASSWORD).map(<[u8]>::to_vec).collect();
-        let subject = match name.canonical() == core.administrator {
+        let subject = match name.canonical() == core.shared.administrator {
             true => Subject::administrator(&dn, id),
             false => Subject::user(&dn, id),
         };
@@ -621,7 +615,7 @@ impl Directory {
             true => (Arc::new(Policy::NONE), Account::default()),
             false => {
                 let own = policy::subentry(&entry);
-                let policy = core.policies.of(core, view, Some(read.version()), own)?;
+                let policy = core.shared.policies.of(core, view, Some(read.version()), own)?;
                 (policy, Account::read(&core.schema, &entry))
             }
         };
@@ -636,7 +630,7 @@ impl Directory {
     pub fn may_set_password(&self, subject: &Subject, dn: &str) -> Result<()> {
         let core = &*self.core();
         let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         let denied = || Failure::denied("set this password");
         let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Err(denied());
@@ -648,7 +642,7 @@ impl Directory {
         let told = |failure| core.disclosed(view, &rights, (context, &name, below), failure);
         let id = naming::resolve(view, context, &name, below).map_err(told)?;
         let entry = view.entry(id)?.ok_or_else(denied)?;
-        let allowed = core.with_names(|names| {
+        let allowed = core.shared.with_names(|names| {
             let candidate = Candidate::stored(core, id, entry, view, names);
             let may = rights.may(Rights::WRITE, USER_PASSWORD, &candidate)?
                 || rights.may(Rights::RESET, USER_PASSWORD, &candidate)?;

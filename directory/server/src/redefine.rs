@@ -158,7 +158,7 @@ impl Redefinition {
             schema: Arc::new(schema),
             integrity: Arc::new(integrity),
             indexes: Arc::new(indexes),
-            schema_time: old.timestamp(),
+            schema_time: old.shared.timestamp(),
             generation: old.generation + 1,
             composed: Arc::new(composed),
             sources,

@@ -41,7 +41,7 @@ impl Core {
             LANGUAGE_TAGS,
             MODIFY_INCREMENT,
         ];
-        let published = |tree: MadeTree| self.maker(tree).map(|_| tree.dn());
+        let published = |tree: MadeTree| self.shared.maker(tree).map(|_| tree.dn());
         let config: Vec<&str> = published(MadeTree::Config).into_iter().collect();
         let monitor: Vec<&str> = published(MadeTree::Monitor).into_iter().collect();
         entry(&[

@@ -50,7 +50,7 @@ impl Core {
 
     fn nothing_at(&self, tree: Tree<'_>, rights: &View, mut id: EntryId) -> Result<Failure> {
         while let Some(entry) = tree.entry(id)? {
-            let matched = self.with_names(|names| -> Result<_> {
+            let matched = self.shared.with_names(|names| -> Result<_> {
                 let candidate = Candidate::stored(self, id, entry, tree, names);
                 match rights.may_know(&candidate)? {
                     true => Ok(Some(candidate.dn()?.to_owned())),
@@ -67,6 +67,7 @@ impl Core {
 
     fn may_know(&self, tree: Tree<'_>, rights: &View, id: EntryId) -> Result<bool> {
         let Some(entry) = tree.entry(id)? else { return Ok(false) };
-        self.with_names(|names| rights.may_know(&Candidate::stored(self, id, entry, tree, names)))
+        self.shared
+            .with_names(|names| rights.may_know(&Candidate::stored(self, id, entry, tree, names)))
     }
 }

@@ -63,7 +63,7 @@ impl Directory {
         let core = &*self.core();
         let read = self.store.read()?;
         let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
-        let table = core.access.table();
+        let table = core.shared.access.table();
         let facts = core.facts(subject, &table, read.view())?;
         let resolved = Arc::new(table.resolve(&facts, 0));
         self.with_entry(&read, question.dn, |place, entry| {
@@ -88,7 +88,7 @@ impl Directory {
         let core = &*self.core();
         let read = self.store.read()?;
         let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
-        let table = core.access.table();
+        let table = core.shared.access.table();
         let grants = |rule: &&Compiled| {
             let included =
                 attribute.as_deref().is_none_or(|one| rule.includes(question.right, one));
@@ -126,7 +126,7 @@ impl Directory {
     ) -> Result<T> {
         let core = &*self.core();
         let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         let nothing = Vec::new();
         match naming::place(&contexts, &name) {
             naming::Place::Root => f(Place::RootDse, &Candidate::made(core, "", &nothing)),
@@ -141,7 +141,7 @@ impl Directory {
                 let view = read.view();
                 let id: EntryId = naming::resolve(view, context, &name, below)?;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
-                core.with_names(|names| {
+                core.shared.with_names(|names| {
                     f(context.place(), &Candidate::stored(core, id, entry, view, names))
                 })
             }

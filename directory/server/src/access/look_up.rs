@@ -28,8 +28,8 @@ impl Core {
     /// The store's.
     pub fn look_up(&self, subject: &Subject, tree: Tree<'_>) -> Result<()> {
         // Read first: what changes meanwhile has it looked up again.
-        let generation = self.access.generation.load(Ordering::Acquire);
-        let table = self.access.table();
+        let generation = self.shared.access.generation.load(Ordering::Acquire);
+        let table = self.shared.access.table();
         let facts = self.facts(subject, &table, tree)?;
         subject.keep(Arc::new(table.resolve(&facts, generation)));
         Ok(())

@@ -189,7 +189,7 @@ impl Core {
     pub fn permissions(&self, subject: &Subject, place: Place) -> View {
         let resolved = subject.known().unwrap_or_else(|| {
             let facts = Facts::nothing(subject);
-            Arc::new(self.access.table().resolve(&facts, 0))
+            Arc::new(self.shared.access.table().resolve(&facts, 0))
         });
         View::new(resolved, place, subject.id()).traced(subject.trace())
     }

@@ -64,7 +64,11 @@ impl Directory {
         let mut changes = core.changes.clone();
         for (lower, Undefined { name, is_text }) in names {
             let mut digest = [0; 32];
-            core.engine.digest(Algorithm::Sha256, &[NAMED, lower.as_bytes()], &mut digest)?;
+            core.shared.engine.digest(
+                Algorithm::Sha256,
+                &[NAMED, lower.as_bytes()],
+                &mut digest,
+            )?;
             let form = if *is_text { TEXT } else { OCTETS };
             let oid = format!("{UUIDS}.{}", uuid(digest));
             let text =
@@ -91,7 +95,7 @@ impl Directory {
             return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
         }
         let core = self.core();
-        let settings = core.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let settings = core.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(new) = Redefinition::new(&core, core.sources.clone(), changes, &settings)? else {
             return Ok(());
         };

@@ -70,7 +70,7 @@ impl Directory {
         let view = read.view();
         let tops = core.export_tops(view, base)?;
         let definitions = core.composed.beyond_defaults().map_err(unreadable)?;
-        let out = Framed::begin(out, &core.engine, &definitions)?;
+        let out = Framed::begin(out, &core.shared.engine, &definitions)?;
         let mut export = Export { view, out, buffer: Vec::new(), entries: 0, progress };
         for top in tops {
             export.subtree(core, top)?;
@@ -87,7 +87,7 @@ pub(super) fn unreadable(why: SchemaError) -> Failure {
 
 impl Core {
     fn export_tops(&self, view: View<'_>, base: Option<&str>) -> Result<Vec<EntryId>, Failure> {
-        let contexts = self.contexts();
+        let contexts = self.shared.contexts();
         let Some(base) = base else {
             let own = |context: &&std::sync::Arc<NamingContext>| !context.is_system;
             let mut tops = Vec::new();
@@ -125,7 +125,8 @@ struct Level {
 impl Export<'_> {
     fn subtree(&mut self, core: &Core, top: EntryId) -> Result<(), ExportError> {
         let Some(entry) = self.view.entry(top)? else { return Ok(()) };
-        let dn = core.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
+        let dn =
+            core.shared.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
         self.entry(top, &dn, &entry)?;
         let mut path = vec![Level { id: top, after: EntryId::ROOT, dn }];
         while let Some(level) = path.last_mut() {

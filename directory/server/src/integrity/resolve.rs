@@ -21,7 +21,7 @@ pub(super) struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     pub fn new(core: &'a Core, view: View<'a>) -> Self {
-        Resolver { core, view, contexts: core.contexts(), parent: None }
+        Resolver { core, view, contexts: core.shared.contexts(), parent: None }
     }
 
     /// The entry of a name; `None` if there is none, or it is no name.
@@ -86,7 +86,7 @@ impl Core {
     /// # Errors
     /// The store's.
     pub fn entry_named(&self, view: View<'_>, name: &EntryName) -> Result<Option<EntryId>> {
-        find(view, &self.contexts(), name)
+        find(view, &self.shared.contexts(), name)
     }
 }
 

@@ -123,7 +123,7 @@ impl Core {
             let scope = match &set.below {
                 Some(below) if !proposed.name.is_within(below) => continue,
                 Some(below) => self.entry_named(view, below)?.into_iter().collect(),
-                None => naming::tops(view, &self.contexts())?,
+                None => naming::tops(view, &self.shared.contexts())?,
             };
             let scope: Vec<Key> = scope.into_iter().map(Key::subtree).collect();
             if !set.counts(&Candidate::made(self, &proposed.name.text(), proposed.attributes))? {

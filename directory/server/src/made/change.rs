@@ -55,7 +55,7 @@ impl Handover {
             let text = "the controls for assertions and read entries do not work here";
             return Err(Failure::new(ResultCode::UnavailableCriticalExtension, text));
         }
-        match core.maker(tree) {
+        match core.shared.maker(tree) {
             Some(maker) if maker.change.is_some() => {
                 let modification = Modification { dn: entry.dn.clone(), changes };
                 Ok(Handover { maker, modification })

@@ -149,7 +149,8 @@ impl Shared {
 impl Core {
     /// The entries of a tree as they are now, those that are wanted among them.
     pub(crate) fn made(&self, tree: MadeTree, wanted: &Wanted<'_>) -> Tree {
-        let entries = self.maker(tree).map(|maker| (maker.entries)(wanted)).unwrap_or_default();
+        let entries =
+            self.shared.maker(tree).map(|maker| (maker.entries)(wanted)).unwrap_or_default();
         Tree::new(&self.schema, entries)
     }
 }

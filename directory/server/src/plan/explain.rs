@@ -98,7 +98,7 @@ impl Directory {
 /// The lists of a scope.
 fn scope_lists(core: &Core, view: View<'_>, base: &str, scope: Scope) -> Result<Vec<Key>> {
     let name = EntryName::parse(&core.schema, base)?;
-    let contexts = core.contexts();
+    let contexts = core.shared.contexts();
     let tops = match naming::place(&contexts, &name) {
         Place::Root => naming::tops(view, &contexts)?,
         Place::Inside { context, below } => vec![naming::resolve(view, context, &name, below)?],

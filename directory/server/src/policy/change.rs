@@ -33,7 +33,7 @@ impl<'t> PasswordChange<'t> {
         if subject.is_administrator() || context.is_system {
             return Ok(None);
         }
-        let policy = core.policies.of(core, view, None, subentry(&entry))?;
+        let policy = core.shared.policies.of(core, view, None, subentry(&entry))?;
         let is_own = subject.id() == Some(id);
         Ok(Some(PasswordChange { entry, is_own, policy }))
     }
@@ -137,7 +137,7 @@ impl Upkeep<'_> {
         // Whoever unlocks an account does not want the next wrong password to lock it again.
         if old.has(LOCKED_TIME) && values(new, LOCKED_TIME).next().is_none() {
             remove(new, FAILURE_TIME);
-            self.core.policies.pending.forget(self.id);
+            self.core.shared.policies.pending.forget(self.id);
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Upkeep<'_> {
         let account = Account::of(&core.schema, new);
         let policy = match self.context.is_system {
             true => Arc::new(Policy::NONE),
-            false => core.policies.of(core, self.view, None, subentry(old))?,
+            false => core.shared.policies.of(core, self.view, None, subentry(old))?,
         };
         let mut history: Vec<Vec<u8>> = values(new, HISTORY).map(<[u8]>::to_vec).collect();
         // In the order in which they were current, whatever the clock says.
@@ -170,7 +170,7 @@ impl Upkeep<'_> {
             let reset = by_others && has_one && policy.must_change;
             put(new, RESET, reset.then_some("TRUE"));
         }
-        core.policies.pending.forget(self.id);
+        core.shared.policies.pending.forget(self.id);
         Ok(())
     }
 }

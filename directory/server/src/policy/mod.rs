@@ -181,7 +181,7 @@ impl Policies {
         let text = "there is no entry of class pwdPolicy of this name: accounts that are to have it \
                     have the default policy, or the built-in one";
         let fields = [("dn", Value::Text(dn)), ("text", Value::Text(text))];
-        core.log.say(core.now(), Severity::Warning, "password-policy", &fields);
+        core.shared.log.say(core.shared.now(), Severity::Warning, "password-policy", &fields);
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn as_seen(
     id: EntryId,
     entry: &EntryRef<'_>,
 ) -> Result<Option<EntryAttributes>> {
-    let pending = &core.policies.pending;
+    let pending = &core.shared.policies.pending;
     if !pending.is_ahead_of(version) {
         return Ok(None);
     }
@@ -220,7 +220,7 @@ pub(crate) fn as_seen(
     if events.is_empty() {
         return Ok(None);
     }
-    let policy = core.policies.of(core, view, Some(version), subentry(entry))?;
+    let policy = core.shared.policies.of(core, view, Some(version), subentry(entry))?;
     let account = Account::read(&core.schema, entry);
     let account = events.iter().fold(account, |account, events| account.after(&policy, events));
     let mut attributes = entry.to_entry().attributes;
@@ -231,7 +231,7 @@ pub(crate) fn as_seen(
 /// The policy of this name; `None` if no entry of that class has it.
 fn read(core: &Core, view: View<'_>, dn: &str) -> Result<Option<Policy>> {
     let Ok(name) = EntryName::parse(&core.schema, dn) else { return Ok(None) };
-    let contexts = core.contexts();
+    let contexts = core.shared.contexts();
     let Place::Inside { context, below } = naming::place(&contexts, &name) else { return Ok(None) };
     let id = match naming::resolve(view, context, &name, below) {
         Ok(id) => id,

@@ -219,7 +219,7 @@ async fn write_all(store: Store, shared: Arc<Shared>, current: Current) {
 /// Writes into an entry what has happened to its account.
 fn update(core: &Core, write: &mut Write<'_>, id: EntryId, events: &Events) -> Result<()> {
     let Some(entry) = write.view().entry(id)? else { return Ok(()) };
-    let policy = core.policies.of(core, write.view(), None, subentry(&entry))?;
+    let policy = core.shared.policies.of(core, write.view(), None, subentry(&entry))?;
     let account = Account::read(&core.schema, &entry).after(&policy, events);
     let mut entry = entry.to_entry();
     let old = entry.attributes.clone();

@@ -37,10 +37,10 @@ impl Directory {
         let evaluator = Evaluator::search(&core.schema, &rights);
         let read = self.store.read()?;
         let view = read.view();
-        let tops = naming::tops(view, &core.contexts())?;
+        let tops = naming::tops(view, &core.shared.contexts())?;
         let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();
         let source = plan(core, view, &matcher, subtrees.clone(), count_max(2))?;
-        core.with_names(|names| {
+        core.shared.with_names(|names| {
             let mut found = None;
             for id in source.candidates(view, EntryId::ROOT)? {
                 let id = id?;

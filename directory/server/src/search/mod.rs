@@ -248,13 +248,13 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Step {
-        let (clock, before, sent) = (self.core.clock, self.looked_at, self.sent);
+        let (clock, before, sent) = (self.core.shared.clock, self.looked_at, self.sent);
         let started = clock();
         let advanced = self.advance(directory, message_id, out, budget_bytes);
         let now = clock();
         let time = now.duration_since(started).unwrap_or_default();
         self.stepped = Some(now);
-        self.core.search_time.add(nanoseconds(time));
+        self.core.shared.search_time.add(nanoseconds(time));
         self.spent += time;
         if !self.is_made() {
             self.shape.cost(self.looked_at - before, self.sent.saturating_sub(sent), time);
@@ -294,7 +294,9 @@ impl Search {
     fn done(&self, result: LdapResult<'static>, next: Option<EntryId>) -> Step {
         let Some(page) = &self.page else { return Step::Done(result, Vec::new()) };
         let cookie = match next {
-            Some(after) => self.core.cookies.seal(&page.query, Position { after, sent: self.sent }),
+            Some(after) => {
+                self.core.shared.cookies.seal(&page.query, Position { after, sent: self.sent })
+            }
             None => Ok(Vec::new()),
         };
         let cookie = match cookie {
@@ -315,7 +317,7 @@ impl Search {
     ) -> Result<Pause> {
         let core = &*self.core.clone();
         if self.sending.is_some() {
-            return self.send(core.now(), out, budget_bytes);
+            return self.send(core.shared.now(), out, budget_bytes);
         }
         directory.refresh(&self.subject)?;
         let view = core.permissions(&self.subject, self.place);
@@ -330,7 +332,7 @@ impl Search {
             Target::Tree(mut cursor) => {
                 let end = out.len().saturating_add(budget_bytes);
                 let read = directory.store.read()?;
-                let pause = core.with_names(|names| {
+                let pause = core.shared.with_names(|names| {
                     cursor.forget_what_was_given_up(core);
                     let walk = Walk {
                         core,
@@ -348,7 +350,7 @@ impl Search {
                     Ok(Pause::Entry(id, entry)) => (id, entry),
                     other => return other,
                 };
-                let (snapshot, now) = (core.snapshots.keep(read)?, core.now());
+                let (snapshot, now) = (core.shared.snapshots.keep(read)?, core.shared.now());
                 self.sending = Some(Sending::new(snapshot, id, entry, now));
                 self.send(now, out, end.saturating_sub(out.len()))
             }
@@ -418,7 +420,8 @@ impl Search {
         let candidates = cursor.source.candidates(tree, cursor.after)?;
         for (looked_at, id) in candidates.enumerate() {
             let id = id?;
-            if looked_at % CLOCK_CANDIDATES == 0 && self.deadline.is_some_and(|at| core.now() >= at)
+            if looked_at % CLOCK_CANDIDATES == 0
+                && self.deadline.is_some_and(|at| core.shared.now() >= at)
             {
                 let text = "the search took longer than it may";
                 return Ok(Pause::Limit(ResultCode::TimeLimitExceeded, text));
@@ -572,10 +575,11 @@ impl Walk<'_> {
         if !entry.has(USER_PASSWORD) || !self.view.may(Rights::READ, LOCKED_TIME, candidate)? {
             return Ok(None);
         }
-        let policy = core.policies.of(core, self.tree, Some(self.version), subentry(entry))?;
+        let policy =
+            core.shared.policies.of(core, self.tree, Some(self.version), subentry(entry))?;
         let account = Account::read(&core.schema, entry);
-        let account = core.policies.pending.apply(&policy, candidate.id(), account);
-        let now = micros(core.now());
+        let account = core.shared.policies.pending.apply(&policy, candidate.id(), account);
+        let now = micros(core.shared.now());
         let usability = account.status(&policy, now).usability(now);
         Ok(Some(ResponseControl::usability(usability)))
     }

@@ -83,7 +83,7 @@ impl Directory {
             return Ok(None);
         }
         let Ok(name) = EntryName::parse(&core.schema, base) else { return Ok(None) };
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Ok(None);
         };
@@ -132,7 +132,7 @@ impl Directory {
             if !paged.cookie.is_empty() {
                 // They came with the first page.
                 references_left.clear();
-                let position = core.cookies.open(&query, &paged.cookie)?;
+                let position = core.shared.cookies.open(&query, &paged.cookie)?;
                 sent = position.sent;
                 target.resume(position.after);
                 if paged.size == 0 {
@@ -146,7 +146,7 @@ impl Directory {
             Target::Tree(cursor) => cursor.source.lack.as_ref(),
             Target::Made { .. } | Target::Empty => None,
         };
-        let lacking = lack.map(|lack| core.unindexed.count(lack));
+        let lacking = lack.map(|lack| core.shared.unindexed.count(lack));
         let shape = shapes::shape_of(request.scope, &request.filter);
         // What is made up when it is asked for says nothing of the data.
         if !matches!(target, Target::Made(_)) {
@@ -200,13 +200,15 @@ impl Bounds {
             (asked, ours) => asked.min(ours),
         };
         let entries_max =
-            limit(request.size_limit, core.search_entries_max.load(Ordering::Relaxed));
+            limit(request.size_limit, core.shared.search_entries_max.load(Ordering::Relaxed));
         let answer_max = match &controls.paged {
             Some(paged) if entries_max == 0 || paged.size < entries_max => paged.size,
             _ => entries_max,
         };
-        let seconds = limit(request.time_limit_s, core.search_time_max_s.load(Ordering::Relaxed));
-        let deadline = (seconds > 0).then(|| core.now() + Duration::from_secs(seconds.into()));
+        let seconds =
+            limit(request.time_limit_s, core.shared.search_time_max_s.load(Ordering::Relaxed));
+        let deadline =
+            (seconds > 0).then(|| core.shared.now() + Duration::from_secs(seconds.into()));
         Bounds { entries_max, answer_max, deadline }
     }
 }
@@ -237,7 +239,7 @@ impl Directory {
         announced: Announced,
     ) -> Result<Found> {
         let name = EntryName::parse(&core.schema, request.base)?;
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
         match naming::place(&contexts, &name) {
             Place::Root if request.scope == Scope::Base => {
@@ -312,7 +314,7 @@ impl Directory {
                 let read = self.store.read()?;
                 let view = read.view();
                 let entry = view.entry(*base)?.ok_or_else(|| Failure::no_such_object(""))?;
-                core.with_names(|names| {
+                core.shared.with_names(|names| {
                     evaluator.matches(matcher, &Candidate::stored(core, *base, entry, view, names))
                 })?
             }

@@ -87,7 +87,7 @@ pub(super) fn allow(
     lack: &Lack,
 ) -> Result<()> {
     let (max, free) = {
-        let settings = core.settings.read().unwrap_or_else(PoisonError::into_inner);
+        let settings = core.shared.settings.read().unwrap_or_else(PoisonError::into_inner);
         (settings.search_unindexed_max as usize, settings.search_unindexed_free.clone())
     };
     if max == 0 || subject.is_administrator() || !is_longer(view, scope, max)? {

@@ -146,7 +146,7 @@ fn target(core: &Core, view: View<'_>, alias: EntryId) -> Result<Option<EntryId>
         return Ok(None);
     };
     let how = Seeking { follows_aliases: true, manages_referrals: true, scope: None };
-    match locate(&core.schema, &core.contexts(), view, &name, how) {
+    match locate(&core.schema, &core.shared.contexts(), view, &name, how) {
         // The server's own entries are nobody's other name.
         Ok(located) if !located.context.is_system => Ok(Some(located.id)),
         Ok(_) => Ok(None),

@@ -11,7 +11,7 @@ use keyway_store::{EntryId, Key};
 fn planned(fixture: &Fixture, filter: &str) -> (Source, usize) {
     let core = &fixture.directory.core();
     let read = fixture.directory.store.read().unwrap();
-    let contexts = core.contexts();
+    let contexts = core.shared.contexts();
     let tops = crate::naming::tops(read.view(), &contexts).unwrap();
     let matcher = Matcher::new(&core.schema, &Filter::parse(filter).unwrap());
     let lists = tops.into_iter().map(Key::subtree).collect();
@@ -81,7 +81,7 @@ fn a_small_scope_is_walked_rather_than_a_long_list() {
     let fixture = filled();
     let core = &fixture.directory.core();
     let read = fixture.directory.store.read().unwrap();
-    let contexts = core.contexts();
+    let contexts = core.shared.contexts();
     let groups = keyway_schema::EntryName::parse(&core.schema, GROUPS).unwrap();
     let crate::naming::Place::Inside { context, below } = crate::naming::place(&contexts, &groups)
     else {

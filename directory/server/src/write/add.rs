@@ -284,7 +284,7 @@ fn name_values(core: &Core, attributes: &mut EntryAttributes, dn: &str) -> Resul
 fn stamp(core: &Core, attributes: &mut EntryAttributes, stamp: &Stamp) -> Result<()> {
     let uuid = match edit::values(attributes, ENTRY_UUID) {
         Some(_) => None,
-        None => Some(core.uuid()?),
+        None => Some(core.shared.uuid()?),
     };
     let values = [
         (ENTRY_UUID, uuid.as_deref().unwrap_or_default()),

@@ -27,7 +27,7 @@ impl Delete {
         controls: &RequestControls<'_>,
     ) -> Result<Delete> {
         let request = Request::new(core, subject, dn, Rights::DELETE, controls)?;
-        if core.is_own(&request.name) {
+        if core.shared.is_own(&request.name) {
             return Err(unwilling("the server needs this entry"));
         }
         Ok(Delete { request })

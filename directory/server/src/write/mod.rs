@@ -111,7 +111,7 @@ impl Operation {
             return Err(Failure::new(ResultCode::ProtocolError, text));
         }
         let name = EntryName::parse(&core.schema, request.dn)?;
-        match naming::place(&core.contexts(), &name) {
+        match naming::place(&core.shared.contexts(), &name) {
             Place::Subschema => {
                 let redefinition = redefine::redefinition(core, subject, request, controls);
                 return redefinition.map(Operation::Redefine);
@@ -255,7 +255,7 @@ impl Request {
         controls: &RequestControls<'_>,
     ) -> Result<Request> {
         let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         let (context, below) = match naming::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
@@ -296,9 +296,9 @@ impl Request {
             needed: Needed::Itself,
             stamp: Stamp {
                 author: subject.name().as_deref().unwrap_or_default().to_owned(),
-                time: core.timestamp(),
+                time: core.shared.timestamp(),
             },
-            now: micros(core.now()),
+            now: micros(core.shared.now()),
             manages_referrals: controls.manage_dsa_it,
             assertion: controls.assertion.as_ref().map(|one| Matcher::new(&core.schema, one)),
             pre_read: selection(&controls.pre_read),
@@ -334,7 +334,7 @@ impl Request {
         let manages_referrals =
             self.manages_referrals || !core.standing.may_have_referrals(view)?;
         let how = Seeking { manages_referrals, ..Seeking::default() };
-        Ok(locate(&core.schema, &core.contexts(), view, name, how)?.id)
+        Ok(locate(&core.schema, &core.shared.contexts(), view, name, how)?.id)
     }
 
     /// By which component the entry hangs from the one above.
@@ -634,5 +634,5 @@ fn submit(
 pub(crate) fn take_rules(current: &Current, rules: Vec<Rule>) {
     let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     // They were tried when the change was made, and the configuration's own when they were taken.
-    let _ = core.access.store(rules, &core.schema);
+    let _ = core.shared.access.store(rules, &core.schema);
 }

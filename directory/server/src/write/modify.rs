@@ -307,8 +307,9 @@ impl Edit {
 
     /// Whether it names the password that there is.
     fn gives_old(&self, core: &Core) -> bool {
-        let is_password =
-            |value: &Vec<u8>| matches!(core.passwords.classify(value), Ok(Given::Password(_)));
+        let is_password = |value: &Vec<u8>| {
+            matches!(core.shared.passwords.classify(value), Ok(Given::Password(_)))
+        };
         self.operation == ChangeOperation::Delete
             && base(&self.name) == USER_PASSWORD
             && self.values.iter().any(is_password)

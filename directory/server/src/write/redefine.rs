@@ -66,7 +66,7 @@ pub(crate) fn redefinition(
         let text = format!("definitions made over LDAP may have {SCHEMA_CHANGES_BYTES_MAX} bytes");
         return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
     }
-    let settings = core.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let settings = core.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
     Redefinition::new(core, core.sources.clone(), changes, &settings)
 }
 

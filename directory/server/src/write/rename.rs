@@ -37,7 +37,7 @@ impl Rename {
     ) -> Result<Rename> {
         let ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior } = *request;
         let request = Request::new(core, subject, dn, Rights::RENAME, controls)?;
-        if core.is_own(&request.name) {
+        if core.shared.is_own(&request.name) {
             return Err(unwilling("the server needs this entry"));
         }
         if request.below == 0 {
@@ -252,7 +252,7 @@ fn superior_of(
     superior: &str,
 ) -> Result<(EntryName, Arc<NamingContext>, usize)> {
     let name = EntryName::parse(&core.schema, superior)?;
-    let contexts = core.contexts();
+    let contexts = core.shared.contexts();
     match naming::place(&contexts, &name) {
         Place::Inside { context, below } if context.is_system == request.context.is_system => {
             let context = context.clone();

@@ -56,7 +56,7 @@ impl Vetting<'_> {
     ) -> Result<Earlier> {
         let core = &*directory.core();
         let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.contexts();
+        let contexts = core.shared.contexts();
         let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Err(Failure::no_such_object(""));
         };
@@ -69,15 +69,18 @@ impl Vetting<'_> {
 
     /// Vets what can be vetted at once.
     fn of(&self, core: &Core, found: &Found<'_>, new: Vec<Zeroizing<Vec<u8>>>) -> Result<Earlier> {
-        let attempt =
-            core.passwords.attempt(self.from, &found.name.canonical(), BindHistory::default());
+        let attempt = core.shared.passwords.attempt(
+            self.from,
+            &found.name.canonical(),
+            BindHistory::default(),
+        );
         let Found { view, context, id: entry, .. } = *found;
         let change = (entry, found.entry);
         let change = PasswordChange::of(core, view, context, self.subject, change)?;
         let Some(change) = change else {
             return Ok(Earlier { attempt, entry, stored: Vec::new(), new });
         };
-        change.allow(core, self.gave_old, micros(core.now()))?;
+        change.allow(core, self.gave_old, micros(core.shared.now()))?;
         if new.len() > STORED_VALUES_MAX {
             let text = format!("an entry is given {STORED_VALUES_MAX} passwords at most");
             return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
@@ -102,7 +105,7 @@ impl Earlier {
     /// Whether the new passwords are others than the earlier ones.
     async fn vet(&self, core: &Core) -> Result<()> {
         for new in &self.new {
-            let passwords = &core.passwords;
+            let passwords = &core.shared.passwords;
             if passwords.is_one_of(self.attempt, self.entry.0, new, &self.stored).await? {
                 return Err(policy::in_history());
             }
@@ -138,7 +141,7 @@ impl Directory {
                 let request = &modify.request;
                 let (context, name) = (&*request.context, &request.name);
                 let found = Found { view: read.view(), context, name, id, entry };
-                let new = clear_values(&core.passwords, modify);
+                let new = clear_values(&core.shared.passwords, modify);
                 let (subject, gave_old) = (&request.subject, modify.gave_old);
                 let vetting = Vetting { subject, from, gave_old, is_good: false };
                 let earlier = vetting.of(core, &found, new)?;
@@ -162,7 +165,7 @@ fn deleted(core: &Core, modify: &super::Modify) -> Vec<(usize, usize, Zeroizing<
             continue;
         }
         for (index, value) in edit.values.iter().enumerate() {
-            if let Ok(Given::Password(password)) = core.passwords.classify(value) {
+            if let Ok(Given::Password(password)) = core.shared.passwords.classify(value) {
                 found.push((at, index, Zeroizing::new(password.to_vec())));
             }
         }
@@ -198,7 +201,7 @@ async fn match_of(
     current: &[Vec<u8>],
 ) -> Result<Option<Vec<u8>>> {
     for stored in current {
-        let (passwords, values) = (&core.passwords, std::slice::from_ref(stored));
+        let (passwords, values) = (&core.shared.passwords, std::slice::from_ref(stored));
         let entry = Some(earlier.entry.0);
         let verdict = match passwords.check(earlier.attempt, entry, password.clone(), values)? {
             PasswordCheck::Known(verdict) => verdict,
@@ -220,10 +223,10 @@ impl super::Add {
         }
         let own = edit::values(&self.attributes, POLICY_SUBENTRY);
         let own = own.and_then(|values| str::from_utf8(values.first()?).ok());
-        let policy = core.policies.of(core, view, None, own)?;
+        let policy = core.shared.policies.of(core, view, None, own)?;
         if !self.request.subject.is_administrator() {
             for value in passwords {
-                if let Ok(Given::Password(password)) = core.passwords.classify(value) {
+                if let Ok(Given::Password(password)) = core.shared.passwords.classify(value) {
                     policy::check_new(&policy, password, &self.attributes)?;
                 }
             }
