@@ -10,13 +10,13 @@ use keyway_codec::description::ClassKind;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
 
-/// EntryAttributes under canonical names, as entries are stored.
+/// Attributes under canonical names, as entries are stored.
 pub type EntryAttributes = Vec<(String, Vec<Vec<u8>>)>;
 
 /// The canonical name of the attribute that lists an entry's classes.
 pub const OBJECT_CLASS: &str = "objectClass";
 
-/// EntryAttributes whose values are an entry's classes.
+/// Attributes whose values are an entry's classes.
 const OF_CLASSES: [&str; 2] = [OBJECT_CLASS, STRUCTURAL_OBJECT_CLASS];
 
 /// Adds the superclasses of an entry's object classes that are not listed (RFC 4512 § 3.3).
@@ -139,7 +139,7 @@ fn check_attributes(
     }
 }
 
-/// EntryAttributes, and how many values each has.
+/// Attributes, and how many values each has.
 fn counted(attributes: &EntryAttributes) -> impl Iterator<Item = (&str, usize)> + Clone {
     attributes.iter().map(|(name, values)| (name.as_str(), values.len()))
 }

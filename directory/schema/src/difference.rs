@@ -61,7 +61,7 @@ impl<'s> Difference<'s> {
             .or_else(|| self.of_classes(attributes))
     }
 
-    /// EntryAttributes that are there, and values that would be equal to others than now.
+    /// Attributes that are there, and values that would be equal to others than now.
     fn of_values(&self, attributes: &EntryAttributes) -> Option<String> {
         let touched = |name: &&(String, Vec<Vec<u8>>)| self.attributes.contains(base(&name.0));
         for (name, values) in attributes.iter().filter(touched) {

@@ -1,7 +1,8 @@
 //! A bind with a password: what its check and the password policy come to.
 
 use crate::access::Subject;
-use crate::directory::{Credentials, Directory};
+use crate::credentials::Credentials;
+use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::policy::{Age, Event, Events, Lock, Status, micros};
 use keyway_codec::message::{LdapResult, ResultCode};

@@ -2,9 +2,12 @@
 
 use crate::access::Subject;
 use crate::controls::RequestControls;
-use crate::directory::{ADMINISTRATOR_DN, Core, Directory, USER_PASSWORD};
+use crate::directory::Directory;
 use crate::failure::Result;
+use crate::naming::ADMINISTRATOR_DN;
 use crate::naming::SYSTEM_DN;
+use crate::policy::USER_PASSWORD;
+use crate::state::Core;
 use crate::write::{Add, Modify, Source};
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, Write};

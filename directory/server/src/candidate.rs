@@ -2,10 +2,10 @@
 //! while it is changed).
 
 use crate::access::Memo;
-use crate::directory::Core;
 use crate::failure::Result;
 use crate::integrity::{Groups, MemberOf, Membership};
 use crate::large::holds;
+use crate::state::Core;
 use keyway_codec::syntax::MatchingRule;
 use keyway_schema::operational::{Computed, SUBSCHEMA_DN};
 use keyway_schema::{EntryAttributes, EntryName};

@@ -1,17 +1,18 @@
 //! Compare (RFC 4511 § 4.10).
 
+use crate::access;
 use crate::access::{Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::{Core, Directory};
-use crate::evaluate::{Evaluator, Truth};
+use crate::directory::Directory;
+use crate::evaluate::{Evaluator, Truth, asserted};
 use crate::failure::{Failure, Result};
 use crate::locate::{Seeking, locate};
 use crate::made::Wanted;
 use crate::naming::{self, Place};
 use crate::policy::as_seen;
 use crate::settings::Announced;
-use crate::{access, write};
+use crate::state::Core;
 use keyway_codec::Filter;
 use keyway_codec::message::{CompareRequest, ResultCode, Scope};
 use keyway_schema::{EntryName, ItemScope, Matcher, base, has_options};
@@ -101,11 +102,11 @@ impl Compare<'_> {
     fn with(&self, place: access::Place, entry: &Candidate<'_, '_>) -> Result<bool> {
         let CompareRequest { attribute, value, .. } = *self.request;
         let schema = &self.core.schema;
-        let description = write::describe(schema, attribute)?;
+        let description = crate::write::describe(schema, attribute)?;
         let rights = self.core.permissions(self.subject, place);
         if let Some(assertion) = &self.controls.assertion {
             let evaluator = Evaluator::search(schema, &rights);
-            write::asserted(evaluator.matches(&Matcher::new(schema, assertion), entry)?)?;
+            asserted(evaluator.matches(&Matcher::new(schema, assertion), entry)?)?;
         }
         if !rights.may(Rights::COMPARE, description.attribute.name(), entry)? {
             return Err(Failure::denied(format_args!("compare attribute {attribute}")));

@@ -2,11 +2,12 @@
 
 use crate::access::{Rights, View as Permissions};
 use crate::candidate::Candidate;
-use crate::directory::Core;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::integrity::Chain;
 use crate::limits::CHAINS_MAX;
+use crate::state::Core;
 use keyway_codec::dn::Dn;
+use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::{MatchingRule, sounds, sounds_like};
 use keyway_schema::operational::Computed;
 use keyway_schema::{
@@ -26,6 +27,17 @@ pub enum Truth {
     False,
     /// It cannot be told: something is unknown, invalid or not the subject's to ask.
     Undefined,
+}
+
+/// Takes the truth of an assertion control's filter (RFC 4528).
+///
+/// # Errors
+/// `assertionFailed` unless it is true.
+pub(crate) fn asserted(truth: Truth) -> Result<()> {
+    match truth {
+        Truth::True => Ok(()),
+        _ => Err(Failure::new(ResultCode::AssertionFailed, "the entry does not match")),
+    }
 }
 
 impl Truth {

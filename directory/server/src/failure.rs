@@ -144,3 +144,8 @@ impl From<keyway_password::Error> for Failure {
         }
     }
 }
+
+/// `unwillingToPerform`, for a reason.
+pub(crate) fn unwilling(why: impl Into<String>) -> Failure {
+    Failure::new(ResultCode::UnwillingToPerform, why)
+}

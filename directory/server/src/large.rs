@@ -1,4 +1,4 @@
-//! EntryAttributes with very many values, which the store keeps in a table of their own: which these are,
+//! Attributes with very many values, which the store keeps in a table of their own: which these are,
 //! and how a value is found there.
 //!
 //! A value's key is made of its normal form by the attribute's equality rule. A change of the schema by
@@ -15,7 +15,7 @@ use keyway_store::{EntryId, EntryRef, Large, LargeEdit, ValueKey, View};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// EntryAttributes that the server itself goes by when it looks at an entry, beside operational ones.
+/// Attributes that the server itself goes by when it looks at an entry, beside operational ones.
 const STAY: &[&str] = &[OBJECT_CLASS, "userPassword", "aliasedObjectName", "ref", RULE];
 
 /// The form in which equal values of the attribute are equal bytes; without a rule the value.
@@ -49,7 +49,7 @@ fn are_many(values: &[Vec<u8>]) -> bool {
         || values.iter().map(Vec::len).sum::<usize>() >= LARGE_BYTES_MIN
 }
 
-/// EntryAttributes that are to be large, and the keys of their values in turn.
+/// Attributes that are to be large, and the keys of their values in turn.
 pub(crate) type Keys = Vec<(String, Vec<ValueKey>)>;
 
 /// Those of an entry's attributes that belong there.

@@ -22,6 +22,7 @@ mod bulk;
 mod candidate;
 mod compare;
 pub mod controls;
+mod credentials;
 mod directory;
 mod evaluate;
 mod failure;
@@ -33,12 +34,16 @@ mod locate;
 pub mod log;
 mod made;
 mod naming;
+mod naming_contexts;
+mod open;
+mod open_error;
 mod plan;
 mod policy;
 mod redefine;
 mod rootdse;
 mod search;
 mod settings;
+mod state;
 mod write;
 
 #[cfg(test)]
@@ -51,13 +56,16 @@ pub use bulk::{
     Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, TakenDefinitions, Unfinished,
     Verdict, Verifying, salvage,
 };
-pub use directory::{ADMINISTRATOR_DN, Credentials, Directory, OpenError, USER_PASSWORD};
+pub use credentials::Credentials;
+pub use directory::Directory;
 pub use failure::Failure;
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use made::{MadeEntry, MadeTree, Maker, Modification, ModifiedAttribute, Reply, Wanted};
-pub use naming::check_context;
+pub use naming::{ADMINISTRATOR_DN, check_context};
+pub use open_error::OpenError;
 pub use plan::{Explained, Lack, Part, Use};
+pub use policy::USER_PASSWORD;
 pub use search::{Search, SearchCost, SearchProgress, SearchShape, Step, all_shapes};
 pub use settings::{Announced, Settings};
 pub use write::{PasswordModify, PreparedWrite, WriteDone, no_such_identity};

@@ -2,12 +2,16 @@
 //!
 //! The entry at the top of a naming context has its whole DN as one component below the store's root.
 
+use crate::access;
 use crate::failure::{Failure, Result};
 use crate::made::MadeTree;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryName, Schema, text_of};
 use keyway_store::{EntryId, View};
 use std::sync::Arc;
+
+/// The administrator's name.
+pub const ADMINISTRATOR_DN: &str = "cn=admin,cn=keyway";
 
 /// The naming context that the server keeps its own entries in.
 pub const SYSTEM_DN: &str = "cn=keyway";
@@ -31,6 +35,13 @@ impl NamingContext {
         let text = name.text();
         let is_system = text.eq_ignore_ascii_case(SYSTEM_DN);
         NamingContext { component: name.canonical(), text, name, is_system }
+    }
+}
+
+impl NamingContext {
+    /// Where its entries are, as access rules see it.
+    pub fn place(&self) -> access::Place {
+        if self.is_system { access::Place::System } else { access::Place::Data }
     }
 }
 

@@ -5,12 +5,13 @@
 //! done later; if the row says another number by then, it is refused and can be tried again.
 
 use crate::access::Access;
-use crate::directory::{Core, Current, Shared, indexes};
 use crate::failure::{Failure, Result};
+use crate::index::required_indexes;
 use crate::index::{IndexKind, Kinds, turn};
 use crate::large::whole;
 use crate::locate::Standing;
 use crate::settings::Settings;
+use crate::state::{Core, Current, Shared};
 use keyway_codec::message::ResultCode;
 use keyway_schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use keyway_store::{EntryId, Names, View, Write};
@@ -146,7 +147,7 @@ impl Redefinition {
         }
         let schema = composed.schema().map_err(wrong)?;
         let needed = |why: String| Failure::new(ResultCode::UnwillingToPerform, why);
-        let (integrity, indexes) = indexes(settings, &schema)
+        let (integrity, indexes) = required_indexes(settings, &schema)
             .map_err(|why| needed(format!("the configuration needs what would be gone: {why}")))?;
         Access::new(&settings.rules, &schema)
             .map_err(|why| needed(format!("an access rule needs what would be gone: {why}")))?;

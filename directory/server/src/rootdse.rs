@@ -2,10 +2,10 @@
 //! subschema (RFC 4512 § 4.2).
 
 use crate::controls;
-use crate::directory::Core;
 use crate::made::MadeTree;
 use crate::naming::NamingContext;
 use crate::settings::Announced;
+use crate::state::Core;
 use keyway_codec::syntax::{MatchingRule, Syntax};
 use keyway_schema::EntryAttributes;
 use keyway_schema::operational::{

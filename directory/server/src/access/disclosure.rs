@@ -3,9 +3,9 @@
 
 use super::View;
 use crate::candidate::Candidate;
-use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext};
+use crate::state::Core;
 use keyway_codec::message::ResultCode;
 use keyway_schema::EntryName;
 use keyway_store::{EntryId, View as Tree};

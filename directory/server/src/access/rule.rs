@@ -1,10 +1,15 @@
 //! Rules as an administrator writes them.
 
-use super::{Network, Rights, Strength};
+use super::network::Network;
+use super::rights::Rights;
+use super::strength::Strength;
 use keyway_codec::message::Scope;
 use keyway_store::EntryId;
 use std::fmt;
 use std::sync::Arc;
+
+/// The attribute whose values are rules.
+pub(crate) const RULE: &str = "keywayAccessRule";
 
 /// One rule: whom it lets do what to which attributes of which entries.
 #[derive(Clone, Debug, PartialEq, Eq)]

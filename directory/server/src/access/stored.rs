@@ -1,18 +1,17 @@
 //! Rules that entries hold, each for itself and what is below it. They go with their entries: when
 //! these are renamed, exported, imported or deleted.
 
-use super::{Access, Misfit, Origin, Rule};
-use crate::directory::Core;
+use super::in_force::Access;
+use super::rule::{Origin, RULE, Rule};
+use super::table::Misfit;
 use crate::failure::{Failure, Result};
 use crate::index::presence_key;
 use crate::naming::NamingContext;
+use crate::state::Core;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryAttributes, base};
 use keyway_store::{EntryId, Names, View as Tree};
 use std::sync::Arc;
-
-/// The attribute whose values are rules.
-pub(crate) const RULE: &str = "keywayAccessRule";
 
 /// Whether one of these is a rule, or would be.
 pub(crate) fn holds_rules(attributes: &EntryAttributes) -> bool {

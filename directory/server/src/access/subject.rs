@@ -1,13 +1,13 @@
-//! Whom a connection speaks for, and over what.
+//! The user that a connection speaks for, and over what.
 
-use super::Trace;
+use super::strength::Over;
 use super::table::Resolved;
+use super::trace::Trace;
 use keyway_store::EntryId;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whom a connection speaks for. Cheap to clone; clones share what is known of him.
+/// The user that a connection speaks for. Cheap to clone; clones share what is known of it.
 #[derive(Clone, Default)]
 pub struct Subject {
     identity: Identity,
@@ -21,57 +21,13 @@ pub struct Subject {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Identity {
-    /// Nobody: no bind, or an anonymous one.
+    /// No user: no bind, or an anonymous one.
     #[default]
     Anonymous,
-    /// Somebody with an entry.
+    /// A user with an entry.
     User { dn: Arc<str>, id: EntryId },
     /// The administrator, whose entry is in the server's own naming context.
     Administrator { dn: Arc<str>, id: EntryId },
-}
-
-/// How a subject came in: what rules can demand of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Over {
-    /// Where the client is; `None` for what the server does itself.
-    pub address: Option<IpAddr>,
-    /// How hard it is to listen in, or to be somebody else.
-    pub strength: Strength,
-}
-
-/// How strong a connection is; each has what those before it have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Strength {
-    /// Not at all.
-    #[default]
-    Any,
-    /// Passwords may cross it: TLS, or this machine's loopback where that is trusted.
-    Private,
-    /// In TLS.
-    Tls,
-    /// In TLS, and the client has shown by a certificate who it is (SASL EXTERNAL).
-    Certificate,
-}
-
-impl Strength {
-    const NAMES: [(&str, Strength); 4] = [
-        ("any", Strength::Any),
-        ("private", Strength::Private),
-        ("tls", Strength::Tls),
-        ("certificate", Strength::Certificate),
-    ];
-
-    /// The one of a name, as in a configuration: `any`, `private`, `tls`, `certificate`.
-    pub fn from_name(name: &str) -> Option<Strength> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, strength)| *strength)
-    }
-}
-
-impl fmt::Display for Strength {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.iter().find(|(_, strength)| strength == self);
-        f.write_str(name.map_or("any", |(name, _)| name))
-    }
 }
 
 impl Subject {
@@ -95,14 +51,14 @@ impl Subject {
         Subject { identity: Identity::Administrator { dn: dn.into(), id }, ..Subject::default() }
     }
 
-    /// The same on a connection like this.
+    /// This subject on a connection like this.
     #[must_use]
     pub fn over(self, over: Over) -> Subject {
         // What was known of him on another is not true here.
         Subject { identity: self.identity, over, known: Arc::default(), trace: None }
     }
 
-    /// The same, and what rules decide for him from now on is noted there.
+    /// This subject, and decisions of rules for it are noted there from now on.
     #[must_use]
     pub fn traced(self, trace: Option<Arc<Trace>>) -> Subject {
         Subject { trace, ..self }
@@ -113,7 +69,7 @@ impl Subject {
         self.trace.clone()
     }
 
-    /// The authorization identity of RFC 4513 § 5.2.1.8: `dn:...`, or empty for nobody.
+    /// The authorization identity of RFC 4513 § 5.2.1.8: `dn:...`, or empty for no user.
     pub fn authz_id(&self) -> String {
         self.dn().map(|dn| format!("dn:{dn}")).unwrap_or_default()
     }
@@ -141,7 +97,7 @@ impl Subject {
         }
     }
 
-    /// Whether it is nobody.
+    /// Whether it is no user.
     pub fn is_anonymous(&self) -> bool {
         self.identity == Identity::Anonymous
     }

@@ -1,11 +1,9 @@
 //! Which rules decided what came of a request, for a client that asks for it.
 
 use super::compiled::Compiled;
-use super::{Origin, Rights};
-use crate::candidate::Candidate;
-use crate::failure::Result;
+use super::rights::Rights;
+use super::rule::Origin;
 use crate::limits::DECISIONS_MAX;
-use keyway_store::Names;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,36 +18,29 @@ struct Decision {
     attribute: String,
     /// The rule that allows it, and where it is; `None` if none does.
     origin: Option<Origin>,
-    /// The same for people.
+    /// It for people.
     text: String,
 }
 
 impl Trace {
-    /// Notes that a rule allows something, or that none does.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) fn note(
-        &self,
-        right: Rights,
-        attribute: &str,
-        rule: Option<&Compiled>,
-        entry: Option<&Candidate<'_, '_>>,
-    ) -> Result<()> {
-        let origin = rule.map(|rule| rule.rule.origin.clone());
-        let mut decisions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = decisions
-            .iter()
-            .any(|one| one.right == right && one.attribute == attribute && one.origin == origin);
-        if is_known || decisions.len() > DECISIONS_MAX {
-            return Ok(());
-        }
-        let text = match rule {
-            Some(rule) => format!("{}: {}", place(&rule.rule.origin, entry)?, rule.rule),
-            None => "no rule".to_owned(),
+    /// Whether there is room for the decision of this rule, and it was not noted before.
+    pub(crate) fn wants(&self, right: Rights, attribute: &str, rule: Option<&Compiled>) -> bool {
+        let decisions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        is_new(&decisions, right, attribute, rule.map(|rule| &rule.rule.origin))
+    }
+
+    /// Notes that a rule, with the words for its place, allows something, or that none does.
+    pub(crate) fn note(&self, right: Rights, attribute: &str, rule: Option<(&Compiled, String)>) {
+        let (origin, text) = match rule {
+            Some((rule, place)) => {
+                (Some(rule.rule.origin.clone()), format!("{place}: {}", rule.rule))
+            }
+            None => (None, "no rule".to_owned()),
         };
-        decisions.push(Decision { right, attribute: attribute.to_owned(), origin, text });
-        Ok(())
+        let mut decisions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_new(&decisions, right, attribute, origin.as_ref()) {
+            decisions.push(Decision { right, attribute: attribute.to_owned(), origin, text });
+        }
     }
 
     /// A line for each: `read mail: line 12 of the configuration: users: read mail (data)`.
@@ -67,14 +58,10 @@ impl Trace {
     }
 }
 
-fn place(origin: &Origin, entry: Option<&Candidate<'_, '_>>) -> Result<String> {
-    Ok(match origin {
-        Origin::BuiltIn => "built in".to_owned(),
-        Origin::Line(line) => format!("line {line} of the configuration"),
-        Origin::Entry(stored) => {
-            let tree = entry.and_then(Candidate::tree);
-            let dn = tree.map(|tree| tree.dn(stored.id, &mut Names::new())).transpose()?;
-            format!("entry \"{}\"", dn.flatten().unwrap_or_default())
-        }
-    })
+/// Whether there is room for a decision, and it is not among those that were noted.
+fn is_new(decisions: &[Decision], right: Rights, attribute: &str, origin: Option<&Origin>) -> bool {
+    let is_it = |one: &Decision| {
+        one.right == right && one.attribute == attribute && one.origin.as_ref() == origin
+    };
+    decisions.len() <= DECISIONS_MAX && !decisions.iter().any(is_it)
 }

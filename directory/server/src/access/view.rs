@@ -2,17 +2,18 @@
 
 use super::compiled::Compiled;
 use super::facts::Facts;
+use super::rights::Rights;
+use super::rule::{Origin, Place};
+use super::subject::Subject;
 use super::table::{Resolved, Table};
-use super::{Place, Rights, Trace};
-use crate::access::Subject;
+use super::trace::Trace;
 use crate::candidate::Candidate;
-use crate::directory::Core;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::integrity::Link;
-use crate::limits::{ACCESS_RULES_MAX, STORED_RULES_MAX};
+use crate::state::Core;
 use keyway_schema::{EntryName, Schema};
-use keyway_store::{EntryId, View as Tree};
-use std::cell::{Cell, RefCell};
+use keyway_store::{EntryId, Names, View as Tree};
+use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 /// The rules that speak of one subject in one place.
@@ -30,7 +31,7 @@ impl View {
         View { resolved, place, own, tops: RefCell::default(), trace: None }
     }
 
-    /// The same, and what it decides is noted there.
+    /// This view, and its decisions are noted there.
     pub(super) fn traced(self, trace: Option<Arc<Trace>>) -> View {
         View { trace, ..self }
     }
@@ -80,7 +81,7 @@ impl View {
         let may = self.chosen().any(|(_, rule)| rule.rule.rights.has_one_of(one_of));
         if let (false, Some(trace)) = (may, &self.trace) {
             // Nothing was read for it.
-            let _ = trace.note(one_of, "", None, None);
+            trace.note(one_of, "", None);
         }
         may
     }
@@ -124,10 +125,12 @@ impl View {
         rule: Option<&Compiled>,
         entry: &Candidate<'_, '_>,
     ) -> Result<()> {
-        match &self.trace {
-            Some(trace) => trace.note(right, attribute, rule, Some(entry)),
-            None => Ok(()),
+        let Some(trace) = &self.trace else { return Ok(()) };
+        if trace.wants(right, attribute, rule) {
+            let rule = rule.map(|rule| Ok::<_, Failure>((rule, place_of(rule, entry)?)));
+            trace.note(right, attribute, rule.transpose()?);
         }
+        Ok(())
     }
 
     /// Whether the entry is one that a rule speaks of; asked once an entry.
@@ -184,7 +187,7 @@ impl View {
 }
 
 impl Core {
-    /// What a subject may do in a place, as far as it is known: his name and groups are looked up
+    /// What a subject may do in a place, as far as it is known: its name and groups are looked up
     /// before, by [`Core::look_up`].
     pub fn permissions(&self, subject: &Subject, place: Place) -> View {
         let resolved = subject.known().unwrap_or_else(|| {
@@ -195,30 +198,15 @@ impl Core {
     }
 }
 
-/// Which rules were found to hold for an entry, and which not.
-#[derive(Default)]
-pub(crate) struct Memo {
-    words: [Cell<(u64, u64)>; WORDS],
-}
-
-/// One rule more than there may be: the administrator's is added.
-const WORDS: usize = (ACCESS_RULES_MAX + STORED_RULES_MAX) / 64 + 1;
-
-impl Memo {
-    fn get(&self, at: u16) -> Option<bool> {
-        let (word, bit) = place(at);
-        let (known, holds) = self.words.get(word)?.get();
-        (known & bit != 0).then_some(holds & bit != 0)
-    }
-
-    fn set(&self, at: u16, value: bool) {
-        let (word, bit) = place(at);
-        let Some(cell) = self.words.get(word) else { return };
-        let (known, holds) = cell.get();
-        cell.set((known | bit, if value { holds | bit } else { holds }));
-    }
-}
-
-fn place(at: u16) -> (usize, u64) {
-    (usize::from(at / 64), 1 << (at % 64))
+/// Where a rule is, in words; an entry that holds one is named by the tree of the entry that it was put to.
+fn place_of(rule: &Compiled, entry: &Candidate<'_, '_>) -> Result<String> {
+    Ok(match &rule.rule.origin {
+        Origin::BuiltIn => "built in".to_owned(),
+        Origin::Line(line) => format!("line {line} of the configuration"),
+        Origin::Entry(stored) => {
+            let tree = entry.tree();
+            let dn = tree.map(|tree| tree.dn(stored.id, &mut Names::new())).transpose()?;
+            format!("entry \"{}\"", dn.flatten().unwrap_or_default())
+        }
+    })
 }

@@ -15,7 +15,7 @@
 //! slapadd refuses a file. The checksum is that of every byte
 //! before its line. Exports can be written one after the other into one file.
 
-use super::ExportError;
+use super::error::ExportError;
 use crate::failure::Failure;
 use keyway_engine::{Algorithm, Engine, Stream};
 use std::fmt::Write as _;

@@ -5,13 +5,14 @@ use super::prepare::{Group, Prepared, Taken, may_be_top, undefined};
 use super::seen::Seen;
 use super::spool::{ScratchMaker, Spool};
 use crate::access::Rule;
-use crate::directory::{Core, Directory};
+use crate::directory::Directory;
 use crate::failure::Failure;
 use crate::integrity::{Claims, Disagreement};
 use crate::limits::{
     IMPORT_DEFINED_MAX, IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
     IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
 };
+use crate::state::Core;
 use crate::write::{Operation, take_rules};
 use keyway_codec::dn::Dn;
 use keyway_codec::ldif::{LdifError, Lines, Reader, Record};

@@ -2,6 +2,7 @@
 
 mod check;
 mod definitions;
+mod error;
 mod export;
 mod frame;
 mod import;
@@ -14,7 +15,7 @@ mod verify;
 mod wait;
 
 pub use definitions::TakenDefinitions;
-pub use export::ExportError;
+pub use error::ExportError;
 pub use import::{
     ImportError, ImportOptions, ImportReport, MemberOfReport, Progress, RecordError, Unfinished,
 };

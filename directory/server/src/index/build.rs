@@ -7,21 +7,23 @@
 //!    that it goes on after a death.
 //! 4. When the row says that an index is whole, searches use it.
 
+use super::required::required_indexes;
 use super::state::range;
 use super::{IndexKind, Indexes, Kinds, State};
 use crate::access::RULE;
-use crate::directory::{Core, Current, Directory, Shared, indexes};
+use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::large::whole;
 use crate::limits::{INDEX_PIECE_ENTRIES_MAX, INDEX_PIECE_KEYS_MAX, INDEX_PIECE_ROWS_MAX};
 use crate::locate;
 use crate::log::{Severity, Value};
+use crate::state::{Core, Current, Shared};
 use keyway_codec::message::ResultCode;
 use keyway_schema::{OBJECT_CLASS, Schema};
 use keyway_store::{EntryId, Key, Store, View, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 /// How often the log hears how far it is.
@@ -54,32 +56,6 @@ pub enum IndexStanding {
     Wanted,
     /// The settings want it no more, and the store does not know yet.
     Unwanted,
-}
-
-/// Whoever builds in the background, until the directory goes.
-#[derive(Default)]
-pub(crate) struct Builder {
-    thread: Mutex<Option<JoinHandle<()>>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Builder {
-    /// Ends the work between two pieces.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            thread.thread().unpark();
-            // A panic was a fault of the thread's own, and it is over.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Builder {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }
 
 impl Directory {
@@ -272,10 +248,10 @@ fn install(shared: &Shared, current: &Current, whole: &Kinds) {
 
 impl Core {
     /// The same with the integrity and the indexes of these settings; of those these are whole.
-    pub(crate) fn reading(&self, settings: &crate::Settings, whole: &Kinds) -> Core {
+    pub(crate) fn reading(&self, settings: &crate::settings::Settings, whole: &Kinds) -> Core {
         let mut core = self.clone();
         // They were tried before; a schema that has changed meanwhile keeps what it was made with.
-        let indexes = match indexes(settings, &core.schema) {
+        let indexes = match required_indexes(settings, &core.schema) {
             Ok((integrity, indexes)) => {
                 core.integrity = Arc::new(integrity);
                 indexes

@@ -8,12 +8,16 @@
 //! not given up since.
 
 mod build;
+mod builder;
+mod required;
 mod retired;
 mod setting;
 mod state;
 
-pub(crate) use build::{Builder, turn};
+pub(crate) use build::turn;
 pub use build::{IndexReport, IndexStanding};
+pub(crate) use builder::Builder;
+pub(crate) use required::required_indexes;
 pub(crate) use retired::Retired;
 pub use setting::{IndexKind, IndexSetting};
 pub(crate) use state::{Kinds, State, range};

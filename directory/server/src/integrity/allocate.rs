@@ -4,75 +4,17 @@
 //! out, so that none is given twice. It only ever rises: numbers of entries that are gone, or were
 //! never made, stay free.
 
-use super::setting::Allocate;
-use crate::directory::Core;
+use super::range::Range;
 use crate::failure::{Failure, Result};
 use crate::limits::NUMBERS_TRIED_MAX;
+use crate::state::Core;
 use crate::write::edit;
 use keyway_codec::message::ResultCode;
-use keyway_codec::syntax::Syntax;
-use keyway_schema::{EntryAttributes, OBJECT_CLASS, Schema};
+use keyway_schema::EntryAttributes;
 use keyway_store::Write;
 
 /// What an entry has while it is checked that it may have a number.
 const PLACEHOLDER: &str = "0";
-
-/// A range of numbers.
-#[derive(Clone)]
-pub(super) struct Range {
-    /// The canonical name of the attribute that gets a number.
-    pub attribute: String,
-    /// The OID of the class whose entries get one.
-    class: String,
-    from: u64,
-    to: u64,
-    magic: Option<String>,
-}
-
-impl Range {
-    pub fn new(schema: &Schema, setting: &Allocate) -> Result<Range, String> {
-        let wrong = |why: String| format!("[[integrity.allocate]]: {why}");
-        let Allocate { attribute, class, from, to, magic } = setting;
-        let known = schema.attribute(attribute);
-        let known = known.ok_or_else(|| wrong(format!("attribute {attribute} is not known")))?;
-        if known.syntax() != Syntax::Integer {
-            return Err(wrong(format!("attribute {attribute} is no integer")));
-        }
-        let class = schema
-            .class(class)
-            .ok_or_else(|| wrong(format!("object class {class} is not known")))?;
-        if from > to {
-            return Err(wrong(format!("from ({from}) is greater than to ({to})")));
-        }
-        Ok(Range {
-            attribute: known.name().to_owned(),
-            class: class.oid().to_owned(),
-            from: *from,
-            to: *to,
-            magic: magic.clone(),
-        })
-    }
-
-    /// The row of the next number.
-    fn row(&self) -> String {
-        format!("next-number {} {}", self.attribute, self.from)
-    }
-
-    /// Whether an entry is to get one of its numbers.
-    fn is_wanted(&self, schema: &Schema, attributes: &EntryAttributes) -> bool {
-        let classes = edit::values(attributes, OBJECT_CLASS).map_or(&[][..], Vec::as_slice);
-        let is_of_class = classes.iter().any(|name| {
-            let class = std::str::from_utf8(name).ok().and_then(|name| schema.class(name));
-            class.is_some_and(|class| class.oid() == self.class)
-        });
-        is_of_class
-            && match edit::values(attributes, &self.attribute).map(Vec::as_slice) {
-                None | Some([]) => true,
-                Some([value]) => self.magic.as_ref().is_some_and(|magic| magic.as_bytes() == value),
-                Some(_) => false,
-            }
-    }
-}
 
 impl Core {
     /// The ranges of which this entry is to get a number, by their places. It gets something that
@@ -123,7 +65,7 @@ impl Core {
             let value = number.to_string();
             let normal = rule.and_then(|rule| self.schema.normalize(rule, value.as_bytes()));
             let key = normal.and_then(|normal| self.indexes.equality(&range.attribute, &normal));
-            // Somebody may have chosen it himself.
+            // An entry may have it already, by its client's choice.
             match key {
                 Some(key) if view.count_at_most(&key, 1)? > 0 => {}
                 _ => return Ok(number),

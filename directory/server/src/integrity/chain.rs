@@ -1,10 +1,10 @@
 //! Entries that lead to another one: whose attribute names it, or names one whose attribute does, and
 //! so on.
 
-use super::{Link, normal_dn};
-use crate::directory::Core;
+use super::link::{Link, normal_dn};
 use crate::failure::Result;
 use crate::limits::CHAIN_IDS_MAX;
+use crate::state::Core;
 use keyway_store::{EntryId, Names, View};
 use std::collections::BTreeSet;
 

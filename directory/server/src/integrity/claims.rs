@@ -2,9 +2,9 @@
 //! is compared with the groups when all of them are in.
 
 use super::Membership;
-use crate::directory::Core;
 use crate::failure::Result;
 use crate::limits::{CLAIMS_MAX, DISAGREEMENTS_KEPT_MAX};
+use crate::state::Core;
 use keyway_codec::ldif::Lines;
 use keyway_schema::operational::MEMBER_OF;
 use keyway_schema::{EntryName, base};

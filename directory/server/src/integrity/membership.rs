@@ -1,10 +1,12 @@
 //! Which groups an entry is in, and who is in a group.
 
+use super::link::{Link, normal_dn};
 use super::resolve::Resolver;
-use super::{Link, MemberOf, normal_dn};
-use crate::directory::{Core, Directory};
+use super::setting::MemberOf;
+use crate::directory::Directory;
 use crate::failure::Result;
 use crate::limits::{MEMBER_IDS_MAX, MEMBERSHIPS_MAX};
+use crate::state::Core;
 use keyway_schema::EntryName;
 use keyway_store::{EntryId, EntryRef, Names, View};
 use std::cell::RefCell;

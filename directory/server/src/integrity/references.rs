@@ -1,9 +1,9 @@
 //! References that follow the entries which they name: renamed with them, and gone with them.
 
-use super::{Link, normal_dn};
-use crate::directory::Core;
+use super::link::{Link, normal_dn};
 use crate::failure::{Failure, Result};
 use crate::limits::REFERENCES_MAX;
+use crate::state::Core;
 use crate::write::{Draft, LargeDraft, Stamp};
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, KeyRange, ValueKey, View, Write};

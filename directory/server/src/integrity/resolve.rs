@@ -1,8 +1,8 @@
 //! From DNs to entries, many at a time.
 
-use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext, Place};
+use crate::state::Core;
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryName, NamePart};

@@ -1,6 +1,6 @@
 //! The audit log: who changed what.
 
-use super::Log;
+use super::handle::Log;
 use super::kept::Kept;
 use crate::failure::Result;
 use crate::limits::{AUDITED_CHANGES_MAX, LOGGED_TEXT_BYTES_MAX};

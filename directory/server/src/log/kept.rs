@@ -3,7 +3,7 @@
 //!
 //! Rows are numbered without gaps, since each is written together with the number of the next.
 
-use super::{Book, Record, Value};
+use super::record::{Book, Record, Value};
 use crate::failure::Result;
 use keyway_store::{View, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

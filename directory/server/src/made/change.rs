@@ -1,13 +1,16 @@
-//! A change of an entry that was made, checked and handed to whoever makes it.
+//! A change of an entry that was made, checked and handed to its maker.
 
-use super::{MadeTree, Maker, Modification, ModifiedAttribute, Wanted};
+use super::kind::MadeTree;
+use super::maker::{Maker, Modification, ModifiedAttribute};
+use super::wanted::Wanted;
 use crate::access::{Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::Core;
+use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::log::Audit;
-use crate::write::{WriteDone, describe, unwilling};
+use crate::state::Core;
+use crate::write::{WriteDone, describe};
 use keyway_codec::message::{ModifyRequest, ResultCode, Scope};
 use keyway_schema::EntryName;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The entries of a tree that was made, found by name and scope.
 
-use super::MadeEntry;
+use super::entry::MadeEntry;
 use crate::failure::{Failure, Result};
 use keyway_codec::message::Scope;
 use keyway_schema::operational::{

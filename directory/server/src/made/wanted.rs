@@ -1,10 +1,10 @@
-//! Which entries of a made tree somebody asks for, so that the others need not be made.
+//! Which entries of a made tree a client asks for, so that the others need not be made.
 
 use keyway_codec::Filter;
 use keyway_codec::message::Scope;
 use keyway_schema::EntryName;
 
-/// What is asked for. Whoever makes entries may leave out what is not; what is made all the same is found to be
+/// What is asked for. A maker of entries may leave out all others; one that is made all the same is found to be
 /// out of scope later.
 pub struct Wanted<'a> {
     /// The RDNs of the base below the tree's top, from there down.
@@ -50,7 +50,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether an RDN may be `cn=NAME`. What is written in a way that is not plain may be anything.
+/// Whether an RDN may be `cn=NAME`. One that is written in a way that is not plain may be anything.
 fn may_be(rdn: &str, name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '=';
     let plain: String = rdn.split(' ').filter(|word| !word.is_empty()).collect();

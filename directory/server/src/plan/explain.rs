@@ -1,12 +1,15 @@
 //! What a search would do, for people: the plan with its counts.
 
-use super::way::{Lack, Way};
-use super::{Lookup, Plan, Planner};
-use crate::directory::{Core, Directory};
+use super::lack::Lack;
+use super::lookup::Lookup;
+use super::way::Way;
+use super::{Plan, Planner};
+use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::index::IndexKind;
 use crate::limits::COUNT_MAX;
 use crate::naming::{self, Place};
+use crate::state::Core;
 use keyway_codec::Filter;
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_schema::{EntryName, FilterItem, FilterTest, Matcher};

@@ -7,21 +7,24 @@
 //! list that is long is walked a step at a time.
 
 mod explain;
+mod lack;
+mod lookup;
 mod source;
 mod way;
 
 pub use explain::{Explained, Part, Use};
+pub use lack::Lack;
 pub use source::Source;
-pub use way::Lack;
 
-use crate::directory::Core;
 use crate::failure::Result;
 use crate::limits::{
     ALTERNATIVES_MAX, COUNT_MAX, COUNT_MIN, MEMBER_IDS_MAX, NARROWING_MAX, RANGE_IDS_MAX,
     UNION_LISTS_MAX,
 };
+use crate::state::Core;
 use keyway_schema::Matcher;
-use keyway_store::{EntryId, Key, KeyRange, View};
+use keyway_store::{EntryId, Key, View};
+use lookup::{Lookup, NARROWING_LISTS_MAX};
 use source::Union;
 use way::Way;
 
@@ -37,20 +40,6 @@ const NARROWED_MIN: usize = 32;
 /// What it takes to look at an entry, counted in ids of a list that are walked along: less than it is,
 /// since these have to be counted first.
 const LOOK_IDS: usize = 64;
-
-/// Lists of a lookup that may be walked along with others.
-const NARROWING_LISTS_MAX: usize = 4;
-
-/// A set of posting lists that together hold all that matches some filter.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Lookup {
-    lists: Vec<Key>,
-    ranges: Vec<KeyRange>,
-    /// Groups whose members they are; these are not looked up before all else.
-    groups: Vec<EntryId>,
-    /// Entries.
-    ids: Vec<EntryId>,
-}
 
 /// What is to be walked.
 struct Plan {
@@ -293,39 +282,5 @@ impl Planner<'_> {
             all.dedup();
         }
         Ok(Some(all))
-    }
-}
-
-impl Lookup {
-    fn list(key: Key) -> Lookup {
-        Lookup::lists([key])
-    }
-
-    fn lists(keys: impl IntoIterator<Item = Key>) -> Lookup {
-        Lookup { lists: keys.into_iter().collect(), ..Lookup::default() }
-    }
-
-    fn range(range: KeyRange) -> Lookup {
-        Lookup { ranges: vec![range], ..Lookup::default() }
-    }
-
-    fn add(&mut self, other: Lookup) {
-        self.lists.extend(other.lists);
-        self.ranges.extend(other.ranges);
-        self.groups.extend(other.groups);
-        self.ids.extend(other.ids);
-    }
-
-    fn len(&self) -> usize {
-        self.lists.len() + self.ranges.len() + self.groups.len()
-    }
-
-    fn has_groups(&self) -> bool {
-        !self.groups.is_empty()
-    }
-
-    /// Whether it is cheap enough to be walked along with another.
-    fn can_narrow(&self) -> bool {
-        !self.has_groups() && self.len() <= NARROWING_LISTS_MAX
     }
 }

@@ -1,6 +1,7 @@
 //! Where candidates come from: lists that are merged, and others that a candidate has to be in too.
 
-use super::{Lack, Lookup};
+use super::lack::Lack;
+use super::lookup::Lookup;
 use crate::failure::Result;
 use crate::index::IndexKind;
 use keyway_store::{EntryId, Key, Postings, View};

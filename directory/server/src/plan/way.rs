@@ -1,10 +1,11 @@
 //! What the indexes know of one test of a filter.
 
-use super::Lookup;
-use crate::directory::Core;
+use super::lack::Lack;
+use super::lookup::Lookup;
 use crate::failure::Result;
 use crate::index::{GRAM_BYTES, IndexKind};
 use crate::integrity::MemberOf;
+use crate::state::Core;
 use keyway_codec::syntax::MatchingRule;
 use keyway_schema::operational::Computed;
 use keyway_schema::{EntryName, FilterItem, FilterTest, ItemScope, OBJECT_CLASS};
@@ -21,20 +22,6 @@ pub(super) enum Way {
     All,
     /// By no index.
     None(Lack),
-}
-
-/// Why no index helps.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lack {
-    /// There could be one.
-    Index {
-        /// The attribute's canonical name.
-        attribute: String,
-        /// The kind.
-        kind: IndexKind,
-    },
-    /// None could; why not.
-    Cannot(&'static str),
 }
 
 impl Way {

@@ -2,10 +2,10 @@
 //!
 //! Everything here is a function of its arguments. Times are microseconds since 1970.
 
+use super::attributes::*;
 use super::limits::LAST_SUCCESS_S;
 use super::rules::Policy;
 use super::time::{self, SECOND};
-use super::*;
 use keyway_codec::password_policy::{AccountUsability, Unusable};
 use keyway_schema::{EntryAttributes, Schema};
 use keyway_store::EntryRef;

@@ -1,16 +1,20 @@
 //! A password that is changed: who may, what the new one must be, and what the entry says after it.
 
 use super::account::{Account, LockedTime};
+use super::attributes::*;
 use super::limits::HISTORY_MAX;
+use super::rules::Policy;
 use super::time::{self, SECOND};
-use super::*;
+use super::{history, quality};
 use crate::access::Subject;
-use crate::directory::USER_PASSWORD;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::naming::NamingContext;
+use crate::state::Core;
+use keyway_codec::message::ResultCode;
 use keyway_codec::password_policy::PasswordError;
-use keyway_schema::base;
-use keyway_store::EntryId;
+use keyway_schema::{EntryAttributes, base};
+use keyway_store::{EntryId, EntryRef, View};
+use std::sync::Arc;
 
 /// A change of the password of an entry that there is.
 pub(crate) struct PasswordChange<'t> {
@@ -119,7 +123,7 @@ pub(crate) struct Upkeep<'a> {
     pub context: &'a NamingContext,
     pub subject: &'a Subject,
     pub id: EntryId,
-    /// EntryAttributes that were changed by whoever asked.
+    /// Attributes that were changed by whoever asked.
     pub edited: &'a [&'a str],
     /// When, in microseconds since 1970.
     pub now: u64,

@@ -1,21 +1,18 @@
-//! What binds have done to accounts and is not in their entries yet.
+//! Effects of binds on accounts that are not in their entries yet.
 //!
-//! It counts from the moment it happened, so that many guesses at once are no way around a lock. It
-//! is written by one job at a time: however many binds fail, one job waits for the committer, takes
+//! They count from the moment they happened, so that many guesses at once are no way around a lock. They
+//! are written by one job at a time: however many binds fail, one job waits for the committer, takes
 //! all that has happened meanwhile with it, and shares its sync with every other write. So a flood
-//! of wrong passwords costs no more syncs than one client that writes. What was not written when
-//! the process was killed is forgotten.
+//! of wrong passwords costs no more syncs than one client that writes. Events that were not written when
+//! the process was killed are forgotten.
 
 use super::account::{Account, Events};
 use super::limits::{FAILURES_MAX, PENDING_ACCOUNTS_MAX};
-use super::{Policy, subentry};
-use crate::directory::{Core, Current, Directory, Shared};
-use crate::failure::Result;
-use keyway_store::{EntryId, Store, Write};
+use super::rules::Policy;
+use keyway_store::EntryId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::oneshot;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
 pub(crate) struct Pending {
@@ -39,7 +36,7 @@ struct State {
 }
 
 impl Pending {
-    /// How often events have been written so far. What was read of the store while this stayed
+    /// How often events have been written so far. A read of the store while this stayed
     /// the same lacks nothing that [`Pending::of`] lacks as well.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
@@ -77,7 +74,8 @@ impl Pending {
         self.recount(&state);
     }
 
-    fn add(&self, id: EntryId, event: Event) {
+    /// Notes how a bind ended.
+    pub fn add(&self, id: EntryId, event: Event) {
         let mut state = self.lock();
         if state.accounts.len() >= PENDING_ACCOUNTS_MAX && !state.accounts.contains_key(&id) {
             return;
@@ -131,37 +129,14 @@ pub(crate) enum Event {
     },
 }
 
-impl Directory {
-    /// Notes how a bind ended. It counts from now on, and is written soon by a task of the runtime.
-    pub(crate) fn note(&self, id: EntryId, event: Event) {
-        let pending = &self.shared.policies.pending;
-        pending.add(id, event);
-        if pending.is_free() {
-            let (shared, current) = (self.shared.clone(), self.current.clone());
-            tokio::spawn(write_all(self.store.clone(), shared, current));
-        }
-    }
-
-    /// Writes what has happened and is not on the disk yet, and waits for it.
-    pub fn write_pending(&self) {
-        let (core, events) = (self.core(), self.shared.policies.pending.all());
-        if !events.is_empty() {
-            // What cannot be written now is forgotten with the process.
-            let _ = self.store.write_now(move |write| {
-                events.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
-            });
-        }
-    }
-}
-
 impl Pending {
-    /// Whether nobody writes, and whoever asks is to.
-    fn is_free(&self) -> bool {
+    /// Whether no task writes; then the caller is to.
+    pub fn is_free(&self) -> bool {
         !std::mem::replace(&mut self.lock().is_writing, true)
     }
 
-    /// What is to be written next. Without any, nobody writes from now on.
-    fn begin(&self) -> Option<HashMap<EntryId, Events>> {
+    /// What is to be written next. Without any, no task writes from now on.
+    pub fn begin(&self) -> Option<HashMap<EntryId, Events>> {
         let mut state = self.lock();
         state.writing = std::mem::take(&mut state.accounts);
         state.is_writing = !state.writing.is_empty();
@@ -169,7 +144,7 @@ impl Pending {
     }
 
     /// It is written, as the store has it since this state; what could not be is forgotten.
-    fn end(&self, version: u64) {
+    pub fn end(&self, version: u64) {
         let mut state = self.lock();
         state.last = std::mem::take(&mut state.writing);
         self.written_version.store(version, Ordering::Release);
@@ -178,7 +153,7 @@ impl Pending {
     }
 
     /// Nothing was written of it.
-    fn put_back(&self) {
+    pub fn put_back(&self) {
         let mut state = self.lock();
         let later = std::mem::take(&mut state.accounts);
         state.accounts = std::mem::take(&mut state.writing);
@@ -190,43 +165,9 @@ impl Pending {
     }
 
     /// All there is, what is being written before what came later.
-    fn all(&self) -> Vec<(EntryId, Events)> {
+    pub fn all(&self) -> Vec<(EntryId, Events)> {
         let state = self.lock();
         let all = state.writing.iter().chain(&state.accounts);
         all.map(|(id, events)| (*id, events.clone())).collect()
     }
-}
-
-/// Writes all that there is, one commit after the other.
-async fn write_all(store: Store, shared: Arc<Shared>, current: Current) {
-    let pending = &shared.policies.pending;
-    while let Some(accounts) = pending.begin() {
-        let (sender, receiver) = oneshot::channel();
-        let current = current.clone();
-        let job = move |write: &mut Write<'_>| {
-            let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
-            accounts.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
-        };
-        if store.submit(job, move |result: Result<()>| drop(sender.send(result))).is_err() {
-            // The committer is full, or the store has failed. The next bind tries again.
-            return pending.put_back();
-        }
-        let _ = receiver.await;
-        pending.end(store.read().map_or(0, |read| read.version()));
-    }
-}
-
-/// Writes into an entry what has happened to its account.
-fn update(core: &Core, write: &mut Write<'_>, id: EntryId, events: &Events) -> Result<()> {
-    let Some(entry) = write.view().entry(id)? else { return Ok(()) };
-    let policy = core.shared.policies.of(core, write.view(), None, subentry(&entry))?;
-    let account = Account::read(&core.schema, &entry).after(&policy, events);
-    let mut entry = entry.to_entry();
-    let old = entry.attributes.clone();
-    account.put(&mut entry.attributes);
-    if entry.attributes == old {
-        return Ok(());
-    }
-    let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
-    Ok(write.update(id, &entry, &removed, &added)?)
 }

@@ -9,11 +9,13 @@
 //! Referral objects are returned as references, all of them before the entries: whether one matches
 //! the filter its own server knows. What aliases stand for is found before the first step.
 
+mod allow;
 mod find;
 mod page;
 mod pieces;
 mod select;
 mod shapes;
+mod snapshots;
 mod start;
 mod unindexed;
 mod vertices;
@@ -31,20 +33,22 @@ pub(crate) use write::encode_entry;
 use crate::access::{self, Rights, Subject, View};
 use crate::candidate::Candidate;
 use crate::controls::ResponseControl;
-use crate::directory::{Core, Directory, USER_PASSWORD};
+use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::limits::{CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::locate::{is_alias, urls};
 use crate::made::MadeEntry;
 use crate::plan::Source;
+use crate::policy::USER_PASSWORD;
 use crate::policy::{Account, LOCKED_TIME, as_seen, micros, subentry};
+use crate::state::Core;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
 use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
 use page::Position;
-pub(crate) use pieces::Snapshots;
 use pieces::{Message as Entry, Pieces, Sending};
+pub(crate) use snapshots::Snapshots;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;

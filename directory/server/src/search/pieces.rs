@@ -8,13 +8,13 @@
 
 use super::write::Sink;
 use crate::failure::{Failure, Result};
-use crate::limits::{ENTRY_SEND_BYTES_S_MIN, ENTRY_SEND_MAX, PIECE_VALUE_BYTES_MIN, SNAPSHOTS_MAX};
+use crate::limits::{ENTRY_SEND_BYTES_S_MIN, ENTRY_SEND_MAX, PIECE_VALUE_BYTES_MIN};
 use keyway_codec::message::{
     Control, ResultCode, attribute_bytes, begin_attribute, begin_entry, begin_value, value_bytes,
 };
 use keyway_store::{EntryId, Large, Read, ValueKey, View};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// A part of an entry's message.
@@ -154,7 +154,7 @@ impl Sending {
             let text = "the client takes too long to read an entry";
             return Err(Failure::new(ResultCode::Busy, text));
         }
-        let snapshot = lock(&self.snapshot);
+        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(piece) = self.pieces.front_mut() {
             if out.len() >= end || !piece.put(snapshot.view(), self.id, out, end)? {
                 return Ok(false);
@@ -205,35 +205,4 @@ impl Piece {
 
 fn gone() -> Failure {
     Failure::new(ResultCode::Other, "a value is gone from a state of the store")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The states of the store that entries are sent of, by their versions.
-#[derive(Default)]
-pub(crate) struct Snapshots(Mutex<Vec<(u64, Weak<Mutex<Read>>)>>);
-
-impl Snapshots {
-    /// Keeps a state, or takes the one that others keep.
-    ///
-    /// # Errors
-    /// `busy` if there are too many.
-    pub(super) fn keep(&self, read: Read) -> Result<Arc<Mutex<Read>>> {
-        let mut kept = lock(&self.0);
-        kept.retain(|(_, one)| one.strong_count() > 0);
-        let version = read.version();
-        let same = kept.iter().find(|(one, _)| *one == version);
-        if let Some(same) = same.and_then(|(_, one)| one.upgrade()) {
-            return Ok(same);
-        }
-        if kept.len() >= SNAPSHOTS_MAX {
-            let text = "too many clients read large entries slowly; try again later";
-            return Err(Failure::new(ResultCode::Busy, text));
-        }
-        let read = Arc::new(Mutex::new(read));
-        kept.push((version, Arc::downgrade(&read)));
-        Ok(read)
-    }
 }

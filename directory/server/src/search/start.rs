@@ -2,18 +2,19 @@
 
 use super::page;
 use super::vertices::Vertices;
-use super::{Cursor, Made, Page, Search, Selection, Target, shapes, unindexed};
+use super::{Cursor, Made, Page, Search, Selection, Target, allow, shapes};
 use crate::access::{self, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::{Core, Directory};
-use crate::evaluate::{Evaluator, Truth};
+use crate::directory::Directory;
+use crate::evaluate::{Evaluator, Truth, asserted};
 use crate::failure::{Failure, Result};
 use crate::locate::{Located, Seeking, locate};
 use crate::made::{MadeEntry, Wanted};
 use crate::naming::{self, Place};
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
+use crate::state::Core;
 use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
 use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_schema::{EntryName, Matcher};
@@ -40,7 +41,7 @@ impl Planned<'_> {
     ) -> Result<Source> {
         let source = plan(core, view, self.matcher, vertices.lists(scope), self.count_max)?;
         if let Some(lack) = &source.lack {
-            unindexed::allow(core, view, self.subject, &vertices.lists(scope), lack)?;
+            allow::allow(core, view, self.subject, &vertices.lists(scope), lack)?;
         }
         Ok(source)
     }
@@ -320,7 +321,7 @@ impl Directory {
             }
             Target::Tree(_) | Target::Empty => Truth::Undefined,
         };
-        crate::write::asserted(truth)
+        asserted(truth)
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a scope holds beside what hangs from its base: what aliases within it stand for (RFC 4511
 //! § 4.5.1.3), and which referral objects are in it (RFC 3296 § 5.2).
 
-use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::limits::{ALIASES_MAX, CONTINUATIONS_MAX};
 use crate::locate::{Seeking, aliased, locate};
+use crate::state::Core;
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_store::{EntryId, Key, View};
 

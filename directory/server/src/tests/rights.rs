@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::{Attributes, Place, Rights, Rule, What, Who};
-use crate::directory::Credentials;
+use crate::credentials::Credentials;
 use keyway_codec::message::CompareRequest;
 use zeroize::Zeroizing;
 

@@ -1,19 +1,26 @@
 //! Add (RFC 4511 § 4.7).
 
-use super::{Draft, Needed, Request, Stamp, WriteDone, asserted, check_rdn, edit};
+use super::done::WriteDone;
+use super::draft::Draft;
+use super::edit;
+use super::rdn::check_rdn;
+use super::request::{Needed, Request, Stamp};
 use crate::access::{RULE, Rights, Rule, Subject, View, holds_rules, settle};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::{Core, USER_PASSWORD};
 use crate::evaluate::Evaluator;
+use crate::evaluate::asserted;
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
 use crate::large;
 use crate::policy::CHANGED_TIME;
+use crate::policy::USER_PASSWORD;
+use crate::state::Core;
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
 use keyway_schema::operational::{
-    CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, STRUCTURAL_OBJECT_CLASS,
+    CREATE_TIMESTAMP, CREATORS_NAME, Computed, ENTRY_UUID, MODIFIERS_NAME, MODIFY_TIMESTAMP,
+    STRUCTURAL_OBJECT_CLASS,
 };
 use keyway_schema::{
     EntryAttributes, EntryName, OBJECT_CLASS, check_entry, check_loosely, complete_classes,
@@ -32,7 +39,7 @@ pub(crate) struct Add {
     /// How many of its values are not of their syntax.
     pub(crate) malformed: u64,
     pub(super) keys: Vec<Key>,
-    /// EntryAttributes with so many values that they go into a table of their own.
+    /// Attributes with so many values that they go into a table of their own.
     large: large::Keys,
     /// Ranges of which it is to get a number.
     numbers: Vec<usize>,
@@ -290,8 +297,8 @@ fn stamp(core: &Core, attributes: &mut EntryAttributes, stamp: &Stamp) -> Result
         (ENTRY_UUID, uuid.as_deref().unwrap_or_default()),
         (CREATORS_NAME, &stamp.author),
         (CREATE_TIMESTAMP, &stamp.time),
-        (super::MODIFIERS_NAME, &stamp.author),
-        (super::MODIFY_TIMESTAMP, &stamp.time),
+        (MODIFIERS_NAME, &stamp.author),
+        (MODIFY_TIMESTAMP, &stamp.time),
     ];
     for (name, value) in values {
         if edit::values(attributes, name).is_none() {

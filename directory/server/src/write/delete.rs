@@ -1,13 +1,15 @@
 //! Delete (RFC 4511 § 4.8).
 
-use super::{Request, WriteDone, unwilling};
+use super::done::WriteDone;
+use super::request::Request;
 use crate::access::{Rights, Subject, holds_rules};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::Core;
+use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::integrity::Leaving;
 use crate::large::whole;
+use crate::state::Core;
 use keyway_codec::message::ResultCode;
 use keyway_schema::EntryAttributes;
 use keyway_store::{Names, Write};

@@ -2,10 +2,10 @@
 
 use super::edit;
 use super::values::LargeDraft;
-use crate::directory::Core;
 use crate::failure::Result;
 use crate::index::{Indexes, Shared};
 use crate::large::{self, key};
+use crate::state::Core;
 use keyway_codec::message::ChangeOperation;
 use keyway_schema::{
     AttributeType, Description, EntryAttributes, Schema, check_entry, check_loosely,

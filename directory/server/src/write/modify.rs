@@ -1,19 +1,24 @@
 //! Modify (RFC 4511 § 4.6, RFC 4525).
 
+use super::done::WriteDone;
+use super::draft::Draft;
 use super::draft::large_names;
 use super::edit::{self, describe};
-use super::{Draft, MODIFIERS_NAME, MODIFY_TIMESTAMP, Request, WriteDone, rdn_of};
+use super::rdn::rdn_of;
+use super::request::Request;
 use crate::access::{RULE, Rights, Rule, Subject, View as Permissions};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::{Core, USER_PASSWORD};
 use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
+use crate::policy::USER_PASSWORD;
 use crate::policy::{KEPT, PasswordChange, Upkeep};
+use crate::state::Core;
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
 use keyway_password::Given;
 use keyway_schema::operational::STRUCTURAL_OBJECT_CLASS;
+use keyway_schema::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use keyway_schema::{
     AttributeType, EntryAttributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,
     complete_classes, is_sound,

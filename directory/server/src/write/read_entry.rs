@@ -1,11 +1,11 @@
 //! The entry before and after a change, as the read entry controls return it (RFC 4527).
 
-use super::Request;
+use super::request::Request;
 use crate::candidate::Candidate;
 use crate::controls::ResponseControl;
-use crate::directory::Core;
 use crate::failure::{Failure, Result};
 use crate::search::{Filtered, Selection, encode_entry};
+use crate::state::Core;
 use keyway_codec::controls::{POST_READ, PRE_READ, ReadResponse};
 use keyway_codec::message::{Attribute, SearchResultEntry};
 use keyway_store::{EntryId, Names, Write};

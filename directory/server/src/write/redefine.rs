@@ -1,13 +1,13 @@
 //! Modify of the subschema entry (RFC 4512 § 4.2): definitions that are added, changed and deleted.
 
-use super::unwilling;
 use crate::access::{Place, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::Core;
+use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::limits::SCHEMA_CHANGES_BYTES_MAX;
 use crate::redefine::Redefinition;
+use crate::state::Core;
 use keyway_codec::description::{
     AttributeTypeDescription, DescriptionError, ObjectClassDescription,
 };

@@ -1,14 +1,19 @@
 //! Modify DN (RFC 4511 § 4.9).
 
 use super::add::may_add;
-use super::{Draft, Request, WriteDone, check_rdn, component, edit, rdn_of, unwilling};
+use super::done::WriteDone;
+use super::draft::Draft;
+use super::edit;
+use super::rdn::{check_rdn, rdn_of};
+use super::request::{Request, component};
 use crate::access::{Rights, Subject, View as Permissions};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
-use crate::directory::Core;
+use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::integrity::{Leaving, Proposed, Referrers};
 use crate::naming::{self, NamingContext, Place};
+use crate::state::Core;
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyDnRequest, ResultCode};
 use keyway_schema::{EntryName, NamePart, is_sound};

@@ -1,21 +1,22 @@
 //! Passwords in a write: none of them reaches the store as it was given.
 
-use super::{Modify, Operation};
-use crate::directory::USER_PASSWORD;
+use super::modify::Modify;
+use super::operation::Operation;
 use crate::failure::{Failure, Result};
+use crate::policy::USER_PASSWORD;
 use keyway_codec::message::ResultCode;
 use keyway_password::{Given, Passwords};
 use keyway_schema::base;
 use std::pin::Pin;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Who gives the passwords of an operation, and so whether they may be hashed already.
+/// The giver of the passwords of an operation; it says whether they may be hashed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Giver {
-    /// Somebody. He could give a hash that costs a guesser nothing, or one that many passwords
-    /// match, and he gives passwords only.
+    /// A user. It could give a hash that costs a guesser nothing, or one that many passwords
+    /// match, and it gives passwords only.
     User,
-    /// The administrator. He may bring what another server stored, if it can be verified here.
+    /// The administrator. It may bring what another server stored, if it can be verified here.
     Administrator,
     /// An import. It brings whatever another server stored; what cannot be verified here matches
     /// nothing.
@@ -112,7 +113,7 @@ pub(super) fn clear_values(passwords: &Passwords, modify: &Modify) -> Vec<Zeroiz
     clear.collect()
 }
 
-/// What somebody hears who gave a value that is hashed already.
+/// The answer to a value that is hashed already.
 pub(crate) fn hashed_already() -> Failure {
     Failure::new(
         ResultCode::ConstraintViolation,
@@ -137,4 +138,20 @@ fn values(operation: &mut Operation) -> impl Iterator<Item = &mut Vec<u8>> {
     let all = added.map(|(name, values)| (name.as_str(), values));
     let all = all.chain(edited.map(|(name, values)| (name.as_str(), values)));
     all.filter(|(name, _)| base(name) == USER_PASSWORD).flat_map(|(_, values)| values)
+}
+
+impl Operation {
+    /// The giver of the passwords that it would store.
+    pub(super) fn giver(&self) -> Giver {
+        let subject = match self {
+            Operation::Add(add) => add.subject(),
+            Operation::Modify(modify) => modify.subject(),
+            // They store none.
+            Operation::Delete(_)
+            | Operation::Rename(_)
+            | Operation::Redefine(_)
+            | Operation::Made(_) => return Giver::User,
+        };
+        if subject.is_administrator() { Giver::Administrator } else { Giver::User }
+    }
 }

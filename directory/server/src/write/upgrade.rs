@@ -1,32 +1,28 @@
 //! The upgrade of a stored password: it was right, so it is known, and stored again as a new one.
 
-use crate::directory::{Core, Credentials, Directory, Shared, USER_PASSWORD};
+use crate::credentials::Credentials;
+use crate::directory::Directory;
 use crate::failure::Result;
-use crate::limits::PASSWORD_UPGRADES_MAX;
+use crate::policy::USER_PASSWORD;
+use crate::state::{Core, Shared};
 use keyway_store::{EntryId, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
-
-/// How many are under way.
-#[derive(Default)]
-pub(crate) struct Upgrades(AtomicUsize);
 
 /// The place of one of them.
 struct Turn(Arc<Shared>);
 
 impl Turn {
     fn take(shared: &Arc<Shared>) -> Option<Turn> {
-        let one_more = |now: usize| (now < PASSWORD_UPGRADES_MAX).then_some(now + 1);
-        let taken = shared.upgrades.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        taken.ok().map(|_| Turn(shared.clone()))
+        shared.upgrades.take().then(|| Turn(shared.clone()))
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.upgrades.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.upgrades.give_back();
     }
 }
 
@@ -35,8 +31,7 @@ impl Directory {
     /// value at `outdated` matched.
     ///
     /// `None` if that is not to be, or not now: it is switched off, or there is no room. Nothing
-    /// depends on it, and the next right password is another chance. The future need not be
-    /// awaited by anybody who has an answer to give.
+    /// depends on it, and the next right password is another chance. No answer has to wait for the future.
     pub(crate) fn upgrade_password(
         &self,
         found: &Credentials,

@@ -1,12 +1,15 @@
 //! What the password policy has to say of a new password, before it is hashed.
 
+use super::edit;
+use super::operation::Operation;
 use super::secret::clear_values;
-use super::{Operation, edit};
 use crate::access::Subject;
-use crate::directory::{Core, Directory, USER_PASSWORD};
+use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext, Place};
+use crate::policy::USER_PASSWORD;
 use crate::policy::{self, POLICY_SUBENTRY, PasswordChange, RESET, micros};
+use crate::state::Core;
 use keyway_codec::message::{ChangeOperation, ResultCode};
 use keyway_password::limits::STORED_VALUES_MAX;
 use keyway_password::{Attempt, BindHistory, Given, PasswordCheck};

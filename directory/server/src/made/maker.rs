@@ -1,0 +1,71 @@
+//! Makers of trees, and changes that they are asked for.
+
+use super::entry::MadeEntry;
+use super::kind::MadeTree;
+use super::wanted::Wanted;
+use keyway_codec::message::ChangeOperation;
+use std::sync::{Arc, RwLock};
+
+/// A change of an entry, asked for by a client that may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Modification {
+    /// The entry, as it was published.
+    pub dn: String,
+    /// The changes, in their order.
+    pub changes: Vec<ModifiedAttribute>,
+}
+
+/// A change of one attribute (RFC 4511 § 4.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModifiedAttribute {
+    /// What is done.
+    pub operation: ChangeOperation,
+    /// The attribute's canonical name.
+    pub attribute: String,
+    /// The values.
+    pub values: Vec<Vec<u8>>,
+}
+
+/// Called once, with why it was not done if it was not; what was done is on the disk.
+pub type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
+
+type Entries = dyn Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync;
+type Change = dyn Fn(Modification, Reply) + Send + Sync;
+
+/// What makes a tree.
+pub struct Maker {
+    pub(crate) entries: Box<Entries>,
+    pub(crate) change: Option<Box<Change>>,
+}
+
+impl Maker {
+    /// Of a tree that can only be read; `entries` makes those that are wanted, each after the one above it, and
+    /// may make others. It is called by the thread of a connection, and must not wait.
+    pub fn new(entries: impl Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync + 'static) -> Maker {
+        Maker { entries: Box::new(entries), change: None }
+    }
+
+    /// Of a tree that can be changed as well. `change` must not wait either: it answers later.
+    #[must_use]
+    pub fn changed_by(
+        mut self,
+        change: impl Fn(Modification, Reply) + Send + Sync + 'static,
+    ) -> Maker {
+        self.change = Some(Box::new(change));
+        self
+    }
+}
+
+/// The trees that are published.
+#[derive(Default)]
+pub(crate) struct MadeTrees([RwLock<Option<Arc<Maker>>>; MadeTree::ALL.len()]);
+
+impl MadeTrees {
+    pub fn slot(&self, tree: MadeTree) -> &RwLock<Option<Arc<Maker>>> {
+        let [config, monitor] = &self.0;
+        match tree {
+            MadeTree::Config => config,
+            MadeTree::Monitor => monitor,
+        }
+    }
+}

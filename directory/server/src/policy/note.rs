@@ -1,0 +1,68 @@
+//! The ends of binds, noted and written into the entries.
+
+use super::account::{Account, Events};
+use super::attributes::subentry;
+use super::pending::Event;
+use crate::directory::Directory;
+use crate::failure::Result;
+use crate::state::{Core, Current, Shared};
+use keyway_store::{EntryId, Store, Write};
+use std::sync::{Arc, PoisonError};
+use tokio::sync::oneshot;
+
+impl Directory {
+    /// Notes how a bind ended. It counts from now on, and is written soon by a task of the runtime.
+    pub(crate) fn note(&self, id: EntryId, event: Event) {
+        let pending = &self.shared.policies.pending;
+        pending.add(id, event);
+        if pending.is_free() {
+            let (shared, current) = (self.shared.clone(), self.current.clone());
+            tokio::spawn(write_all(self.store.clone(), shared, current));
+        }
+    }
+
+    /// Writes what has happened and is not on the disk yet, and waits for it.
+    pub fn write_pending(&self) {
+        let (core, events) = (self.core(), self.shared.policies.pending.all());
+        if !events.is_empty() {
+            // What cannot be written now is forgotten with the process.
+            let _ = self.store.write_now(move |write| {
+                events.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
+            });
+        }
+    }
+}
+
+/// Writes all that there is, one commit after the other.
+async fn write_all(store: Store, shared: Arc<Shared>, current: Current) {
+    let pending = &shared.policies.pending;
+    while let Some(accounts) = pending.begin() {
+        let (sender, receiver) = oneshot::channel();
+        let current = current.clone();
+        let job = move |write: &mut Write<'_>| {
+            let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+            accounts.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
+        };
+        if store.submit(job, move |result: Result<()>| drop(sender.send(result))).is_err() {
+            // The committer is full, or the store has failed. The next bind tries again.
+            return pending.put_back();
+        }
+        let _ = receiver.await;
+        pending.end(store.read().map_or(0, |read| read.version()));
+    }
+}
+
+/// Writes into an entry what has happened to its account.
+fn update(core: &Core, write: &mut Write<'_>, id: EntryId, events: &Events) -> Result<()> {
+    let Some(entry) = write.view().entry(id)? else { return Ok(()) };
+    let policy = core.shared.policies.of(core, write.view(), None, subentry(&entry))?;
+    let account = Account::read(&core.schema, &entry).after(&policy, events);
+    let mut entry = entry.to_entry();
+    let old = entry.attributes.clone();
+    account.put(&mut entry.attributes);
+    if entry.attributes == old {
+        return Ok(());
+    }
+    let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
+    Ok(write.update(id, &entry, &removed, &added)?)
+}

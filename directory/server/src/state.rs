@@ -1,0 +1,118 @@
+//! The state that operations work in: a snapshot of the schema and the indexes, and what all of them share.
+
+use crate::access::Access;
+use crate::failure::Result;
+use crate::index::{Indexes, Retired};
+use crate::integrity::Integrity;
+use crate::locate::Standing;
+use crate::log::Log;
+use crate::made::MadeTrees;
+use crate::naming::{NamingContext, SYSTEM_DN};
+use crate::policy::Policies;
+use crate::search::{Cookies, Snapshots, Unindexed};
+use crate::settings::Settings;
+use crate::write::Upgrades;
+use keyway_engine::Engine;
+use keyway_meter::Counter;
+use keyway_password::Passwords;
+use keyway_schema::operational;
+use keyway_schema::{Changes, Composed, EntryName, Schema, Sources};
+use keyway_store::Names;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+/// The state of the schema that operations begin with. An operation keeps the one it has.
+pub(crate) type Current = Arc<RwLock<Arc<Core>>>;
+
+/// A state of the schema and the indexes, what follows from it, and what operations share.
+#[derive(Clone)]
+pub(crate) struct Core {
+    pub schema: Arc<Schema>,
+    pub integrity: Arc<Integrity>,
+    pub indexes: Arc<Indexes>,
+    pub standing: Arc<Standing>,
+    /// When the schema last changed.
+    pub schema_time: String,
+    /// How often it has; writes that were prepared under another one are refused.
+    pub generation: u64,
+    /// The definitions that the schema was made of, and where they come from.
+    pub composed: Arc<Composed>,
+    pub sources: Sources,
+    pub changes: Changes,
+    pub shared: Arc<Shared>,
+}
+
+/// What operations share, also those that wait for the committer. It holds no store, so that the
+/// store ends with the directory and not with the last job.
+pub(crate) struct Shared {
+    pub access: Access,
+    pub passwords: Passwords,
+    pub upgrade_passwords: AtomicBool,
+    pub upgrades: Upgrades,
+    pub policies: Policies,
+    /// Indexes that were given up.
+    pub retired: Arc<Retired>,
+    /// Whether a thread builds indexes in the background. Held while a piece of it is done, and while
+    /// it is settled what is to be built.
+    pub building: Mutex<bool>,
+    pub engine: Engine,
+    pub cookies: Cookies,
+    /// The states of the store that entries in pieces are read from.
+    pub snapshots: Snapshots,
+    /// Searches that no index helped.
+    pub unindexed: Unindexed,
+    /// The time that searches take, in nanoseconds.
+    pub search_time: Counter,
+    pub search_entries_max: AtomicU32,
+    pub search_time_max_s: AtomicU32,
+    pub log: Log,
+    pub made: MadeTrees,
+    pub clock: fn() -> SystemTime,
+    /// The settings that it was told last.
+    pub settings: RwLock<Settings>,
+    pub administrator: Vec<u8>,
+    pub contexts: RwLock<Arc<[Arc<NamingContext>]>>,
+    pub adding_context: Mutex<()>,
+    pub names: Mutex<Vec<Names>>,
+}
+
+impl Shared {
+    /// The naming contexts as they are now.
+    pub fn contexts(&self) -> Arc<[Arc<NamingContext>]> {
+        self.contexts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The time as entries are stamped with it.
+    pub fn timestamp(&self) -> String {
+        operational::generalized_time((self.clock)())
+    }
+
+    /// The time.
+    pub fn now(&self) -> SystemTime {
+        (self.clock)()
+    }
+
+    /// A fresh UUID in text.
+    pub fn uuid(&self) -> Result<String> {
+        let mut random = [0; 16];
+        self.engine.random(&mut random)?;
+        Ok(operational::uuid_v4(random))
+    }
+
+    /// Lends a cache of names; names that others have learnt are used again.
+    pub fn with_names<T>(&self, f: impl FnOnce(&RefCell<Names>) -> T) -> T {
+        let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = RefCell::new(lock().pop().unwrap_or_default());
+        let result = f(&names);
+        lock().push(names.into_inner());
+        result
+    }
+
+    /// Whether a name is one of those that the server itself needs.
+    pub fn is_own(&self, name: &EntryName) -> bool {
+        let canonical = name.canonical();
+        canonical == self.administrator || name.text().eq_ignore_ascii_case(SYSTEM_DN)
+    }
+}

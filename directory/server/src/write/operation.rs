@@ -1,0 +1,139 @@
+//! A write of any kind, ready to be done.
+
+use super::add::Add;
+use super::delete::Delete;
+use super::done::WriteDone;
+use super::modify::Modify;
+use super::redefine;
+use super::rename::Rename;
+use super::request::Request;
+use crate::access::Subject;
+use crate::controls::RequestControls;
+use crate::failure::{Failure, Result, unwilling};
+use crate::made::Handover;
+use crate::naming::{self, Place};
+use crate::redefine::{Redefinition, require_generation};
+use crate::state::Core;
+use keyway_codec::message::{ModifyRequest, Op, ResultCode};
+use keyway_schema::EntryName;
+use keyway_store::Write;
+use std::sync::Arc;
+
+/// A write that is ready to be done.
+pub(crate) enum Operation {
+    Add(Add),
+    Delete(Delete),
+    Modify(Modify),
+    Rename(Rename),
+    /// A change of the schema; `None` if it changes nothing.
+    Redefine(Option<Redefinition>),
+    /// A change of an entry that is not stored.
+    Made(Handover),
+}
+
+impl Operation {
+    /// Understands a client's request; `None` if it is no write.
+    pub fn of(
+        core: &Arc<Core>,
+        subject: &Subject,
+        op: &Op<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Option<Result<Operation>> {
+        Some(match op {
+            Op::AddRequest(add) => Add::new(core, subject, add, controls).map(Operation::Add),
+            Op::ModifyRequest(modify) => Operation::modify(core, subject, modify, controls),
+            Op::DeleteRequest(dn) => {
+                Delete::new(core, subject, dn, controls).map(Operation::Delete)
+            }
+            Op::ModifyDnRequest(rename) => {
+                Rename::new(core, subject, rename, controls).map(Operation::Rename)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Understands a client's modify.
+    pub fn modify(
+        core: &Arc<Core>,
+        subject: &Subject,
+        request: &ModifyRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Operation> {
+        if request.changes.is_empty() {
+            // It would need no right, and change who has changed the entry last.
+            let text = "the request has no change in it";
+            return Err(Failure::new(ResultCode::ProtocolError, text));
+        }
+        let name = EntryName::parse(&core.schema, request.dn)?;
+        match naming::place(&core.shared.contexts(), &name) {
+            Place::Subschema => {
+                let redefinition = redefine::redefinition(core, subject, request, controls);
+                return redefinition.map(Operation::Redefine);
+            }
+            Place::Made(tree) => {
+                let made = Handover::new(core, subject, request, controls, (tree, &name));
+                return made.map(Operation::Made);
+            }
+            _ => {}
+        }
+        Modify::new(core, subject, request, controls).map(Operation::Modify)
+    }
+
+    /// Whether an entry could be in other groups when it is done.
+    pub fn changes_groups(&self, core: &Core) -> bool {
+        let is_membership = |name: &str| core.integrity.is_membership(name);
+        match self {
+            Operation::Add(add) => add.attributes.iter().any(|(name, _)| is_membership(name)),
+            Operation::Modify(modify) => modify.edits.iter().any(|edit| is_membership(&edit.name)),
+            // Groups and their members go by their names.
+            Operation::Delete(_) | Operation::Rename(_) => true,
+            // What a group is may change with the schema.
+            Operation::Redefine(_) => true,
+            Operation::Made(_) => false,
+        }
+    }
+
+    /// Does it. May be called again if what it did was undone.
+    ///
+    /// # Errors
+    /// Also `busy`, if the schema was changed since it was prepared.
+    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+        if let Some(request) = self.request() {
+            require_generation(write, request.generation)?;
+        }
+        let done = match self {
+            // The maker of its tree does it.
+            Operation::Made(_) => return Err(unwilling("this is not stored")),
+            Operation::Redefine(None) => return Ok(WriteDone::default()),
+            Operation::Redefine(Some(redefinition)) => {
+                return redefinition.apply(write).map(|()| WriteDone::default());
+            }
+            Operation::Add(add) => add.apply(core, write),
+            Operation::Delete(delete) => delete.apply(core, write),
+            Operation::Modify(modify) => modify.apply(core, write),
+            Operation::Rename(rename) => rename.apply(core, write),
+        };
+        done.map_err(|failure| match self.request() {
+            Some(request) => request.disclosed(core, write.view(), failure),
+            None => failure,
+        })
+    }
+
+    fn request(&self) -> Option<&Request> {
+        match self {
+            Operation::Add(add) => Some(add.request()),
+            Operation::Delete(delete) => Some(delete.request()),
+            Operation::Modify(modify) => Some(modify.request()),
+            Operation::Rename(rename) => Some(rename.request()),
+            Operation::Redefine(_) | Operation::Made(_) => None,
+        }
+    }
+
+    /// The state of the schema that it leaves, if it changes it.
+    pub fn next(&self) -> Option<Arc<Core>> {
+        match self {
+            Operation::Redefine(redefinition) => redefinition.as_ref().map(Redefinition::next),
+            _ => None,
+        }
+    }
+}
