@@ -2,15 +2,6 @@
 
 use std::time::Duration;
 
-/// How many connections the decoding proxy forwards at a time.
-pub const PROXY_CONNECTIONS_MAX: usize = 1 << 14;
-
-/// How much it reads of a connection at a time, in bytes.
-pub const PROXY_BUFFER_BYTES: usize = 1 << 14;
-
-/// How long it waits for a server to be there, and for a TLS handshake.
-pub const PROXY_WAIT: Duration = Duration::from_secs(10);
-
 /// How many operations a terminal's list keeps, and how much memory they take, in bytes.
 pub const TUI_ITEMS_MAX: usize = 500_000;
 /// See [`TUI_ITEMS_MAX`].
@@ -21,15 +12,6 @@ pub const TUI_REMARKS_MAX: usize = 100;
 pub const TUI_LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The longest text that is typed in or given to the terminal to be copied, in bytes.
 pub const TUI_TEXT_BYTES_MAX: usize = 1 << 16;
-
-/// How many connections a replay has open at a time.
-pub const REPLAY_CONNECTIONS_MAX: usize = 1 << 14;
-
-/// The longest answer that a replay reads, in bytes.
-pub const REPLAY_ANSWER_BYTES_MAX: usize = 1 << 26;
-
-/// The longest file of passwords for a replay, in bytes.
-pub const REPLAY_PASSWORDS_BYTES_MAX: u64 = 1 << 26;
 
 /// How long a decoder that was asked to end may take, before that is not waited for.
 pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);

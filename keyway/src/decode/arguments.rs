@@ -1,12 +1,11 @@
 //! What `keyway decode` can be asked.
 
-use super::proxy::Version;
 use crate::value::{count, some_time};
 use clap::{Args, Subcommand, ValueEnum};
-use keyway_decode::Query;
+use keyway_decode::proxy_protocol::ProxyProtocol;
 use keyway_decode::replay::Speed;
+use keyway_decode::{Query, ServerUrl};
 use keyway_host::listeners::parse_address;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,8 +90,8 @@ pub struct Proxy {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3389", value_parser = parse_address)]
     pub listen: SocketAddr,
     /// The server
-    #[arg(long, value_name = "URL", value_parser = target)]
-    pub to: Target,
+    #[arg(long, value_name = "URL")]
+    pub to: ServerUrl,
     /// Clients begin with TLS (ldaps)
     #[arg(long)]
     pub tls: bool,
@@ -137,48 +136,22 @@ pub struct Proxy {
     pub show_secrets: bool,
 }
 
-/// A server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    pub tls: bool,
-    pub host: String,
-    pub port: u16,
+/// A version of the PROXY protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Version {
+    /// A line of text
+    V1,
+    /// The binary form
+    V2,
 }
 
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.tls { "ldaps" } else { "ldap" };
-        match self.host.contains(':') {
-            true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
-            false => write!(f, "{scheme}://{}:{}", self.host, self.port),
+impl From<Version> for ProxyProtocol {
+    fn from(version: Version) -> ProxyProtocol {
+        match version {
+            Version::V1 => ProxyProtocol::V1,
+            Version::V2 => ProxyProtocol::V2,
         }
     }
-}
-
-/// Reads `ldap://HOST[:PORT]` or `ldaps://HOST[:PORT]`.
-fn target(text: &str) -> Result<Target, String> {
-    let wrong = || "it should be ldap://HOST[:PORT] or ldaps://HOST[:PORT]".to_owned();
-    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
-    let tls = match scheme {
-        "ldap" => false,
-        "ldaps" => true,
-        _ => return Err(wrong()),
-    };
-    let rest = rest.strip_suffix('/').unwrap_or(rest);
-    let (host, port) = match (rest.strip_prefix('['), rest.rsplit_once(':')) {
-        (Some(v6), _) => {
-            let (host, port) = v6.split_once(']').ok_or_else(wrong)?;
-            (host, port.strip_prefix(':'))
-        }
-        (None, Some((host, port))) => (host, Some(port)),
-        (None, None) => (rest, None),
-    };
-    let usual = if tls { 636 } else { 389 };
-    let port = port.map_or(Ok(usual), str::parse).map_err(|_| wrong())?;
-    if host.is_empty() || host.contains(['/', '?']) {
-        return Err(wrong());
-    }
-    Ok(Target { tls, host: host.to_owned(), port })
 }
 
 /// How operations are told: a line each, unless one of these is asked for.
@@ -286,8 +259,8 @@ pub struct Replay {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// The server that they are sent to; never that of the capture by itself
-    #[arg(long, value_name = "URL", value_parser = target)]
-    pub to: Target,
+    #[arg(long, value_name = "URL")]
+    pub to: ServerUrl,
     /// How fast: 1x, 2x, 0.5x, ..., or max
     #[arg(long, value_name = "SPEED", default_value = "1x")]
     pub speed: Speed,
@@ -359,22 +332,4 @@ A filter is one of LDAP (RFC 4515) over these fields; = takes *, ~= is 'contains
 {}",
         keyway_decode::query::help()
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_a_url() {
-        let shown = |text| target(text).map(|target| target.to_string());
-        assert_eq!(shown("ldap://a"), Ok("ldap://a:389".to_owned()));
-        assert_eq!(shown("ldaps://a/"), Ok("ldaps://a:636".to_owned()));
-        assert_eq!(shown("ldap://[::1]:1389"), Ok("ldap://[::1]:1389".to_owned()));
-        for bad in
-            ["a", "a:389", "http://a", "ldap://", "ldap://a:b", "ldap://a/dc=b", "ldap://[::1"]
-        {
-            assert!(target(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -1,30 +1,24 @@
 //! `keyway decode`: what LDAP clients and servers say to each other.
 
 mod arguments;
-mod live;
+mod printing;
 mod proxy;
 mod reading;
 mod replay;
-mod scenario;
 mod tui;
 
-use arguments::{DecodeCommand, Form, Words};
-use keyway_decode::say::{Changes, Commands, Packets, Python};
-use keyway_decode::view::{Full, Json, Line, Printer, View};
-use keyway_decode::{Decoder, Error, Keys, Options, Query, Report, Secrets};
-use keyway_host::failure::{Failure, plain};
+use arguments::{DecodeCommand, Report, Words};
+use keyway_decode::io::reading::one;
+use keyway_decode::view::Printer;
+use keyway_decode::{Decoder, Options};
+use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::signals::{self, Second};
-use live::Live;
-use scenario::Recording;
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use printing::{into_folder, keys, options, printer, recorder, report};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use zeroize::Zeroizing;
 
 pub use arguments::Decode;
 
@@ -35,7 +29,7 @@ pub use arguments::Decode;
 pub fn run(decode: &Decode) -> Result<bool, Failure> {
     match &decode.command {
         Some(DecodeCommand::Proxy(arguments)) => return proxy::run(arguments),
-        Some(DecodeCommand::Report(arguments)) => return report(arguments),
+        Some(DecodeCommand::Report(arguments)) => return sum_up(arguments),
         Some(DecodeCommand::Replay(arguments)) => return replay::run(arguments),
         None => {}
     }
@@ -46,10 +40,11 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
     let options = options(form, decode.show_secrets);
     let decoder = Decoder::new(&decode.ports, options).with_keys(keys(decode.keylog.as_deref())?);
     if form.words == Some(Words::Scenario) {
-        let recording = Recording::new(decode.into.as_deref())?;
-        let (printer, captures) = (recording.printer(decode.filter.clone()), decode.files.clone());
+        let recording = into_folder(decode.into.as_deref())?;
+        let printer = recorder(&recording, decode.filter.clone());
+        let captures = decode.files.clone();
         return reading::run(&decode.files, decoder, printer, move |_, _| {
-            recording.write(&captures)
+            output::text(recording.write(&captures)?)
         });
     }
     let printer = printer(form, decode.filter.clone(), &decode.files)?;
@@ -69,7 +64,9 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
     let source = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");
     thread::spawn(move || {
         for file in &files {
-            if let Err(Some(why)) = reading::one(file, &mut decoder, &mut printer, &seen) {
+            if let Err(Some(why)) =
+                one(file, &mut decoder, &mut printer, &seen, &|text| output::note(text))
+            {
                 output::note(why);
             }
         }
@@ -81,82 +78,10 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
     Ok(true)
 }
 
-fn report(arguments: &arguments::Report) -> Result<bool, Failure> {
-    let report = Live::start(Report::new(arguments.rows, arguments.json), arguments.every)?;
+fn sum_up(arguments: &Report) -> Result<bool, Failure> {
+    let report = report(arguments.rows, arguments.json, arguments.every)?;
     let printer = Printer::new(report, arguments.filter.clone(), io::stdout());
     let decoder = Decoder::new(&arguments.ports, Options::default());
     let decoder = decoder.with_keys(keys(arguments.keylog.as_deref())?);
     reading::run(&arguments.files, decoder, printer, |_, _| Ok(()))
-}
-
-/// The secrets of a key log, if there is one.
-fn keys(file: Option<&Path>) -> Result<Arc<Keys>, Failure> {
-    let keys = Keys::new(&keyway_drivers::engine());
-    if let Some(file) = file {
-        let log = fs::read(file).map_err(|why| Failure::system("read", file, &why))?;
-        if keys.add(&Zeroizing::new(log)) == 0 {
-            return Err(Failure::new(format!(
-                "there is no secret of TLS 1.2 or 1.3 in {}; it should be what SSLKEYLOGFILE names",
-                file.display()
-            )));
-        }
-    }
-    Ok(Arc::new(keys))
-}
-
-fn options(form: &Form, show_secrets: bool) -> Options {
-    let secrets = if show_secrets { Secrets::Shown } else { Secrets::Hidden };
-    Options { secrets, keep_answers: form.full || form.json || form.tui || form.write.is_some() }
-}
-
-/// Operations in a form that was asked for, on their way to where they go.
-type Printed = Printer<Box<dyn View + Send>, Box<dyn Write + Send>>;
-
-/// What writes in this form to where it goes.
-fn printer(form: &Form, filter: Option<Query>, captures: &[PathBuf]) -> Result<Printed, Failure> {
-    let view: Box<dyn View + Send> = match form {
-        Form { full: true, .. } => Box::new(Full),
-        Form { json: true, .. } => Box::new(Json),
-        Form { write: Some(_), .. } => Box::new(Packets::default()),
-        Form { words: Some(Words::Ldapsearch), .. } => Box::new(Commands),
-        Form { words: Some(Words::Ldif), .. } => Box::new(Changes::default()),
-        Form { words: Some(Words::PythonLdap), .. } => Box::new(Python::default()),
-        _ => Box::new(Line),
-    };
-    let output: Box<dyn Write + Send> = match &form.write {
-        Some(file) if file.as_os_str() != "-" => Box::new(create(file, captures)?),
-        _ => Box::new(io::stdout()),
-    };
-    Ok(Printer::new(view, filter, output))
-}
-
-/// A new file that only its owner reads: what people say to a directory is theirs. One that is among
-/// these captures is left as it is: to open it would empty what is about to be read.
-fn create(file: &Path, captures: &[PathBuf]) -> Result<fs::File, Failure> {
-    let same = |one: &fs::Metadata, other: &fs::Metadata| {
-        (one.dev(), one.ino()) == (other.dev(), other.ino())
-    };
-    if let Ok(there) = fs::metadata(file) {
-        let read = |capture: &PathBuf| fs::metadata(capture).is_ok_and(|read| same(&read, &there));
-        if let Some(capture) = captures.iter().find(|capture| there.is_file() && read(capture)) {
-            return Err(Failure::usage(format!(
-                "{} is the capture {} that is read: write to another file",
-                file.display(),
-                capture.display()
-            )));
-        }
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(file).map_err(|why| Failure::system("write", file, &why))
-}
-
-/// An error of the decoder's; nothing where nobody wants to read any more.
-fn failure(why: Error) -> Option<Failure> {
-    match why {
-        Error::Write(why) if why.kind() == ErrorKind::BrokenPipe => None,
-        Error::Write(why) => Some(Failure::new(format!("cannot write: {}", plain(&why)))),
-        Error::Read(why) => Some(Failure::new(format!("cannot read it: {}", plain(&why)))),
-        why => Some(Failure::new(why)),
-    }
 }

@@ -1,18 +1,14 @@
 //! `keyway decode proxy`: between clients and a server, passing on what they say and telling of it.
 
-mod connection;
-mod header;
-mod starttls;
 mod trust;
 
 use super::arguments::{Proxy, Words};
-use super::live::Live;
-use super::scenario::Recording;
-use super::{Printed, failure, options, printer, tui};
-use connection::{Shared, Upstream};
-pub use header::Version;
+use super::printing::{Printed, into_folder, options, printer, recorder, report};
+use super::tui;
+use keyway_decode::Tap;
+use keyway_decode::io::file::failure;
+use keyway_decode::io::proxy::{Proxy as Forwarder, ProxyOptions};
 use keyway_decode::view::{Printer, View};
-use keyway_decode::{Report, Tap};
 use keyway_host::failure::Failure;
 use keyway_host::listeners;
 use keyway_host::output;
@@ -23,7 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Forwards until it is told to stop; whether all could be told.
 ///
@@ -32,18 +28,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     let options = options(&proxy.form, proxy.show_secrets);
     let engine = keyway_drivers::engine();
-    let upstream = Upstream::new(proxy, &engine)?;
+    let with_server = trust::with_server(proxy, &engine)?;
     let listener = listeners::listen(proxy.listen, "--listen")?;
     let address = listeners::address(&listener)?;
     let mut keeps = Vec::new();
-    let accept = trust::acceptor(proxy, &engine, address, &mut keeps)?;
+    let with_clients = trust::with_clients(proxy, &engine, address, &mut keeps)?;
+    let advice = advice(proxy, with_clients.is_some());
     let tap = Arc::new(Tap::default());
-    let shared = Arc::new(Shared::new(proxy, upstream, accept, tap.clone()));
+    let forwarding = ProxyOptions {
+        to: proxy.to.clone(),
+        with_server,
+        with_clients,
+        tls: proxy.tls,
+        header: proxy.proxy_protocol.map(Into::into),
+    };
+    let forwarder = Forwarder::new(forwarding, tap.clone())?;
     let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
     let records = proxy.form.words == Some(Words::Scenario);
-    let recording = records.then(|| Recording::new(proxy.into.as_deref())).transpose()?;
+    let recording = records.then(|| into_folder(proxy.into.as_deref())).transpose()?;
     let mut printer = match &recording {
-        Some(recording) => recording.printer(proxy.filter.clone()),
+        Some(recording) => recorder(recording, proxy.filter.clone()),
         None => told(proxy, &book)?,
     };
     let decoding = tap.clone();
@@ -56,17 +60,17 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {why}")))?;
     let done = runtime.block_on(async {
         let mut signals = Signals::catch()?;
-        ready(proxy, &shared, address)?;
+        ready(proxy, address, advice)?;
         let screen = proxy.form.tui.then(|| {
-            let (source, stopped) = (source(proxy, &shared, address), stopped.clone());
+            let (source, stopped) = (source(proxy, address), stopped.clone());
             thread::spawn(move || tui::run(source, true, &[], &book, &stopped))
         });
         let is_left = || screen.as_ref().is_some_and(thread::JoinHandle::is_finished);
         let ended = tokio::select! {
             () = signals.end() => Ok(()),
             () = until(is_left) => Ok(()),
-            ended = connection::accept(listener, &shared) => ended,
-            // Whoever read what is told has left, or it cannot be written.
+            ended = forwarder.accept(listener, &|text| output::note(text)) => ended,
+            // The reader of what is told has left, or it cannot be written.
             () = until(|| decoder.is_finished()) => Ok(()),
         };
         stopped.store(true, Ordering::Relaxed);
@@ -83,7 +87,9 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
             "{left_out} bytes were forwarded and not decoded: too many came"
         ));
     }
-    recording.map_or(Ok(()), |recording| recording.write(&[]))?;
+    if let Some(recording) = recording {
+        output::text(recording.write(&[])?)?;
+    }
     match told {
         Ok(()) => Ok(true),
         Err(why) => failure(why).map_or(Ok(true), Err),
@@ -98,8 +104,8 @@ fn told(proxy: &Proxy, book: &tui::Shared) -> Result<Printed, Failure> {
         return Ok(Printer::new(view, proxy.filter.clone(), Box::new(io::sink())));
     }
     if proxy.report {
-        let report = Live::start(Report::new(proxy.rows, proxy.form.json), proxy.every)?;
-        let view: Box<dyn View + Send> = Box::new(report);
+        let view: Box<dyn View + Send> =
+            Box::new(report(proxy.rows, proxy.form.json, proxy.every)?);
         return Ok(Printer::new(view, proxy.filter.clone(), Box::new(io::stdout())));
     }
     printer(&proxy.form, proxy.filter.clone(), &[])
@@ -112,15 +118,34 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 /// From where to where.
-fn source(proxy: &Proxy, shared: &Shared, address: SocketAddr) -> String {
-    let scheme = if shared.is_tls() { "ldaps" } else { "ldap" };
-    format!("{scheme}://{} to {}", listeners::at_home(address), proxy.to)
+fn source(proxy: &Proxy, address: SocketAddr) -> String {
+    format!("{} to {}", own_url(proxy, address), proxy.to)
+}
+
+/// Where clients connect to.
+fn own_url(proxy: &Proxy, address: SocketAddr) -> String {
+    let scheme = if proxy.tls { "ldaps" } else { "ldap" };
+    format!("{scheme}://{}", listeners::at_home(address))
+}
+
+/// What is to be known of TLS by the one who starts it.
+fn advice(proxy: &Proxy, has_certificate: bool) -> Option<&'static str> {
+    match has_certificate {
+        true => Some(
+            "TLS ends here: clients have to trust this certificate; certificates of clients, and \
+             so SASL EXTERNAL, do not get to the server",
+        ),
+        false if !proxy.to.tls => Some(
+            "what follows a StartTLS is passed on and not read; with --certificate and --key, or \
+             --data, the proxy takes part in it",
+        ),
+        false => None,
+    }
 }
 
 /// Says where it listens: where there are lines of JSON as one of them, else on standard error.
-fn ready(proxy: &Proxy, shared: &Shared, address: SocketAddr) -> Result<(), Failure> {
-    let scheme = if shared.is_tls() { "ldaps" } else { "ldap" };
-    let url = format!("{scheme}://{}", listeners::at_home(address));
+fn ready(proxy: &Proxy, address: SocketAddr, advice: Option<&str>) -> Result<(), Failure> {
+    let url = own_url(proxy, address);
     if proxy.form.tui {
         return Ok(());
     }
@@ -128,14 +153,8 @@ fn ready(proxy: &Proxy, shared: &Shared, address: SocketAddr) -> Result<(), Fail
         return output::json(&json!({ "event": "ready", "url": url, "to": proxy.to.to_string() }));
     }
     output::note(format_args!("forwards {url} to {}; Ctrl-C stops it", proxy.to));
-    if let Some(advice) = shared.advice() {
+    if let Some(advice) = advice {
         output::note(advice);
     }
     Ok(())
-}
-
-/// Nanoseconds since 1970.
-fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

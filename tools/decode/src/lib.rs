@@ -5,8 +5,9 @@
 //! [`Session`] is the part for one connection, for a caller that has its octets already. Reports contain
 //! no passwords ([`Secrets`]).
 //!
-//! This crate has no sockets and no clocks. Input is hostile, always: everything that grows has its
-//! limit in [`limits`], and input that cannot be decoded is reported and passed over.
+//! Only the module `io` has files, sockets and clocks, and it is there with the feature `io` alone. Input is
+//! hostile, always: everything that grows has its limit in [`limits`], and input that cannot be decoded is reported
+//! and passed over.
 #![forbid(unsafe_code)]
 
 pub mod capture;
@@ -14,18 +15,23 @@ pub mod decoder;
 mod direction;
 mod error;
 pub mod framing;
+#[cfg(feature = "io")]
+pub mod io;
 mod kept;
 pub mod limits;
 pub mod network;
 mod operation;
 mod pairing;
 pub mod parameters;
+pub mod proxy_protocol;
 pub mod query;
 pub mod replay;
 mod report;
 pub mod say;
 pub mod secrets;
+mod server_url;
 mod session;
+pub mod starttls;
 mod tap;
 pub mod tcp;
 mod tls;
@@ -44,6 +50,7 @@ pub use parameters::extended_name;
 pub use query::Query;
 pub use report::Report;
 pub use secrets::Secrets;
+pub use server_url::ServerUrl;
 pub use session::Session;
 pub use tap::Tap;
 pub use tls::Keys;

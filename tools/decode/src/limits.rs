@@ -1,5 +1,7 @@
 //! The bounds of the memory and the work that a capture, or a peer of the proxy, can claim.
 
+use std::time::Duration;
+
 /// The longest packet a capture may have, in bytes: what tcpdump takes at most.
 pub const PACKET_BYTES_MAX: usize = 1 << 18;
 
@@ -90,3 +92,24 @@ pub const RECORD_NUMBERS_TRIED: u64 = 256;
 
 /// How many places after a gap are tried for the begin of a record.
 pub const RECORDS_TRIED: usize = 32;
+
+/// How many connections the proxy forwards at a time.
+pub const PROXY_CONNECTIONS_MAX: usize = 1 << 14;
+
+/// How much the proxy reads of a connection at a time, in bytes.
+pub const PROXY_BUFFER_BYTES: usize = 1 << 14;
+
+/// How long the proxy waits for a server to be there, and for a TLS handshake.
+pub const PROXY_WAIT: Duration = Duration::from_secs(10);
+
+/// How many connections a replay has open at a time.
+pub const REPLAY_CONNECTIONS_MAX: usize = 1 << 14;
+
+/// The longest answer that a replay reads, in bytes.
+pub const REPLAY_ANSWER_BYTES_MAX: usize = 1 << 26;
+
+/// The longest file of passwords for a replay, in bytes.
+pub const REPLAY_PASSWORDS_BYTES_MAX: u64 = 1 << 26;
+
+/// The longest password in a file, in bytes.
+pub const PASSWORD_BYTES_MAX: u64 = 4096;

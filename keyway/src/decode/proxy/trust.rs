@@ -15,22 +15,21 @@ use keyway_host::timestamp::Timestamp;
 use keyway_load::Trust;
 use keyway_service::client::{self, Daemon};
 use keyway_tls::{Certified, ServerOptions, client_config, server_config_with};
-use rustls::RootCertStore;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::SocketAddr;
 use std::path::{Path, absolute};
 use std::sync::Arc;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// What TLS of clients is accepted with, if it is: a certificate that was given, or one of the folder's
 /// authority. What has to live as long as it goes to `keeps`.
-pub fn acceptor(
+pub fn with_clients(
     proxy: &Proxy,
     engine: &Engine,
     address: SocketAddr,
     keeps: &mut Vec<Remote>,
-) -> Result<Option<TlsAcceptor>, Failure> {
+) -> Result<Option<Arc<ServerConfig>>, Failure> {
     let options = ServerOptions::new(engine).map_err(Failure::new)?;
     let certified = match (&proxy.certificate, &proxy.key, &proxy.data) {
         (Some(certificate), Some(key), _) => {
@@ -55,7 +54,7 @@ pub fn acceptor(
         _ => return Ok(None),
     };
     let config = server_config_with(&options, &[certified.map_err(Failure::new)?]);
-    Ok(Some(TlsAcceptor::from(Arc::new(config.map_err(Failure::new)?))))
+    Ok(Some(Arc::new(config.map_err(Failure::new)?)))
 }
 
 /// A folder's certificate, and its key.
@@ -89,9 +88,9 @@ fn held(data: &Path, engine: &Engine) -> Result<Own, Failure> {
     Ok(Own { chain, key: PrivateKey::Held(key.0), remote })
 }
 
-/// The connector for TLS to the server. Without --ca the system's authorities are believed, and the folder's
+/// How TLS is spoken with the server. Without --ca the system's authorities are believed, and the folder's
 /// own. Where there are none at all, no server is trusted, and one that has TLS is not spoken to.
-pub fn connector(proxy: &Proxy, engine: &Engine) -> Result<TlsConnector, Failure> {
+pub fn with_server(proxy: &Proxy, engine: &Engine) -> Result<Arc<ClientConfig>, Failure> {
     trust::warn(proxy.insecure);
     let own_ca = proxy.data.as_ref().map(|data| data.join(name::CA_CERTIFICATE));
     let provider = keyway_tls::provider(engine);
@@ -101,12 +100,11 @@ pub fn connector(proxy: &Proxy, engine: &Engine) -> Result<TlsConnector, Failure
         insecure: proxy.insecure,
         ..Trust::default()
     };
-    let config = match wanted.config(&provider) {
+    match wanted.config(&provider) {
         Err(_) if proxy.ca.is_none() && !proxy.to.tls => {
             let nobody = client_config(&provider, RootCertStore::empty());
-            Arc::new(nobody.map_err(Failure::new)?)
+            Ok(Arc::new(nobody.map_err(Failure::new)?))
         }
-        config => config.map_err(failed)?,
-    };
-    Ok(TlsConnector::from(config))
+        config => config.map_err(failed),
+    }
 }

@@ -12,8 +12,8 @@ use keyway_codec::{Message, Op};
 const START_TLS_BYTES_MAX: usize = 4096;
 
 /// Follows the messages of one side.
-#[derive(Default)]
-pub struct Watch {
+#[derive(Debug, Default)]
+pub struct StartTlsWatch {
     /// Of a message that came in pieces, what there is of it.
     head: Vec<u8>,
     /// How much of a message that is of no interest is still to come.
@@ -22,18 +22,18 @@ pub struct Watch {
     is_lost: bool,
 }
 
-/// What a message is, where that matters.
+/// A message of StartTLS (RFC 4511, section 4.14).
 #[derive(Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum StartTlsMessage {
     /// A request for StartTLS, with its message id.
     Request(u32),
     /// The answer to a request with this id, and whether it was granted.
     Answer(u32, bool),
 }
 
-impl Watch {
+impl StartTlsWatch {
     /// Looks at octets until one of those messages ends: how many octets that took, and what it is.
-    pub fn look(&mut self, octets: &[u8]) -> (usize, Option<Seen>) {
+    pub fn look(&mut self, octets: &[u8]) -> (usize, Option<StartTlsMessage>) {
         let mut at = 0;
         while at < octets.len() && !self.is_lost {
             let rest = octets.get(at..).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Watch {
     }
 }
 
-fn seen(message: &[u8]) -> Option<Seen> {
+fn seen(message: &[u8]) -> Option<StartTlsMessage> {
     match Message::peek_tag(message)? {
         tag::EXTENDED_REQUEST => {}
         tag::EXTENDED_RESPONSE => {}
@@ -78,9 +78,11 @@ fn seen(message: &[u8]) -> Option<Seen> {
     }
     let message = Message::decode(message).ok()?;
     match message.op {
-        Op::ExtendedRequest(request) if request.oid == START_TLS => Some(Seen::Request(message.id)),
+        Op::ExtendedRequest(request) if request.oid == START_TLS => {
+            Some(StartTlsMessage::Request(message.id))
+        }
         Op::ExtendedResponse(response) => {
-            Some(Seen::Answer(message.id, response.result.code == ResultCode::Success))
+            Some(StartTlsMessage::Answer(message.id, response.result.code == ResultCode::Success))
         }
         _ => None,
     }
@@ -106,13 +108,17 @@ mod tests {
         let end = before.concat().len() + wanted.len();
         let stream = [before.concat(), wanted, b"\x16\x03\x01".to_vec()].concat();
         for size in 1..200 {
-            let (mut watch, mut at) = (Watch::default(), 0);
+            let (mut watch, mut at) = (StartTlsWatch::default(), 0);
             let found = stream.chunks(size).find_map(|piece| {
                 let (used, seen) = watch.look(piece);
                 at += used;
                 seen
             });
-            assert_eq!((found, at), (Some(Seen::Request(3)), end), "in pieces of {size}");
+            assert_eq!(
+                (found, at),
+                (Some(StartTlsMessage::Request(3)), end),
+                "in pieces of {size}"
+            );
         }
     }
 
@@ -122,12 +128,12 @@ mod tests {
             let result = LdapResult::new(code, "");
             encode(3, Op::ExtendedResponse(ExtendedResponse { result, oid: None, value: None }))
         };
-        let mut watch = Watch::default();
-        let seen = |watch: &mut Watch, octets: &[u8]| watch.look(octets).1;
+        let mut watch = StartTlsWatch::default();
+        let seen = |watch: &mut StartTlsWatch, octets: &[u8]| watch.look(octets).1;
         let yes = answer(ResultCode::Success);
-        assert_eq!(seen(&mut watch, &yes), Some(Seen::Answer(3, true)));
+        assert_eq!(seen(&mut watch, &yes), Some(StartTlsMessage::Answer(3, true)));
         let no = answer(ResultCode::Unavailable);
-        assert_eq!(seen(&mut watch, &no), Some(Seen::Answer(3, false)));
+        assert_eq!(seen(&mut watch, &no), Some(StartTlsMessage::Answer(3, false)));
         assert_eq!(seen(&mut watch, b"GET / HTTP/1.1"), None);
         assert_eq!(seen(&mut watch, &yes), None);
     }

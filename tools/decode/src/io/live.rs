@@ -1,27 +1,32 @@
 //! A report that is told while it is made: every so often, and when SIGUSR1 asks for it.
 
-use keyway_decode::view::View;
-use keyway_decode::{Note, Operation, Report};
+use crate::unpoisoned::unpoisoned;
+use crate::view::View;
+use crate::{Note, Operation, Report};
 use keyway_host::failure::{Failure, plain};
-use keyway_host::output;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A report that one thread makes and another tells.
-#[derive(Clone)]
-pub struct Live(Arc<Mutex<Report>>);
+#[derive(Clone, Debug)]
+pub struct LiveReport(Arc<Mutex<Report>>);
 
-impl Live {
-    /// One that is told at its end, and until then when it is asked for. A thread of its own writes: a
-    /// terminal that is stopped holds nobody up.
+impl LiveReport {
+    /// One that is told at its end, and until then when it is asked for. A thread of its own calls `write`: a
+    /// terminal that is stopped does not hold up the decoder. An error of that ends the telling.
     ///
     /// # Errors
     /// If the system gives no thread, or no signals.
-    pub fn start(report: Report, every: Option<Duration>) -> Result<Live, Failure> {
-        let cannot = |why: std::io::Error| Failure::new(format!("cannot start: {}", plain(&why)));
-        let live = Live(Arc::new(Mutex::new(report)));
+    pub fn start(
+        report: Report,
+        every: Option<Duration>,
+        write: impl Fn(&str) -> io::Result<()> + Send + 'static,
+    ) -> Result<LiveReport, Failure> {
+        let cannot = |why: io::Error| Failure::new(format!("cannot start: {}", plain(&why)));
+        let live = LiveReport(Arc::new(Mutex::new(report)));
         let told = live.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(cannot)?;
@@ -43,8 +48,8 @@ impl Live {
                         () = due => {}
                     }
                     let text = told.lock().said();
-                    // Whoever does not read any more is found out at the end.
-                    if output::write(text.trim_end()).is_err() {
+                    // That the output has no reader any more is found out at the end.
+                    if write(text.trim_end()).is_err() {
                         return;
                     }
                 }
@@ -55,11 +60,11 @@ impl Live {
     }
 
     fn lock(&self) -> MutexGuard<'_, Report> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
 }
 
-impl View for Live {
+impl View for LiveReport {
     fn operation(&mut self, operation: &Operation<'_>, out: &mut Vec<u8>) {
         self.lock().operation(operation, out);
     }
