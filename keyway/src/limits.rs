@@ -2,16 +2,8 @@
 
 use std::time::Duration;
 
-/// How many operations a terminal's list keeps, and how much memory they take, in bytes.
-pub const TUI_ITEMS_MAX: usize = 500_000;
-/// See [`TUI_ITEMS_MAX`].
-pub const TUI_BYTES_MAX: usize = 1 << 28;
-/// How many remarks it keeps.
-pub const TUI_REMARKS_MAX: usize = 100;
 /// How often a terminal is looked at, and drawn again if something came.
 pub const TUI_LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The longest text that is typed in or given to the terminal to be copied, in bytes.
-pub const TUI_TEXT_BYTES_MAX: usize = 1 << 16;
 
 /// How long a decoder that was asked to end may take, before that is not waited for.
 pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);

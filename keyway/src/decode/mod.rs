@@ -8,6 +8,7 @@ mod replay;
 mod tui;
 
 use arguments::{DecodeCommand, Report, Words};
+use keyway_decode::browse::SharedItems;
 use keyway_decode::io::reading::one;
 use keyway_decode::view::Printer;
 use keyway_decode::{Decoder, Options};
@@ -56,10 +57,10 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
     tui::check()?;
     let decoder = Decoder::new(&decode.ports, options(&decode.form, decode.show_secrets));
     let mut decoder = decoder.with_keys(keys(decode.keylog.as_deref())?);
-    let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
+    let (items, stopped) = (SharedItems::default(), Arc::new(AtomicBool::new(false)));
     let told = stopped.clone();
     signals::at_end(Second::Asks, move || told.store(true, Ordering::Relaxed))?;
-    let mut printer = Printer::new(book.clone(), decode.filter.clone(), io::sink());
+    let mut printer = Printer::new(items.clone(), decode.filter.clone(), io::sink());
     let (files, seen) = (decode.files.clone(), stopped.clone());
     let source = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");
     thread::spawn(move || {
@@ -70,11 +71,11 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
                 output::note(why);
             }
         }
-        // A book takes everything.
+        // These take everything.
         let _ = decoder.finish(&mut printer).and_then(|_| printer.end());
     });
     let live = decode.files.iter().any(|file| file.as_os_str() == "-");
-    tui::run(source, live, &decode.files, &book, &stopped)?;
+    tui::run(source, live, &decode.files, &items, &stopped)?;
     Ok(true)
 }
 

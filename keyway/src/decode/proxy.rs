@@ -6,6 +6,7 @@ use super::arguments::{Proxy, Words};
 use super::printing::{Printed, into_folder, options, printer, recorder, report};
 use super::tui;
 use keyway_decode::Tap;
+use keyway_decode::browse::SharedItems;
 use keyway_decode::io::file::failure;
 use keyway_decode::io::proxy::{Proxy as Forwarder, ProxyOptions};
 use keyway_decode::view::{Printer, View};
@@ -43,12 +44,12 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
         header: proxy.proxy_protocol.map(Into::into),
     };
     let forwarder = Forwarder::new(forwarding, tap.clone())?;
-    let (book, stopped) = (tui::Shared::default(), Arc::new(AtomicBool::new(false)));
+    let (items, stopped) = (SharedItems::default(), Arc::new(AtomicBool::new(false)));
     let records = proxy.form.words == Some(Words::Scenario);
     let recording = records.then(|| into_folder(proxy.into.as_deref())).transpose()?;
     let mut printer = match &recording {
         Some(recording) => recorder(recording, proxy.filter.clone()),
-        None => told(proxy, &book)?,
+        None => told(proxy, &items)?,
     };
     let decoding = tap.clone();
     let decoder = thread::spawn(move || {
@@ -63,7 +64,7 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
         ready(proxy, address, advice)?;
         let screen = proxy.form.tui.then(|| {
             let (source, stopped) = (source(proxy, address), stopped.clone());
-            thread::spawn(move || tui::run(source, true, &[], &book, &stopped))
+            thread::spawn(move || tui::run(source, true, &[], &items, &stopped))
         });
         let is_left = || screen.as_ref().is_some_and(thread::JoinHandle::is_finished);
         let ended = tokio::select! {
@@ -97,10 +98,10 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
 }
 
 /// What writes, sums up or shows what is told.
-fn told(proxy: &Proxy, book: &tui::Shared) -> Result<Printed, Failure> {
+fn told(proxy: &Proxy, items: &SharedItems) -> Result<Printed, Failure> {
     if proxy.form.tui {
         tui::check()?;
-        let view: Box<dyn View + Send> = Box::new(book.clone());
+        let view: Box<dyn View + Send> = Box::new(items.clone());
         return Ok(Printer::new(view, proxy.filter.clone(), Box::new(io::sink())));
     }
     if proxy.report {

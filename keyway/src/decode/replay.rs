@@ -5,7 +5,7 @@ use super::arguments::Replay;
 use super::printing::keys;
 use super::reading;
 use keyway_decode::io::replay::{
-    Destination, DestinationOptions, ReplayListener, ReplayTls, Replayed, send,
+    Destination, DestinationOptions, ReplayAccount, ReplayListener, ReplayTls, Replayed, send,
 };
 use keyway_decode::limits::{PASSWORD_BYTES_MAX, REPLAY_PASSWORDS_BYTES_MAX};
 use keyway_decode::replay::{Difference, List, Passwords, Recorder, Script};
@@ -121,14 +121,15 @@ fn tls(arguments: &Replay) -> Result<ReplayTls, Failure> {
 }
 
 /// The account of --bind-dn.
-fn bind(arguments: &Replay) -> Result<Option<(String, Zeroizing<Vec<u8>>)>, Failure> {
+fn bind(arguments: &Replay) -> Result<Option<ReplayAccount>, Failure> {
     let (Some(name), Some(file)) = (&arguments.bind_dn, &arguments.password_file) else {
         return Ok(None);
     };
     let text = secret(file, PASSWORD_BYTES_MAX)?;
     let password = text.strip_suffix(b"\n").unwrap_or(&text);
     let password = password.strip_suffix(b"\r").unwrap_or(password);
-    Ok(Some((name.clone(), Zeroizing::new(password.to_vec()))))
+    let password = Zeroizing::new(password.to_vec());
+    Ok(Some(ReplayAccount { name: name.clone(), password }))
 }
 
 fn passwords(arguments: &Replay) -> Result<Passwords, Failure> {

@@ -10,6 +10,7 @@
 //! and passed over.
 #![forbid(unsafe_code)]
 
+pub mod browse;
 pub mod capture;
 pub mod decoder;
 mod direction;

@@ -113,3 +113,15 @@ pub const REPLAY_PASSWORDS_BYTES_MAX: u64 = 1 << 26;
 
 /// The longest password in a file, in bytes.
 pub const PASSWORD_BYTES_MAX: u64 = 4096;
+
+/// How many operations a list that is browsed keeps.
+pub const BROWSER_ITEMS_MAX: usize = 500_000;
+
+/// How much memory they take, in bytes.
+pub const BROWSER_BYTES_MAX: usize = 1 << 28;
+
+/// How many remarks it keeps.
+pub const BROWSER_REMARKS_MAX: usize = 100;
+
+/// The longest text that is typed in or given to the terminal to be copied, in bytes.
+pub const BROWSER_TEXT_BYTES_MAX: usize = 1 << 16;

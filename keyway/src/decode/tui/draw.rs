@@ -1,11 +1,9 @@
-//! What is on the screen. Colours are the terminal's own, so that light and dark ones can be read.
+//! What is on the browser. Colours are the terminal's own, so that light and dark ones can be read.
 
-use super::book::{Book, Item, What};
-use super::detail::{Detail, Row, Tab};
-use super::list::{self, List};
-use super::{Screen, Shows};
-use keyway_decode::End;
-use keyway_decode::view::{Line as AsLine, clock};
+use keyway_decode::browse::{
+    BrowsedItem, BrowsedItems, Browser, BrowserPage, BrowserPopup, DetailRow, DetailTab, ItemList,
+    OperationDetail, RowTone, row,
+};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -43,7 +41,7 @@ const HELP: [&str; 19] = [
     "",
 ];
 
-pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, book: &Book) {
+pub fn draw(frame: &mut Frame<'_>, browser: &mut Browser, items: &BrowsedItems) {
     let whole = frame.area();
     let areas = Layout::vertical([
         Constraint::Length(1),
@@ -52,78 +50,43 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen, book: &Book) {
         Constraint::Length(1),
     ]);
     let [head, body, state, keys] = areas.areas(whole);
-    frame.render_widget(title(screen, book), head);
-    match &mut screen.shows {
-        Shows::Detail(detail) => one(frame, detail, book, body),
-        _ => all(frame, &mut screen.list, book, body),
+    let title = Line::from(browser.title(items)).style(Modifier::REVERSED);
+    frame.render_widget(title, head);
+    match &mut browser.page {
+        BrowserPage::Detail(detail) => one(frame, detail, items, body),
+        _ => all(frame, &mut browser.list, items, body),
     }
-    frame.render_widget(status(screen, book), state);
-    frame.render_widget(bottom(screen), keys);
-    if let Some(prompt) = &screen.prompt {
+    frame.render_widget(status(browser, items), state);
+    frame.render_widget(bottom(browser), keys);
+    if let Some(prompt) = &browser.prompt {
         let typed = format!("{}{}", prompt.kind.label(), prompt.text);
         let column = u16::try_from(Span::raw(typed).width()).unwrap_or(u16::MAX);
         frame.set_cursor_position((keys.x + column.min(keys.width.saturating_sub(1)), keys.y));
     }
-    match &screen.popup {
-        Some(super::Popup::Help) => popup(frame, body, " keys ", HELP.join("\n").trim_end()),
-        Some(super::Popup::Words { title, text }) => popup(frame, body, title, text),
+    match &browser.popup {
+        Some(BrowserPopup::Help) => popup(frame, body, " keys ", HELP.join("\n").trim_end()),
+        Some(BrowserPopup::Words { title, text }) => popup(frame, body, title, text),
         None => {}
     }
 }
 
-fn title(screen: &Screen, book: &Book) -> Line<'static> {
-    let shown = screen.list.shown().len();
-    let mut text = format!(" {}  {shown} of {}", screen.source, book.len());
-    if book.dropped > 0 {
-        text.push_str(&format!("; the oldest {} are not kept", book.dropped));
+fn status(browser: &Browser, items: &BrowsedItems) -> Line<'static> {
+    match browser.status(items) {
+        Ok(text) => Line::from(text),
+        Err(why) => Line::from(why).style(failed()),
     }
-    if book.dropped_marked > 0 {
-        text.push_str(&format!(", {} of them marked", book.dropped_marked));
-    }
-    Line::from(text).style(Style::new().add_modifier(Modifier::REVERSED))
 }
 
-fn status(screen: &Screen, book: &Book) -> Line<'static> {
-    if let Some(why) = &screen.wrong {
-        return Line::from(format!(" {why}")).style(failed());
-    }
-    let List { order, is_reversed, follows, .. } = &screen.list;
-    let mut parts = Vec::new();
-    if !screen.filter.is_empty() {
-        parts.push(format!("filter {}", screen.filter));
-    }
-    let reversed = if *is_reversed { ", reversed" } else { "" };
-    parts.push(format!("by {}{reversed}", order.name()));
-    if *follows {
-        parts.push("follows".to_owned());
-    }
-    if screen.list.shows_only_marked() {
-        parts.push("marked only".to_owned());
-    }
-    if screen.is_paused {
-        parts.push("paused".to_owned());
-    }
-    if book.is_complete {
-        parts.push("complete".to_owned());
-    }
-    if let Some(remark) = &screen.said {
-        parts.push(remark.clone());
-    } else if let Some(remark) = book.remarks.back() {
-        parts.push(remark.clone());
-    }
-    Line::from(format!(" {}", parts.join("  ")))
-}
-
-fn bottom(screen: &Screen) -> Line<'static> {
-    if let Some(prompt) = &screen.prompt {
+fn bottom(browser: &Browser) -> Line<'static> {
+    if let Some(prompt) = &browser.prompt {
         return Line::from(format!("{}{}", prompt.kind.label(), prompt.text));
     }
-    Line::from(match (&screen.popup, &screen.shows) {
+    Line::from(match (&browser.popup, &browser.page) {
         (Some(_), _) => " any key closes this",
-        (None, Shows::Detail(_)) => {
+        (None, BrowserPage::Detail(_)) => {
             " q back  n p next, previous  Tab tree, octets, words  Space fold  y copy  ? keys"
         }
-        (None, Shows::List) => {
+        (None, BrowserPage::List) => {
             " q end  Enter open  f filter  s sort  F follow  m mark  y copy  w write  ? keys"
         }
     })
@@ -135,7 +98,7 @@ fn failed() -> Style {
 }
 
 /// The list.
-fn all(frame: &mut Frame<'_>, list: &mut List, book: &Book, area: Rect) {
+fn all(frame: &mut Frame<'_>, list: &mut ItemList, items: &BrowsedItems, area: Rect) {
     let [head, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let columns = match rows.width >= ROOMY {
         true => "  time          conn.id    operation    latency  result",
@@ -147,48 +110,23 @@ fn all(frame: &mut Frame<'_>, list: &mut List, book: &Book, area: Rect) {
     let selected = list.selected();
     let mut lines = Vec::new();
     for number in list.shown().iter().skip(list.top).take(height) {
-        let Some(item) = book.get(*number) else { continue };
-        lines.push(row(item, Some(*number) == selected, rows.width));
+        let Some(item) = items.get(*number) else { continue };
+        lines.push(row_line(item, Some(*number) == selected, rows.width));
     }
     if lines.is_empty() {
-        lines.push(Line::from(if book.len() == 0 { "  nothing yet" } else { "  none of these" }));
+        lines.push(Line::from(if items.is_empty() { "  nothing yet" } else { "  none of these" }));
     }
     frame.render_widget(Paragraph::new(lines), rows);
 }
 
-fn row(item: &Item, is_selected: bool, width: u16) -> Line<'static> {
+fn row_line(item: &BrowsedItem, is_selected: bool, width: u16) -> Line<'static> {
     let mark = if item.is_marked { "*" } else { " " };
     let pointer = if is_selected { ">" } else { " " };
-    let mut style = Style::new();
-    let text = match &item.what {
-        What::Note(line) => {
-            style = style.add_modifier(Modifier::DIM);
-            line.clone()
-        }
-        What::Operation(kept) => {
-            let operation = kept.operation();
-            let is_lost = operation.end == End::Unanswered;
-            if is_lost || item.code.is_some_and(|code| ![0, 5, 6, 10, 14].contains(&code)) {
-                style = failed();
-            }
-            let mut time = Vec::new();
-            clock(item.time_ns, &mut time);
-            let is_roomy = width >= ROOMY;
-            let digits = if is_roomy { 12 } else { 8 };
-            let time = String::from_utf8_lossy(&time).chars().take(digits).collect::<String>();
-            let connection = format!("c{}.{}", operation.connection.number, operation.id);
-            let latency = item.latency_ns.map_or_else(|| "-".to_owned(), AsLine::latency);
-            let (result, subject) = (AsLine::result(&operation), AsLine::subject(&operation));
-            let name = operation.name();
-            match is_roomy {
-                true => {
-                    format!("{time}  {connection:<10} {name:<9} {latency:>10}  {result}  {subject}")
-                }
-                false => {
-                    format!("{time}  {connection:<8} {name:<8} {latency:>9}  {result}  {subject}")
-                }
-            }
-        }
+    let (text, tone) = row(item, width >= ROOMY);
+    let mut style = match tone {
+        RowTone::Usual => Style::new(),
+        RowTone::Failed => failed(),
+        RowTone::Remark => Style::new().add_modifier(Modifier::DIM),
     };
     if is_selected {
         style = style.add_modifier(Modifier::REVERSED);
@@ -200,12 +138,13 @@ fn row(item: &Item, is_selected: bool, width: u16) -> Line<'static> {
 }
 
 /// An operation.
-fn one(frame: &mut Frame<'_>, detail: &mut Detail, book: &Book, area: Rect) {
+fn one(frame: &mut Frame<'_>, detail: &mut OperationDetail, items: &BrowsedItems, area: Rect) {
     let [head, body] = Layout::vertical([Constraint::Length(2), Constraint::Min(0)]).areas(area);
-    let line =
-        book.get(detail.number).map_or_else(|| "it is not kept any more".to_owned(), list::line);
+    let line = items
+        .get(detail.number)
+        .map_or_else(|| "it is not kept any more".to_owned(), BrowsedItem::line);
     frame.render_widget(Paragraph::new(line).style(Modifier::BOLD).wrap(Wrap::default()), head);
-    if detail.tab == Tab::Words {
+    if detail.tab == DetailTab::Words {
         let height = usize::from(body.height);
         let lines = detail.words().iter().skip(detail.words_top).take(height);
         let lines: Vec<Line<'_>> = lines.map(|line| Line::from(line.as_str())).collect();
@@ -216,14 +155,14 @@ fn one(frame: &mut Frame<'_>, detail: &mut Detail, book: &Book, area: Rect) {
         let [left, right] = Layout::horizontal(sides).areas(body);
         elements(frame, detail, left);
         octets(frame, detail, right);
-    } else if detail.tab == Tab::Octets {
+    } else if detail.tab == DetailTab::Octets {
         octets(frame, detail, body);
     } else {
         elements(frame, detail, body);
     }
 }
 
-fn elements(frame: &mut Frame<'_>, detail: &mut Detail, area: Rect) {
+fn elements(frame: &mut Frame<'_>, detail: &mut OperationDetail, area: Rect) {
     let height = usize::from(area.height);
     detail.scroll(height);
     let rows = detail.rows().skip(detail.top).take(height);
@@ -231,7 +170,7 @@ fn elements(frame: &mut Frame<'_>, detail: &mut Detail, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn element<'d>(detail: &'d Detail, index: usize, row: &'d Row) -> Line<'d> {
+fn element<'d>(detail: &'d OperationDetail, index: usize, row: &'d DetailRow) -> Line<'d> {
     let sign = match (row.has_children, detail.is_folded(index)) {
         (true, true) => "+ ",
         (true, false) => "- ",
@@ -250,7 +189,7 @@ fn element<'d>(detail: &'d Detail, index: usize, row: &'d Row) -> Line<'d> {
 }
 
 /// Octets in hexadecimal and as text, those of the element that is looked at apart.
-fn octets(frame: &mut Frame<'_>, detail: &Detail, area: Rect) {
+fn octets(frame: &mut Frame<'_>, detail: &OperationDetail, area: Rect) {
     let (octets, place) = detail.octets();
     let height = usize::from(area.height).max(1);
     let wanted = place.start / 16;

@@ -54,7 +54,7 @@ mod tests {
         fs::write(&capture, "packets").unwrap();
         let other = folder.path().join("b.pcap");
         fs::hard_link(&capture, &other).unwrap();
-        let refused = create(&other, &[capture.clone()]).unwrap_err();
+        let refused = create(&other, std::slice::from_ref(&capture)).unwrap_err();
         assert!(refused.to_string().contains("is the capture"), "{refused}");
         assert_eq!(fs::read(&capture).unwrap(), b"packets");
         let created = create(&folder.path().join("c.pcap"), &[capture]).unwrap();

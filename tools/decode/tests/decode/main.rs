@@ -1,6 +1,7 @@
 //! Captures and conversations, decoded, and said again: `wire` makes them.
 
 mod any_order;
+mod browsed;
 mod captures;
 mod datagrams;
 mod filters;

@@ -33,8 +33,15 @@ pub struct ReplayTls {
     pub words: fn(&io::Error, &str) -> String,
 }
 
+/// An account of the server.
+pub struct ReplayAccount {
+    /// Its name.
+    pub name: String,
+    /// Its password.
+    pub password: Zeroizing<Vec<u8>>,
+}
+
 /// A server that requests are sent to, and how.
-#[derive(Debug)]
 pub struct DestinationOptions {
     /// The server.
     pub to: ServerUrl,
@@ -42,17 +49,25 @@ pub struct DestinationOptions {
     pub tls: Option<ReplayTls>,
     /// Whether StartTLS is asked for.
     pub start_tls: bool,
-    /// A name and its password, if each connection is bound with one before anything is sent.
-    pub bind: Option<(String, Zeroizing<Vec<u8>>)>,
+    /// The account that binds on each connection before anything else is sent.
+    pub bind: Option<ReplayAccount>,
     /// How long a connection and an answer may take.
     pub timeout: Duration,
+}
+
+/// TLS with this server.
+struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+    /// Words for a handshake with this host that has failed.
+    words: fn(&io::Error, &str) -> String,
 }
 
 /// The server that requests are sent to.
 pub struct Destination {
     pub(super) to: ServerUrl,
     pub(super) timeout: Duration,
-    tls: Option<(TlsConnector, ServerName<'static>, fn(&io::Error, &str) -> String)>,
+    tls: Option<Tls>,
     start_tls: bool,
     /// A bind that is sent before anything else.
     bind: Option<Zeroizing<Vec<u8>>>,
@@ -72,11 +87,13 @@ impl Destination {
     pub fn new(options: DestinationOptions) -> Result<Destination, Failure> {
         let DestinationOptions { to, tls, start_tls, bind, timeout } = options;
         let named = |tls: ReplayTls| match ServerName::try_from(to.host.clone()) {
-            Ok(name) => Ok((TlsConnector::from(tls.config), name, tls.words)),
+            Ok(name) => {
+                Ok(Tls { connector: TlsConnector::from(tls.config), name, words: tls.words })
+            }
             Err(_) => Err(Failure::usage(format!("{} is no host", to.host))),
         };
         let tls = tls.map(named).transpose()?;
-        let bind = bind.map(|(name, password)| {
+        let bind = bind.map(|ReplayAccount { name, password }| {
             let authentication = Authentication::Simple(&password);
             encoded(Op::BindRequest(BindRequest { version: 3, name: &name, authentication }))
         });
@@ -106,7 +123,7 @@ impl Destination {
             ask(&mut tcp, &request, "StartTLS").await?;
         }
         let mut stream: Box<dyn Stream> = match &self.tls {
-            Some((connector, name, words)) => {
+            Some(Tls { connector, name, words }) => {
                 let shaken = connector.connect(name.clone(), tcp).await;
                 let said = |why| io::Error::other(words(&why, &self.to.host));
                 Box::new(shaken.map_err(said)?)

@@ -7,7 +7,7 @@ mod replayed;
 mod telling;
 mod timetable;
 
-pub use destination::{Destination, DestinationOptions, ReplayTls};
+pub use destination::{Destination, DestinationOptions, ReplayAccount, ReplayTls};
 pub use replayed::Replayed;
 pub use telling::ReplayListener;
 

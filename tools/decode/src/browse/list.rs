@@ -1,12 +1,11 @@
 //! Which of them are shown, in what order, and which one is looked at.
 
-use super::book::{Book, Item, What};
-use keyway_decode::view::{Line, View};
-use keyway_decode::{Kept, Query};
+use super::items::{BrowsedItem, BrowsedItems, ItemBody};
+use crate::{Kept, Query};
 use std::cmp::Reverse;
 
 /// Which are shown.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 enum Wanted {
     #[default]
     All,
@@ -33,78 +32,75 @@ impl Wanted {
         }
     }
 
-    fn means(&self, item: &Item) -> bool {
-        match (self, &item.what) {
+    fn means(&self, item: &BrowsedItem) -> bool {
+        match (self, &item.body) {
             (Wanted::All, _) => true,
-            (Wanted::Query(query), What::Operation(kept)) => query.matches(&kept.operation()),
-            (Wanted::Query(_), What::Note(_)) => false,
-            (Wanted::Text(text), _) => line(item).to_lowercase().contains(text),
-        }
-    }
-}
-
-/// An item as a line.
-pub fn line(item: &Item) -> String {
-    match &item.what {
-        What::Note(line) => line.clone(),
-        What::Operation(kept) => {
-            let mut line = Vec::new();
-            Line.operation(&kept.operation(), &mut line);
-            String::from_utf8_lossy(&line).trim_end().to_owned()
+            (Wanted::Query(query), ItemBody::Operation(kept)) => query.matches(&kept.operation()),
+            (Wanted::Query(_), ItemBody::Note(_)) => false,
+            (Wanted::Text(text), _) => item.line().to_lowercase().contains(text),
         }
     }
 }
 
 /// What the list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum ItemOrder {
+    /// As they came.
     #[default]
     Time,
+    /// The slowest first.
     Latency,
+    /// By result code, the greatest first.
     Code,
+    /// By the number of entries found, the greatest first.
     Entries,
+    /// By the bytes of the answers, the greatest first.
     Octets,
 }
 
-const ORDERS: [(Order, &str); 5] = [
-    (Order::Time, "time"),
-    (Order::Latency, "latency"),
-    (Order::Code, "result"),
-    (Order::Entries, "entries"),
-    (Order::Octets, "octets"),
+const ORDERS: [(ItemOrder, &str); 5] = [
+    (ItemOrder::Time, "time"),
+    (ItemOrder::Latency, "latency"),
+    (ItemOrder::Code, "result"),
+    (ItemOrder::Entries, "entries"),
+    (ItemOrder::Octets, "octets"),
 ];
 
-impl Order {
+impl ItemOrder {
+    /// What it is called.
+    #[must_use]
     pub fn name(self) -> &'static str {
         ORDERS.iter().find(|(order, _)| *order == self).map_or("", |(_, name)| *name)
     }
 
-    fn next(self) -> Order {
+    fn next(self) -> ItemOrder {
         let at = ORDERS.iter().position(|(order, _)| *order == self).unwrap_or_default();
         ORDERS.iter().cycle().nth(at + 1).map_or(self, |(order, _)| *order)
     }
 
-    fn key(self, item: &Item) -> u64 {
+    fn key(self, item: &BrowsedItem) -> u64 {
         match self {
-            Order::Time => item.number,
-            Order::Latency => item.latency_ns.unwrap_or_default(),
-            Order::Code => item.code.map_or(0, u64::from),
-            Order::Entries => item.entries,
-            Order::Octets => item.received,
+            ItemOrder::Time => item.number,
+            ItemOrder::Latency => item.latency_ns.unwrap_or_default(),
+            ItemOrder::Code => item.code.map_or(0, u64::from),
+            ItemOrder::Entries => item.entries,
+            ItemOrder::Octets => item.received,
         }
     }
 }
 
-/// What is shown of a book.
-#[derive(Default)]
-pub struct List {
+/// What is shown of all items.
+#[derive(Debug, Default)]
+pub struct ItemList {
     /// Numbers, in the order in which they are shown.
     shown: Vec<u64>,
-    /// Up to where the book was looked at.
+    /// Up to where the items were looked at.
     seen: u64,
     wanted: Wanted,
     only_marked: bool,
-    pub order: Order,
+    /// What it is sorted by.
+    pub order: ItemOrder,
+    /// Whether the other way round.
     pub is_reversed: bool,
     /// The last one is looked at, whatever comes.
     pub follows: bool,
@@ -113,26 +109,27 @@ pub struct List {
     pub top: usize,
 }
 
-impl List {
+impl ItemList {
     /// One that may follow what comes.
-    pub fn new(follows: bool) -> List {
-        List { follows, ..List::default() }
+    #[must_use]
+    pub fn new(follows: bool) -> ItemList {
+        ItemList { follows, ..ItemList::default() }
     }
 
     /// Shows what this text means.
     ///
     /// # Errors
     /// Why it means nothing. Then nothing has changed.
-    pub fn filter(&mut self, text: &str, book: &Book) -> Result<(), String> {
+    pub fn filter(&mut self, text: &str, items: &BrowsedItems) -> Result<(), String> {
         self.wanted = Wanted::parse(text)?;
-        self.refill(book);
+        self.refill(items);
         Ok(())
     }
 
     /// Takes what came, and forgets what went.
-    pub fn catch_up(&mut self, book: &Book) {
-        let first = book.first();
-        if self.order == Order::Time && !self.is_reversed {
+    pub fn catch_up(&mut self, items: &BrowsedItems) {
+        let first = items.first();
+        if self.order == ItemOrder::Time && !self.is_reversed {
             let gone = self.shown.partition_point(|number| *number < first);
             self.shown.drain(..gone);
             self.top = self.top.saturating_sub(gone);
@@ -140,33 +137,33 @@ impl List {
             self.shown.retain(|number| *number >= first);
         }
         let before = self.shown.len();
-        let new = book.since(self.seen).filter(|item| self.means(item));
+        let new = items.since(self.seen).filter(|item| self.means(item));
         let new: Vec<u64> = new.map(|item| item.number).collect();
         self.shown.extend(new);
-        self.seen = book.next();
-        if before < self.shown.len() && (self.order != Order::Time || self.is_reversed) {
-            self.sort(book);
+        self.seen = items.next();
+        if before < self.shown.len() && (self.order != ItemOrder::Time || self.is_reversed) {
+            self.sort(items);
         }
         self.keep_selection();
     }
 
-    fn means(&self, item: &Item) -> bool {
+    fn means(&self, item: &BrowsedItem) -> bool {
         (!self.only_marked || item.is_marked) && self.wanted.means(item)
     }
 
-    fn refill(&mut self, book: &Book) {
-        let shown = book.since(0).filter(|item| self.means(item));
+    fn refill(&mut self, items: &BrowsedItems) {
+        let shown = items.since(0).filter(|item| self.means(item));
         self.shown = shown.map(|item| item.number).collect();
-        self.seen = book.next();
-        self.sort(book);
+        self.seen = items.next();
+        self.sort(items);
         self.keep_selection();
     }
 
-    fn sort(&mut self, book: &Book) {
+    fn sort(&mut self, items: &BrowsedItems) {
         let order = self.order;
-        let key = |number: &u64| book.get(*number).map_or(0, |item| order.key(item));
+        let key = |number: &u64| items.get(*number).map_or(0, |item| order.key(item));
         // The greatest first, but for time.
-        if (order == Order::Time) == self.is_reversed {
+        if (order == ItemOrder::Time) == self.is_reversed {
             self.shown.sort_by_cached_key(|number| (Reverse(key(number)), *number));
         } else {
             self.shown.sort_by_cached_key(|number| (key(number), *number));
@@ -182,43 +179,53 @@ impl List {
         }
     }
 
-    pub fn next_order(&mut self, book: &Book) {
+    /// Sorts by the next of the orders.
+    pub fn next_order(&mut self, items: &BrowsedItems) {
         self.order = self.order.next();
-        self.sort(book);
+        self.sort(items);
     }
 
-    pub fn reverse(&mut self, book: &Book) {
+    /// Sorts the other way round.
+    pub fn reverse(&mut self, items: &BrowsedItems) {
         self.is_reversed = !self.is_reversed;
-        self.sort(book);
+        self.sort(items);
     }
 
-    pub fn show_only_marked(&mut self, book: &Book) {
+    /// Shows marked ones alone, or all again.
+    pub fn show_only_marked(&mut self, items: &BrowsedItems) {
         self.only_marked = !self.only_marked;
-        self.refill(book);
+        self.refill(items);
     }
 
+    /// Whether marked ones are shown alone.
+    #[must_use]
     pub fn shows_only_marked(&self) -> bool {
         self.only_marked
     }
 
+    /// The numbers of those shown, in their order.
+    #[must_use]
     pub fn shown(&self) -> &[u64] {
         &self.shown
     }
 
+    /// The number of the one that is looked at.
+    #[must_use]
     pub fn selected(&self) -> Option<u64> {
         self.selected
     }
 
-    /// Where the one is that is looked at.
+    /// The place of the one that is looked at, among those shown.
+    #[must_use]
     pub fn position(&self) -> Option<usize> {
         let selected = self.selected?;
-        if self.order == Order::Time && !self.is_reversed {
+        if self.order == ItemOrder::Time && !self.is_reversed {
             return self.shown.binary_search(&selected).ok();
         }
         self.shown.iter().position(|number| *number == selected)
     }
 
-    /// Looks at another one, so many further on. Whoever goes back does not follow any more.
+    /// Looks at another one, so many further on. One that goes back does not follow any more.
     pub fn go(&mut self, by: isize) {
         let last = self.shown.len().saturating_sub(1);
         let at = self.position().unwrap_or_default().saturating_add_signed(by).min(last);
@@ -226,6 +233,7 @@ impl List {
         self.selected = self.shown.get(at).copied();
     }
 
+    /// Looks at the last one, or at the first.
     pub fn go_to_end(&mut self, end: bool) {
         self.follows = false;
         let chosen = if end { self.shown.last() } else { self.shown.first() };
@@ -241,11 +249,12 @@ impl List {
     }
 }
 
-/// The operations of some items.
-pub fn operations<'b>(book: &'b Book, numbers: &[u64]) -> Vec<&'b Kept> {
-    let kept = |number: &u64| match &book.get(*number)?.what {
-        What::Operation(kept) => Some(&**kept),
-        What::Note(_) => None,
+/// The operations among the items with these numbers.
+#[must_use]
+pub fn operations<'b>(items: &'b BrowsedItems, numbers: &[u64]) -> Vec<&'b Kept> {
+    let kept = |number: &u64| match &items.get(*number)?.body {
+        ItemBody::Operation(kept) => Some(&**kept),
+        ItemBody::Note(_) => None,
     };
     numbers.iter().filter_map(kept).collect()
 }

@@ -1,67 +1,78 @@
 //! One operation: its messages as trees, their octets, and all of it in words.
 
-use keyway_decode::Kept;
-use keyway_decode::tree::{Node, tree};
-use keyway_decode::view::{Full, View};
+use crate::Kept;
+use crate::tree::{Node, tree};
+use crate::view::{Full, View};
 use std::collections::BTreeSet;
 
-/// What of it is shown where there is no room for all.
+/// The part of it that is shown where there is no room for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tab {
+pub enum DetailTab {
+    /// The elements of its messages.
     Tree,
+    /// Its octets.
     Octets,
+    /// All of it in words.
     Words,
 }
 
 /// A line of the tree: an element, or the begin of a message.
-pub struct Row {
+#[derive(Debug)]
+pub struct DetailRow {
     /// Which message.
     pub message: usize,
     /// `None` where a message begins.
     pub node: Option<Node>,
+    /// Whether there are elements within it.
     pub has_children: bool,
 }
 
 /// An operation that is looked at.
-pub struct Detail {
+#[derive(Debug)]
+pub struct OperationDetail {
+    /// The number of its item.
     pub number: u64,
     messages: Vec<Vec<u8>>,
     titles: Vec<String>,
-    rows: Vec<Row>,
+    rows: Vec<DetailRow>,
     folded: BTreeSet<usize>,
     words: Vec<String>,
-    pub tab: Tab,
+    /// The part that is shown where there is no room for all.
+    pub tab: DetailTab,
     /// The row that is looked at, of all.
     selected: usize,
-    /// Of the rows shown, and of the lines of each other tab, the first on the screen.
+    /// Of the rows shown, the first on the screen.
     pub top: usize,
+    /// Of the lines in words, the first on the screen.
     pub words_top: usize,
 }
 
 /// So many answers are shown as trees; all are in the words.
 const MESSAGES_MAX: usize = 1000;
 
-impl Detail {
-    pub fn new(number: u64, kept: &Kept, tab: Tab) -> Detail {
+impl OperationDetail {
+    /// The one that is looked at, with this number.
+    #[must_use]
+    pub fn new(number: u64, kept: &Kept, tab: DetailTab) -> OperationDetail {
         let messages: Vec<Vec<u8>> =
             kept.messages().take(MESSAGES_MAX).map(<[u8]>::to_vec).collect();
         let operation = kept.operation();
         let titles = titles(messages.len(), operation.request.op().is_some());
         let mut rows = Vec::new();
         for (message, octets) in messages.iter().enumerate() {
-            rows.push(Row { message, node: None, has_children: true });
+            rows.push(DetailRow { message, node: None, has_children: true });
             let nodes = tree(octets);
             let deeper: Vec<bool> =
                 nodes.windows(2).map(|pair| matches!(pair, [a, b] if b.depth > a.depth)).collect();
             for (index, node) in nodes.into_iter().enumerate() {
                 let has_children = deeper.get(index).copied().unwrap_or_default();
-                rows.push(Row { message, node: Some(node), has_children });
+                rows.push(DetailRow { message, node: Some(node), has_children });
             }
         }
         let mut words = Vec::new();
         Full.operation(&operation, &mut words);
         let words = String::from_utf8_lossy(&words).lines().map(str::to_owned).collect();
-        Detail {
+        OperationDetail {
             number,
             messages,
             titles,
@@ -76,7 +87,7 @@ impl Detail {
     }
 
     /// The rows that no fold hides, with their numbers.
-    pub fn rows(&self) -> impl Iterator<Item = (usize, &Row)> {
+    pub fn rows(&self) -> impl Iterator<Item = (usize, &DetailRow)> {
         let mut hidden_below: Option<usize> = None;
         self.rows.iter().enumerate().filter(move |(index, row)| {
             let depth = row.node.as_ref().map_or(0, |node| node.depth + 1);
@@ -88,23 +99,32 @@ impl Detail {
         })
     }
 
+    /// Whether what is within this row is hidden.
+    #[must_use]
     pub fn is_folded(&self, row: usize) -> bool {
         self.folded.contains(&row)
     }
 
+    /// The row that is looked at, of all.
+    #[must_use]
     pub fn selected(&self) -> usize {
         self.selected
     }
 
+    /// What a message is called.
+    #[must_use]
     pub fn title(&self, message: usize) -> &str {
         self.titles.get(message).map_or("", String::as_str)
     }
 
+    /// All of it in words, a line each.
+    #[must_use]
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
     /// The octets of the message that is looked at, and which of them are of the element.
+    #[must_use]
     pub fn octets(&self) -> (&[u8], std::ops::Range<usize>) {
         let row = self.rows.get(self.selected);
         let octets = row.and_then(|row| self.messages.get(row.message));
@@ -114,7 +134,7 @@ impl Detail {
 
     /// Goes so many rows on.
     pub fn go(&mut self, by: isize) {
-        if self.tab == Tab::Words {
+        if self.tab == DetailTab::Words {
             let last = self.words.len().saturating_sub(1);
             self.words_top = self.words_top.saturating_add_signed(by).min(last);
             return;

@@ -1,41 +1,67 @@
-//! What was seen, as much as is kept: the oldest goes when there is too much, and that is counted.
+//! What was seen, as much of it as is kept: the oldest goes when there is too much, and that is counted.
 
-use crate::limits::{TUI_BYTES_MAX, TUI_ITEMS_MAX, TUI_REMARKS_MAX};
-use keyway_decode::view::{Line, View};
-use keyway_decode::{Kept, Note, Operation};
+use crate::limits::{BROWSER_BYTES_MAX, BROWSER_ITEMS_MAX, BROWSER_REMARKS_MAX};
+use crate::unpoisoned::unpoisoned;
+use crate::view::{Line, View};
+use crate::{Kept, Note, Operation};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An operation, or something else that happened.
-pub enum What {
+#[derive(Debug)]
+pub enum ItemBody {
+    /// An operation.
     Operation(Box<Kept>),
     /// As a line.
     Note(String),
 }
 
 /// One of them, with what lists are sorted by.
-pub struct Item {
+#[derive(Debug)]
+pub struct BrowsedItem {
     /// Counted from 0, and never again the same.
     pub number: u64,
-    pub what: What,
+    /// What happened.
+    pub body: ItemBody,
+    /// Whether the user has marked it.
     pub is_marked: bool,
+    /// When it was, in nanoseconds since 1970.
     pub time_ns: u64,
+    /// How long an operation took, in nanoseconds.
     pub latency_ns: Option<u64>,
+    /// Its result code.
     pub code: Option<u32>,
+    /// How many entries it found.
     pub entries: u64,
+    /// How many bytes its answers have.
     pub received: u64,
     bytes: usize,
 }
 
+impl BrowsedItem {
+    /// The item as a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match &self.body {
+            ItemBody::Note(line) => line.clone(),
+            ItemBody::Operation(kept) => {
+                let mut line = Vec::new();
+                Line.operation(&kept.operation(), &mut line);
+                String::from_utf8_lossy(&line).trim_end().to_owned()
+            }
+        }
+    }
+}
+
 /// All that is kept.
-#[derive(Default)]
-pub struct Book {
-    items: VecDeque<Item>,
+#[derive(Debug, Default)]
+pub struct BrowsedItems {
+    items: VecDeque<BrowsedItem>,
     next: u64,
     bytes: usize,
     /// How many went because there was no room.
     pub dropped: u64,
-    /// How many of them somebody had marked.
+    /// How many of them were marked.
     pub dropped_marked: u64,
     /// What was to be said on standard error, the newest last.
     pub remarks: VecDeque<String>,
@@ -43,16 +69,16 @@ pub struct Book {
     pub is_complete: bool,
 }
 
-impl Book {
-    fn add(&mut self, what: What, fill: impl FnOnce(&mut Item)) {
-        let bytes = size_of::<Item>()
-            + match &what {
-                What::Operation(kept) => kept.bytes(),
-                What::Note(line) => line.len(),
+impl BrowsedItems {
+    fn add(&mut self, body: ItemBody, fill: impl FnOnce(&mut BrowsedItem)) {
+        let bytes = size_of::<BrowsedItem>()
+            + match &body {
+                ItemBody::Operation(kept) => kept.bytes(),
+                ItemBody::Note(line) => line.len(),
             };
-        let mut item = Item {
+        let mut item = BrowsedItem {
             number: self.next,
-            what,
+            body,
             is_marked: false,
             time_ns: 0,
             latency_ns: None,
@@ -65,7 +91,7 @@ impl Book {
         self.next += 1;
         self.bytes += bytes;
         self.items.push_back(item);
-        while self.bytes > TUI_BYTES_MAX || self.items.len() > TUI_ITEMS_MAX {
+        while self.bytes > BROWSER_BYTES_MAX || self.items.len() > BROWSER_ITEMS_MAX {
             let Some(oldest) = self.items.pop_front() else { return };
             self.bytes -= oldest.bytes;
             self.dropped += 1;
@@ -75,31 +101,44 @@ impl Book {
 
     /// Adds what is to be said beside.
     pub fn remark(&mut self, text: String) {
-        if self.remarks.len() == TUI_REMARKS_MAX {
+        if self.remarks.len() == BROWSER_REMARKS_MAX {
             self.remarks.pop_front();
         }
         self.remarks.push_back(text);
     }
 
     /// The number of the first that is there; that of the next to come if none is.
+    #[must_use]
     pub fn first(&self) -> u64 {
         self.items.front().map_or(self.next, |item| item.number)
     }
 
     /// The number of the next to come.
+    #[must_use]
     pub fn next(&self) -> u64 {
         self.next
     }
 
+    /// How many there are.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    pub fn get(&self, number: u64) -> Option<&Item> {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// One by its number, if it is kept.
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&BrowsedItem> {
         self.items.get(self.index(number)?)
     }
 
-    pub fn get_mut(&mut self, number: u64) -> Option<&mut Item> {
+    /// One by its number, if it is kept.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut BrowsedItem> {
         let index = self.index(number)?;
         self.items.get_mut(index)
     }
@@ -109,31 +148,33 @@ impl Book {
     }
 
     /// Those from this number on.
-    pub fn since(&self, number: u64) -> impl Iterator<Item = &Item> {
+    pub fn since(&self, number: u64) -> impl Iterator<Item = &BrowsedItem> {
         let skipped = self.index(number).unwrap_or(0);
         self.items.iter().skip(skipped)
     }
 
+    /// Takes the marks off all of them.
     pub fn unmark_all(&mut self) {
         self.items.iter_mut().for_each(|item| item.is_marked = false);
     }
 }
 
-/// A book that one thread fills and another shows.
-#[derive(Clone, Default)]
-pub struct Shared(Arc<Mutex<Book>>);
+/// Items that one thread adds and another shows.
+#[derive(Clone, Debug, Default)]
+pub struct SharedItems(Arc<Mutex<BrowsedItems>>);
 
-impl Shared {
-    pub fn lock(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedItems {
+    /// The items, which are locked until this is dropped.
+    pub fn lock(&self) -> MutexGuard<'_, BrowsedItems> {
+        unpoisoned(self.0.lock())
     }
 }
 
-impl View for Shared {
+impl View for SharedItems {
     fn operation(&mut self, operation: &Operation<'_>, _: &mut Vec<u8>) {
-        // Made before the book is locked: whoever shows it waits for a short time only.
-        let what = What::Operation(Box::new(Kept::new(operation)));
-        self.lock().add(what, |item| {
+        // Made before the items are locked: the screen waits for a short time only.
+        let body = ItemBody::Operation(Box::new(Kept::new(operation)));
+        self.lock().add(body, |item| {
             item.time_ns = operation.time_ns();
             item.latency_ns = operation.latency_ns();
             item.code = operation.code().map(|code| code.code());
@@ -146,7 +187,7 @@ impl View for Shared {
         let mut line = Vec::new();
         Line.note(note, &mut line);
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        self.lock().add(What::Note(line), |item| item.time_ns = note.time_ns);
+        self.lock().add(ItemBody::Note(line), |item| item.time_ns = note.time_ns);
     }
 
     fn end(&mut self, _: &mut Vec<u8>) {
