@@ -1,6 +1,5 @@
 //! A connection to an LDAP server, anybody's.
 
-use crate::load::failed::failed;
 use keyway_data::Client;
 use keyway_host::failure::{Failure, plain};
 use keyway_load::{Trust, tls_words};
@@ -134,7 +133,7 @@ fn secured(
         insecure: manner.insecure,
         ..Trust::default()
     };
-    let config = trust.config(&keyway_tls::provider(&keyway_drivers::engine())).map_err(failed)?;
+    let config = trust.config(&keyway_tls::provider(&keyway_drivers::engine()))?;
     let server = ServerName::try_from(host.to_owned())
         .map_err(|_| Failure::usage(format!("{host} is no name of a server")))?;
     let mut connection = ClientConnection::new(config, server)

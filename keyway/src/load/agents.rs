@@ -2,7 +2,6 @@
 
 use super::arguments::{Agent, Serve};
 use super::{can_keep, finding, interrupt, no_rules, provider, rules, shown};
-use crate::load::failed::failed;
 use keyway_host::failure::Failure;
 use keyway_host::output::note;
 use keyway_load::{Called, Error, Event, Hub, Interrupt, Scenario, answer, limits};
@@ -12,7 +11,7 @@ use std::thread;
 /// Waits for agents, and runs a scenario on them. Says whether the outcome is good.
 pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
     let path = &arguments.file;
-    let mut scenario = Scenario::read(path).map_err(failed)?;
+    let mut scenario = Scenario::read(path)?;
     rules(&mut scenario, &arguments.output)?;
     let text = fs::read_to_string(path).map_err(|why| Failure::system("read", path, &why))?;
     if scenario.find.is_some() {
@@ -37,13 +36,13 @@ pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
 
 /// Waits for agents.
 fn called(arguments: &Serve, interrupt: &Interrupt) -> Result<Option<Vec<Called>>, Failure> {
-    let hub = Hub::new(arguments.listen, &arguments.who.identity(), &provider()).map_err(failed)?;
+    let hub = Hub::new(arguments.listen, &arguments.who.identity(), &provider())?;
     let address = hub.address().unwrap_or(arguments.listen);
     let wanted = usize::from(arguments.agents);
     note(format_args!("waiting for {wanted} agents at {address}"));
     let mut agents = Vec::new();
     while agents.len() < wanted {
-        let Some(called) = hub.called(interrupt, &mut |why| note(why)).map_err(failed)? else {
+        let Some(called) = hub.called(interrupt, &mut |why| note(why))? else {
             return Ok(None);
         };
         let (ahead_ns, sure_ns) = called.clock_ns();
@@ -76,10 +75,10 @@ pub fn agent(arguments: &Agent) -> Result<(), Failure> {
         let folder = &arguments.folder;
         let done = answer(&arguments.hub, &identity, folder, &provider, &interrupt, noted);
         match done {
-            Err(error) if arguments.once => return Err(failed(error)),
+            Err(error) if arguments.once => return Err(error.into()),
             // What will not be better the next time.
             Err(error @ (Error::Usage(_) | Error::Content(..) | Error::File { .. })) => {
-                return Err(failed(error));
+                return Err(error.into());
             }
             // Once is enough to know why nobody is there.
             Err(error) if error.to_string() != said => {

@@ -2,7 +2,6 @@
 
 use super::arguments::{Find as Arguments, Kept};
 use super::{Trial, can_keep, interrupt, keep, live, provider, sample, shown_by_server, try_once};
-use crate::load::failed::failed;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_load::{
@@ -82,8 +81,7 @@ pub fn search(
         }
     };
     let run = &mut |scenario: &Scenario| runs(scenario, said);
-    let found = find(&mut scenario, search, interrupt, run, &mut |probe| say(&line(probe)))
-        .map_err(failed)?;
+    let found = find(&mut scenario, search, interrupt, run, &mut |probe| say(&line(probe)))?;
     let value = result::of_find(&scenario, search, &found);
     match kept.json {
         true => output::json(&value)?,

@@ -5,14 +5,12 @@
 
 mod agents;
 mod arguments;
-pub mod failed;
 mod finding;
 
 pub use arguments::{Load, as_at_home, own_urls, users};
 
 use arguments::{Compare, Init, Kept, Kind, Output, Report, Run, Short, Wait};
 use clap::Parser;
-use failed::failed;
 use keyway_config::Running;
 use keyway_folder::data::name;
 use keyway_host::failure::{Failure, plain};
@@ -92,7 +90,7 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
 /// Takes what no flag has said from what the server shows.
 fn shown_by_server(options: &mut Options, is_loud: bool) -> Result<(), Failure> {
     let mut asked = beside_us(options)?;
-    let said = keyway_load::survey(&mut asked, &provider()).map_err(failed)?;
+    let said = keyway_load::survey(&mut asked, &provider())?;
     (options.base, options.users) = (asked.base, asked.users);
     if let Some(said) = said.filter(|_| is_loud) {
         output::note(said);
@@ -111,7 +109,7 @@ enum Trial {
 
 /// Tries each job once.
 fn try_once(scenario: &mut Scenario, trial: Trial, interrupt: &Interrupt) -> Result<(), Failure> {
-    match keyway_load::probe(scenario, &provider(), interrupt).map_err(failed)? {
+    match keyway_load::probe(scenario, &provider(), interrupt)? {
         Some(why) if trial == Trial::Decides => Err(Failure::new(why)),
         Some(why) => {
             output::note(why);
@@ -153,7 +151,7 @@ fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> 
     let options = beside_us(options)?;
     let text = sample.text(&options);
     let what = format!("the scenario of '{name}' (--show-scenario prints it)");
-    let mut scenario = Scenario::parse(&text, &what, Path::new("")).map_err(failed)?;
+    let mut scenario = Scenario::parse(&text, &what, Path::new(""))?;
     scenario.trust.own_ca = options.own_ca;
     Ok((text, scenario))
 }
@@ -190,7 +188,7 @@ fn beside_us(options: &Options) -> Result<Options, Failure> {
 }
 
 fn file(arguments: &Run) -> Result<bool, Failure> {
-    let mut scenario = Scenario::read(&arguments.file).map_err(failed)?;
+    let mut scenario = Scenario::read(&arguments.file)?;
     if !arguments.urls.is_empty() {
         let urls = arguments.urls.iter().map(|url| Url::parse(url).map_err(Failure::usage));
         scenario.urls = urls.collect::<Result<_, _>>()?;
@@ -245,8 +243,7 @@ fn shown(
         if !is_quiet {
             live(&event);
         }
-    })
-    .map_err(failed)?;
+    })?;
     finish(&scenario, &outcome, &arguments.kept)?;
     Ok(outcome.is_good())
 }
@@ -384,7 +381,7 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
     };
     let sample = named("search")?.text(&options);
     let text = sample.replace("{ search = {", "{ search = { scope = \"base\",");
-    let mut scenario = Scenario::parse(&text, "wait", Path::new("")).map_err(failed)?;
+    let mut scenario = Scenario::parse(&text, "wait", Path::new(""))?;
     scenario.trust.own_ca = Some(folder.join(name::CA_CERTIFICATE));
     let provider = provider();
     loop {
@@ -396,7 +393,7 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
             }
             Ok(_) => "it takes connections, and does not answer".to_owned(),
             Err(error @ (Error::Usage(_) | Error::File { .. } | Error::Content(..))) => {
-                return Err(failed(error));
+                return Err(error.into());
             }
             Err(error) => error.to_string(),
         };
@@ -408,12 +405,12 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
 }
 
 fn report(arguments: &Report) -> Result<(), Failure> {
-    let result = keyway_load::result::read(&arguments.result).map_err(failed)?;
+    let result = keyway_load::result::read(&arguments.result)?;
     output::text(keyway_load::report::html(&result).trim_end())
 }
 
 fn compare(arguments: &Compare) -> Result<(), Failure> {
-    let one = keyway_load::result::read(&arguments.one).map_err(failed)?;
-    let other = keyway_load::result::read(&arguments.other).map_err(failed)?;
+    let one = keyway_load::result::read(&arguments.one)?;
+    let other = keyway_load::result::read(&arguments.other)?;
     output::text(keyway_load::compare::table(&one, &other).map_err(Failure::usage)?)
 }

@@ -2,7 +2,6 @@
 
 use super::otlp;
 use crate::limits::{OTLP_ANSWER_BYTES_MAX, OTLP_REASON_CHARS_MAX, OTLP_RETRY_AFTER_MAX};
-use crate::load::failed::failed;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use axum::http::uri::Authority;
@@ -108,7 +107,7 @@ impl fmt::Display for Collector {
 }
 
 fn connector(engine: &Engine, trust: &Trust) -> Result<TlsConnector, Failure> {
-    Ok(TlsConnector::from(trust.config(&keyway_tls::provider(engine)).map_err(failed)?))
+    Ok(TlsConnector::from(trust.config(&keyway_tls::provider(engine))?))
 }
 
 /// Whether what was sent has arrived, by the answer.

@@ -72,5 +72,5 @@ pub fn verifier(
         insecure: arguments.insecure,
         ..keyway_load::Trust::default()
     };
-    trust.verifier(&keyway_tls::provider(engine)).map_err(crate::load::failed::failed)
+    Ok(trust.verifier(&keyway_tls::provider(engine))?)
 }

@@ -7,7 +7,6 @@ mod tls;
 pub use arguments::Web;
 
 use crate::ldap::{Manner, Url};
-use crate::load::failed::failed;
 use crate::search::logins;
 use crate::top::{Login, Remote};
 use keyway_config::Running;
@@ -261,7 +260,7 @@ fn own_target(folder: PathBuf, account: Option<(String, PathBuf)>, options: Opti
 fn files(arguments: &Web) -> Result<Vec<(String, PathBuf)>, Failure> {
     let named = |path: &PathBuf| {
         // What makes no sense is better known now.
-        keyway_load::Scenario::read(path).map_err(failed)?;
+        keyway_load::Scenario::read(path)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let path = absolute(path).map_err(|why| Failure::system("find", path, &why))?;
         Ok((name.unwrap_or_default(), path))

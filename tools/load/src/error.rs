@@ -1,5 +1,6 @@
 //! Why a run does not begin, or does not go on.
 
+use keyway_host::failure::{Failure, plain};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -54,3 +55,15 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// One that is the caller's fault ends the program as such.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match &error {
+            Error::File { verb, path, why } => Failure::system(verb, path, why),
+            Error::System(what, why) => Failure::new(format!("cannot {what}: {}", plain(why))),
+            Error::Usage(_) | Error::Scenario { .. } | Error::Template(_) => Failure::usage(error),
+            _ => Failure::new(error),
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! The certificate that clients see, and which server is believed.
 
 use crate::decode::arguments::Proxy;
-use crate::load::failed::failed;
 use keyway_drivers::remote::Remote;
 use keyway_engine::Engine;
 use keyway_folder::authority;
@@ -105,6 +104,6 @@ pub fn with_server(proxy: &Proxy, engine: &Engine) -> Result<Arc<ClientConfig>, 
             let nobody = client_config(&provider, RootCertStore::empty());
             Ok(Arc::new(nobody.map_err(Failure::new)?))
         }
-        config => config.map_err(failed),
+        config => config.map_err(Failure::from),
     }
 }
