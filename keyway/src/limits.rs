@@ -8,15 +8,6 @@ pub const TUI_LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a decoder that was asked to end may take, before that is not waited for.
 pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a push of metrics may take, from the connection to the collector's answer.
-pub const OTLP_PUSH_MAX: Duration = Duration::from_secs(10);
-/// For how long a collector may ask to be left alone.
-pub const OTLP_RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
-/// How much of its answer is read, in bytes.
-pub const OTLP_ANSWER_BYTES_MAX: usize = 64 << 10;
-/// How much of what it says is repeated.
-pub const OTLP_REASON_CHARS_MAX: usize = 200;
-
 /// How long `keyway config set` waits for what a server says, and how often it looks.
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 

@@ -1,15 +1,7 @@
 //! `keyway metrics`: the counters of what runs on a data folder, for Prometheus and for OpenTelemetry.
 
-mod collector;
-mod model;
-mod otlp;
-mod push;
-mod text;
-
-pub use collector::Collector;
-pub use push::{Push, Pusher, Settings, resource};
-
 use crate::cli::Metrics;
+use crate::provider::provider;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -22,36 +14,29 @@ use keyway_host::listeners;
 use keyway_host::output;
 use keyway_host::signals::Signals;
 use keyway_load::Trust;
-use keyway_meter::{Reader, Snapshot};
 use keyway_server::log::{Severity, Value};
 use keyway_service::{PushMetrics, Pushing};
-use model::{Metric, metrics};
+use keyway_watch::metrics::{self, Collector, PageSource, Push, PushSettings, Pusher};
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// What a page is of, and where it lies; without a place it is this process's own.
-pub struct Source {
-    process: &'static str,
-    page: Option<PathBuf>,
-}
+use std::time::{Duration, SystemTime};
 
 /// Pushes a server's metrics as its configuration says.
 pub fn pusher() -> PushMetrics {
     let mut pusher = Pusher::default();
     Box::new(move |pushing| {
-        let Pushing { folder, engine, log, metrics } = pushing;
-        let settings = metrics.map(|it| Settings {
+        let Pushing { folder, engine, log, metrics: configured } = pushing;
+        let settings = configured.map(|it| PushSettings {
             collector: collector_at(&it.otlp),
             every: it.every,
             trust: Trust { ca: it.ca.as_ref().map(|ca| folder.file_at(ca)), ..Trust::default() },
         });
         let log = log.clone();
         pusher.set(settings.as_ref(), || Push {
-            sources: of_server(folder.path()),
-            resource: resource(folder.path()),
-            engine: engine.clone(),
+            sources: metrics::of_server(folder.path()),
+            resource: metrics::resource(folder.path()),
+            provider: keyway_tls::provider(engine),
             say: Box::new(move |is_well, text| {
                 let severity = if is_well { Severity::Info } else { Severity::Warning };
                 log.say(SystemTime::now(), severity, "metrics", &[("text", Value::Text(text))]);
@@ -75,12 +60,11 @@ pub fn run(arguments: &Metrics) -> Result<(), Failure> {
     if !folder.exists() {
         output::note(format_args!("warning: there is no folder {}", folder.display()));
     }
-    let directory = Source { process: "directory", page: Some(folder.join(name::METER)) };
-    let sources = vec![directory, of_cryptod(folder)];
+    let sources = metrics::of_folder(folder);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {why}")))?;
     if let Some(collector) = &arguments.otlp {
-        let settings = Settings {
+        let settings = PushSettings {
             collector: collector_at(collector),
             every: Duration::from_secs(arguments.interval),
             trust: Trust {
@@ -96,31 +80,22 @@ pub fn run(arguments: &Metrics) -> Result<(), Failure> {
         return pushed;
     }
     let Some(address) = arguments.listen else {
-        return output::text(text::render(&collect(&sources).0).trim_end());
+        return output::text(metrics::render(&sources).trim_end());
     };
     let listener = listeners::listen(address, "--listen")?;
     runtime.block_on(serve(listener, sources))
 }
 
-/// The pages of a server that is this process, and of the cryptod beside it.
-pub fn of_server(folder: &Path) -> Vec<Source> {
-    vec![Source { process: "directory", page: None }, of_cryptod(folder)]
-}
-
-fn of_cryptod(folder: &Path) -> Source {
-    Source { process: "cryptod", page: Some(name::meter_at(folder)) }
-}
-
 async fn push_until_told(
-    sources: Vec<Source>,
-    settings: &Settings,
+    sources: Vec<PageSource>,
+    settings: &PushSettings,
     folder: &Path,
 ) -> Result<(), Failure> {
     let mut signals = Signals::catch()?;
     let push = Push {
         sources,
-        resource: resource(folder),
-        engine: keyway_drivers::engine(),
+        resource: metrics::resource(folder),
+        provider: provider(),
         say: Box::new(|_, text| output::note(format_args!("metrics: {text}"))),
     };
     output::text(&settings.collector)?;
@@ -131,7 +106,7 @@ async fn push_until_told(
     Ok(())
 }
 
-async fn serve(listener: TcpListener, sources: Vec<Source>) -> Result<(), Failure> {
+async fn serve(listener: TcpListener, sources: Vec<PageSource>) -> Result<(), Failure> {
     let mut signals = Signals::catch()?;
     let cannot = |why| Failure::new(format!("cannot serve: {why}"));
     let address = listeners::address(&listener)?;
@@ -140,8 +115,8 @@ async fn serve(listener: TcpListener, sources: Vec<Source>) -> Result<(), Failur
     let sources = Arc::new(sources);
     let answer = move || {
         let sources = sources.clone();
-        let render = move || text::render(&collect(&sources).0);
-        async move { ([(CONTENT_TYPE, text::CONTENT_TYPE)], render()).into_response() }
+        let render = move || metrics::render(&sources);
+        async move { ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], render()).into_response() }
     };
     let router = Router::new().route("/metrics", get(answer));
     say_where(address)?;
@@ -154,21 +129,4 @@ async fn serve(listener: TcpListener, sources: Vec<Source>) -> Result<(), Failur
 
 fn say_where(address: SocketAddr) -> Result<(), Failure> {
     output::text(format_args!("http://{address}/metrics"))
-}
-
-/// All that can be seen now, and when that is, in milliseconds since 1970. A page that is not there, or is
-/// nobody's, is no error: it may come.
-fn collect(sources: &[Source]) -> (Vec<Metric>, u64) {
-    let pages: Vec<_> = sources.iter().map(|source| (source.process, source.look())).collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_unix_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-    (metrics(&pages, now.as_secs()), now_unix_ms)
-}
-
-impl Source {
-    fn look(&self) -> Option<Snapshot> {
-        let Some(page) = &self.page else { return Snapshot::own() };
-        let reader = Reader::open(page).ok().filter(Reader::alive)?;
-        reader.snapshot().ok()
-    }
 }

@@ -6,23 +6,19 @@ mod daemon;
 mod here;
 mod host;
 mod lines;
-mod remote;
 mod screen;
 mod sheet;
-mod sight;
 mod source;
 mod tally;
 mod views;
 
 use crate::cli::Top;
-use crate::ldap::{Manner, Url};
-pub use crate::search::Login;
-use crate::search::logins;
+use crate::provider::provider;
 use keyway_folder::data::name;
 use keyway_folder::trust;
 use keyway_host::failure::Failure;
-pub use remote::Remote;
-pub use sight::Sight;
+use keyway_load::Trust;
+use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl, logins};
 pub use source::Source;
 use std::time::Duration;
 
@@ -53,26 +49,30 @@ fn sources(arguments: &Top) -> Result<Vec<(String, Source)>, Failure> {
     let servers = arguments.urls.len().max(1);
     let logins = logins(&arguments.bind_dn, &arguments.password_file, servers)?;
     trust::warn(arguments.insecure);
-    let manner = Manner {
-        ca: arguments.ca.clone(),
-        own_ca: arguments.data.folder.join(name::CA_CERTIFICATE),
-        insecure: arguments.insecure,
+    let options = ConnectOptions {
+        trust: Trust {
+            ca: arguments.ca.clone(),
+            own_ca: Some(arguments.data.folder.join(name::CA_CERTIFICATE)),
+            insecure: arguments.insecure,
+            ..Trust::default()
+        },
         start_tls: arguments.start_tls,
         connect_wait: CONNECT_WAIT,
         answer_wait: ANSWER_WAIT,
+        provider,
     };
     if arguments.urls.is_empty() {
         let folder = &arguments.data.folder;
-        let source = Source::folder(folder, manner, logins.into_iter().next().flatten());
+        let source = Source::folder(folder, options, logins.into_iter().next().flatten());
         return Ok(vec![(folder.display().to_string(), source)]);
     }
     let source = |(text, login): (&String, Login)| {
-        let url = Url::parse("keyway top", text)?;
+        let url = ServerUrl::parse("keyway top", text)?;
         if login.is_some() {
             url.may_carry_password(arguments.start_tls)?;
         }
         let name = format!("{}:{}", url.host, url.port);
-        Ok((name, Source::server(url, manner.clone(), login)))
+        Ok((name, Source::server(url, options.clone(), login)))
     };
     arguments.urls.iter().zip(logins).map(source).collect()
 }

@@ -1,11 +1,12 @@
 //! Who speaks to a server that entries are for, and how.
 
-use crate::ldap::{Manner, Url};
-use crate::search::{Login, first_line};
+use crate::provider::provider;
 use clap::Args;
-use keyway_folder::data::read_secret;
+use keyway_folder::data::read_password;
 use keyway_folder::trust;
 use keyway_host::failure::Failure;
+use keyway_load::Trust;
+use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,15 +36,19 @@ pub struct Access {
 
 impl Access {
     /// How the server is connected to.
-    pub fn manner(&self) -> Manner {
+    pub fn connect_options(&self) -> ConnectOptions {
         trust::warn(self.insecure);
-        Manner {
-            ca: self.ca.clone(),
-            own_ca: trust::usual_authority(),
-            insecure: self.insecure,
+        ConnectOptions {
+            trust: Trust {
+                ca: self.ca.clone(),
+                own_ca: Some(trust::usual_authority()),
+                insecure: self.insecure,
+                ..Trust::default()
+            },
             start_tls: self.start_tls,
             connect_wait: CONNECT_WAIT,
             answer_wait: ANSWER_WAIT,
+            provider,
         }
     }
 
@@ -51,10 +56,9 @@ impl Access {
     ///
     /// # Errors
     /// If there is no password, or others could read it.
-    pub fn login(&self, server: &Url) -> Result<Login, Failure> {
+    pub fn login(&self, server: &ServerUrl) -> Result<Login, Failure> {
         let Some(dn) = &self.bind_dn else { return Ok(None) };
-        let password = self.password_file.as_deref().map(read_secret).transpose()?;
-        let password = password.map(|password| first_line(&password));
+        let password = self.password_file.as_deref().map(read_password).transpose()?;
         let Some(password) = password.filter(|password| !password.is_empty()) else {
             return Err(Failure::usage("--bind-dn needs a password: --password-file FILE"));
         };

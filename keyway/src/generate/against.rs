@@ -2,13 +2,12 @@
 //! server publishes.
 
 use super::arguments::Check;
-use crate::ldap::Url;
-use crate::search::{Entry, Found, Session};
 use keyway_codec::definitions::{self, File, Located};
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 use keyway_codec::message::Scope;
 use keyway_host::failure::Failure;
 use keyway_schema::{Changes, Composed, Schema, Sources};
+use keyway_watch::ldap::{FoundEntry, SearchClient, SearchResult, ServerUrl};
 use std::collections::HashSet;
 
 /// A schema, and what it is called.
@@ -47,11 +46,11 @@ fn of_files(arguments: &Check) -> Result<Against, Failure> {
 /// RFC 4512 § 4.4: the root DSE says where the schema is.
 fn of_server(arguments: &Check, url: &str) -> Result<Against, Failure> {
     let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{url}: {why}"));
-    let server = Url::parse("--to", url)?;
+    let server = ServerUrl::parse("--to", url)?;
     let login = arguments.access.login(&server)?;
-    let mut session = Session::open(&server, &arguments.access.manner(), &login)?;
-    let mut read = |base: &str, filter: &str, attributes: &[&str]| -> Result<Entry, Failure> {
-        let Found { entries, end } =
+    let mut session = SearchClient::open(&server, &arguments.access.connect_options(), &login)?;
+    let mut read = |base: &str, filter: &str, attributes: &[&str]| -> Result<FoundEntry, Failure> {
+        let SearchResult { entries, end } =
             session.search(base, Scope::Base, filter, attributes).map_err(|why| bad(&why))?;
         entries.into_iter().next().ok_or_else(|| {
             let why = end.err().map_or(String::new(), |why| format!(" ({})", why.words));
@@ -74,7 +73,7 @@ fn of_server(arguments: &Check, url: &str) -> Result<Against, Failure> {
 }
 
 /// The entry as 389 Directory Server keeps it, a definition a line.
-fn as_ldif(dn: &str, entry: &Entry) -> String {
+fn as_ldif(dn: &str, entry: &FoundEntry) -> String {
     let mut text = format!("dn: {dn}\n");
     for name in ["attributeTypes", "objectClasses"] {
         for value in entry.values.get(&name.to_ascii_lowercase()).into_iter().flatten() {

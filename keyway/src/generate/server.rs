@@ -1,13 +1,13 @@
 //! Entries straight to a server.
 
 use super::arguments::Make;
-use crate::ldap::Url;
 use keyway_data::{Client, ClientError, Maker, Plan};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
 use keyway_host::signals::Second;
 use keyway_host::stop::Stop;
+use keyway_watch::ldap::ServerUrl;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ pub fn run(
     plan: Arc<Plan>,
     (from, count): (u64, u64),
 ) -> Result<bool, Failure> {
-    let server = Url::parse("--to", url)?;
+    let server = ServerUrl::parse("--to", url)?;
     let login = arguments.access.login(&server)?;
     let stop = Stop::watch(Second::Ends)?;
-    let stream = server.connect(&arguments.access.manner())?;
+    let stream = arguments.access.connect_options().connect(&server)?;
     let mut client = Client::new(stream, arguments.in_flight as usize);
     if let Some((dn, password)) = &login {
         client.bind(dn, password).map_err(|why| Failure::new(format!("{url}: {why}")))?;

@@ -1,7 +1,8 @@
 //! `keyway load find`: the knee.
 
 use super::arguments::{Find as Arguments, Kept};
-use super::{Trial, can_keep, interrupt, keep, live, provider, sample, shown_by_server, try_once};
+use super::{Trial, can_keep, interrupt, keep, live, sample, shown_by_server, try_once};
+use crate::provider::provider;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_load::{

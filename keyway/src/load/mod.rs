@@ -9,6 +9,7 @@ mod finding;
 
 pub use arguments::{Load, as_at_home, own_urls, users};
 
+use crate::provider::provider;
 use arguments::{Compare, Init, Kept, Kind, Output, Report, Run, Short, Wait};
 use clap::Parser;
 use keyway_config::Running;
@@ -20,11 +21,9 @@ use keyway_load::{
     Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, UserPassword, Users,
     summary,
 };
-use rustls::crypto::CryptoProvider;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, absolute};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -313,10 +312,6 @@ fn keep(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// The cryptography of TLS: the engine's.
-fn provider() -> Arc<CryptoProvider> {
-    keyway_tls::provider(&keyway_drivers::engine())
-}
-
 /// Catches SIGINT and SIGTERM from now on.
 fn interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::default();

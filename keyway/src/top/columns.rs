@@ -1,8 +1,8 @@
 //! The columns of a line, what they are called for programs, and which of them there is room for.
 
-use super::sight::Change;
 use super::tally::time;
 use keyway_meter::{FIGURES, Figure};
+use keyway_watch::ServerDelta;
 
 /// How a number is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,12 +88,12 @@ pub const COLUMNS: [Column; FIGURES.len()] = [
 
 impl Column {
     /// What it shows, for people.
-    pub fn shown(&self, change: &Change<'_>) -> String {
+    pub fn shown(&self, change: &ServerDelta<'_>) -> String {
         shown(self.form, self.figure.value(&change.interval()))
     }
 
     /// The number for programs.
-    pub fn number(&self, change: &Change<'_>) -> f64 {
+    pub fn number(&self, change: &ServerDelta<'_>) -> f64 {
         self.figure.number(&change.interval())
     }
 }

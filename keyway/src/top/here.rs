@@ -2,13 +2,13 @@
 
 use super::daemon;
 use super::lines;
-use super::sight::{Change, Lists, Sight};
 use super::tally::{Difference, header};
 use crate::cli::Top;
 use keyway_folder::data::{self, State, look, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_meter::{Reader, Snapshot};
+use keyway_watch::{ServerDelta, ServerLists, ServerSnapshot};
 use std::io;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -126,8 +126,8 @@ async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), E
                 Some(clients) => daemon::json(&difference, clients),
                 None => difference.json(),
             };
-            let sights = (before.sight(), now.sight());
-            if let Some(change) = Change::between(&sights.0, &sights.1) {
+            let snapshots = (before.snapshot(), now.snapshot());
+            if let Some(change) = ServerDelta::between(&snapshots.0, &snapshots.1) {
                 json["figures"] = lines::figures(&change);
                 json["operations"] = lines::operations(&change);
             }
@@ -136,8 +136,8 @@ async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), E
             if *lines == 0 {
                 output::write(lines::csv_header()).map_err(End::Output)?;
             }
-            let sights = (before.sight(), now.sight());
-            if let Some(change) = Change::between(&sights.0, &sights.1) {
+            let snapshots = (before.snapshot(), now.snapshot());
+            if let Some(change) = ServerDelta::between(&snapshots.0, &snapshots.1) {
                 let server = arguments.data.folder.display().to_string();
                 output::write(lines::csv_line(&server, &change)).map_err(End::Output)?;
             }
@@ -197,14 +197,14 @@ pub struct Look {
 
 impl Look {
     /// The same as it is seen by those who look at any server.
-    pub fn sight(&self) -> Sight {
-        Sight {
+    pub fn snapshot(&self) -> ServerSnapshot {
+        ServerSnapshot {
             at: self.at,
             uptime_s: None,
             kind: String::new(),
             directory: Some(self.page.clone()),
             cryptod: None,
-            lists: Lists::default(),
+            lists: ServerLists::default(),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::columns::{COLUMNS, Column, fitting};
 use super::sheet::cut;
-use super::sight::{Change, Sight};
 use super::source::Source;
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
+use keyway_watch::{ServerDelta, ServerSnapshot};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,8 +15,8 @@ use std::time::Duration;
 /// A server and what was seen of it.
 pub struct Host {
     pub name: String,
-    pub before: Option<Sight>,
-    pub now: Option<Sight>,
+    pub before: Option<ServerSnapshot>,
+    pub now: Option<ServerSnapshot>,
     /// Why nothing is seen of it now.
     pub gone: Option<String>,
     /// What was seen before, all columns of it.
@@ -29,18 +29,18 @@ impl Host {
     }
 
     /// What happened in the last interval.
-    pub fn change(&self) -> Option<Change<'_>> {
-        Change::between(self.before.as_ref()?, self.now.as_ref()?)
+    pub fn change(&self) -> Option<ServerDelta<'_>> {
+        ServerDelta::between(self.before.as_ref()?, self.now.as_ref()?)
     }
 
-    pub fn seen(&mut self, sight: Result<Sight, String>) {
-        match sight {
-            Ok(sight) => {
+    pub fn seen(&mut self, snapshot: Result<ServerSnapshot, String>) {
+        match snapshot {
+            Ok(snapshot) => {
                 if self.gone.take().is_some() {
                     // What happened meanwhile is nobody's interval.
                     (self.before, self.now) = (None, None);
                 }
-                self.before = self.now.replace(sight);
+                self.before = self.now.replace(snapshot);
             }
             Err(why) => self.gone = Some(why),
         }
@@ -48,7 +48,7 @@ impl Host {
 }
 
 /// What is seen, and of which.
-pub type Seen = Receiver<(usize, Result<Sight, String>)>;
+pub type Seen = Receiver<(usize, Result<ServerSnapshot, String>)>;
 
 /// Has a thread look at each.
 pub fn watch(
@@ -82,7 +82,7 @@ pub fn clock() -> String {
 const TIME_WIDTH: usize = 8;
 
 /// All columns, with marks between them, to be cut later.
-pub fn line(change: &Change<'_>, time: &str) -> String {
+pub fn line(change: &ServerDelta<'_>, time: &str) -> String {
     let cells = COLUMNS.iter().map(|column| column.shown(change));
     [time.to_owned()].into_iter().chain(cells).collect::<Vec<_>>().join("\t")
 }

@@ -2,7 +2,6 @@
 
 use super::columns::COLUMNS;
 use super::host::{Host, hosts_header, name_width, of_host, watch, why_not};
-use super::sight::Change;
 use super::source::Source;
 use crate::cli::Top;
 use keyway_host::failure::Failure;
@@ -10,6 +9,7 @@ use keyway_host::output;
 use keyway_host::signals::Second;
 use keyway_host::stop::Stop;
 use keyway_host::timestamp::Timestamp;
+use keyway_watch::ServerDelta;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,10 +38,10 @@ pub fn run(
     }
     let mut lines = 0;
     while !stop.is_asked() {
-        let Ok((number, sight)) = seen.recv_timeout(LOOK) else { continue };
+        let Ok((number, snapshot)) = seen.recv_timeout(LOOK) else { continue };
         let Some(host) = hosts.get_mut(number) else { continue };
         let was_gone = host.gone.is_some();
-        host.seen(sight);
+        host.seen(snapshot);
         if let (Some(why), false) = (&host.gone, was_gone) {
             output::note(format_args!("{}: {why}", host.name));
         }
@@ -76,7 +76,7 @@ pub fn csv_header() -> String {
 }
 
 /// All columns, for programs that read tables.
-pub fn csv_line(server: &str, change: &Change<'_>) -> String {
+pub fn csv_line(server: &str, change: &ServerDelta<'_>) -> String {
     let numbers = COLUMNS.iter().map(|column| column.number(change).to_string());
     let server = match server.contains([',', '"', '\n']) {
         true => format!("\"{}\"", server.replace('"', "\"\"")),
@@ -86,12 +86,12 @@ pub fn csv_line(server: &str, change: &Change<'_>) -> String {
 }
 
 /// All columns by their names.
-pub fn figures(change: &Change<'_>) -> Value {
+pub fn figures(change: &ServerDelta<'_>) -> Value {
     let pairs = COLUMNS.iter().map(|it| (it.name.to_owned(), json!(it.number(change))));
     pairs.collect::<Map<_, _>>().into()
 }
 
-fn json_line(server: &str, change: &Change<'_>) -> Value {
+fn json_line(server: &str, change: &ServerDelta<'_>) -> Value {
     json!({
         "time": Timestamp::now().to_string(),
         "server": server,
@@ -103,7 +103,7 @@ fn json_line(server: &str, change: &Change<'_>) -> Value {
 }
 
 /// How long each kind of operation took, in microseconds.
-pub fn operations(change: &Change<'_>) -> Value {
+pub fn operations(change: &ServerDelta<'_>) -> Value {
     let times = change.directory.histograms.iter();
     let times = times.filter_map(|(name, times)| Some((name.strip_prefix("ldap.time.")?, times)));
     let one = |(name, times): (&str, &keyway_meter::Distribution)| {

@@ -2,13 +2,13 @@
 
 use super::host::{self, Host, Seen, clock, watch, why_not};
 use super::sheet::{Order, Sheet, cut};
-use super::sight::Sight;
 use super::source::Source;
 use super::views;
 use crate::terminal::Keys;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::signals::Second;
 use keyway_host::stop::Stop;
+use keyway_watch::ServerSnapshot;
 use ratatui::Frame;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
@@ -137,8 +137,8 @@ impl Screen {
     /// Waits until something is said of each: if that is bad of all of them, it is a mistake.
     fn first_look(&mut self, seen: &Seen, stop: &Stop) -> Result<(), Failure> {
         while self.hosts.iter().any(|host| host.now.is_none() && host.gone.is_none()) {
-            if let Ok((number, sight)) = seen.recv_timeout(LOOK) {
-                self.take(number, sight);
+            if let Ok((number, snapshot)) = seen.recv_timeout(LOOK) {
+                self.take(number, snapshot);
             }
             if stop.is_asked() {
                 return Ok(());
@@ -150,9 +150,9 @@ impl Screen {
         }
     }
 
-    fn take(&mut self, number: usize, sight: Result<Sight, String>) {
+    fn take(&mut self, number: usize, snapshot: Result<ServerSnapshot, String>) {
         let Some(host) = self.hosts.get_mut(number) else { return };
-        host.seen(sight);
+        host.seen(snapshot);
         let Some(change) = host.change().filter(|_| host.gone.is_none()) else { return };
         // The widest; it is cut when it is drawn.
         let time = clock();
@@ -181,9 +181,9 @@ impl Screen {
                 }
             }
             // What comes while it is paused is not looked at.
-            while let Ok((number, sight)) = seen.try_recv() {
+            while let Ok((number, snapshot)) = seen.try_recv() {
                 if !self.is_paused {
-                    self.take(number, sight);
+                    self.take(number, snapshot);
                     is_new = true;
                 }
             }
@@ -279,9 +279,9 @@ impl Screen {
     fn headline(&self) -> String {
         let Some(host) = self.hosts.get(self.host) else { return String::new() };
         let seen = host.now.as_ref();
-        let up = seen.and_then(|sight| sight.uptime_s).map(|up| views::length(up as f64));
+        let up = seen.and_then(|snapshot| snapshot.uptime_s).map(|up| views::length(up as f64));
         let up = up.map(|up| format!("  up {up}")).unwrap_or_default();
-        let kind = seen.map(|sight| sight.kind.as_str()).unwrap_or_default();
+        let kind = seen.map(|snapshot| snapshot.kind.as_str()).unwrap_or_default();
         let paused = if self.is_paused { "  PAUSED" } else { "" };
         let of = match self.hosts.len() {
             1 => String::new(),
@@ -342,7 +342,7 @@ impl Screen {
         let Some(change) = host.change() else {
             return put(frame, room.y, "(the first interval is not over)", Style::new());
         };
-        let before = host.before.as_ref().map(|sight| &sight.lists);
+        let before = host.before.as_ref().map(|snapshot| &snapshot.lists);
         let sheet = match self.view {
             View::Store => views::store(&change),
             View::Connections => {

@@ -1,14 +1,13 @@
 //! Whom we look at: a server of this machine, or another over LDAP; each by a thread of its own.
 
-use super::remote::Remote;
-use super::sight::{Lists, Sight};
-use crate::ldap::{Manner, Url};
-use crate::search::{Login, first_line};
 use keyway_config::Running;
-use keyway_folder::data::{name, read_secret};
+use keyway_folder::data::{name, read_password};
 use keyway_host::failure::Failure;
 use keyway_meter::{Reader, Snapshot};
 use keyway_server::ADMINISTRATOR_DN;
+use keyway_watch::MonitorClient;
+use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl};
+use keyway_watch::{ServerLists, ServerSnapshot};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,39 +39,40 @@ pub struct Folder {
 }
 
 pub struct Server {
-    url: Option<Url>,
-    manner: Manner,
+    url: Option<ServerUrl>,
+    options: ConnectOptions,
     login: Login,
-    connection: Option<Remote>,
+    connection: Option<MonitorClient>,
     /// Why the login is not taken: it is not tried again.
     refused: Option<String>,
 }
 
 impl Source {
-    /// What runs on a data folder. Lists come from its own LDAPS port, as its administrator or as
+    /// What runs on a data folder. ServerLists come from its own LDAPS port, as its administrator or as
     /// somebody else.
-    pub fn folder(path: &Path, manner: Manner, login: Login) -> Source {
-        let manner = Manner { own_ca: path.join(name::CA_CERTIFICATE), ..manner };
+    pub fn folder(path: &Path, options: ConnectOptions, login: Login) -> Source {
+        let mut options = options;
+        options.trust.own_ca = Some(path.join(name::CA_CERTIFICATE));
         Source::Folder(Folder {
             path: path.to_owned(),
             directory: None,
             cryptod: None,
             has_login: login.is_some(),
-            lists: Server { url: None, manner, login, connection: None, refused: None },
+            lists: Server { url: None, options, login, connection: None, refused: None },
             refused: None,
         })
     }
 
     /// A server by its address.
-    pub fn server(url: Url, manner: Manner, login: Login) -> Source {
-        Source::Server(Server { url: Some(url), manner, login, connection: None, refused: None })
+    pub fn server(url: ServerUrl, options: ConnectOptions, login: Login) -> Source {
+        Source::Server(Server { url: Some(url), options, login, connection: None, refused: None })
     }
 
     /// Looks at it.
     ///
     /// # Errors
     /// Why nothing is seen.
-    pub fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
+    pub fn look(&mut self, connections: bool) -> Result<ServerSnapshot, Failure> {
         match self {
             Source::Folder(folder) => folder.look(connections),
             Source::Server(server) => server.with(|remote| remote.look(connections)),
@@ -83,7 +83,7 @@ impl Source {
     ///
     /// # Errors
     /// As [`Source::look`].
-    pub fn counters(&mut self) -> Result<Sight, Failure> {
+    pub fn counters(&mut self) -> Result<ServerSnapshot, Failure> {
         match self {
             Source::Folder(folder) => folder.pages(),
             Source::Server(server) => server.with(|remote| remote.look(false)),
@@ -96,12 +96,12 @@ impl Source {
         number: usize,
         interval: Duration,
         connections: &Arc<AtomicBool>,
-        tell: &Sender<(usize, Result<Sight, String>)>,
+        tell: &Sender<(usize, Result<ServerSnapshot, String>)>,
     ) {
         let mut next = Instant::now();
         loop {
-            let sight = self.look(connections.load(Ordering::Relaxed));
-            if tell.send((number, sight.map_err(|why| why.to_string()))).is_err() {
+            let snapshot = self.look(connections.load(Ordering::Relaxed));
+            if tell.send((number, snapshot.map_err(|why| why.to_string()))).is_err() {
                 return;
             }
             next = (next + interval).max(Instant::now());
@@ -111,15 +111,15 @@ impl Source {
 }
 
 impl Folder {
-    fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
-        let mut sight = self.pages()?;
-        if sight.directory.is_some() {
-            sight.lists = self.lists(connections);
+    fn look(&mut self, connections: bool) -> Result<ServerSnapshot, Failure> {
+        let mut snapshot = self.pages()?;
+        if snapshot.directory.is_some() {
+            snapshot.lists = self.lists(connections);
         }
-        Ok(sight)
+        Ok(snapshot)
     }
 
-    fn pages(&mut self) -> Result<Sight, Failure> {
+    fn pages(&mut self) -> Result<ServerSnapshot, Failure> {
         let directory = page(&mut self.directory, &self.path.join(name::METER));
         let cryptod = page(&mut self.cryptod, &name::meter_at(&self.path));
         if directory.is_none() && cryptod.is_none() {
@@ -133,14 +133,14 @@ impl Folder {
         let started = directory.as_ref().or(cryptod.as_ref()).map(|page| page.started_unix_ms);
         let up = started.map(|started| (now_ms as u64).saturating_sub(started) / 1_000);
         let kind = concat!("Keyway ", env!("CARGO_PKG_VERSION")).to_owned();
-        let lists = Lists::default();
-        Ok(Sight { at: Instant::now(), uptime_s: up, kind, directory, cryptod, lists })
+        let lists = ServerLists::default();
+        Ok(ServerSnapshot { at: Instant::now(), uptime_s: up, kind, directory, cryptod, lists })
     }
 
-    fn lists(&mut self, connections: bool) -> Lists {
+    fn lists(&mut self, connections: bool) -> ServerLists {
         if let Some((why, looks @ 1..)) = &mut self.refused {
             *looks -= 1;
-            return Lists { missing: Some(why.clone()), ..Lists::default() };
+            return ServerLists { missing: Some(why.clone()), ..ServerLists::default() };
         }
         match self.ask(connections) {
             Ok(lists) => {
@@ -150,12 +150,12 @@ impl Folder {
             Err(why) => {
                 let why = why.to_string();
                 self.refused = Some((why.clone(), LISTS_AGAIN));
-                Lists { missing: Some(why), ..Lists::default() }
+                ServerLists { missing: Some(why), ..ServerLists::default() }
             }
         }
     }
 
-    fn ask(&mut self, connections: bool) -> Result<Lists, Failure> {
+    fn ask(&mut self, connections: bool) -> Result<ServerLists, Failure> {
         if self.lists.connection.is_none() {
             let address = Running::look(&self.path).and_then(|running| running.ldaps);
             let address = address.ok_or_else(|| {
@@ -165,7 +165,7 @@ impl Folder {
                 ip if ip.is_unspecified() => "localhost".to_owned(),
                 ip => ip.to_string(),
             };
-            self.lists.url = Some(Url { host, port: address.port(), tls: true });
+            self.lists.url = Some(ServerUrl { host, port: address.port(), tls: true });
             if !self.has_login {
                 // The file may have another one than the last time; only then is it tried again.
                 let login = Some(self.administrator()?);
@@ -179,13 +179,13 @@ impl Folder {
 
     fn administrator(&self) -> Result<(String, Zeroizing<Vec<u8>>), Failure> {
         let path = self.path.join(name::ADMIN_PASSWORD);
-        let password = read_secret(&path).map_err(|_| {
+        let password = read_password(&path).map_err(|_| {
             Failure::new(format!(
                 "{} is not there: say who asks with --bind-dn DN --password-file FILE",
                 path.display()
             ))
         })?;
-        Ok((ADMINISTRATOR_DN.to_owned(), first_line(&password)))
+        Ok((ADMINISTRATOR_DN.to_owned(), password))
     }
 }
 
@@ -201,13 +201,13 @@ impl Server {
     /// Asks over the connection that there is, or a new one. One that broke is not used again.
     fn with<T>(
         &mut self,
-        ask: impl FnOnce(&mut Remote) -> Result<T, Failure>,
+        ask: impl FnOnce(&mut MonitorClient) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let mut remote = match (self.connection.take(), &self.url, &self.refused) {
             (Some(remote), ..) => remote,
             (None, _, Some(why)) => return Err(Failure::refused(why)),
             (None, Some(url), None) => {
-                let connected = Remote::connect(url, &self.manner, &self.login);
+                let connected = MonitorClient::connect(url, &self.options, &self.login);
                 connected.inspect_err(|why| {
                     self.refused = why.is_refused().then(|| why.to_string());
                 })?

@@ -2,14 +2,14 @@
 
 use super::columns::{Form, count, shown};
 use super::sheet::{Cell, Sheet, numbers, words};
-use super::sight::{Change, Facts};
 use super::tally::{Tally, Work, time};
 use keyway_meter::{Distribution, OPERATIONS};
+use keyway_watch::{Facts, ServerDelta};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The operations of the last interval, by kind.
-pub fn operations(change: &Change<'_>) -> Sheet {
+pub fn operations(change: &ServerDelta<'_>) -> Sheet {
     let all: f64 = OPERATIONS.iter().map(|(_, name)| change.rate(name)).sum();
     let row = |(title, name): &(&'static str, &str)| {
         let rate = change.rate(name);
@@ -37,7 +37,7 @@ pub fn operations(change: &Change<'_>) -> Sheet {
 }
 
 /// The store: how large it is, and what commits take.
-pub fn store(change: &Change<'_>) -> Sheet {
+pub fn store(change: &ServerDelta<'_>) -> Sheet {
     let gauge = |name: &str| change.gauge(&format!("store.{name}"));
     let (bytes, used, max) = (gauge("bytes"), gauge("used"), gauge("bytes_max"));
     let (group, sync) = (change.times("store.group"), change.times("store.sync"));
@@ -80,7 +80,7 @@ pub fn store(change: &Change<'_>) -> Sheet {
 }
 
 /// The engine's drivers, and the clients of the daemon.
-pub fn crypto(change: &Change<'_>, before: &[Facts]) -> [Sheet; 2] {
+pub fn crypto(change: &ServerDelta<'_>, before: &[Facts]) -> [Sheet; 2] {
     let pages = [
         ("ldapd", &change.directory, change.now.directory.as_ref()),
         ("cryptod", &change.cryptod, change.now.cryptod.as_ref()),
@@ -154,7 +154,7 @@ pub fn crypto(change: &Change<'_>, before: &[Facts]) -> [Sheet; 2] {
     [drivers, clients(change, before)]
 }
 
-fn clients(change: &Change<'_>, before: &[Facts]) -> Sheet {
+fn clients(change: &ServerDelta<'_>, before: &[Facts]) -> Sheet {
     let rows = change.now.lists.clients.iter().map(|client| {
         let same = |other: &&Facts| other.get("number") == client.get("number");
         let earlier = before.iter().find(same);
@@ -194,7 +194,7 @@ fn clients(change: &Change<'_>, before: &[Facts]) -> Sheet {
 }
 
 /// Who is connected.
-pub fn connections(change: &Change<'_>, before: &[Facts]) -> Sheet {
+pub fn connections(change: &ServerDelta<'_>, before: &[Facts]) -> Sheet {
     let known: BTreeMap<&str, f64> = before
         .iter()
         .filter_map(|one| Some((one.get("connection")?.as_str(), amount(one, "requests"))))
@@ -243,7 +243,7 @@ pub fn connections(change: &Change<'_>, before: &[Facts]) -> Sheet {
 }
 
 /// What searches cost, by the shape of their filters, since the server was started.
-pub fn filters(change: &Change<'_>) -> Sheet {
+pub fn filters(change: &ServerDelta<'_>) -> Sheet {
     let of = |page: &keyway_meter::Snapshot| {
         let mut shapes: BTreeMap<(String, String), [f64; 5]> = BTreeMap::new();
         let names = ["searches", "time", "candidates", "returned", "unindexed"];
@@ -310,7 +310,7 @@ pub fn filters(change: &Change<'_>) -> Sheet {
 }
 
 /// The slowest operations of the last minutes, and those that are under way for long.
-pub fn slow(change: &Change<'_>) -> Sheet {
+pub fn slow(change: &ServerDelta<'_>) -> Sheet {
     let lists = &change.now.lists;
     let now_us =
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as f64;
@@ -370,7 +370,7 @@ fn stages(one: &Facts) -> String {
     longest.map(|stage| format!("{stage} {:.0}%", of(stage) * 100.0 / all)).unwrap_or_default()
 }
 
-fn missing(change: &Change<'_>) -> Vec<String> {
+fn missing(change: &ServerDelta<'_>) -> Vec<String> {
     change.now.lists.missing.iter().cloned().collect()
 }
 

@@ -6,9 +6,7 @@ mod tls;
 
 pub use arguments::Web;
 
-use crate::ldap::{Manner, Url};
-use crate::search::logins;
-use crate::top::{Login, Remote};
+use crate::provider::provider;
 use keyway_config::Running;
 use keyway_engine::Engine;
 use keyway_folder::data::{self, name};
@@ -17,8 +15,10 @@ use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners;
 use keyway_host::output;
 use keyway_host::signals::Signals;
-use keyway_load::Options;
+use keyway_load::{Options, Trust};
 use keyway_service::limits::CERTIFICATES_LOOK_EVERY;
+use keyway_watch::MonitorClient;
+use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl, logins};
 use keyway_web::limits::HOSTS_MAX;
 use keyway_web::{App, Auth, AuthMethod, MonitorTarget, Races, Target};
 use seen::Seen;
@@ -133,14 +133,18 @@ fn hosts(address: SocketAddr, mut names: Vec<String>) -> Vec<String> {
     hosts
 }
 
-fn manner(arguments: &Web) -> Manner {
-    Manner {
-        ca: arguments.ca.clone(),
-        own_ca: arguments.data.folder.join(name::CA_CERTIFICATE),
-        insecure: arguments.insecure,
+fn connect_options(arguments: &Web) -> ConnectOptions {
+    ConnectOptions {
+        trust: Trust {
+            ca: arguments.ca.clone(),
+            own_ca: Some(arguments.data.folder.join(name::CA_CERTIFICATE)),
+            insecure: arguments.insecure,
+            ..Trust::default()
+        },
         start_tls: arguments.start_tls,
         connect_wait: CONNECT_WAIT,
         answer_wait: ANSWER_WAIT,
+        provider,
     }
 }
 
@@ -148,7 +152,7 @@ fn monitored(arguments: &Web) -> Result<Vec<MonitorTarget>, Failure> {
     if arguments.urls.len() > HOSTS_MAX {
         return Err(Failure::usage(format!("a page shows {HOSTS_MAX} servers at most")));
     }
-    let manner = manner(arguments);
+    let options = connect_options(arguments);
     let logins = logins(&arguments.bind_dn, &arguments.password_file, arguments.urls.len().max(1))?;
     trust::warn(arguments.insecure);
     if arguments.urls.is_empty() {
@@ -157,16 +161,16 @@ fn monitored(arguments: &Web) -> Result<Vec<MonitorTarget>, Failure> {
         if !folder.exists() {
             output::note(format_args!("warning: there is no folder {}", folder.display()));
         }
-        let seen = Seen::folder(folder, manner, logins.into_iter().next().flatten());
+        let seen = Seen::folder(folder, options, logins.into_iter().next().flatten());
         let name = folder.display().to_string();
         return Ok(vec![MonitorTarget::new(name, Box::new(seen)).map_err(Failure::new)?]);
     }
     let watch = |(text, login): (&String, Login)| {
-        let url = Url::parse("URL", text)?;
+        let url = ServerUrl::parse("URL", text)?;
         if login.is_some() {
             url.may_carry_password(arguments.start_tls)?;
         }
-        let seen = Seen::server(url, manner.clone(), login);
+        let seen = Seen::server(url, options.clone(), login);
         MonitorTarget::new(text.clone(), Box::new(seen)).map_err(Failure::new)
     };
     arguments.urls.iter().zip(logins).map(watch).collect()
@@ -174,9 +178,9 @@ fn monitored(arguments: &Web) -> Result<Vec<MonitorTarget>, Failure> {
 
 /// Asks a directory whether somebody is an administrator of it: whether he may read its configuration.
 fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> + use<>, Failure> {
-    let manner = manner(arguments);
+    let options = connect_options(arguments);
     let named = arguments.login.as_ref().or(arguments.urls.first());
-    let url = named.map(|url| Url::parse("--login", url)).transpose()?;
+    let url = named.map(|url| ServerUrl::parse("--login", url)).transpose()?;
     if let Some(url) = &url {
         url.may_carry_password(arguments.start_tls)?;
     }
@@ -187,7 +191,7 @@ fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> +
             url.ok_or("The directory does not run, or not with TLS, so nobody can log in.")?;
         let login = Some((name.to_owned(), Zeroizing::new(password.to_vec())));
         let is_one =
-            Remote::connect(&url, &manner, &login).and_then(|mut it| it.is_administrator());
+            MonitorClient::connect(&url, &options, &login).and_then(|mut it| it.is_administrator());
         match is_one {
             Ok(true) => Ok(()),
             Ok(false) => Err("That is no administrator's name.".to_owned()),
@@ -197,13 +201,13 @@ fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> +
 }
 
 /// Where the server that runs on a folder is reached over TLS.
-fn local(folder: &Path) -> Option<Url> {
+fn local(folder: &Path) -> Option<ServerUrl> {
     let address = Running::look(folder)?.ldaps?;
     let host = match address.ip() {
         ip if ip.is_unspecified() => "localhost".to_owned(),
         ip => ip.to_string(),
     };
-    Some(Url { host, port: address.port(), tls: true })
+    Some(ServerUrl { host, port: address.port(), tls: true })
 }
 
 /// What may be put under load: what is shown, and what is named.

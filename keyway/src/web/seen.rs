@@ -1,8 +1,7 @@
 //! A server as the page sees it: through the eyes of `keyway top`.
 
 use crate::index::{self, Line};
-use crate::ldap::{Manner, Url};
-use crate::top::{Login, Sight, Source as Eyes};
+use crate::top::Source as Eyes;
 use keyway_config::Configuration;
 use keyway_config::Given;
 use keyway_folder::control::Control;
@@ -13,6 +12,8 @@ use keyway_load::{Host, HostUse};
 use keyway_meter::{Distribution, Snapshot};
 use keyway_ring::control::KeyInfo;
 use keyway_server::IndexSetting;
+use keyway_watch::ServerSnapshot;
+use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl};
 use keyway_web::{Detail, Source};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -38,19 +39,19 @@ pub struct Seen {
 
 impl Seen {
     /// What runs on a data folder.
-    pub fn folder(path: &Path, manner: Manner, login: Login) -> Seen {
-        let eyes = Eyes::folder(path, manner, login);
+    pub fn folder(path: &Path, options: ConnectOptions, login: Login) -> Seen {
+        let eyes = Eyes::folder(path, options, login);
         let (folder, host) = (Some(path.to_owned()), Some(Host::new()));
         Seen { eyes, folder, indexes: None, missing: None, host }
     }
 
     /// What answers at a URL.
-    pub fn server(url: Url, manner: Manner, login: Login) -> Seen {
-        let eyes = Eyes::server(url, manner, login);
+    pub fn server(url: ServerUrl, options: ConnectOptions, login: Login) -> Seen {
+        let eyes = Eyes::server(url, options, login);
         Seen { eyes, folder: None, indexes: None, missing: None, host: None }
     }
 
-    fn sight(&mut self, connections: bool) -> Result<Sight, String> {
+    fn snapshot(&mut self, connections: bool) -> Result<ServerSnapshot, String> {
         self.eyes.look(connections).map_err(|why| why.to_string())
     }
 
@@ -77,9 +78,9 @@ impl Seen {
 
 impl Source for Seen {
     fn look(&mut self) -> Result<Snapshot, String> {
-        let sight = self.eyes.counters().map_err(|why| why.to_string())?;
-        self.missing = sight.lists.missing.filter(|_| self.folder.is_none());
-        let page = sight.directory.ok_or("the directory does not run there")?;
+        let snapshot = self.eyes.counters().map_err(|why| why.to_string())?;
+        self.missing = snapshot.lists.missing.filter(|_| self.folder.is_none());
+        let page = snapshot.directory.ok_or("the directory does not run there")?;
         Ok(match self.folder {
             Some(_) => page,
             None => {
@@ -100,22 +101,23 @@ impl Source for Seen {
         if what == Detail::Backups {
             return self.backups();
         }
-        let sight = self.sight(what == Detail::Connections)?;
+        let snapshot = self.snapshot(what == Detail::Connections)?;
         let mut said = match what {
             Detail::Slow => {
-                json!({ "operations": sight.lists.slow, "running": sight.lists.running })
+                json!({ "operations": snapshot.lists.slow, "running": snapshot.lists.running })
             }
-            Detail::Connections => json!({ "connections": sight.lists.connections }),
+            Detail::Connections => json!({ "connections": snapshot.lists.connections }),
             Detail::Filters => {
-                let lines = sight.directory.as_ref().map(|it| self.advice(it)).unwrap_or_default();
+                let lines =
+                    snapshot.directory.as_ref().map(|it| self.advice(it)).unwrap_or_default();
                 let line =
                     |line: Line| json!({ "attribute": line.0, "index": line.1, "line": line.2 });
                 let lines: Vec<Value> = lines.into_iter().map(line).collect();
-                json!({ "ways": sight.lists.filters, "advice": lines })
+                json!({ "ways": snapshot.lists.filters, "advice": lines })
             }
-            Detail::Crypto | Detail::Backups => json!({ "daemon": self.daemon(&sight) }),
+            Detail::Crypto | Detail::Backups => json!({ "daemon": self.daemon(&snapshot) }),
         };
-        if let (Some(why), Some(said)) = (&sight.lists.missing, said.as_object_mut()) {
+        if let (Some(why), Some(said)) = (&snapshot.lists.missing, said.as_object_mut()) {
             said.insert("missing".into(), why.as_str().into());
         }
         Ok(said)
@@ -128,7 +130,7 @@ impl Seen {
         let done: Vec<Done> = match &self.folder {
             Some(folder) => history::read(folder),
             None => {
-                let told = self.sight(false)?.lists.backups;
+                let told = self.snapshot(false)?.lists.backups;
                 let told =
                     told.ok_or("This server does not tell when it was exported or checked.")?;
                 told.iter().filter_map(Done::of_facts).collect()
@@ -140,8 +142,8 @@ impl Seen {
         Ok(json!({ "done": done, "export": export, "check": check, "warnings": warnings }))
     }
 
-    fn daemon(&self, sight: &Sight) -> Value {
-        let Some(page) = &sight.cryptod else { return Value::Null };
+    fn daemon(&self, snapshot: &ServerSnapshot) -> Value {
+        let Some(page) = &snapshot.cryptod else { return Value::Null };
         let (mut counts, mut times) = (Map::new(), Map::new());
         for (name, value) in &page.counters {
             counts.insert(name.clone(), (*value).into());
@@ -154,7 +156,7 @@ impl Seen {
             Err(why) => (Vec::new(), Some(why)),
         };
         json!({
-            "counts": counts, "times": times, "clients": sight.lists.clients, "keys": keys, "why": why,
+            "counts": counts, "times": times, "clients": snapshot.lists.clients, "keys": keys, "why": why,
         })
     }
 }

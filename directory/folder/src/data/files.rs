@@ -49,6 +49,15 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
     Ok(text)
 }
 
+/// Reads a password as [`read_secret`] does; line ends at its end do not count.
+///
+/// # Errors
+/// As [`read_secret`].
+pub fn read_password(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let text = read_secret(path)?;
+    Ok(Zeroizing::new(text.trim_end_matches(['\n', '\r']).as_bytes().to_vec()))
+}
+
 /// [`Folder::write_secret`] for a data folder that another process may use; whoever may write the same has to
 /// have [`lock_edits`].
 ///

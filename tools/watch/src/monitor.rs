@@ -1,8 +1,7 @@
-//! A server seen over LDAP: its `cn=monitor`, and what slapd's and 389's have of the same.
+//! A server seen over LDAP: Keyway's `cn=monitor`, and the figures in those of slapd and 389 Directory Server.
 
-use super::sight::{Facts, Lists, Sight};
-use crate::ldap::{Manner, Url};
-use crate::search::{Entry, Found, Login, Session};
+use crate::ldap::{ConnectOptions, FoundEntry, Login, SearchClient, SearchResult, ServerUrl};
+use crate::snapshot::{Facts, ServerLists, ServerSnapshot};
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_host::failure::Failure;
 use keyway_meter::{Distribution, Snapshot};
@@ -14,22 +13,26 @@ const COUNTERS: &str = "cn=Counters,cn=monitor";
 const CONFIG: &str = "cn=config";
 
 /// A connection to a server that is looked at.
-pub struct Remote(Session);
+pub struct MonitorClient(SearchClient);
 
-impl Remote {
+impl MonitorClient {
     /// Connects and binds.
     ///
     /// # Errors
-    /// If nobody is there, or he does not let us in.
-    pub fn connect(url: &Url, manner: &Manner, login: &Login) -> Result<Remote, Failure> {
-        Session::open(url, manner, login).map(Remote)
+    /// If no server is there, or it does not let us in.
+    pub fn connect(
+        url: &ServerUrl,
+        options: &ConnectOptions,
+        login: &Login,
+    ) -> Result<MonitorClient, Failure> {
+        SearchClient::open(url, options, login).map(MonitorClient)
     }
 
     /// Looks at it; at connections only if they are wanted, since there may be thousands.
     ///
     /// # Errors
     /// If the connection breaks, or the server does not show us its `cn=monitor`.
-    pub fn look(&mut self, connections: bool) -> Result<Sight, Failure> {
+    pub fn look(&mut self, connections: bool) -> Result<ServerSnapshot, Failure> {
         let filter =
             if connections { "(objectClass=*)" } else { "(!(objectClass=monitorConnection))" };
         let entries = self.search(filter)?;
@@ -40,14 +43,14 @@ impl Remote {
                  lets",
             ));
         }
-        Ok(sight(&entries))
+        Ok(snapshot(&entries))
     }
 
-    /// The lists only: what is not in a page of counters.
+    /// The lists only, which are not in a page of counters.
     ///
     /// # Errors
-    /// As [`Remote::look`].
-    pub fn lists(&mut self, connections: bool) -> Result<Lists, Failure> {
+    /// As [`MonitorClient::look`].
+    pub fn lists(&mut self, connections: bool) -> Result<ServerLists, Failure> {
         let filter = match connections {
             true => "(|(objectClass=monitoredObject)(objectClass=monitorConnection))",
             false => "(objectClass=monitoredObject)",
@@ -55,7 +58,7 @@ impl Remote {
         Ok(lists(&self.search(filter)?))
     }
 
-    /// Whether who asks is an administrator: whether he may see the server's configuration.
+    /// Whether the login is an administrator's: whether it may see the server's configuration.
     ///
     /// # Errors
     /// If the connection breaks.
@@ -64,11 +67,12 @@ impl Remote {
         Ok(!found.entries.is_empty())
     }
 
-    fn search(&mut self, filter: &str) -> Result<Vec<Entry>, Failure> {
-        let Found { entries, end } = self.0.search(MONITOR, Scope::Subtree, filter, &["*", "+"])?;
+    fn search(&mut self, filter: &str) -> Result<Vec<FoundEntry>, Failure> {
+        let SearchResult { entries, end } =
+            self.0.search(MONITOR, Scope::Subtree, filter, &["*", "+"])?;
         match end {
             Ok(()) => Ok(entries),
-            // What there is no more of than this is shown.
+            // What there is of it is shown.
             Err(why)
                 if matches!(why.code, ResultCode::SizeLimitExceeded | ResultCode::NoSuchObject) =>
             {
@@ -82,7 +86,7 @@ impl Remote {
     }
 }
 
-impl Entry {
+impl FoundEntry {
     fn number(&self, attribute: &str) -> Option<u64> {
         self.value(attribute)?.parse().ok()
     }
@@ -94,7 +98,7 @@ impl Entry {
         parents.eq_ignore_ascii_case(parent)
     }
 
-    /// What is said of it.
+    /// The properties of the thing that it stands for.
     fn facts(&self) -> Facts {
         let info = self.values.get("monitoredinfo").into_iter().flatten();
         let pairs = info.filter_map(|text| text.split_once('='));
@@ -114,7 +118,7 @@ impl Entry {
     }
 }
 
-fn sight(entries: &[Entry]) -> Sight {
+fn snapshot(entries: &[FoundEntry]) -> ServerSnapshot {
     let find = |dn: &str| entries.iter().find(|entry| entry.dn.eq_ignore_ascii_case(dn));
     let top = find(MONITOR);
     let version = top.and_then(|top| top.value("monitoredinfo").or(top.value("version")));
@@ -132,20 +136,20 @@ fn sight(entries: &[Entry]) -> Sight {
         None => Some(format!("{kind} tells less than Keyway: what is empty here is not told.")),
     };
     let directory = Some(page(ours.unwrap_or_else(|| (foreign(entries), Vec::new()))));
-    Sight {
+    ServerSnapshot {
         at: Instant::now(),
         uptime_s: uptime.and_then(|it| it.value("monitoredinfo")?.parse().ok()),
         kind,
         directory,
         cryptod: page_below(entries, "cn=Cryptod,cn=monitor").map(page),
-        lists: Lists { missing, ..lists(entries) },
+        lists: ServerLists { missing, ..lists(entries) },
     }
 }
 
 type Page = (Vec<(String, u64)>, Vec<(String, Distribution)>);
 
 /// Counters and histograms that are entries.
-fn page_below(entries: &[Entry], parent: &str) -> Option<Page> {
+fn page_below(entries: &[FoundEntry], parent: &str) -> Option<Page> {
     let (mut counters, mut histograms) = (Vec::new(), Vec::new());
     for entry in entries.iter().filter(|entry| entry.is_below(parent)) {
         let Some(name) = entry.value("cn").map(str::to_owned) else { continue };
@@ -158,14 +162,14 @@ fn page_below(entries: &[Entry], parent: &str) -> Option<Page> {
     (!counters.is_empty()).then_some((counters, histograms))
 }
 
-fn lists(entries: &[Entry]) -> Lists {
+fn lists(entries: &[FoundEntry]) -> ServerLists {
     let below = |parent: &str| -> Vec<Facts> {
-        entries.iter().filter(|entry| entry.is_below(parent)).map(Entry::facts).collect()
+        entries.iter().filter(|entry| entry.is_below(parent)).map(FoundEntry::facts).collect()
     };
     let with = |parent: &str, name: &str| -> Vec<Facts> {
         below(parent).into_iter().filter(|facts| facts.contains_key(name)).collect()
     };
-    Lists {
+    ServerLists {
         connections: with("cn=Connections,cn=monitor", "connection"),
         slow: below("cn=Slow,cn=monitor"),
         running: below("cn=Running,cn=monitor"),
@@ -179,7 +183,7 @@ fn lists(entries: &[Entry]) -> Lists {
     }
 }
 
-/// Where slapd has what we count.
+/// Entries and attributes of slapd, and the counters that they are.
 const OPENLDAP: [(&str, &str, &str); 15] = [
     ("cn=Bind,cn=Operations,cn=monitor", "monitoropcompleted", "ldap.bind"),
     ("cn=Unbind,cn=Operations,cn=monitor", "monitoropcompleted", "ldap.unbind"),
@@ -198,7 +202,7 @@ const OPENLDAP: [(&str, &str, &str); 15] = [
     ("cn=Pending,cn=Threads,cn=monitor", "monitoredinfo", "ldap.queue"),
 ];
 
-/// Where 389 Directory Server has it.
+/// Entries and attributes of 389 Directory Server, and the counters that they are.
 const DS389: [(&str, &str, &str); 14] = [
     (MONITOR, "bytessent", "ldap.bytes_out"),
     (MONITOR, "entriessent", "ldap.entries_sent"),
@@ -216,8 +220,8 @@ const DS389: [(&str, &str, &str); 14] = [
     ("cn=snmp,cn=monitor", "errors", "ldap.refused"),
 ];
 
-/// What another's server counts, by our names.
-fn foreign(entries: &[Entry]) -> Vec<(String, u64)> {
+/// The counters of a server of another make, by our names.
+fn foreign(entries: &[FoundEntry]) -> Vec<(String, u64)> {
     let mut counters: Vec<(String, u64)> = Vec::new();
     for (dn, attribute, name) in OPENLDAP.iter().chain(&DS389) {
         let entry = entries.iter().find(|entry| entry.dn.eq_ignore_ascii_case(dn));
@@ -238,16 +242,16 @@ fn foreign(entries: &[Entry]) -> Vec<(String, u64)> {
 mod tests {
     use super::*;
 
-    fn entry(dn: &str, values: &[(&str, &[&str])]) -> Entry {
+    fn entry(dn: &str, values: &[(&str, &[&str])]) -> FoundEntry {
         let values = values.iter().map(|(name, values)| {
             ((*name).to_owned(), values.iter().map(|it| (*it).to_owned()).collect())
         });
-        Entry { dn: dn.to_owned(), values: values.collect() }
+        FoundEntry { dn: dn.to_owned(), values: values.collect() }
     }
 
     #[test]
     fn entries_of_ours_are_a_page_and_lists() {
-        let sight = sight(&[
+        let snapshot = snapshot(&[
             entry("cn=monitor", &[("monitoredinfo", &["Keyway 0.1.0"])]),
             entry("cn=Start,cn=Time,cn=monitor", &[("monitortimestamp", &["20261124165116Z"])]),
             entry("cn=Uptime,cn=Time,cn=monitor", &[("monitoredinfo", &["61"])]),
@@ -271,18 +275,18 @@ mod tests {
                 ],
             ),
         ]);
-        let page = sight.directory.unwrap();
+        let page = snapshot.directory.unwrap();
         assert_eq!((page.value("ldap.bind"), page.started_unix_ms), (Some(3), 20_261_124_165_116));
         assert_eq!(page.histogram("ldap.time.bind").map(|it| (it.count, it.max)), Some((2, 5)));
-        assert_eq!((sight.kind.as_str(), sight.uptime_s), ("Keyway 0.1.0", Some(61)));
-        let slow = &sight.lists.slow[0];
+        assert_eq!((snapshot.kind.as_str(), snapshot.uptime_s), ("Keyway 0.1.0", Some(61)));
+        let slow = &snapshot.lists.slow[0];
         assert_eq!((slow["filter"].as_str(), slow["connection"].as_str()), ("(cn=?)", "2"));
-        assert!(sight.cryptod.is_none() && sight.lists.connections.is_empty());
+        assert!(snapshot.cryptod.is_none() && snapshot.lists.connections.is_empty());
     }
 
     #[test]
     fn other_servers_count_some_of_it() {
-        let ds = sight(&[
+        let ds = snapshot(&[
             entry(
                 "cn=monitor",
                 &[
@@ -299,7 +303,7 @@ mod tests {
             (page.value("ldap.bind"), page.value("ldap.connection.closed")),
             (Some(5), Some(7))
         );
-        let slapd = sight(&[
+        let slapd = snapshot(&[
             entry("cn=Monitor", &[("monitoredinfo", &["OpenLDAP: slapd 2.5.13 (Nov 2026)"])]),
             entry("cn=Search,cn=Operations,cn=Monitor", &[("monitoropcompleted", &["8"])]),
         ]);

@@ -1,4 +1,4 @@
-//! What is told of pages of counters, in whatever form: a metric for each event, parts in braces as labels.
+//! The metrics of pages of counters, in no format yet: a metric for each event, parts in braces as labels.
 
 use keyway_meter::{Distribution, EVENTS, Event, Snapshot};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub type Page = (&'static str, Option<Snapshot>);
 /// Something that is counted or recorded.
 pub struct Metric {
     pub name: String,
-    /// What one of it is, in words; empty if it is no quantity. What is in seconds has a name that says so.
+    /// The unit in words; empty if it is no quantity. A metric in seconds has a name that says so.
     pub unit: &'static str,
     pub help: String,
     pub data: Data,
@@ -31,11 +31,11 @@ pub struct Metric {
 
 /// Its points.
 pub enum Data {
-    /// What is so now.
+    /// The state now.
     Gauge(Vec<Point>),
-    /// What was counted since the start.
+    /// Counts since the start.
     Sum(Vec<Point>),
-    /// What was recorded since the start.
+    /// Values recorded since the start.
     Histogram(Vec<Spread>),
 }
 

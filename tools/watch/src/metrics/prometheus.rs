@@ -3,7 +3,7 @@
 use super::model::{Data, Labels, Metric, Number, Spread};
 use std::fmt::Write;
 
-/// What it is sent as.
+/// The content type of the format.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Metrics as text.

@@ -1,78 +1,87 @@
-//! What is seen of a server at one moment, wherever it was looked at, and what happened between two.
+//! A server as it is seen at one moment, by whichever means, and the difference of two moments.
 
 use keyway_meter::{Distribution, Interval, Snapshot};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// What is said of one thing, by name.
+/// The properties of one thing, by name.
 pub type Facts = BTreeMap<String, String>;
 
 /// A server at one moment.
 #[derive(Clone)]
-pub struct Sight {
-    /// When.
+pub struct ServerSnapshot {
+    /// When it was looked at.
     pub at: Instant,
-    /// Since when it runs, in seconds; `None` if it does not say.
+    /// How long it has been running, in seconds; `None` if it does not say.
     pub uptime_s: Option<u64>,
-    /// What it is, in a word or two.
+    /// Its make and version.
     pub kind: String,
     /// The directory's counters.
     pub directory: Option<Snapshot>,
-    /// Those of the daemon that holds its keys.
+    /// The counters of the daemon that holds its keys.
     pub cryptod: Option<Snapshot>,
-    pub lists: Lists,
+    /// Its lists.
+    pub lists: ServerLists,
 }
 
-/// What is no number.
+/// The lists that a server tells.
 #[derive(Clone, Default)]
-pub struct Lists {
+pub struct ServerLists {
+    /// Connections that are open.
     pub connections: Vec<Facts>,
+    /// The slowest operations of the last minutes.
     pub slow: Vec<Facts>,
+    /// Operations that have been under way for long.
     pub running: Vec<Facts>,
+    /// Filters by their shapes.
     pub filters: Vec<Facts>,
+    /// The clients of cryptod.
     pub clients: Vec<Facts>,
-    /// What was imported, exported and checked; `None` if nothing is told of it.
+    /// Imports, exports and checks; `None` if nothing is told of it.
     pub backups: Option<Vec<Facts>>,
     /// Why there are none, if they could not be had.
     pub missing: Option<String>,
 }
 
-/// What happened from one moment to the next.
-pub struct Change<'a> {
+/// The difference of two snapshots of a server.
+pub struct ServerDelta<'a> {
+    /// How much time is between them.
     pub seconds: f64,
-    pub now: &'a Sight,
+    /// The later one.
+    pub now: &'a ServerSnapshot,
     /// The counters' differences.
     pub directory: Snapshot,
+    /// The differences of the daemon's counters.
     pub cryptod: Snapshot,
 }
 
-impl<'a> Change<'a> {
-    /// From one look to a later one; of a server that was started again in between there is no such thing.
-    pub fn between(before: &Sight, now: &'a Sight) -> Option<Change<'a>> {
+impl<'a> ServerDelta<'a> {
+    /// From one snapshot to a later one; `None` if the server was started again in between.
+    pub fn between(before: &ServerSnapshot, now: &'a ServerSnapshot) -> Option<ServerDelta<'a>> {
         let directory = difference(before.directory.as_ref(), now.directory.as_ref())?;
         let cryptod = difference(before.cryptod.as_ref(), now.cryptod.as_ref())?;
         let seconds = now.at.duration_since(before.at).as_secs_f64().max(1e-3);
-        Some(Change { seconds, now, directory, cryptod })
+        Some(ServerDelta { seconds, now, directory, cryptod })
     }
 
-    /// The same, for those who know figures.
+    /// The form that figures are made of.
     pub fn interval(&self) -> Interval<'_> {
         let (now, cryptod) = (self.now.directory.as_ref(), Some(&self.cryptod));
         Interval { seconds: self.seconds, now, directory: &self.directory, cryptod }
     }
 
-    /// How often a second.
+    /// How often a second it was counted.
     pub fn rate(&self, name: &str) -> f64 {
         self.directory.value(name).unwrap_or_default() as f64 / self.seconds
     }
 
-    /// What a gauge of the directory shows.
+    /// The value of a gauge of the directory.
     pub fn gauge(&self, name: &str) -> f64 {
         let now = self.now.directory.as_ref();
         now.and_then(|page| page.gauge(name)).unwrap_or_default() as f64
     }
 
-    /// What a counter of the directory has come to.
+    /// The value of a counter of the directory.
     pub fn total(&self, name: &str) -> u64 {
         let now = self.now.directory.as_ref();
         now.and_then(|page| page.value(name)).unwrap_or_default()
@@ -109,27 +118,27 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn sight(at: Instant, started_unix_ms: u64, counters: &[(&str, u64)]) -> Sight {
+    fn snapshot(at: Instant, started_unix_ms: u64, counters: &[(&str, u64)]) -> ServerSnapshot {
         let counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let page = Snapshot { pid: 1, started_unix_ms, counters, histograms: Vec::new() };
-        Sight {
+        ServerSnapshot {
             at,
             uptime_s: None,
             kind: String::new(),
             directory: Some(page),
             cryptod: None,
-            lists: Lists::default(),
+            lists: ServerLists::default(),
         }
     }
 
     #[test]
     fn rates_are_of_the_interval_also_where_names_have_moved() {
         let start = Instant::now();
-        let before = sight(start, 1, &[("ldap.bind", 4), ("ldap.search", 10)]);
+        let before = snapshot(start, 1, &[("ldap.bind", 4), ("ldap.search", 10)]);
         let later = start + Duration::from_secs(2);
         let now =
-            sight(later, 1, &[("ldap.add", 6), ("ldap.search", 30), ("ldap.queue", u64::MAX)]);
-        let change = Change::between(&before, &now).unwrap();
+            snapshot(later, 1, &[("ldap.add", 6), ("ldap.search", 30), ("ldap.queue", u64::MAX)]);
+        let change = ServerDelta::between(&before, &now).unwrap();
         assert_eq!((change.rate("ldap.search"), change.rate("ldap.add")), (10.0, 3.0));
         assert_eq!((change.rate("ldap.bind"), change.gauge("ldap.queue")), (0.0, 0.0));
         assert_eq!(change.interval().all_times().count, 0);
@@ -138,11 +147,11 @@ mod tests {
     #[test]
     fn a_server_that_was_started_again_begins_anew() {
         let (start, opened) = (Instant::now(), "ldap.connection.opened");
-        let before = sight(start, 1, &[(opened, 400)]);
+        let before = snapshot(start, 1, &[(opened, 400)]);
         let later = start + Duration::from_secs(1);
-        assert!(Change::between(&before, &sight(later, 2, &[(opened, 401)])).is_none());
+        assert!(ServerDelta::between(&before, &snapshot(later, 2, &[(opened, 401)])).is_none());
         // One that does not say when it was started.
-        assert!(Change::between(&before, &sight(later, 1, &[(opened, 3)])).is_none());
-        assert!(Change::between(&before, &sight(later, 1, &[(opened, 400)])).is_some());
+        assert!(ServerDelta::between(&before, &snapshot(later, 1, &[(opened, 3)])).is_none());
+        assert!(ServerDelta::between(&before, &snapshot(later, 1, &[(opened, 400)])).is_some());
     }
 }

@@ -8,11 +8,12 @@ use axum::http::uri::Authority;
 use axum::http::{Request, Response};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use keyway_engine::Engine;
 use keyway_host::failure::{Failure, plain};
 use keyway_load::Trust;
+use rustls::crypto::CryptoProvider;
 use rustls_pki_types::ServerName;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -52,7 +53,7 @@ impl Collector {
     pub async fn send(
         &self,
         metrics: Vec<u8>,
-        engine: &Engine,
+        provider: &Arc<CryptoProvider>,
         trust: &Trust,
     ) -> Result<(), Refusal> {
         let usual = if self.has_tls { 443 } else { 80 };
@@ -66,7 +67,8 @@ impl Collector {
             return self.ask(stream, metrics).await;
         }
         let no_tls = |why: &dyn fmt::Display| format!("no TLS: {why}");
-        let connector = connector(engine, trust).map_err(|why| no_tls(&why))?;
+        let config = trust.config(provider).map_err(|why| no_tls(&Failure::from(why)))?;
+        let connector = TlsConnector::from(config);
         let name = ServerName::try_from(host.to_owned()).map_err(|why| no_tls(&why))?;
         let stream = connector.connect(name, stream).await.map_err(|why| no_tls(&plain(&why)))?;
         self.ask(stream, metrics).await
@@ -90,7 +92,7 @@ impl Collector {
             let answer = sender.send_request(request).await.map_err(|why| broken(&why))?;
             judge(answer.map(Body::new)).await
         };
-        // Who answers may close before the answer is read here.
+        // A collector may close before its answer is read here.
         let carry = async {
             let _ = connection.await;
             std::future::pending().await
@@ -106,14 +108,10 @@ impl fmt::Display for Collector {
     }
 }
 
-fn connector(engine: &Engine, trust: &Trust) -> Result<TlsConnector, Failure> {
-    Ok(TlsConnector::from(trust.config(&keyway_tls::provider(engine))?))
-}
-
 /// Whether what was sent has arrived, by the answer.
 async fn judge(answer: Response<Body>) -> Result<(), Refusal> {
     let (head, body) = answer.into_parts();
-    // What is longer says nothing that is worth it.
+    // A longer answer says nothing that is worth it.
     let body = to_bytes(body, OTLP_ANSWER_BYTES_MAX).await.unwrap_or_default();
     if head.status.is_success() {
         return match otlp::rejected(&body) {
@@ -134,7 +132,7 @@ async fn judge(answer: Response<Body>) -> Result<(), Refusal> {
     })
 }
 
-/// What somebody else says, fit for a line of ours.
+/// The collector's words, fit for a line of ours.
 fn said(text: &str) -> String {
     let text: String =
         text.chars().filter(|c| !c.is_control()).take(OTLP_REASON_CHARS_MAX).collect();

@@ -24,7 +24,7 @@ pub fn rejected(answer: &[u8]) -> Option<(i64, String)> {
     (answer.rejected_data_points > 0).then_some((answer.rejected_data_points, answer.error_message))
 }
 
-/// What a refusal says (`google.rpc.Status`).
+/// The text of a refusal (`google.rpc.Status`).
 pub fn reason(answer: &[u8]) -> Option<String> {
     Some(Status::decode(answer).ok()?.message).filter(|text| !text.is_empty())
 }

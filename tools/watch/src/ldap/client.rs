@@ -1,92 +1,64 @@
-//! Searches on an LDAP server, anybody's.
+//! Searches on an LDAP server, of any make.
 
-use crate::ldap::{Connection, Manner, Url};
+use super::connect::{ConnectOptions, LdapStream};
+use super::login::Login;
+use super::url::ServerUrl;
+use crate::limits::{ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX, READ_BYTES};
 use keyway_codec::Filter;
 use keyway_codec::ber;
 use keyway_codec::message::{
     Authentication, BindRequest, Deref, LdapResult, Message, Op, ResultCode, Scope, SearchRequest,
 };
-use keyway_folder::data::read_secret;
 use keyway_host::failure::{Failure, plain};
 use keyway_load::is_of_tls;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
-use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// Bytes of one answer, and of all answers to one question.
-const MESSAGE_BYTES_MAX: usize = 16 << 20;
-const ANSWER_BYTES_MAX: usize = 256 << 20;
-const READ_BYTES: usize = 64 << 10;
-
-/// Who asks: a name and its password.
-pub type Login = Option<(String, Zeroizing<Vec<u8>>)>;
-
-/// Who asks each of so many servers: one login for all of them, or one for each, in their order.
-///
-/// # Errors
-/// If there are too few or too many, or a password cannot be read.
-pub fn logins(dns: &[String], files: &[PathBuf], servers: usize) -> Result<Vec<Login>, Failure> {
-    if dns.len() != files.len() {
-        return Err(Failure::usage("each --bind-dn has a --password-file"));
-    }
-    if dns.len() > 1 && dns.len() != servers {
-        return Err(Failure::usage(format!(
-            "give one --bind-dn and --password-file for all servers, or one for each URL, in their \
-             order: there are {} for {servers}",
-            dns.len()
-        )));
-    }
-    let login =
-        |(dn, file): (&String, &PathBuf)| Ok(Some((dn.clone(), first_line(&read_secret(file)?))));
-    let each: Vec<Login> = dns.iter().zip(files).map(login).collect::<Result<_, Failure>>()?;
-    Ok(match each.len() {
-        0 => vec![None; servers],
-        1 => each.iter().cycle().take(servers).cloned().collect(),
-        _ => each,
-    })
-}
-
-/// A password without the line's end.
-pub fn first_line(password: &str) -> Zeroizing<Vec<u8>> {
-    Zeroizing::new(password.trim_end_matches(['\n', '\r']).as_bytes().to_vec())
-}
-
 /// A connection to a server that is asked.
-pub struct Session {
-    stream: Box<dyn Connection>,
+pub struct SearchClient {
+    stream: Box<dyn LdapStream>,
     read: Vec<u8>,
     id: u32,
 }
 
 /// An entry: its name, and its values by the names of attributes in small letters.
-pub struct Entry {
+pub struct FoundEntry {
+    /// The name.
     pub dn: String,
+    /// The values of each attribute.
     pub values: HashMap<String, Vec<String>>,
 }
 
-/// What a search gave.
-pub struct Found {
-    pub entries: Vec<Entry>,
+/// The answer to a search.
+pub struct SearchResult {
+    /// The entries that were found.
+    pub entries: Vec<FoundEntry>,
     /// Why there may be more, or why there are none.
-    pub end: Result<(), Refused>,
+    pub end: Result<(), RefusedRequest>,
 }
 
-/// What the server said instead of *success*.
-pub struct Refused {
+/// A result other than *success*.
+pub struct RefusedRequest {
+    /// The result's code.
     pub code: ResultCode,
+    /// The result's name, with the server's own words.
     pub words: String,
 }
 
-impl Session {
+impl SearchClient {
     /// Connects and binds.
     ///
     /// # Errors
-    /// If nobody is there, or he does not let us in.
-    pub fn open(url: &Url, manner: &Manner, login: &Login) -> Result<Session, Failure> {
-        let stream = url.connect(manner)?;
-        let mut session = Session { stream, read: Vec::new(), id: 0 };
+    /// If no server is there, or it does not let us in.
+    pub fn open(
+        url: &ServerUrl,
+        options: &ConnectOptions,
+        login: &Login,
+    ) -> Result<SearchClient, Failure> {
+        let stream = options.connect(url)?;
+        let mut session = SearchClient { stream, read: Vec::new(), id: 0 };
         if let Some((name, password)) = login {
             let authentication = Authentication::Simple(password);
             session.send(Op::BindRequest(BindRequest { version: 3, name, authentication }))?;
@@ -117,7 +89,7 @@ impl Session {
         scope: Scope,
         filter: &str,
         attributes: &[&str],
-    ) -> Result<Found, Failure> {
+    ) -> Result<SearchResult, Failure> {
         self.send(Op::SearchRequest(SearchRequest {
             base,
             scope,
@@ -136,13 +108,13 @@ impl Session {
                     let values = attribute.values.iter().map(text).collect();
                     (attribute.description.to_ascii_lowercase(), values)
                 });
-                entries.push(Entry { dn: entry.dn.to_string(), values: values.collect() });
+                entries.push(FoundEntry { dn: entry.dn.to_string(), values: values.collect() });
                 None
             }
             Op::SearchResultDone(result) => Some(success(result)),
             _ => None,
         })?;
-        Ok(Found { entries, end })
+        Ok(SearchResult { entries, end })
     }
 
     fn send(&mut self, op: Op<'_>) -> Result<(), Failure> {
@@ -207,17 +179,17 @@ fn broken(why: &std::io::Error) -> Failure {
     })
 }
 
-fn success(result: &LdapResult<'_>) -> Result<(), Refused> {
+fn success(result: &LdapResult<'_>) -> Result<(), RefusedRequest> {
     let (code, text) = (result.code, &result.diagnostic);
     let words = match text.is_empty() {
         _ if code == ResultCode::Success => return Ok(()),
         true => code.name().to_owned(),
         false => format!("{}: {text}", code.name()),
     };
-    Err(Refused { code, words })
+    Err(RefusedRequest { code, words })
 }
 
-impl Entry {
+impl FoundEntry {
     /// The first value of an attribute, which is named in small letters.
     pub fn value(&self, attribute: &str) -> Option<&str> {
         self.values.get(attribute)?.first().map(String::as_str)

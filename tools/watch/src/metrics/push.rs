@@ -1,12 +1,14 @@
 //! Metrics pushed to a collector, again and again.
 
 use super::collector::{Collector, Refusal};
-use super::{Source, collect, model, otlp};
+use super::otlp;
+use super::pages::{PageSource, collect};
 use crate::limits::OTLP_PUSH_MAX;
-use keyway_engine::Engine;
 use keyway_folder::host_names::host_names;
 use keyway_load::Trust;
+use rustls::crypto::CryptoProvider;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -14,7 +16,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 /// `[metrics]` of the configuration, if metrics are pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct PushSettings {
+    /// Where they are pushed to.
     pub collector: Collector,
     /// From one time to the next.
     pub every: Duration,
@@ -22,19 +25,22 @@ pub struct Settings {
     pub trust: Trust,
 }
 
-/// What there is to say of a push: whether it is well again, and in words. Each is said once.
+/// Takes a remark on pushing: whether it is well again, and words. Each remark comes once.
 pub type Say = Box<dyn Fn(bool, &str) + Send>;
 
-/// What is pushed, and with what.
+/// The metrics that are pushed, and the means.
 pub struct Push {
-    pub sources: Vec<Source>,
-    /// Who it is that pushes.
+    /// The pages that they are made of.
+    pub sources: Vec<PageSource>,
+    /// The attributes of the service that pushes.
     pub resource: Vec<(&'static str, String)>,
-    pub engine: Engine,
+    /// The cryptography of TLS.
+    pub provider: Arc<CryptoProvider>,
+    /// Takes remarks.
     pub say: Say,
 }
 
-/// What OpenTelemetry wants to know of a data folder's server: the service, and which one of it.
+/// The attributes by which OpenTelemetry tells a data folder's server from others: the service, and the instance.
 pub fn resource(folder: &Path) -> Vec<(&'static str, String)> {
     let host = host_names().into_iter().next().unwrap_or_else(|| "localhost".to_owned());
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
@@ -49,7 +55,7 @@ pub fn resource(folder: &Path) -> Vec<(&'static str, String)> {
 impl Push {
     /// Pushes for ever. What does not arrive is not kept: the next time has it too, since all is counted from
     /// the start.
-    pub async fn run(&self, settings: &Settings) {
+    pub async fn run(&self, settings: &PushSettings) {
         let mut ticks = interval(settings.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_well = true;
@@ -77,10 +83,10 @@ impl Push {
         }
     }
 
-    async fn once(&self, settings: &Settings) -> Result<(), Refusal> {
-        let (metrics, now_unix_ms): (Vec<model::Metric>, u64) = collect(&self.sources);
+    async fn once(&self, settings: &PushSettings) -> Result<(), Refusal> {
+        let (metrics, now_unix_ms) = collect(&self.sources);
         let request = otlp::encode(&metrics, &self.resource, now_unix_ms);
-        let sent = settings.collector.send(request, &self.engine, &settings.trust);
+        let sent = settings.collector.send(request, &self.provider, &settings.trust);
         timeout(OTLP_PUSH_MAX, sent).await.unwrap_or_else(|_| {
             let seconds = OTLP_PUSH_MAX.as_secs();
             Err(format!("no answer within {seconds} s").into())
@@ -88,17 +94,17 @@ impl Push {
     }
 }
 
-/// A server's pushing, on a thread of its own for which nobody waits.
+/// A server's pushing, on a thread of its own for which the server does not wait.
 #[derive(Default)]
 pub struct Pusher {
-    settings: Option<Settings>,
+    settings: Option<PushSettings>,
     /// Ends the thread when it is dropped.
     stop: Option<oneshot::Sender<()>>,
 }
 
 impl Pusher {
     /// Pushes as these settings say from now on; `push` makes what it takes.
-    pub fn set(&mut self, settings: Option<&Settings>, push: impl FnOnce() -> Push) {
+    pub fn set(&mut self, settings: Option<&PushSettings>, push: impl FnOnce() -> Push) {
         if self.settings.as_ref() == settings {
             return;
         }
