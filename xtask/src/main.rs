@@ -39,6 +39,7 @@ Commands:
   check            formatting, `structure`, clippy without warnings, documentation, dependencies
   structure        which crates use which, as ARCHITECTURE.md says, and no circles of imports between
                    files
+  settings         write docs/guide/settings.md anew, of the default keyway.toml
   fuzz [SECONDS] [TARGET...]
                    run the fuzz targets, SECONDS each (default 60); needs a C++ compiler
   loom             the rings of two processes, in every order in which two processors may see them
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         ["nightly"] => test::nightly(),
         ["check"] => check::run(),
         ["structure"] => check::structure(),
+        ["settings"] => settings(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["arm"] => arm::run(),
         ["emulate"] => emulate::run(),
@@ -84,4 +86,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The guide's page of settings; a test of its crate says when it is not up to date.
+fn settings() -> Result<(), String> {
+    let mut make = shell::cargo();
+    make.args(["run", "--quiet", "--package", "keyway-config", "--example", "settings_page"]);
+    let made = make.stderr(std::process::Stdio::inherit()).output();
+    let made = made.map_err(|why| format!("cargo: {why}"))?;
+    if !made.status.success() {
+        return Err("the page of settings cannot be made".to_owned());
+    }
+    let page = shell::root().join("docs/guide/settings.md");
+    std::fs::write(&page, made.stdout).map_err(|why| format!("{}: {why}", page.display()))
 }
