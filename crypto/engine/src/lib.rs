@@ -131,7 +131,7 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
-mod append;
+mod append_vec;
 mod buffer;
 mod busy;
 mod calibrate;

@@ -9,7 +9,7 @@
 //! [`Placement::pick`] chooses the candidate that is expected to finish first. Where the choice
 //! would always be the same, the [`FastPath`] is open and nothing is asked.
 
-use crate::append::Append;
+use crate::append_vec::AppendVec;
 use crate::costs::{Load, Mode, finish};
 use crate::lengths::LengthLimits;
 use crate::metrics::Work;
@@ -29,8 +29,8 @@ pub(crate) struct Placement {
     pub algorithms: SmallVec<[Algorithm; 4]>,
     pub keys: SmallVec<[OwnedKey; 1]>,
     pub demand: OwnedDemand,
-    bindings: Append<Binding>,
-    tables: Append<Table>,
+    bindings: AppendVec<Binding>,
+    tables: AppendVec<Table>,
     /// Index of the newest table.
     current: AtomicUsize,
     /// Timed requests that had a choice.
@@ -155,8 +155,8 @@ impl Placement {
             algorithms: steps.iter().map(|step| step.algorithm).collect(),
             keys: steps.iter().map(|step| OwnedKey::new(step.key)).collect(),
             demand,
-            bindings: Append::new(),
-            tables: Append::new(),
+            bindings: AppendVec::new(),
+            tables: AppendVec::new(),
             current: AtomicUsize::new(0),
             tries: AtomicUsize::new(0),
             making: Mutex::new(()),

@@ -11,7 +11,7 @@ type Chunks<T> = [OnceLock<Box<[OnceLock<T>]>>; CHUNKS];
 
 /// Holds at most `FIRST * (2^17 - 1)` values. Values never move and are freed with the list. Only
 /// one thread may push at a time; the caller sees to it.
-pub(crate) struct Append<T> {
+pub(crate) struct AppendVec<T> {
     first: [OnceLock<T>; FIRST],
     /// Made when the first is full, which it hardly ever is: lists are to be small and quickly
     /// freed.
@@ -19,9 +19,9 @@ pub(crate) struct Append<T> {
     length: AtomicUsize,
 }
 
-impl<T> Append<T> {
+impl<T> AppendVec<T> {
     pub fn new() -> Self {
-        Append {
+        AppendVec {
             first: [const { OnceLock::new() }; FIRST],
             chunks: OnceLock::new(),
             length: AtomicUsize::new(0),
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn keeps_everything_where_it_was_put() {
-        let list = Append::new();
+        let list = AppendVec::new();
         for value in 0..5_000 {
             assert_eq!(list.push(value), Ok(value));
         }
