@@ -23,7 +23,7 @@ impl Work {
         match command {
             Command::Admit { client: number, owner, limits, weight, usage } => {
                 let client = Client::new(number, owner, limits, weight, usage);
-                self.numbers.insert(number, self.clients.put(client));
+                self.numbers.insert(number, self.clients.insert(client));
             }
             Command::Remove(number) => self.remove(number),
             Command::Pair { client, number, end, bell, entries } => {
@@ -115,7 +115,7 @@ impl Work {
         let Some(client) = self.numbers.remove(&number) else { return };
         self.drop_pairs(|pair| pair.client == client);
         self.drop_slow(client, |_| true);
-        self.clients.take(client);
+        self.clients.remove(client);
     }
 
     fn add_pair(&mut self, pair: Pair) {
@@ -123,7 +123,7 @@ impl Work {
         if let Some(armed) = pair.end.armed() {
             armed.clear();
         }
-        let index = self.pairs.put(pair);
+        let index = self.pairs.insert(pair);
         if self.frozen.is_none()
             && let Some(pair) = self.pairs.get(index)
         {
@@ -136,7 +136,7 @@ impl Work {
         let which = |(index, pair)| which(pair).then_some(index);
         let dropped: Vec<usize> = self.pairs.iter().filter_map(which).collect();
         for index in dropped {
-            let Some(pair) = self.pairs.take(index) else { continue };
+            let Some(pair) = self.pairs.remove(index) else { continue };
             let _ = epoll::delete(&self.epoll, &pair.bell);
             self.muted -= usize::from(pair.muted_until.is_some());
             self.active.retain(|active| *active != index);
@@ -158,7 +158,7 @@ impl Work {
         });
         self.meters.dropped.add(dropped.len() as u64);
         for job in dropped {
-            if let Some(request) = self.in_flight.take(job.place)
+            if let Some(request) = self.in_flight.remove(job.place)
                 && let Some(client) = self.clients.get_mut(slot)
             {
                 client.bytes_in_flight -= request.bytes;

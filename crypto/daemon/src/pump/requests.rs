@@ -65,7 +65,7 @@ impl Work {
             slow: false,
             makes_nonces,
         };
-        task.user = self.in_flight.put(in_flight) as u64;
+        task.user = self.in_flight.insert(in_flight) as u64;
         self.batch.push(task);
         Ok(())
     }
@@ -149,10 +149,10 @@ impl Work {
             slow: true,
             makes_nonces,
         };
-        let place = self.in_flight.put(in_flight);
+        let place = self.in_flight.insert(in_flight);
         let job = Job { place, work, mailbox: self.mailbox.clone() };
         if !self.slow.put(client.tag(weight), cost_ns, job) {
-            self.in_flight.take(place);
+            self.in_flight.remove(place);
             return Err(Status::Busy);
         }
         client.bytes_in_flight += bytes;
@@ -237,7 +237,7 @@ impl Work {
     #[cold]
     fn collect_slow(&mut self) {
         for Finished { place, answer, task } in self.mailbox.take_finished() {
-            let Some(request) = self.in_flight.take(place) else { continue };
+            let Some(request) = self.in_flight.remove(place) else { continue };
             self.answer(&request, |_, _| answer, task);
         }
     }
@@ -245,7 +245,7 @@ impl Work {
     /// Answers a request of the fast class.
     #[inline]
     fn finish(&mut self, task: Box<Task>, result: Result<usize, Error>) {
-        let Some(request) = self.in_flight.take(task.user as usize) else { return };
+        let Some(request) = self.in_flight.remove(task.user as usize) else { return };
         let store = |request: &InFlight, task: Option<&Task>| match task {
             Some(task) => {
                 let InFlight { descriptor, memory, makes_nonces, .. } = request;

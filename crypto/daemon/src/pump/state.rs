@@ -6,7 +6,7 @@ use super::mailbox::Mailbox;
 use super::meters::Meters;
 use super::pair::{InFlight, Pair, Taken};
 use crate::limits::{BATCH_MAX, PUMP_DEPTH};
-use crate::places::Places;
+use crate::slab::Slab;
 use crate::slow::Slow;
 use keyway_engine::{Engine, Queue, Task};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -27,9 +27,9 @@ pub struct Work {
     pub commands: Receiver<Command>,
     pub spin: Duration,
     pub epoll: OwnedFd,
-    pub clients: Places<Client>,
+    pub clients: Slab<Client>,
     pub numbers: HashMap<ClientId, usize>,
-    pub pairs: Places<Pair>,
+    pub pairs: Slab<Pair>,
     pub generations: u32,
     /// Pairs that are polled.
     pub active: Vec<usize>,
@@ -38,7 +38,7 @@ pub struct Work {
     pub turn: u64,
     /// The work that was taken in this turn, in nanoseconds by its cost.
     pub turn_ns: u32,
-    pub in_flight: Places<InFlight>,
+    pub in_flight: Slab<InFlight>,
     pub taken: Vec<Taken>,
     pub batch: Vec<Box<Task>>,
     pub done: Vec<Box<Task>>,
@@ -70,15 +70,15 @@ impl Work {
             commands,
             spin,
             epoll,
-            clients: Places::new(),
+            clients: Slab::new(),
             numbers: HashMap::new(),
-            pairs: Places::new(),
+            pairs: Slab::new(),
             generations: 0,
             active: Vec::new(),
             first: 0,
             turn: 0,
             turn_ns: 0,
-            in_flight: Places::new(),
+            in_flight: Slab::new(),
             taken: Vec::with_capacity(BATCH_MAX),
             batch: Vec::with_capacity(BATCH_MAX),
             done: Vec::with_capacity(BATCH_MAX),

@@ -2,8 +2,8 @@
 
 use crate::closing::Line;
 use crate::keys::Caller;
-use crate::places::Places;
 use crate::pump::{ClientId, Usage};
+use crate::slab::Slab;
 use keyway_ring::control::{self, ClientStatus};
 use keyway_ring::{RingMemory, SharedMemory};
 use std::os::fd::OwnedFd;
@@ -25,8 +25,8 @@ pub struct Guest {
     pub weight: u32,
     pub queues: Vec<QueuePair>,
     pub next_queue: u32,
-    pub sessions: Places<Opened>,
-    pub regions: Places<(u16, Arc<SharedMemory>)>,
+    pub sessions: Slab<Opened>,
+    pub regions: Slab<(u16, Arc<SharedMemory>)>,
     /// Generation of the next region.
     pub region_generation: u16,
     pub region_bytes: usize,
@@ -66,8 +66,8 @@ impl Guest {
             weight: 1,
             queues: Vec::new(),
             next_queue: 0,
-            sessions: Places::new(),
-            regions: Places::new(),
+            sessions: Slab::new(),
+            regions: Slab::new(),
             region_generation: 0,
             region_bytes: 0,
             usage: Arc::default(),

@@ -45,7 +45,7 @@ impl Server {
         let weight = self.options.weights.of_session(&steps);
         let guest = self.guest(id)?;
         let Ok(index) =
-            u16::try_from(guest.sessions.put(Opened { generation, steps, is_generated }))
+            u16::try_from(guest.sessions.insert(Opened { generation, steps, is_generated }))
         else {
             return Err(SendAway);
         };
@@ -137,7 +137,7 @@ impl Server {
     pub fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
         let is_it = |opened: &Opened| opened.generation == session.generation;
-        if guest.sessions.take_if(usize::from(session.index), is_it).is_some() {
+        if guest.sessions.remove_if(usize::from(session.index), is_it).is_some() {
             self.command(id, Command::CloseSession(id, session));
         }
         Ok(())

@@ -112,7 +112,7 @@ impl Server {
         guest.region_generation = guest.region_generation.wrapping_add(1);
         guest.region_bytes += memory.bytes();
         let (generation, memory) = (guest.region_generation, Arc::new(memory));
-        let Ok(index) = u8::try_from(guest.regions.put((generation, memory.clone()))) else {
+        let Ok(index) = u8::try_from(guest.regions.insert((generation, memory.clone()))) else {
             return Err(SendAway);
         };
         let region = RegionHandle { index, generation };
@@ -123,7 +123,7 @@ impl Server {
     pub fn forget(&mut self, id: ClientId, region: RegionHandle) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
         let is_it = |(generation, _): &(u16, _)| *generation == region.generation;
-        if let Some((_, memory)) = guest.regions.take_if(usize::from(region.index), is_it) {
+        if let Some((_, memory)) = guest.regions.remove_if(usize::from(region.index), is_it) {
             guest.region_bytes -= memory.bytes();
             self.command(id, Command::Forget(id, region));
         }

@@ -124,7 +124,7 @@ impl Server {
                 guest.region_bytes += memory.bytes();
                 guest
                     .regions
-                    .put_at(usize::from(handle.index), (handle.generation, memory.clone()));
+                    .insert_at(usize::from(handle.index), (handle.generation, memory.clone()));
                 self.command(client, Command::Region { client, handle, memory });
             }
             Part::Session { handle, steps, is_generated } => {
@@ -137,7 +137,7 @@ impl Server {
                 let Some(Ok((session, key))) = opened else { return Some(()) };
                 let weight = self.options.weights.of_session(&steps);
                 let opened = Opened { generation: handle.generation, steps, is_generated };
-                self.guests.get_mut(current)?.sessions.put_at(usize::from(handle.index), opened);
+                self.guests.get_mut(current)?.sessions.insert_at(usize::from(handle.index), opened);
                 self.command(client, Command::Session { client, handle, session, key, weight });
             }
             Part::UnderWay(words) => {

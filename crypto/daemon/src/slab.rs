@@ -1,14 +1,14 @@
-//! A table whose places are given out and taken back.
+//! A slab: values under numbers that are given out and taken back.
 
-/// Numbered places that are given out and taken back.
-pub struct Places<T> {
+/// Values under numbers. A number that was given back last is given out next.
+pub struct Slab<T> {
     places: Vec<Option<T>>,
     free: Vec<usize>,
 }
 
-impl<T> Places<T> {
+impl<T> Slab<T> {
     pub fn new() -> Self {
-        Places { places: Vec::new(), free: Vec::new() }
+        Slab { places: Vec::new(), free: Vec::new() }
     }
 
     pub fn used(&self) -> usize {
@@ -16,7 +16,7 @@ impl<T> Places<T> {
     }
 
     #[inline]
-    pub fn put(&mut self, it: T) -> usize {
+    pub fn insert(&mut self, it: T) -> usize {
         match self.free.pop() {
             Some(index) => {
                 self.places[index] = Some(it);
@@ -30,7 +30,7 @@ impl<T> Places<T> {
     }
 
     /// Puts it where it was in another daemon.
-    pub fn put_at(&mut self, index: usize, it: T) {
+    pub fn insert_at(&mut self, index: usize, it: T) {
         while self.places.len() <= index {
             self.free.push(self.places.len());
             self.places.push(None);
@@ -58,12 +58,12 @@ impl<T> Places<T> {
     }
 
     #[inline]
-    pub fn take(&mut self, index: usize) -> Option<T> {
-        self.take_if(index, |_| true)
+    pub fn remove(&mut self, index: usize) -> Option<T> {
+        self.remove_if(index, |_| true)
     }
 
     #[inline]
-    pub fn take_if(&mut self, index: usize, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
+    pub fn remove_if(&mut self, index: usize, is_it: impl FnOnce(&T) -> bool) -> Option<T> {
         let place = self.places.get_mut(index)?;
         let it = place.take_if(|it| is_it(it))?;
         self.free.push(index);
