@@ -2,13 +2,13 @@
 
 use super::command::Position;
 use super::pair::{Pair, RUNG};
-use super::state::Work;
+use super::state::PumpState;
 use keyway_ring::Armed;
 use rustix::event::epoll;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-impl Work {
+impl PumpState {
     /// Finishes what was taken, says how far it is, and waits for another command. Slow requests are not
     /// waited for: the other daemon does them again.
     pub fn finish_frozen(&mut self) {

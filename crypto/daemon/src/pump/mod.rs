@@ -13,16 +13,16 @@
 //! loses them, and one that stops or dies holds up nobody.
 //!
 //! All tables are this thread's (`state`). The control thread changes them by [`Command`]s, which
-//! are carried out between two turns, and before a handle is said to be unknown (`obeying`). To
+//! are applied between two turns, and before a handle is said to be unknown (`apply`). To
 //! read it, begin with `running`, then `requests`, then `sleeping`.
 
+mod apply;
 mod client;
 mod command;
 mod freezing;
-mod hold;
+mod handle;
 mod mailbox;
 mod meters;
-mod obeying;
 mod pair;
 mod requests;
 mod running;
@@ -30,5 +30,5 @@ mod sleeping;
 mod state;
 
 pub use command::{ClientId, Command, Position, Usage};
-pub use hold::Pump;
+pub use handle::Pump;
 pub use mailbox::{Finished, Mailbox};

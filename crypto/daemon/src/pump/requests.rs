@@ -3,7 +3,7 @@
 use super::command::add;
 use super::mailbox::Finished;
 use super::pair::{InFlight, Taken};
-use super::state::Work;
+use super::state::PumpState;
 use crate::fair;
 use crate::slow::{self, Job};
 use keyway_engine::{Class, Error, Operation, Task};
@@ -13,7 +13,7 @@ use keyway_wire as wire;
 /// One batch in so many is recorded.
 const RECORD_EVERY: u64 = 64;
 
-impl Work {
+impl PumpState {
     /// Puts a request into the batch, or hands it to the slow class.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl Work {
         let opcode = Opcode::new(descriptor.opcode).ok_or(Status::InvalidRequest)?;
         if !self.knows(index, descriptor) {
             // The control thread has said so before it told the client of the handle.
-            self.obey();
+            self.apply_commands();
         }
         let pair = self.pairs.get(index).filter(|pair| pair.generation == pair_generation);
         let slot = pair.ok_or(Status::Gone)?.client;
@@ -95,7 +95,7 @@ impl Work {
         let Taken { pair: index, generation, ref descriptor, .. } = *taken;
         let opcode = Opcode::new(descriptor.opcode).ok_or(Status::InvalidRequest)?;
         if !self.knows(index, descriptor) {
-            self.obey();
+            self.apply_commands();
         }
         let pair = self.pairs.get(index).filter(|pair| pair.generation == generation);
         let slot = pair.ok_or(Status::Gone)?.client;

@@ -2,7 +2,7 @@
 
 use super::command::add;
 use super::pair::Taken;
-use super::state::Work;
+use super::state::PumpState;
 use crate::limits::{BATCH_MAX, QUANTUM_NS, TURN_NS_MAX};
 use keyway_ring::descriptor::{Opcode, Status};
 use keyway_wire as wire;
@@ -17,13 +17,13 @@ const IDLE_TURNS: u32 = 16;
 /// About what it takes to answer nothing, in nanoseconds.
 const NULL_COST_NS: u32 = 10;
 
-impl Work {
+impl PumpState {
     /// Until the control thread ends it.
     pub fn run(&mut self) {
         let mut idle_turns = 0;
         while !self.mailbox.ended.load(Ordering::Acquire) {
             if self.mailbox.any.load(Ordering::Acquire) {
-                self.obey();
+                self.apply_commands();
             }
             if self.frozen.is_some() {
                 self.finish_frozen();

@@ -2,13 +2,13 @@
 
 use super::command::add;
 use super::pair::RUNG;
-use super::state::{MAILBOX, Work};
+use super::state::{MAILBOX, PumpState};
 use keyway_ring::Armed;
 use rustix::event::epoll::{self, EventFlags};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-impl Work {
+impl PumpState {
     /// Wakes clients that sleep over answers.
     pub fn wake_clients(&mut self) {
         while let Some(index) = self.answered.pop() {

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Marks the pump's own bell among those that it waits for.
 pub const MAILBOX: u64 = u64::MAX;
 
-pub struct Work {
+pub struct PumpState {
     pub queue: Queue,
     pub slow: Arc<Slow>,
     pub mailbox: Arc<Mailbox>,
@@ -52,7 +52,7 @@ pub struct Work {
     pub meters: Meters,
 }
 
-impl Work {
+impl PumpState {
     pub fn new(
         engine: &Engine,
         slow: &Arc<Slow>,
@@ -63,7 +63,7 @@ impl Work {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &mailbox.bell, EventData::new_u64(MAILBOX), EventFlags::IN)?;
         let waking = mailbox.clone();
-        Ok(Work {
+        Ok(PumpState {
             queue: engine.queue_calling(PUMP_DEPTH, move || waking.wake()),
             slow: slow.clone(),
             mailbox: mailbox.clone(),

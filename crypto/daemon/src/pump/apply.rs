@@ -1,25 +1,25 @@
-//! What the control thread has asked for, carried out between two turns.
+//! Commands of the control thread, applied between two turns.
 
 use super::client::{Client, Entry};
 use super::command::{ClientId, Command};
 use super::pair::{Pair, RUNG, Taken};
-use super::state::Work;
+use super::state::PumpState;
 use crate::fair;
 use crate::keys::KeySession;
 use keyway_ring::descriptor::Descriptor;
 use rustix::event::epoll;
 use std::sync::atomic::Ordering;
 
-impl Work {
-    /// Carries out all of it.
-    pub fn obey(&mut self) {
+impl PumpState {
+    /// Applies all commands that wait.
+    pub fn apply_commands(&mut self) {
         self.mailbox.any.store(false, Ordering::Release);
         while let Ok(command) = self.commands.try_recv() {
-            self.carry_out(command);
+            self.apply(command);
         }
     }
 
-    fn carry_out(&mut self, command: Command) {
+    fn apply(&mut self, command: Command) {
         match command {
             Command::Admit { client: number, owner, limits, weight, usage } => {
                 let client = Client::new(number, owner, limits, weight, usage);

@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::mailbox::Mailbox;
-use super::state::Work;
+use super::state::PumpState;
 use crate::slow::Slow;
 use crate::vital::vital;
 use keyway_engine::Engine;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The control thread's hold on a pump. When it is dropped, the pump ends.
+/// The control thread's handle on a pump. When it is dropped, the pump ends.
 pub struct Pump {
     mailbox: Arc<Mailbox>,
     commands: Sender<Command>,
@@ -33,9 +33,9 @@ impl Pump {
     ) -> io::Result<Pump> {
         let mailbox = Arc::new(Mailbox::new()?);
         let (commands, received) = channel();
-        let mut work = Work::new(engine, slow, &mailbox, received, spin)?;
+        let mut state = PumpState::new(engine, slow, &mailbox, received, spin)?;
         let thread = thread::Builder::new().name(format!("pump-{index}"));
-        let thread = Some(thread.spawn(move || vital(|| work.run()))?);
+        let thread = Some(thread.spawn(move || vital(|| state.run()))?);
         Ok(Pump { mailbox, commands, thread })
     }
 
