@@ -15,12 +15,15 @@
 //! Neither side reads an index of its own back from shared memory, and none is there: each entry
 //! carries a stamp that says whose turn it is ([`Producer`]).
 //!
-//! To read it, begin with [`descriptor`], then `queue`, `memory`, `pieces`, `doorbell`, and [`control`] last.
+//! To read it, begin with [`descriptor`], then `queue`, `memory`, `buffer_pool`, `doorbell`, and [`control`] last.
 //!
 //! What may not enter: what an operation means, who may do it, keys beyond their way through a
 //! message, threads.
 #![deny(unsafe_code)]
 
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod buffer_pool;
 pub mod control;
 pub mod descriptor;
 #[cfg(not(loom))]
@@ -40,14 +43,13 @@ mod pair;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod peer;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-mod pieces;
 mod queue;
 #[cfg(not(loom))]
 mod socket;
 mod sync;
 
+#[cfg(not(loom))]
+pub use buffer_pool::{BufferPool, Margin, PooledBuffer};
 #[cfg(not(loom))]
 pub use doorbell::{Alarm, Armed, Doorbell, wake_cost};
 #[cfg(not(loom))]
@@ -60,8 +62,6 @@ pub use memory::{OutOfBounds, SharedMemory, Window};
 pub use pair::{ClientEnd, DaemonEnd, RingMemory};
 #[cfg(not(loom))]
 pub use peer::Peer;
-#[cfg(not(loom))]
-pub use pieces::{Margin, Piece, Pieces};
 pub use queue::{Consumer, Producer, Words};
 #[cfg(not(loom))]
 pub use socket::{Received, Socket, with_address};

@@ -2,7 +2,7 @@
 //!
 //! No reference to bytes that a peer may change leaves this file, but for atomics. What is read is
 //! a copy. Only a client lends slices of its own memory, whose other end is the daemon that it
-//! trusts ([`Piece`](crate::Piece)).
+//! trusts ([`PooledBuffer`](crate::PooledBuffer)).
 
 use crate::limits::REGION_BYTES_MAX;
 use crate::queue::Words;

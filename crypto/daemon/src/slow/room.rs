@@ -3,10 +3,10 @@
 use crate::limits::ROOM_BYTES_MIN;
 use keyway_engine::{Buffer, Memory, Operation};
 use keyway_ring::descriptor::Descriptor;
-use keyway_ring::{Piece, Pieces, SharedMemory};
+use keyway_ring::{BufferPool, PooledBuffer, SharedMemory};
 
 /// Memory that is mapped for one buffer.
-struct Mapped(Piece);
+struct Mapped(PooledBuffer);
 
 impl Memory for Mapped {
     fn bytes(&self) -> &[u8] {
@@ -42,9 +42,9 @@ fn put(buffer: &mut Buffer, bytes: usize) {
         return;
     }
     // Where there is no such memory, the allocator may have some.
-    let memory = SharedMemory::create(Pieces::whole_lines(bytes)).ok();
-    let piece = memory.and_then(|memory| Pieces::new(memory, bytes).take(bytes));
-    if let Some(piece) = piece {
-        *buffer = Buffer::lent(Mapped(piece));
+    let memory = SharedMemory::create(BufferPool::whole_lines(bytes)).ok();
+    let mapped = memory.and_then(|memory| BufferPool::new(memory, bytes).take(bytes));
+    if let Some(mapped) = mapped {
+        *buffer = Buffer::lent(Mapped(mapped));
     }
 }

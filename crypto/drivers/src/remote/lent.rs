@@ -6,7 +6,7 @@ use crate::limits::{LENT_REGION_BYTES, LENT_REGIONS_MAX};
 use keyway_engine::{Buffer, Memory, Operation};
 use keyway_ring::descriptor::{RegionHandle, Segment};
 use keyway_ring::limits::REGION_BYTES_MAX;
-use keyway_ring::{Margin, Piece, Pieces, Window};
+use keyway_ring::{BufferPool, Margin, PooledBuffer, Window};
 use keyway_wire::Space;
 use std::sync::{Arc, Mutex};
 use std::{io, mem};
@@ -17,7 +17,7 @@ const BESIDE_BYTES: usize = 512;
 /// The shortest buffers share a region with those of so many bytes.
 const BYTES_MIN: usize = 256;
 
-/// The regions that a client's buffers are taken from, by the lengths of their pieces.
+/// The regions that a client's buffers are taken from, by the lengths of these.
 #[derive(Default)]
 pub(super) struct Regions(Mutex<Vec<Arc<Region>>>);
 
@@ -27,25 +27,25 @@ struct Region {
     connection: u32,
     /// The daemon's handle for the region.
     handle: RegionHandle,
-    pieces: Arc<Pieces>,
+    pool: Arc<BufferPool>,
     /// Longest buffer, in bytes.
     bytes: usize,
 }
 
-/// What is lent to an operation.
-struct Lending {
+/// A buffer that is lent to an operation.
+struct SharedBuffer {
     region: Arc<Region>,
-    piece: Piece,
+    buffer: PooledBuffer,
     bytes: usize,
 }
 
-impl Memory for Lending {
+impl Memory for SharedBuffer {
     fn bytes(&self) -> &[u8] {
-        self.piece.bytes().get(..self.bytes).unwrap_or_default()
+        self.buffer.bytes().get(..self.bytes).unwrap_or_default()
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.piece.bytes_mut().get_mut(..self.bytes).unwrap_or_default()
+        self.buffer.bytes_mut().get_mut(..self.bytes).unwrap_or_default()
     }
 }
 
@@ -63,11 +63,11 @@ impl Regions {
         regions.retain(|region| region.connection == connection.number);
         let fits = |region: &&Arc<Region>| region.bytes == length;
         let found = regions.iter().filter(fits).find_map(|region| {
-            let piece = region.pieces.take(region.pieces.piece_bytes())?;
-            Some((region.clone(), piece))
+            let buffer = region.pool.take(region.bytes)?;
+            Some((region.clone(), buffer))
         });
-        if let Some((region, piece)) = found {
-            return Ok(Buffer::lent(Lending { region, piece, bytes }));
+        if let Some((region, buffer)) = found {
+            return Ok(Buffer::lent(SharedBuffer { region, buffer, bytes }));
         }
         if regions.len() >= LENT_REGIONS_MAX {
             let why = "there are as many regions for buffers as there may be";
@@ -77,12 +77,12 @@ impl Regions {
         let Ok((memory, handle)) = connection.region(count * whole) else {
             return Ok(vec![0; bytes].into());
         };
-        let pieces = Pieces::with_margins(memory, length, BESIDE_BYTES);
-        let piece = pieces.take(pieces.piece_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let pool = BufferPool::with_margins(memory, length, BESIDE_BYTES);
+        let buffer = pool.take(length).ok_or(io::ErrorKind::OutOfMemory)?;
         let connection = connection.number;
-        let region = Arc::new(Region { connection, handle, pieces, bytes: length });
+        let region = Arc::new(Region { connection, handle, pool, bytes: length });
         regions.push(region.clone());
-        Ok(Buffer::lent(Lending { region, piece, bytes }))
+        Ok(Buffer::lent(SharedBuffer { region, buffer, bytes }))
     }
 }
 
@@ -96,12 +96,12 @@ pub(super) struct Lent {
 impl Lent {
     /// Where the data of this operation lies, if that is in a region of this connection.
     pub fn of(operation: &mut Operation, connection: &Connection) -> Option<Lent> {
-        let Lending { region, piece, bytes } = data(operation).and_then(Buffer::memory)?;
+        let SharedBuffer { region, buffer, bytes } = data(operation).and_then(Buffer::memory)?;
         if region.connection != connection.number {
             return None;
         }
-        let data = Segment { offset: piece.segment().offset, bytes: *bytes as u32 };
-        Some(Lent { region: region.handle, data, beside: piece.margin() })
+        let data = Segment { offset: buffer.segment().offset, bytes: *bytes as u32 };
+        Some(Lent { region: region.handle, data, beside: buffer.margin() })
     }
 
     /// The bytes behind the data.

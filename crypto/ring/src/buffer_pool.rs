@@ -1,4 +1,4 @@
-//! Memory of a client's own that the daemon has too, in pieces that threads have to themselves. Unsafe here are
+//! Memory of a client's own that the daemon has too, in buffers that threads have to themselves. Unsafe here are
 //! the slices of these.
 
 use crate::descriptor::Segment;
@@ -9,89 +9,89 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A line of the cache.
 const LINE_BYTES: usize = 64;
 
-/// A client's own memory, in pieces of one length that a thread has to itself, until the piece goes
+/// A client's own memory, in buffers of one length that a thread has to itself, until the buffer goes
 /// back or is named in a request. The process at the other end is the daemon, which this one trusts
-/// not to touch a piece that no request under way names.
+/// not to touch a buffer that no request under way names.
 ///
-/// Each piece is followed by a margin, if there is to be one. In this process nothing but a [`Margin`]
-/// gives access to the memory, and that never to the bytes of a piece.
+/// Each buffer is followed by a margin, if there is to be one. In this process nothing but a [`Margin`]
+/// gives access to the memory, and that never to the bytes of a buffer.
 #[derive(Debug)]
-pub struct Pieces {
+pub struct BufferPool {
     memory: SharedMemory,
-    piece_bytes: usize,
+    buffer_bytes: usize,
     margin_bytes: usize,
     free: Mutex<Vec<u32>>,
 }
 
-/// One of them. It goes back when it is dropped.
+/// A buffer of a pool. It goes back when it is dropped.
 #[derive(Debug)]
-pub struct Piece {
-    pieces: Arc<Pieces>,
+pub struct PooledBuffer {
+    pool: Arc<BufferPool>,
     index: u32,
     bytes: usize,
 }
 
-/// The bytes behind a piece, which no slice covers: they are copied from and to.
+/// The bytes behind a buffer, which no slice covers: they are copied from and to.
 #[derive(Debug)]
 pub struct Margin {
-    pieces: Arc<Pieces>,
+    pool: Arc<BufferPool>,
     index: u32,
 }
 
 const NOT_HERE: &str = "a buffer that is shared with the daemon does not go with a process that is forked: \
                         the child takes others from its own connection";
 
-impl Pieces {
-    /// Cuts memory into pieces of so many bytes each and no margin; see [`Pieces::with_margins`].
-    pub fn new(memory: SharedMemory, piece_bytes: usize) -> Arc<Self> {
-        Self::with_margins(memory, piece_bytes, 0)
+impl BufferPool {
+    /// Cuts memory into buffers of so many bytes each and no margin; see [`BufferPool::with_margins`].
+    pub fn new(memory: SharedMemory, buffer_bytes: usize) -> Arc<Self> {
+        Self::with_margins(memory, buffer_bytes, 0)
     }
 
-    /// Cuts memory into pieces and margins of so many bytes each, rounded up to whole lines of the cache:
+    /// Cuts memory into buffers and margins of so many bytes each, rounded up to whole lines of the cache:
     /// as many as it has room for.
     pub fn with_margins(
         memory: SharedMemory,
-        piece_bytes: usize,
+        buffer_bytes: usize,
         margin_bytes: usize,
     ) -> Arc<Self> {
-        let piece_bytes = Self::whole_lines(piece_bytes);
+        let buffer_bytes = Self::whole_lines(buffer_bytes);
         let margin_bytes = margin_bytes.next_multiple_of(LINE_BYTES);
-        let pieces = memory.bytes() / (piece_bytes + margin_bytes);
-        let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
-        // The first pieces are taken first, and the one that went back last is taken next.
-        let free = Mutex::new((0..pieces).rev().collect());
-        Arc::new(Pieces { memory, piece_bytes, margin_bytes, free })
+        let buffers = memory.bytes() / (buffer_bytes + margin_bytes);
+        let buffers = u32::try_from(buffers).unwrap_or(u32::MAX);
+        // The first buffers are taken first, and the one that went back last is taken next.
+        let free = Mutex::new((0..buffers).rev().collect());
+        Arc::new(BufferPool { memory, buffer_bytes, margin_bytes, free })
     }
 
-    /// How long a piece is that has room for so many bytes.
+    /// How long a buffer is that has room for so many bytes.
     pub fn whole_lines(bytes: usize) -> usize {
         bytes.max(1).next_multiple_of(LINE_BYTES)
     }
 
-    /// How long a piece can be, in bytes.
-    pub fn piece_bytes(&self) -> usize {
-        self.piece_bytes
+    /// How long a buffer can be, in bytes.
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
     }
 
-    /// Where a piece begins.
+    /// Where a buffer begins.
     fn start(&self, index: u32) -> usize {
-        index as usize * (self.piece_bytes + self.margin_bytes)
+        index as usize * (self.buffer_bytes + self.margin_bytes)
     }
 
-    /// Takes a piece of so many bytes. `None` if all are taken, or they are not that long.
-    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Piece> {
-        if bytes > self.piece_bytes {
+    /// Takes a buffer of so many bytes. `None` if all are taken, or they are not that long.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<PooledBuffer> {
+        if bytes > self.buffer_bytes {
             return None;
         }
         let index = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        Some(Piece { pieces: self.clone(), index, bytes })
+        Some(PooledBuffer { pool: self.clone(), index, bytes })
     }
 }
 
-impl Piece {
+impl PooledBuffer {
     /// The bytes behind it, which may outlive it.
     pub fn margin(&self) -> Margin {
-        Margin { pieces: self.pieces.clone(), index: self.index }
+        Margin { pool: self.pool.clone(), index: self.index }
     }
 
     /// Where it lies in its memory.
@@ -100,7 +100,7 @@ impl Piece {
     }
 
     fn offset(&self) -> usize {
-        self.pieces.start(self.index)
+        self.pool.start(self.index)
     }
 
     /// Its bytes.
@@ -111,23 +111,23 @@ impl Piece {
     pub fn bytes(&self) -> &[u8] {
         let start = self.place();
         // SAFETY: so many bytes lie within the mapping, which its `Arc` keeps and this process has. An index is
-        // in the free list or in one piece, pieces and margins do not overlap, and nothing else in this process
-        // reaches a piece; the daemon is trusted not to write to it now.
+        // in the free list or in one buffer, buffers and margins do not overlap, and nothing else in this process
+        // reaches a buffer; the daemon is trusted not to write to it now.
         unsafe { slice::from_raw_parts(start, self.bytes) }
     }
 
     /// Its bytes, to be changed.
     ///
     /// # Panics
-    /// As [`Piece::bytes`].
+    /// As [`PooledBuffer::bytes`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let start = self.place();
-        // SAFETY: as above, and this piece is borrowed only here.
+        // SAFETY: as above, and this buffer is borrowed only here.
         unsafe { slice::from_raw_parts_mut(start, self.bytes) }
     }
 
     fn place(&self) -> *mut u8 {
-        self.pieces.memory.place(self.offset(), self.bytes).expect(NOT_HERE)
+        self.pool.memory.place(self.offset(), self.bytes).expect(NOT_HERE)
     }
 }
 
@@ -135,19 +135,19 @@ impl Margin {
     /// To copy from and to it.
     #[inline]
     pub fn window(&self) -> Window<'_> {
-        let Pieces { memory, piece_bytes, margin_bytes, .. } = &*self.pieces;
-        let start = self.pieces.start(self.index) + piece_bytes;
+        let BufferPool { memory, buffer_bytes, margin_bytes, .. } = &*self.pool;
+        let start = self.pool.start(self.index) + buffer_bytes;
         memory.window(start..start + margin_bytes)
     }
 }
 
-impl Drop for Piece {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         // A forked child takes none of them, and a thread that it does not have may hold the lock.
-        if !self.pieces.memory.is_here() {
+        if !self.pool.memory.is_here() {
             return;
         }
-        let mut free = self.pieces.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.pool.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.push(self.index);
     }
 }
@@ -166,16 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_one_owners_until_it_goes_back() {
+    fn a_buffer_is_one_owners_until_it_goes_back() {
         let (memory, other_end) = two_ends();
         let bytes = memory.bytes();
-        let pieces = Pieces::new(memory, 100);
-        assert_eq!(pieces.piece_bytes(), 128);
-        let mut one = pieces.take(128).unwrap();
-        let mut other = pieces.take(5).unwrap();
-        let others: Vec<_> = std::iter::from_fn(|| pieces.take(1)).collect();
+        let pool = BufferPool::new(memory, 100);
+        assert_eq!(pool.buffer_bytes(), 128);
+        let mut one = pool.take(128).unwrap();
+        let mut other = pool.take(5).unwrap();
+        let others: Vec<_> = std::iter::from_fn(|| pool.take(1)).collect();
         assert_eq!(others.len(), bytes / 128 - 2);
-        assert!(pieces.take(1).is_none() && pieces.take(129).is_none());
+        assert!(pool.take(1).is_none() && pool.take(129).is_none());
         one.bytes_mut().fill(1);
         other.bytes_mut().fill(2);
         assert_eq!((one.bytes(), other.bytes()), (&[1; 128][..], &[2; 5][..]));
@@ -184,14 +184,14 @@ mod tests {
         other_end.read(128, &mut seen).unwrap();
         assert_eq!(seen, [2; 5]);
         drop(one);
-        assert!(pieces.take(1).is_some());
+        assert!(pool.take(1).is_some());
     }
 
     #[test]
-    fn what_is_written_behind_a_piece_reaches_no_slice() {
+    fn what_is_written_behind_a_buffer_reaches_no_slice() {
         let (memory, other_end) = two_ends();
-        let pieces = Pieces::with_margins(memory, 100, 70);
-        let (mut one, mut next) = (pieces.take(128).unwrap(), pieces.take(128).unwrap());
+        let pool = BufferPool::with_margins(memory, 100, 70);
+        let (mut one, mut next) = (pool.take(128).unwrap(), pool.take(128).unwrap());
         let (margin, last) = (one.margin(), next.margin());
         let (start, end) = (margin.window().start(), margin.window().end());
         assert_eq!((start, end), (128, next.segment().offset as usize));
@@ -205,9 +205,9 @@ mod tests {
         }
         assert_eq!(margin.window().read(usize::MAX, &mut [0; 2]), Err(OutOfBounds));
         assert!(slices.0.iter().all(|byte| *byte == 1) && slices.1.iter().all(|byte| *byte == 2));
-        // A margin stays where it is when its piece is another owner's.
+        // A margin stays where it is when its buffer is another owner's.
         drop(one);
-        let mut again = pieces.take(128).unwrap();
+        let mut again = pool.take(128).unwrap();
         let slice = again.bytes_mut();
         assert_eq!(margin.window().write(end - 1, &[5]), Ok(()));
         assert!(slice.iter().all(|byte| *byte == 1));
