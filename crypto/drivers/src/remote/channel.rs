@@ -10,7 +10,7 @@ use keyway_ring::{ClientEnd, Doorbell, SharedMemory, Window};
 use keyway_wire::{self as wire, Space};
 use std::time::Duration;
 
-/// Longest sleep without a look at whether the daemon is alive: one that was killed wakes nobody.
+/// Longest sleep without a look at whether the daemon is alive: one that was killed wakes no thread.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// One thread's at a time.
@@ -30,14 +30,15 @@ pub(super) struct Channel {
 #[derive(Default)]
 pub(super) struct Placed {
     segments: [Segment; 3],
-    elsewhere: Elsewhere,
+    location: Location,
 }
 
-/// Where the bytes lie, if not in the slot.
+/// Where the bytes lie.
 #[derive(Default)]
-enum Elsewhere {
+enum Location {
+    /// In the slot.
     #[default]
-    Not,
+    Slot,
     /// In a region of its own.
     Large(Box<Large>),
     /// Where they were.
@@ -79,7 +80,7 @@ impl Channel {
         descriptor.region = self.region;
         descriptor.cookie = slot.into();
         self.end.submit(&descriptor);
-        Ok(Placed { segments: descriptor.segments, elsewhere: Elsewhere::Not })
+        Ok(Placed { segments: descriptor.segments, location: Location::Slot })
     }
 
     #[cold]
@@ -100,8 +101,8 @@ impl Channel {
         descriptor.region = large.region;
         descriptor.cookie = slot.into();
         self.end.submit(&descriptor);
-        let elsewhere = Elsewhere::Large(Box::new(large));
-        Ok(Placed { segments: descriptor.segments, elsewhere })
+        let location = Location::Large(Box::new(large));
+        Ok(Placed { segments: descriptor.segments, location })
     }
 
     /// `None` if what it has beside its data does not fit there.
@@ -117,7 +118,7 @@ impl Channel {
         descriptor.region = lent.region;
         descriptor.cookie = slot.into();
         self.end.submit(&descriptor);
-        Some(Placed { segments: descriptor.segments, elsewhere: Elsewhere::Lent(lent) })
+        Some(Placed { segments: descriptor.segments, location: Location::Lent(lent) })
     }
 
     /// After requests were published: rings, if the daemon sleeps.
@@ -152,17 +153,17 @@ impl Channel {
     #[inline]
     pub fn finish(&self, regions: &LargeRegions, placed: Placed, request: &Request<'_>) {
         wire::wipe(request, &placed.segments, self.place(&placed).0);
-        if let Elsewhere::Large(large) = placed.elsewhere {
+        if let Location::Large(large) = placed.location {
             regions.give_back(*large);
         }
     }
 
     #[inline]
     fn place<'p>(&'p self, placed: &'p Placed) -> (Window<'p>, bool) {
-        match &placed.elsewhere {
-            Elsewhere::Not => (self.memory.whole(), false),
-            Elsewhere::Large(large) => (large.memory.whole(), false),
-            Elsewhere::Lent(lent) => (lent.window(), true),
+        match &placed.location {
+            Location::Slot => (self.memory.whole(), false),
+            Location::Large(large) => (large.memory.whole(), false),
+            Location::Lent(lent) => (lent.window(), true),
         }
     }
 
@@ -180,16 +181,16 @@ impl Channel {
 impl Placed {
     /// Whether the daemon works on the consumer's own bytes.
     pub fn is_lent(&self) -> bool {
-        matches!(self.elsewhere, Elsewhere::Lent(_))
+        matches!(self.location, Location::Lent(_))
     }
 
-    /// Nobody waits for it any more, but the daemon may still work on it: what it can reach is not
+    /// No thread waits for it any more, but the daemon may still work on it: what it can reach is not
     /// used again.
     pub fn give_up(self, regions: &LargeRegions, operation: &mut Operation) {
-        match self.elsewhere {
-            Elsewhere::Not => {}
-            Elsewhere::Large(large) => regions.forget(large.region),
-            Elsewhere::Lent(_) => lent::give_up(operation),
+        match self.location {
+            Location::Slot => {}
+            Location::Large(large) => regions.forget(large.region),
+            Location::Lent(_) => lent::give_up(operation),
         }
     }
 }

@@ -38,8 +38,8 @@ pub(super) struct Connection {
     socket: Mutex<Socket>,
     /// The same socket, to end it and to see its end.
     end: OwnedFd,
-    /// Rung by who waits too long for the daemon.
-    doubts: Alarm,
+    /// Rung by a thread that has waited too long for the daemon.
+    pings: Alarm,
     dead: AtomicBool,
     /// Whether it was the daemon that ended it.
     hung_up: AtomicBool,
@@ -107,7 +107,7 @@ impl Connection {
             process: Generation::current(),
             follow,
             end: socket.as_fd().try_clone_to_owned()?,
-            doubts: Alarm::new()?,
+            pings: Alarm::new()?,
             socket: Mutex::new(socket),
             dead: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
@@ -137,7 +137,7 @@ impl Connection {
         (self.follow)();
     }
 
-    /// Ends it: nothing more is asked on it, and whoever waits for its end sees it.
+    /// Ends it: nothing more is asked on it, and a thread that waits for its end sees it.
     pub fn die(&self) {
         if self.is_inherited() {
             return;
@@ -147,23 +147,23 @@ impl Connection {
         }
     }
 
-    /// Somebody waits for the daemon, and it says nothing: it is asked whether it is alive.
-    pub fn doubt(&self) {
+    /// Has a daemon that says nothing asked whether it is alive, by the thread that waits for its end.
+    pub fn ping(&self) {
         if !self.is_dead() {
-            self.doubts.ring();
+            self.pings.ring();
         }
     }
 
-    /// Waits until the daemon hangs up, does not say that it is alive when somebody doubts it, or
+    /// Waits until the daemon hangs up, does not say that it is alive when it is asked, or
     /// is left here.
     pub fn wait_for_end(&self) {
         let mut events =
-            [PollFd::new(&self.end, PollFlags::RDHUP), PollFd::new(&self.doubts, PollFlags::IN)];
+            [PollFd::new(&self.end, PollFlags::RDHUP), PollFd::new(&self.pings, PollFlags::IN)];
         while !self.is_dead() {
             match rustix::event::poll(&mut events, None) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) if events[0].revents().is_empty() => {
-                    self.doubts.take();
+                    self.pings.take();
                     // If there is no answer, the connection is dead.
                     let _ = self.ask(&Ask::Ping);
                 }

@@ -132,7 +132,7 @@ fn data(operation: &mut Operation) -> Option<&mut Buffer> {
 }
 
 /// The daemon may go on writing to the data for a while: the operation gets zeros instead, and
-/// nobody gets that memory again.
+/// that memory is not given out again.
 pub(super) fn give_up(operation: &mut Operation) {
     if let Some(data) = data(operation) {
         let zeros = vec![0; data.len()].into();

@@ -110,7 +110,7 @@ impl Link {
         self.channel_returned.notify_one();
     }
 
-    /// Gives up one that something is under way on, which nobody waits for any more.
+    /// Gives up one that something is under way on, which no thread waits for any more.
     pub fn close_channel(&self, channel: Channel) {
         let (queue, region) = (channel.queue, channel.region);
         drop(channel);

@@ -32,8 +32,8 @@ mod link;
 mod options;
 mod queue;
 mod session;
-mod silence;
 mod sync;
+mod watchdog;
 
 pub use options::RemoteOptions;
 

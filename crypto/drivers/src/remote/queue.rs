@@ -5,7 +5,7 @@ use super::error::failed;
 use super::lent::Lent;
 use super::link::Link;
 use super::session::RemoteSession;
-use super::silence::Silence;
+use super::watchdog::Watchdog;
 use crate::limits::BUSY;
 use keyway_engine::{DriverQueue, Error, Flow, Operation, Task};
 use keyway_ring::descriptor::{Completion, Status};
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds after which a poll may find something, while somebody waits for other things too:
+/// Nanoseconds after which a poll may find something, while its thread waits for other things too:
 /// the daemon wakes only who sleeps on the ring.
 const DUE_NS: u64 = 50_000;
 /// Polls without an answer after which the clock is looked at, which takes longer than a poll.
@@ -37,7 +37,7 @@ pub(super) struct RemoteQueue {
     stuck: Option<Instant>,
     /// Over without having been under way, and not yet polled.
     finished: Vec<Box<Task>>,
-    silence: Silence,
+    watchdog: Watchdog,
     /// Polls since something was answered.
     idle_polls: u32,
 }
@@ -59,7 +59,7 @@ impl RemoteQueue {
             refused: Instant::now(),
             stuck: None,
             finished: Vec::new(),
-            silence: Silence::default(),
+            watchdog: Watchdog::default(),
             idle_polls: 0,
         })
     }
@@ -254,11 +254,11 @@ impl DriverQueue for RemoteQueue {
         }
         if done.len() > before {
             self.idle_polls = 0;
-            self.silence.is_broken();
+            self.watchdog.answered();
         } else {
             self.idle_polls = self.idle_polls.wrapping_add(1);
             if self.idle_polls.is_multiple_of(POLLS) && self.in_flight() > 0 {
-                self.silence.look(&self.link.connection);
+                self.watchdog.look(&self.link.connection);
             }
         }
         if gone {
@@ -277,7 +277,7 @@ impl DriverQueue for RemoteQueue {
             && let Some(channel) = &self.channel
         {
             channel.sleep(if self.waiting.is_empty() { most } else { most.min(PAUSE) });
-            self.silence.look(&self.link.connection);
+            self.watchdog.look(&self.link.connection);
         }
         true
     }

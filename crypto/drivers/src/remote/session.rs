@@ -4,7 +4,7 @@ use super::channel::Channel;
 use super::connection::{Connection, Opened};
 use super::error::failed;
 use super::link::Link;
-use super::silence::Silence;
+use super::watchdog::Watchdog;
 use crate::limits::BUSY;
 use keyway_engine::{Algorithm, DriverSession, Error, NONCE_BYTES, Request};
 use keyway_ring::descriptor::{Completion, SessionHandle, Status};
@@ -166,7 +166,7 @@ fn wait(connection: &Connection, channel: &mut Channel) -> Result<Completion, Er
             break;
         }
     }
-    let mut silence = Silence::default();
+    let mut watchdog = Watchdog::default();
     loop {
         let dead = connection.is_dead() || channel.end.is_closed();
         if let Some(completion) = channel.end.poll() {
@@ -175,7 +175,7 @@ fn wait(connection: &Connection, channel: &mut Channel) -> Result<Completion, Er
         if dead {
             return Err(Error::Gone);
         }
-        silence.look(connection);
+        watchdog.look(connection);
         channel.sleep(Duration::MAX);
     }
 }

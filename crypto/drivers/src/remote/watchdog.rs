@@ -4,14 +4,14 @@ use super::connection::Connection;
 use crate::limits::SILENCE;
 use std::time::Instant;
 
-/// Since when requests wait and none is answered, as far as whoever waits has looked.
+/// Since when requests wait and none is answered, as far as the waiting thread has looked.
 #[derive(Default)]
-pub(super) struct Silence(Option<Instant>);
+pub(super) struct Watchdog(Option<Instant>);
 
-impl Silence {
+impl Watchdog {
     /// One was answered.
     #[inline]
-    pub fn is_broken(&mut self) {
+    pub fn answered(&mut self) {
         self.0 = None;
     }
 
@@ -19,7 +19,7 @@ impl Silence {
     /// often as that takes too long.
     pub fn look(&mut self, connection: &Connection) {
         if self.0.get_or_insert_with(Instant::now).elapsed() >= SILENCE {
-            connection.doubt();
+            connection.ping();
             self.0 = None;
         }
     }
