@@ -3,8 +3,8 @@
 use keyway_drivers::limits::{WRONG_FORGET, WRONG_MAX};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::{
-    Algorithm, Cost, Driver, DriverSession, Effort, Engine, Error, Field, Key, Parameters, Request,
-    Session, Step, Wanted, Zeroizing, limits,
+    Algorithm, Cost, Driver, DriverSession, Effort, Engine, Error, ExpectedLength, Field, Key,
+    Parameters, Request, Session, Step, Zeroizing, limits,
 };
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt;
@@ -148,7 +148,7 @@ fn a_right_password_is_derived_once_and_a_wrong_one_each_time() {
     }
     assert_eq!(verify(&session, Recall, b"ada", b"secret", &value), Ok(1));
     let long = [0; limits::ENTRY_BYTES_MAX + 1];
-    let wanted = Wanted::AtMost(limits::ENTRY_BYTES_MAX);
+    let wanted = ExpectedLength::AtMost(limits::ENTRY_BYTES_MAX);
     let refused = Err(Error::length(Field::Entry, long.len(), wanted));
     assert_eq!(verify(&session, Recall, &long, b"secret", &value), refused);
     assert_eq!(verify(&session, Full, &long, b"secret", &value), refused);

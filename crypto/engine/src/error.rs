@@ -15,7 +15,7 @@ pub enum Error {
     /// The key is malformed, of the wrong length or too weak.
     InvalidKey(&'static str),
     /// The request does not fit the session or breaks a limit.
-    InvalidRequest(Misfit),
+    InvalidRequest(RequestError),
     /// A tag, a signature or a peer's key share does not check.
     Authentication,
     /// The bounded queue is full; try again later.
@@ -39,7 +39,7 @@ pub enum Error {
 /// What is wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Misfit {
+pub enum RequestError {
     /// It is of another kind than the session's algorithm: to seal is not for a hash.
     Kind {
         /// The request's name ([`Request::name`](crate::Request::name)).
@@ -54,7 +54,7 @@ pub enum Misfit {
         /// How long it is, in bytes.
         given: usize,
         /// How long it has to be.
-        wanted: Wanted,
+        expected: ExpectedLength,
     },
     /// Something else.
     Other(&'static str),
@@ -83,9 +83,9 @@ pub enum Field {
     Expected,
 }
 
-/// A length, in bytes.
+/// The length that a part has to have, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ExpectedLength {
     /// So many.
     Exactly(usize),
     /// So many or more.
@@ -96,28 +96,28 @@ pub enum Wanted {
     MultipleOf(usize),
 }
 
-impl Wanted {
+impl ExpectedLength {
     /// With so many bytes more behind it.
     pub(crate) fn and(self, more: usize) -> Self {
         match self {
-            Wanted::Exactly(bytes) => Wanted::Exactly(bytes + more),
-            Wanted::AtLeast(bytes) => Wanted::AtLeast(bytes + more),
-            Wanted::AtMost(bytes) => Wanted::AtMost(bytes + more),
+            ExpectedLength::Exactly(bytes) => ExpectedLength::Exactly(bytes + more),
+            ExpectedLength::AtLeast(bytes) => ExpectedLength::AtLeast(bytes + more),
+            ExpectedLength::AtMost(bytes) => ExpectedLength::AtMost(bytes + more),
             whole => whole,
         }
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Misfit::Kind { request, algorithm } => {
+            RequestError::Kind { request, algorithm } => {
                 write!(f, "`{request}` is nothing that {algorithm} does")
             }
-            Misfit::Length { of, given, wanted } => {
-                write!(f, "its {of} has {given} bytes, where {wanted} are wanted")
+            RequestError::Length { of, given, expected } => {
+                write!(f, "its {of} has {given} bytes, where {expected} are wanted")
             }
-            Misfit::Other(why) => f.write_str(why),
+            RequestError::Other(why) => f.write_str(why),
         }
     }
 }
@@ -138,13 +138,13 @@ impl fmt::Display for Field {
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for ExpectedLength {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wanted::Exactly(bytes) => write!(f, "{bytes}"),
-            Wanted::AtLeast(bytes) => write!(f, "at least {bytes}"),
-            Wanted::AtMost(bytes) => write!(f, "at most {bytes}"),
-            Wanted::MultipleOf(bytes) => write!(f, "multiples of {bytes}"),
+            ExpectedLength::Exactly(bytes) => write!(f, "{bytes}"),
+            ExpectedLength::AtLeast(bytes) => write!(f, "at least {bytes}"),
+            ExpectedLength::AtMost(bytes) => write!(f, "at most {bytes}"),
+            ExpectedLength::MultipleOf(bytes) => write!(f, "multiples of {bytes}"),
         }
     }
 }
@@ -167,12 +167,12 @@ pub enum Blame {
 impl Error {
     /// [`Error::InvalidRequest`], in words.
     pub const fn invalid_request(why: &'static str) -> Self {
-        Error::InvalidRequest(Misfit::Other(why))
+        Error::InvalidRequest(RequestError::Other(why))
     }
 
     /// [`Error::InvalidRequest`], because of a length.
-    pub const fn length(of: Field, given: usize, wanted: Wanted) -> Self {
-        Error::InvalidRequest(Misfit::Length { of, given, wanted })
+    pub const fn length(of: Field, given: usize, expected: ExpectedLength) -> Self {
+        Error::InvalidRequest(RequestError::Length { of, given, expected })
     }
 
     /// Who is at fault.

@@ -1,6 +1,6 @@
 //! Which lengths of text an AEAD or a cipher takes.
 
-use crate::{Algorithm, Kind, Wanted, limits};
+use crate::{Algorithm, ExpectedLength, Kind, limits};
 use std::ops::RangeInclusive;
 
 impl Algorithm {
@@ -33,12 +33,12 @@ impl LengthLimits {
     }
 
     /// What is wrong with a length outside them.
-    pub fn wanted(&self, bytes: usize) -> Wanted {
+    pub fn expected(&self, bytes: usize) -> ExpectedLength {
         match bytes {
-            _ if self.least == self.most => Wanted::Exactly(self.least),
-            less if less < self.least => Wanted::AtLeast(self.least),
-            more if more > self.most => Wanted::AtMost(self.most),
-            _ => Wanted::MultipleOf(self.whole + 1),
+            _ if self.least == self.most => ExpectedLength::Exactly(self.least),
+            less if less < self.least => ExpectedLength::AtLeast(self.least),
+            more if more > self.most => ExpectedLength::AtMost(self.most),
+            _ => ExpectedLength::MultipleOf(self.whole + 1),
         }
     }
 

@@ -177,7 +177,7 @@ pub use chain::run_chain;
 pub use costs::Linear;
 pub use driver::{Driver, DriverQueue, Flow};
 pub use engine::{Builder, CostReport, DriverReport, Engine};
-pub use error::{Blame, Error, Field, Misfit, Wanted};
+pub use error::{Blame, Error, ExpectedLength, Field, RequestError};
 pub use executor::{Pending, Refused};
 pub use iovec::Iovec;
 pub use opener::{DriverSession, DriverStream, Place, Selection};

@@ -1,7 +1,7 @@
 //! What a consumer asks for: one operation, with borrowed buffers.
 
 use crate::lengths::LengthLimits;
-use crate::{Algorithm, Class, Error, Field, Kind, Misfit, Wanted, limits};
+use crate::{Algorithm, Class, Error, ExpectedLength, Field, Kind, RequestError, limits};
 use std::fmt;
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -511,8 +511,8 @@ impl Request<'_> {
             }
             Request::VerifyPassword { cost, entry, password, salt, expected, .. } => {
                 if entry.len() > limits::ENTRY_BYTES_MAX {
-                    let wanted = Wanted::AtMost(limits::ENTRY_BYTES_MAX);
-                    return Err(Error::length(Field::Entry, entry.len(), wanted));
+                    let expected = ExpectedLength::AtMost(limits::ENTRY_BYTES_MAX);
+                    return Err(Error::length(Field::Entry, entry.len(), expected));
                 }
                 let expected = (Field::Expected, expected.len());
                 return check_derivation(algorithm, *cost, password, salt, expected);
@@ -525,24 +525,25 @@ impl Request<'_> {
     #[cold]
     fn misfit(&self, algorithm: Algorithm) -> Error {
         if !self.is_for(algorithm.kind()) {
-            return Error::InvalidRequest(Misfit::Kind { request: self.name(), algorithm });
+            return Error::InvalidRequest(RequestError::Kind { request: self.name(), algorithm });
         }
-        let put_out = || Wanted::Exactly(algorithm.output_bytes().unwrap_or(0));
-        let (of, given, wanted) = match self {
+        let put_out = || ExpectedLength::Exactly(algorithm.output_bytes().unwrap_or(0));
+        let (of, given, expected) = match self {
             Request::Seal { data, .. }
             | Request::Encrypt { data, .. }
             | Request::Decrypt { data, .. } => {
-                (Field::Data, data.len(), algorithm.length_limits().wanted(data.len()))
+                (Field::Data, data.len(), algorithm.length_limits().expected(data.len()))
             }
             Request::Open { data, .. } => {
-                let wanted = algorithm.length_limits().wanted(data.len().saturating_sub(TAG_BYTES));
-                (Field::Data, data.len(), wanted.and(TAG_BYTES))
+                let expected =
+                    algorithm.length_limits().expected(data.len().saturating_sub(TAG_BYTES));
+                (Field::Data, data.len(), expected.and(TAG_BYTES))
             }
             Request::Protect { packet, .. } | Request::Unprotect { packet, .. } => {
-                (Field::Packet, packet.len(), Wanted::AtMost(limits::REQUEST_BYTES_MAX))
+                (Field::Packet, packet.len(), ExpectedLength::AtMost(limits::REQUEST_BYTES_MAX))
             }
             Request::Compress { data, out } | Request::Decompress { data, out } => {
-                let most = Wanted::AtMost(limits::REQUEST_BYTES_MAX);
+                let most = ExpectedLength::AtMost(limits::REQUEST_BYTES_MAX);
                 match data.len() > limits::REQUEST_BYTES_MAX {
                     true => (Field::Data, data.len(), most),
                     false => (Field::Out, out.len(), most),
@@ -555,14 +556,14 @@ impl Request<'_> {
                 if algorithm.ciphertext_bytes() != Some(ciphertext.len()) =>
             {
                 let bytes = algorithm.ciphertext_bytes().unwrap_or(0);
-                (Field::Ciphertext, ciphertext.len(), Wanted::Exactly(bytes))
+                (Field::Ciphertext, ciphertext.len(), ExpectedLength::Exactly(bytes))
             }
             Request::Encapsulate { secret, .. } | Request::Decapsulate { secret, .. } => {
                 (Field::Secret, secret.len(), put_out())
             }
             _ => return Error::invalid_request("it does not fit the algorithm"),
         };
-        Error::length(of, given, wanted)
+        Error::length(of, given, expected)
     }
 
     /// Whether algorithms of this kind do it.
@@ -748,14 +749,14 @@ fn check_derivation(
     }
     let most = |of, given: usize, most: usize| match given <= most {
         true => Ok(()),
-        false => Err(Error::length(of, given, Wanted::AtMost(most))),
+        false => Err(Error::length(of, given, ExpectedLength::AtMost(most))),
     };
     most(Field::Password, password.len(), limits::PASSWORD_BYTES_MAX)?;
     most(Field::Salt, salt.len(), limits::SALT_BYTES_MAX)?;
     match algorithm.output_bytes() {
         Some(exact) if output_bytes == exact => Ok(()),
-        Some(exact) => Err(Error::length(output, output_bytes, Wanted::Exactly(exact))),
-        None if output_bytes == 0 => Err(Error::length(output, 0, Wanted::AtLeast(1))),
+        Some(exact) => Err(Error::length(output, output_bytes, ExpectedLength::Exactly(exact))),
+        None if output_bytes == 0 => Err(Error::length(output, 0, ExpectedLength::AtLeast(1))),
         None => most(output, output_bytes, limits::DERIVED_BYTES_MAX),
     }
 }

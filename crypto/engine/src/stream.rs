@@ -2,7 +2,7 @@
 
 use crate::metrics::Work;
 use crate::registry::Registry;
-use crate::{Algorithm, Demand, DriverStream, Error, Field, Kind, Wanted};
+use crate::{Algorithm, Demand, DriverStream, Error, ExpectedLength, Field, Kind};
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,8 +60,8 @@ impl Stream {
     /// The digest, into exactly [`Algorithm::output_bytes`]; one operation in the meters.
     pub fn finish(self, out: &mut [u8]) -> Result<(), Error> {
         if self.algorithm.output_bytes() != Some(out.len()) {
-            let wanted = Wanted::Exactly(self.algorithm.output_bytes().unwrap_or(0));
-            return Err(Error::length(Field::Out, out.len(), wanted));
+            let expected = ExpectedLength::Exactly(self.algorithm.output_bytes().unwrap_or(0));
+            return Err(Error::length(Field::Out, out.len(), expected));
         }
         let result = self.state.finish(out);
         self.work.count(0, &result);

@@ -81,35 +81,38 @@ fn a_refusal_says_whether_the_kind_or_which_length_is_wrong() {
     let engine = engine();
     let session = engine.session(GCM).unwrap();
     let refused = session.run(&mut Request::Random { out: &mut [0; 4] });
-    let kind = Misfit::Kind { request: "random", algorithm: Algorithm::Aes128Gcm };
+    let kind = RequestError::Kind { request: "random", algorithm: Algorithm::Aes128Gcm };
     assert_eq!(refused, Err(Error::InvalidRequest(kind)));
     let says = refused.unwrap_err().to_string();
     assert_eq!(says, "the request cannot be run: `random` is nothing that aes-128-gcm does");
 
     let refused = engine.digest(Algorithm::Sha256, &[], &mut [0; 20]);
-    let (of, wanted) = (Field::Out, Wanted::Exactly(32));
-    assert_eq!(refused, Err(Error::InvalidRequest(Misfit::Length { of, given: 20, wanted })));
+    let (of, expected) = (Field::Out, ExpectedLength::Exactly(32));
+    assert_eq!(
+        refused,
+        Err(Error::InvalidRequest(RequestError::Length { of, given: 20, expected }))
+    );
     let says = refused.unwrap_err().to_string();
     assert_eq!(says, "the request cannot be run: its `out` has 20 bytes, where 32 are wanted");
 
     let key = Key::Secret(&[1; 32]);
     let iv = &[0; IV_BYTES_MAX];
-    for (algorithm, given, wanted) in [
-        (Algorithm::Aes256Cbc, 20, Wanted::MultipleOf(16)),
-        (Algorithm::Aes128Xts, 15, Wanted::AtLeast(16)),
+    for (algorithm, given, expected) in [
+        (Algorithm::Aes256Cbc, 20, ExpectedLength::MultipleOf(16)),
+        (Algorithm::Aes128Xts, 15, ExpectedLength::AtLeast(16)),
     ] {
         let session = engine.session(Parameters::new(algorithm, key)).unwrap();
         let refused = session.run(&mut Request::Encrypt { iv, data: &mut vec![0; given] });
-        assert_eq!(refused, Err(Error::length(Field::Data, given, wanted)));
+        assert_eq!(refused, Err(Error::length(Field::Data, given, expected)));
     }
     let gmac = Parameters::new(Algorithm::Aes256Gmac, key);
     let opened = engine.session(gmac).unwrap().open_in_place(&[0; 12], &[], &mut [0; 20]);
-    assert_eq!(opened, Err(Error::length(Field::Data, 20, Wanted::Exactly(16))));
+    assert_eq!(opened, Err(Error::length(Field::Data, 20, ExpectedLength::Exactly(16))));
     let (cost, password, salt) = (Cost::Pbkdf2 { iterations: 1 }, &[0; 5_000], &[]);
     let derive = &mut Request::Derive { cost, password, salt, out: &mut [0; 20] };
-    let wanted = Wanted::AtMost(limits::PASSWORD_BYTES_MAX);
+    let expected = ExpectedLength::AtMost(limits::PASSWORD_BYTES_MAX);
     let refused = engine.run(Algorithm::Pbkdf2Sha256, derive);
-    assert_eq!(refused, Err(Error::length(Field::Password, 5_000, wanted)));
+    assert_eq!(refused, Err(Error::length(Field::Password, 5_000, expected)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the sessions of every kind of algorithm have in common.
 
-use keyway_engine::{DriverSession, Error, Field, Request, Wanted};
+use keyway_engine::{DriverSession, Error, ExpectedLength, Field, Request};
 
 /// The driver's name.
 pub(super) const NAME: &str = "software";
@@ -25,7 +25,7 @@ pub(super) const fn failed(why: &'static str) -> Error {
 
 /// Writes `bytes` to the front of `out` and returns their number.
 pub(super) fn put(bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
-    let no_room = Error::length(Field::Out, out.len(), Wanted::AtLeast(bytes.len()));
+    let no_room = Error::length(Field::Out, out.len(), ExpectedLength::AtLeast(bytes.len()));
     let place = out.get_mut(..bytes.len()).ok_or(no_room)?;
     place.copy_from_slice(bytes);
     Ok(bytes.len())
