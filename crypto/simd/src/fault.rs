@@ -9,12 +9,12 @@ pub struct Fault {
     /// Which request, counted from 0.
     pub job: usize,
     /// What is wrong with it.
-    pub why: Why,
+    pub kind: FaultKind,
 }
 
 /// What is wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum FaultKind {
     /// The range to encrypt is not within the message.
     CipherRange,
     /// The range to encrypt is not a multiple of 16 bytes long.
@@ -36,19 +36,19 @@ pub enum Why {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = match self.why {
-            Why::CipherRange => "the range to encrypt reaches out of the message",
-            Why::CipherBlocks => {
+        let why = match self.kind {
+            FaultKind::CipherRange => "the range to encrypt reaches out of the message",
+            FaultKind::CipherBlocks => {
                 "the range to encrypt is not a multiple of 16 bytes long; pad it first"
             }
-            Why::MacRange => "the range to authenticate reaches out of the message",
-            Why::TagLength => "the tag must have at least 1 byte and at most the digest's",
-            Why::Number => "a packet number has at most 62 bits",
-            Why::HeaderLength => "the header is too short for its packet number",
-            Why::TooShort => {
+            FaultKind::MacRange => "the range to authenticate reaches out of the message",
+            FaultKind::TagLength => "the tag must have at least 1 byte and at most the digest's",
+            FaultKind::Number => "a packet number has at most 62 bits",
+            FaultKind::HeaderLength => "the header is too short for its packet number",
+            FaultKind::TooShort => {
                 "the packet is too short: pad number and payload to 4 bytes, and leave space for the tag"
             }
-            Why::TooLong => {
+            FaultKind::TooLong => {
                 return write!(
                     f,
                     "request {} of the batch: a part is over {MESSAGE_BYTES_MAX} bytes",

@@ -73,4 +73,4 @@ pub mod packet;
 mod x86;
 
 pub use cbc::{CbcBackend, CbcKey, Cipher, Hash, HmacKey, Job, LANES, Mac};
-pub use fault::{Fault, Why};
+pub use fault::{Fault, FaultKind};

@@ -7,7 +7,7 @@ use keyway_simd::packet::{
     Aead, AeadKey, HeaderKey, Open, Opened, PacketBackend, PacketKey, Phases, Protect, Refusal,
     Seal, TAG_BYTES, Unprotect, Used,
 };
-use keyway_simd::{Fault, Why};
+use keyway_simd::{Fault, FaultKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -665,21 +665,21 @@ fn a_batch_with_a_faulty_packet_is_not_touched() {
         let header_key = backend.header_key(Aead::Aes128Gcm, &[3; 16]).unwrap();
         // The first byte, the number, lengths of header and packet.
         let cases = [
-            (0x41, 1 << 62, 11, 60, Why::Number),
-            (0x41, u64::MAX, 11, 60, Why::Number),
-            (0x40, 1, 0, 60, Why::HeaderLength),
-            (0x40, 1, 1, 60, Why::HeaderLength),
-            (0x43, 1, 4, 60, Why::HeaderLength),
-            (0x43, 1, usize::MAX, 60, Why::TooShort),
-            (0x41, 1, 61, 60, Why::TooShort),
-            (0x41, 1, 60, 60, Why::TooShort),
-            (0x41, 1, 45, 60, Why::TooShort),
+            (0x41, 1 << 62, 11, 60, FaultKind::Number),
+            (0x41, u64::MAX, 11, 60, FaultKind::Number),
+            (0x40, 1, 0, 60, FaultKind::HeaderLength),
+            (0x40, 1, 1, 60, FaultKind::HeaderLength),
+            (0x43, 1, 4, 60, FaultKind::HeaderLength),
+            (0x43, 1, usize::MAX, 60, FaultKind::TooShort),
+            (0x41, 1, 61, 60, FaultKind::TooShort),
+            (0x41, 1, 60, 60, FaultKind::TooShort),
+            (0x41, 1, 45, 60, FaultKind::TooShort),
             // Number and payload of 3 bytes together.
-            (0x41, 1, 11, 28, Why::TooShort),
-            (0x40, 1, 2, 20, Why::TooShort),
-            (0x40, 1, 2, 0, Why::TooShort),
+            (0x41, 1, 11, 28, FaultKind::TooShort),
+            (0x40, 1, 2, 20, FaultKind::TooShort),
+            (0x40, 1, 2, 0, FaultKind::TooShort),
         ];
-        for (first, number, header_bytes, bytes, why) in cases {
+        for (first, number, header_bytes, bytes, kind) in cases {
             let mut good = [0x41; 60];
             let mut bad = vec![0x41; bytes];
             bad.iter_mut().take(1).for_each(|byte| *byte = first);
@@ -694,7 +694,7 @@ fn a_batch_with_a_faulty_packet_is_not_touched() {
             let mut batch =
                 [protect(1, 11, &mut good[..]), protect(number, header_bytes, &mut bad[..])];
             let name = format!("{} {first:x} {number} {header_bytes} {bytes}", backend.name());
-            assert_eq!(backend.protect(&mut batch), Err(Fault { job: 1, why }), "{name}");
+            assert_eq!(backend.protect(&mut batch), Err(Fault { job: 1, kind }), "{name}");
             assert_eq!((good, bad), before, "{name}");
         }
         let mut shortest = [0x41; 29];

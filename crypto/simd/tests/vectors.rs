@@ -1,6 +1,6 @@
 //! The standards' own examples, in every backend, alone and in every lane.
 
-use keyway_simd::{CbcBackend, CbcKey, Cipher, Fault, Hash, HmacKey, Job, LANES, Mac, Why};
+use keyway_simd::{CbcBackend, CbcKey, Cipher, Fault, FaultKind, Hash, HmacKey, Job, LANES, Mac};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u32> =
@@ -133,13 +133,13 @@ fn hmac_sha256_is_that_of_rfc_4231() {
 fn a_request_that_does_not_fit_is_named_and_nothing_is_touched() {
     let (aes, sha1) = (CbcKey::aes128(&[1; 16]), HmacKey::new(Hash::Sha1, b"key"));
     let cases = [
-        (0..33, 0..32, 12, Why::CipherRange),
-        (8..31, 0..32, 12, Why::CipherBlocks),
-        (0..32, 0..33, 12, Why::MacRange),
-        (0..32, 0..32, 0, Why::TagLength),
-        (0..32, 0..32, 21, Why::TagLength),
+        (0..33, 0..32, 12, FaultKind::CipherRange),
+        (8..31, 0..32, 12, FaultKind::CipherBlocks),
+        (0..32, 0..33, 12, FaultKind::MacRange),
+        (0..32, 0..32, 0, FaultKind::TagLength),
+        (0..32, 0..32, 21, FaultKind::TagLength),
     ];
-    for (encrypted, range, tag_bytes, why) in cases {
+    for (encrypted, range, tag_bytes, kind) in cases {
         for backend in CbcBackend::available() {
             let (mut good, mut bad, mut tag) = ([7; 32], [7; 32], [7; 32]);
             let cipher = |range| Some(Cipher { key: &aes, iv: [0; 16], range });
@@ -149,7 +149,7 @@ fn a_request_that_does_not_fit_is_named_and_nothing_is_touched() {
                 Job { message: &mut good, cipher: cipher(0..32), mac: None },
                 Job { message: &mut bad, cipher: cipher(encrypted.clone()), mac: Some(mac) },
             ];
-            let fault = Fault { job: 1, why };
+            let fault = Fault { job: 1, kind };
             assert_eq!(backend.seal(&mut jobs), Err(fault));
             assert!(fault.to_string().starts_with("request 1 of the batch: "));
             assert_eq!((good, bad, tag), ([7; 32], [7; 32], [7; 32]));

@@ -2,7 +2,7 @@
 
 use super::hmac::HmacKey;
 use super::key::CbcKey;
-use crate::fault::Why;
+use crate::fault::FaultKind;
 use crate::limits::MESSAGE_BYTES_MAX;
 use std::ops::Range;
 
@@ -47,23 +47,23 @@ pub struct Mac<'a> {
 
 impl Job<'_> {
     /// Whether every range fits.
-    pub(crate) fn check(&self) -> Result<(), Why> {
+    pub(crate) fn check(&self) -> Result<(), FaultKind> {
         if self.message.len() > MESSAGE_BYTES_MAX {
-            return Err(Why::TooLong);
+            return Err(FaultKind::TooLong);
         }
         if let Some(Cipher { range, .. }) = &self.cipher {
-            let bytes = self.message.get(range.clone()).ok_or(Why::CipherRange)?;
+            let bytes = self.message.get(range.clone()).ok_or(FaultKind::CipherRange)?;
             if !bytes.len().is_multiple_of(16) {
-                return Err(Why::CipherBlocks);
+                return Err(FaultKind::CipherBlocks);
             }
         }
         if let Some(Mac { key, range, front, back, tag }) = &self.mac {
-            self.message.get(range.clone()).ok_or(Why::MacRange)?;
+            self.message.get(range.clone()).ok_or(FaultKind::MacRange)?;
             if front.len().max(back.len()) > MESSAGE_BYTES_MAX {
-                return Err(Why::TooLong);
+                return Err(FaultKind::TooLong);
             }
             if !(1..=key.hash().digest_bytes()).contains(&tag.len()) {
-                return Err(Why::TagLength);
+                return Err(FaultKind::TagLength);
             }
         }
         Ok(())

@@ -63,7 +63,7 @@ impl CbcBackend {
     /// The first request whose ranges do not fit; then nothing was touched.
     pub fn seal(self, jobs: &mut [Job<'_>]) -> Result<(), Fault> {
         for (job, request) in jobs.iter().enumerate() {
-            request.check().map_err(|why| Fault { job, why })?;
+            request.check().map_err(|kind| Fault { job, kind })?;
         }
         match self.0 {
             Which::Portable => seal_all(Portable, jobs),

@@ -2,7 +2,7 @@
 
 use super::key::AeadKey;
 use super::sizes::{NONCE_BYTES, TAG_BYTES};
-use crate::fault::{Fault, Why};
+use crate::fault::{Fault, FaultKind};
 use crate::limits::MESSAGE_BYTES_MAX;
 
 /// A message to encrypt and authenticate.
@@ -41,7 +41,7 @@ pub struct Open<'a> {
 pub(super) fn check(lengths: impl Iterator<Item = (usize, usize)>) -> Result<(), Fault> {
     for (job, (aad, data)) in lengths.enumerate() {
         if aad.max(data) > MESSAGE_BYTES_MAX {
-            return Err(Fault { job, why: Why::TooLong });
+            return Err(Fault { job, kind: FaultKind::TooLong });
         }
     }
     Ok(())

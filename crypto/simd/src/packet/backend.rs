@@ -53,7 +53,7 @@ pub(crate) trait Backend: Copy {
 #[inline(never)]
 pub(super) fn protect<R: Backend>(backend: R, packets: &mut [Protect<'_>]) -> Result<(), Fault> {
     if let Some(job) = packets.iter().position(|packet| !packet.is_right()) {
-        return Err(Fault { job, why: packets[job].why() });
+        return Err(Fault { job, kind: packets[job].fault() });
     }
     for packets in packets.chunks_mut(PACKETS_AT_ONCE) {
         backend.protect(packets);

@@ -8,7 +8,7 @@
 use super::aead::{Open, Seal};
 use super::key::{HeaderKey, PacketKey};
 use super::sizes::{SAMPLE_BYTES, TAG_BYTES};
-use crate::fault::Why;
+use crate::fault::FaultKind;
 use crate::limits::MESSAGE_BYTES_MAX;
 
 /// Most bytes of a packet number.
@@ -259,15 +259,15 @@ impl Protect<'_> {
 
     /// What is wrong with it.
     #[cold]
-    pub(super) fn why(&self) -> Why {
+    pub(super) fn fault(&self) -> FaultKind {
         if self.packet.len() > MESSAGE_BYTES_MAX {
-            Why::TooLong
+            FaultKind::TooLong
         } else if self.number >= NUMBER_END {
-            Why::Number
+            FaultKind::Number
         } else if !self.packet.is_empty() && self.header_bytes <= self.number_bytes() {
-            Why::HeaderLength
+            FaultKind::HeaderLength
         } else {
-            Why::TooShort
+            FaultKind::TooShort
         }
     }
 }
