@@ -1,29 +1,25 @@
 //! `keyway top`: what a running server is doing, read out of its page of counters and histograms, or over
 //! LDAP.
 
-mod columns;
-mod daemon;
-mod here;
-mod host;
 mod lines;
+mod local;
 mod screen;
 mod sheet;
-mod source;
-mod tally;
 mod views;
 
 use crate::cli::Top;
 use crate::provider::provider;
+use keyway_config::Running;
 use keyway_folder::data::name;
 use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use keyway_load::Trust;
+use keyway_server::ADMINISTRATOR_DN;
 use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl, logins};
-pub use source::Source;
+use keyway_watch::{ServerFolder, SnapshotSource};
+use std::path::Path;
 use std::time::Duration;
 
-const OPENED: &str = "ldap.connection.opened";
-const CLOSED: &str = "ldap.connection.closed";
 /// How long a server that is looked at over LDAP may take to let us in, and to answer.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
@@ -39,13 +35,13 @@ pub fn run(arguments: &Top) -> Result<(), Failure> {
         return screen::run(sources(arguments)?, interval, arguments.cryptod);
     }
     match arguments.urls.is_empty() {
-        true => here::run(arguments),
+        true => local::run(arguments),
         false => lines::run(sources(arguments)?, interval, arguments),
     }
 }
 
 /// The servers that are asked for, by their names.
-fn sources(arguments: &Top) -> Result<Vec<(String, Source)>, Failure> {
+fn sources(arguments: &Top) -> Result<Vec<(String, SnapshotSource)>, Failure> {
     let servers = arguments.urls.len().max(1);
     let logins = logins(&arguments.bind_dn, &arguments.password_file, servers)?;
     trust::warn(arguments.insecure);
@@ -63,7 +59,11 @@ fn sources(arguments: &Top) -> Result<Vec<(String, Source)>, Failure> {
     };
     if arguments.urls.is_empty() {
         let folder = &arguments.data.folder;
-        let source = Source::folder(folder, options, logins.into_iter().next().flatten());
+        let source = SnapshotSource::folder(
+            server_folder(folder),
+            options,
+            logins.into_iter().next().flatten(),
+        );
         return Ok(vec![(folder.display().to_string(), source)]);
     }
     let source = |(text, login): (&String, Login)| {
@@ -72,7 +72,16 @@ fn sources(arguments: &Top) -> Result<Vec<(String, Source)>, Failure> {
             url.may_carry_password(arguments.start_tls)?;
         }
         let name = format!("{}:{}", url.host, url.port);
-        Ok((name, Source::server(url, options.clone(), login)))
+        Ok((name, SnapshotSource::server(url, options.clone(), login)))
     };
     arguments.urls.iter().zip(logins).map(source).collect()
+}
+
+/// A data folder, and how its server is found.
+pub fn server_folder(path: &Path) -> ServerFolder {
+    ServerFolder {
+        path: path.to_owned(),
+        ldaps: |folder| Running::look(folder)?.ldaps,
+        administrator: ADMINISTRATOR_DN,
+    }
 }

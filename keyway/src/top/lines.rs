@@ -1,16 +1,13 @@
 //! `keyway top` without a terminal, of servers that are looked at over LDAP: a line each interval.
 
-use super::columns::COLUMNS;
-use super::host::{Host, hosts_header, name_width, of_host, watch, why_not};
-use super::source::Source;
 use crate::cli::Top;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::signals::Second;
 use keyway_host::stop::Stop;
-use keyway_host::timestamp::Timestamp;
-use keyway_watch::ServerDelta;
-use serde_json::{Map, Value, json};
+use keyway_watch::figures::{csv_header, csv_line, json_line};
+use keyway_watch::rows::{name_width, of_server, servers_header};
+use keyway_watch::{SnapshotSource, WatchedServer, watch, why_not};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -26,12 +23,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// # Errors
 /// If none of the servers can be looked at, or nobody reads the lines.
 pub fn run(
-    sources: Vec<(String, Source)>,
+    sources: Vec<(String, SnapshotSource)>,
     interval: Duration,
     arguments: &Top,
 ) -> Result<(), Failure> {
     let stop = Stop::watch(Second::Ends)?;
-    let mut hosts: Vec<Host> = sources.iter().map(|(name, _)| Host::new(name.clone())).collect();
+    let mut hosts: Vec<WatchedServer> =
+        sources.iter().map(|(name, _)| WatchedServer::new(name.clone())).collect();
     let seen = watch(sources, interval, &Arc::new(AtomicBool::new(false)));
     if arguments.csv {
         output::text(csv_header())?;
@@ -56,9 +54,9 @@ pub fn run(
             (_, true) => output::text(csv_line(&host.name, &change))?,
             _ => {
                 if lines % HEADER_LINES == 0 {
-                    output::text(hosts_header(names, WIDTH))?;
+                    output::text(servers_header(names, WIDTH))?;
                 }
-                output::text(of_host(host, names, WIDTH))?;
+                output::text(of_server(host, names, WIDTH))?;
             }
         }
         lines += 1;
@@ -67,55 +65,4 @@ pub fn run(
         }
     }
     Ok(())
-}
-
-/// The names of the values of [`csv_line`].
-pub fn csv_header() -> String {
-    let names = COLUMNS.iter().map(|column| column.name);
-    ["time", "server"].into_iter().chain(names).collect::<Vec<_>>().join(",")
-}
-
-/// All columns, for programs that read tables.
-pub fn csv_line(server: &str, change: &ServerDelta<'_>) -> String {
-    let numbers = COLUMNS.iter().map(|column| column.number(change).to_string());
-    let server = match server.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", server.replace('"', "\"\"")),
-        false => server.to_owned(),
-    };
-    [Timestamp::now().to_string(), server].into_iter().chain(numbers).collect::<Vec<_>>().join(",")
-}
-
-/// All columns by their names.
-pub fn figures(change: &ServerDelta<'_>) -> Value {
-    let pairs = COLUMNS.iter().map(|it| (it.name.to_owned(), json!(it.number(change))));
-    pairs.collect::<Map<_, _>>().into()
-}
-
-fn json_line(server: &str, change: &ServerDelta<'_>) -> Value {
-    json!({
-        "time": Timestamp::now().to_string(),
-        "server": server,
-        "kind": change.now.kind,
-        "interval_s": (change.seconds * 1e6).round() / 1e6,
-        "figures": figures(change),
-        "operations": operations(change),
-    })
-}
-
-/// How long each kind of operation took, in microseconds.
-pub fn operations(change: &ServerDelta<'_>) -> Value {
-    let times = change.directory.histograms.iter();
-    let times = times.filter_map(|(name, times)| Some((name.strip_prefix("ldap.time.")?, times)));
-    let one = |(name, times): (&str, &keyway_meter::Distribution)| {
-        let us = |nanoseconds: u64| nanoseconds as f64 / 1e3;
-        let value = json!({
-            "count": times.count,
-            "p50_us": us(times.percentile(50.0)),
-            "p95_us": us(times.percentile(95.0)),
-            "p99_us": us(times.percentile(99.0)),
-            "max_us": us(times.max),
-        });
-        (name.to_owned(), value)
-    };
-    times.map(one).collect::<Map<_, _>>().into()
 }

@@ -1,14 +1,15 @@
 //! `keyway top` on a terminal: views by key, drawn with the terminal's own colours.
 
-use super::host::{self, Host, Seen, clock, watch, why_not};
-use super::sheet::{Order, Sheet, cut};
-use super::source::Source;
+use super::sheet::{Order, Sheet};
 use super::views;
 use crate::terminal::Keys;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::signals::Second;
 use keyway_host::stop::Stop;
-use keyway_watch::ServerSnapshot;
+use keyway_watch::text::cut;
+use keyway_watch::{
+    ServerSnapshot, SnapshotSource, Snapshots, WatchedServer, rows, watch, why_not,
+};
 use ratatui::Frame;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
@@ -68,7 +69,7 @@ const HELP: [&str; 17] = [
 ];
 
 struct Screen {
-    hosts: Vec<Host>,
+    hosts: Vec<WatchedServer>,
     view: View,
     /// Where `?` goes back to.
     last: View,
@@ -92,13 +93,13 @@ pub fn is_there() -> bool {
 /// # Errors
 /// If none of them can be looked at, or the terminal cannot be used.
 pub fn run(
-    sources: Vec<(String, Source)>,
+    sources: Vec<(String, SnapshotSource)>,
     interval: Duration,
     crypto: bool,
 ) -> Result<(), Failure> {
     let stop = Stop::watch(Second::Asks)?;
     let connections = Arc::new(AtomicBool::new(false));
-    let hosts = sources.iter().map(|(name, _)| Host::new(name.clone())).collect();
+    let hosts = sources.iter().map(|(name, _)| WatchedServer::new(name.clone())).collect();
     let seen = watch(sources, interval, &connections);
     let view = if crypto { View::Crypto } else { View::Operations };
     let mut screen = Screen {
@@ -135,7 +136,7 @@ pub fn run(
 
 impl Screen {
     /// Waits until something is said of each: if that is bad of all of them, it is a mistake.
-    fn first_look(&mut self, seen: &Seen, stop: &Stop) -> Result<(), Failure> {
+    fn first_look(&mut self, seen: &Snapshots, stop: &Stop) -> Result<(), Failure> {
         while self.hosts.iter().any(|host| host.now.is_none() && host.gone.is_none()) {
             if let Ok((number, snapshot)) = seen.recv_timeout(LOOK) {
                 self.take(number, snapshot);
@@ -155,8 +156,8 @@ impl Screen {
         host.seen(snapshot);
         let Some(change) = host.change().filter(|_| host.gone.is_none()) else { return };
         // The widest; it is cut when it is drawn.
-        let time = clock();
-        let line = host::line(&change, &time);
+        let time = rows::clock();
+        let line = rows::line(&change, &time);
         drop(change);
         host.lines.push_back(line);
         if host.lines.len() > LINES_MAX {
@@ -165,7 +166,7 @@ impl Screen {
     }
 
     /// Takes what there is to take; false if it is over.
-    fn turn(&mut self, keys: &Keys, seen: &Seen, stop: &Stop) -> std::io::Result<bool> {
+    fn turn(&mut self, keys: &Keys, seen: &Snapshots, stop: &Stop) -> std::io::Result<bool> {
         let mut is_new = false;
         while !is_new {
             if stop.is_asked() {
@@ -288,7 +289,7 @@ impl Screen {
             all => format!(" ({} of {all})", self.host + 1),
         };
         let every = self.interval.as_secs_f64();
-        format!("{}{of}  {kind}{up}  {}  every {every}s{paused}", host.name, clock())
+        format!("{}{of}  {kind}{up}  {}  every {every}s{paused}", host.name, rows::clock())
     }
 
     /// The lines of one server, and a table of its operations.
@@ -299,11 +300,11 @@ impl Screen {
         let lines_room = room.height.saturating_sub(table_rows).max(3).min(room.height);
         let width = usize::from(room.width);
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        put(frame, room.y, &host::header(width), bold);
+        put(frame, room.y, &rows::header(width), bold);
         let visible = usize::from(lines_room.saturating_sub(1));
         let first = host.lines.len().saturating_sub(visible);
         for (line, y) in host.lines.iter().skip(first).zip(room.y + 1..) {
-            put(frame, y, &host::cut_to(line, width), Style::new());
+            put(frame, y, &rows::cut_to(line, width), Style::new());
         }
         if host.lines.is_empty() {
             put(frame, room.y + 1, "(the first interval is not over)", Style::new());
@@ -318,10 +319,10 @@ impl Screen {
     fn draw_hosts(&mut self, frame: &mut Frame<'_>, room: Rect) {
         let width = usize::from(room.width);
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let name_width = host::name_width(self.hosts.iter().map(|host| host.name.as_str()), width);
-        put(frame, room.y, &host::hosts_header(name_width, width), bold);
+        let name_width = rows::name_width(self.hosts.iter().map(|host| host.name.as_str()), width);
+        put(frame, room.y, &rows::servers_header(name_width, width), bold);
         for (at, (host, y)) in self.hosts.iter().zip(room.y + 1..room.y + room.height).enumerate() {
-            let line = host::of_host(host, name_width, width);
+            let line = rows::of_server(host, name_width, width);
             let style = if at == self.host {
                 Style::new().add_modifier(Modifier::BOLD)
             } else {
@@ -331,7 +332,7 @@ impl Screen {
         }
         let taken = (self.hosts.len() as u16 + 2).min(room.height);
         let below = Rect { y: room.y + taken, height: room.height - taken, ..room };
-        let sheet = self.hosts.get(self.host).and_then(Host::change);
+        let sheet = self.hosts.get(self.host).and_then(WatchedServer::change);
         if let Some(sheet) = sheet.map(|change| views::operations(&change)) {
             self.draw_sheet(frame, below, sheet);
         }

@@ -1,5 +1,6 @@
 //! A table that is sorted, scrolled and cut to a window.
 
+use keyway_watch::text::cut;
 use std::cmp::Ordering;
 
 /// A table.
@@ -121,11 +122,6 @@ fn compare(one: &Cell, other: &Cell) -> Ordering {
         (None, Some(_)) => Ordering::Greater,
         (None, None) => one.text.cmp(&other.text),
     }
-}
-
-/// So many characters of it.
-pub fn cut(text: &str, width: usize) -> String {
-    text.chars().take(width).collect()
 }
 
 /// Nothing that moves the cursor: a name may have any character in it.

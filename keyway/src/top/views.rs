@@ -1,10 +1,9 @@
 //! What each view shows, as tables.
 
-use super::columns::{Form, count, shown};
 use super::sheet::{Cell, Sheet, numbers, words};
-use super::tally::{Tally, Work, time};
 use keyway_meter::{Distribution, OPERATIONS};
-use keyway_watch::{Facts, ServerDelta};
+use keyway_watch::text::{NumberFormat, count, shown, time};
+use keyway_watch::{EngineWork, Facts, PageCounters, ServerDelta};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -87,15 +86,16 @@ pub fn crypto(change: &ServerDelta<'_>, before: &[Facts]) -> [Sheet; 2] {
     ];
     let mut rows = Vec::new();
     for (process, between, now) in pages {
-        let (tally, ever) = (Tally::of(between), now.map(Tally::of).unwrap_or_default());
+        let (counters, ever) =
+            (PageCounters::of(between), now.map(PageCounters::of).unwrap_or_default());
         let gauge = |name: String| now.and_then(|page| page.gauge(&name)).unwrap_or_default();
         let all: u64 =
-            tally.engine.values().flat_map(BTreeMap::values).map(|it| it.operations).sum();
+            counters.engine.values().flat_map(BTreeMap::values).map(|it| it.operations).sum();
         for (driver, algorithms) in &ever.engine {
             for (algorithm, ever) in algorithms.iter().filter(|(_, ever)| ever.operations > 0) {
-                let none = Work::default();
+                let none = EngineWork::default();
                 let work =
-                    tally.engine.get(driver).and_then(|it| it.get(algorithm)).unwrap_or(&none);
+                    counters.engine.get(driver).and_then(|it| it.get(algorithm)).unwrap_or(&none);
                 let rate = work.operations as f64 / change.seconds;
                 let run =
                     work.times.get("run").filter(|run| run.count > 0).or(ever.times.get("run"));
@@ -390,7 +390,7 @@ fn fact_number(facts: &Facts, name: &str) -> Cell {
 }
 
 fn number(value: f64) -> Cell {
-    Cell::number(shown(Form::Count, value), value)
+    Cell::number(shown(NumberFormat::Count, value), value)
 }
 
 fn count_whole(value: f64) -> String {
@@ -398,7 +398,7 @@ fn count_whole(value: f64) -> String {
 }
 
 fn spent(nanoseconds: u64) -> Cell {
-    Cell::number(shown(Form::Time, nanoseconds as f64), nanoseconds as f64)
+    Cell::number(shown(NumberFormat::Time, nanoseconds as f64), nanoseconds as f64)
 }
 
 fn percentiles(times: &Distribution) -> [Cell; 3] {

@@ -7,6 +7,7 @@ mod tls;
 pub use arguments::Web;
 
 use crate::provider::provider;
+use crate::top::server_folder;
 use keyway_config::Running;
 use keyway_engine::Engine;
 use keyway_folder::data::{self, name};
@@ -184,9 +185,9 @@ fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> +
     if let Some(url) = &url {
         url.may_carry_password(arguments.start_tls)?;
     }
-    let folder = arguments.data.folder.clone();
+    let folder = server_folder(&arguments.data.folder);
     Ok(move |name: &str, password: &[u8]| {
-        let url = url.clone().or_else(|| local(&folder));
+        let url = url.clone().or_else(|| folder.ldaps_url());
         let url =
             url.ok_or("The directory does not run, or not with TLS, so nobody can log in.")?;
         let login = Some((name.to_owned(), Zeroizing::new(password.to_vec())));
@@ -198,16 +199,6 @@ fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> +
             Err(why) => Err(format!("No: {why}.")),
         }
     })
-}
-
-/// Where the server that runs on a folder is reached over TLS.
-fn local(folder: &Path) -> Option<ServerUrl> {
-    let address = Running::look(folder)?.ldaps?;
-    let host = match address.ip() {
-        ip if ip.is_unspecified() => "localhost".to_owned(),
-        ip => ip.to_string(),
-    };
-    Some(ServerUrl { host, port: address.port(), tls: true })
 }
 
 /// What may be put under load: what is shown, and what is named.

@@ -1,7 +1,7 @@
-//! A server as the page sees it: through the eyes of `keyway top`.
+//! A server as the page sees it: through the source of `keyway top`.
 
 use crate::index::{self, Line};
-use crate::top::Source as Eyes;
+use crate::top::server_folder;
 use keyway_config::Configuration;
 use keyway_config::Given;
 use keyway_folder::control::Control;
@@ -12,8 +12,8 @@ use keyway_load::{Host, HostUse};
 use keyway_meter::{Distribution, Snapshot};
 use keyway_ring::control::KeyInfo;
 use keyway_server::IndexSetting;
-use keyway_watch::ServerSnapshot;
 use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl};
+use keyway_watch::{ServerSnapshot, SnapshotSource};
 use keyway_web::{Detail, Source};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ const BACKUPS_SHOWN_MAX: usize = 200;
 
 /// A server.
 pub struct Seen {
-    eyes: Eyes,
+    source: SnapshotSource,
     /// Its data folder, if it is of this machine.
     folder: Option<PathBuf>,
     indexes: Option<(Instant, Vec<IndexSetting>)>,
@@ -40,19 +40,19 @@ pub struct Seen {
 impl Seen {
     /// What runs on a data folder.
     pub fn folder(path: &Path, options: ConnectOptions, login: Login) -> Seen {
-        let eyes = Eyes::folder(path, options, login);
+        let source = SnapshotSource::folder(server_folder(path), options, login);
         let (folder, host) = (Some(path.to_owned()), Some(Host::new()));
-        Seen { eyes, folder, indexes: None, missing: None, host }
+        Seen { source, folder, indexes: None, missing: None, host }
     }
 
     /// What answers at a URL.
     pub fn server(url: ServerUrl, options: ConnectOptions, login: Login) -> Seen {
-        let eyes = Eyes::server(url, options, login);
-        Seen { eyes, folder: None, indexes: None, missing: None, host: None }
+        let source = SnapshotSource::server(url, options, login);
+        Seen { source, folder: None, indexes: None, missing: None, host: None }
     }
 
     fn snapshot(&mut self, connections: bool) -> Result<ServerSnapshot, String> {
-        self.eyes.look(connections).map_err(|why| why.to_string())
+        self.source.look(connections).map_err(|why| why.to_string())
     }
 
     /// The lines that would make the indexes which searches lack.
@@ -78,7 +78,7 @@ impl Seen {
 
 impl Source for Seen {
     fn look(&mut self) -> Result<Snapshot, String> {
-        let snapshot = self.eyes.counters().map_err(|why| why.to_string())?;
+        let snapshot = self.source.counters().map_err(|why| why.to_string())?;
         self.missing = snapshot.lists.missing.filter(|_| self.folder.is_none());
         let page = snapshot.directory.ok_or("the directory does not run there")?;
         Ok(match self.folder {

@@ -1,4 +1,4 @@
-//! How much is taken from a server and from a collector of metrics.
+//! How much is taken from a server and from a collector of metrics, and how long either is waited for.
 
 use std::time::Duration;
 
@@ -17,3 +17,10 @@ pub const OTLP_RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 pub const OTLP_ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How much of a collector's reason is repeated, in characters.
 pub const OTLP_REASON_CHARS_MAX: usize = 200;
+
+/// Looks that pass before a server of this machine that refused a login is asked for lists again.
+pub const LISTS_AGAIN: u32 = 60;
+/// How long is waited for the page of a server that is started again.
+pub const PAGE_AGAIN_MAX: Duration = Duration::from_secs(10);
+/// How often that page is looked for.
+pub const PAGE_AGAIN_LOOK_EVERY: Duration = Duration::from_millis(50);

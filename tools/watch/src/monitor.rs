@@ -72,7 +72,7 @@ impl MonitorClient {
             self.0.search(MONITOR, Scope::Subtree, filter, &["*", "+"])?;
         match end {
             Ok(()) => Ok(entries),
-            // What there is of it is shown.
+            // As much as there is of it is shown.
             Err(why)
                 if matches!(why.code, ResultCode::SizeLimitExceeded | ResultCode::NoSuchObject) =>
             {

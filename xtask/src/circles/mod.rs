@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Crates that still have circles, and how many files the largest of each has. No crate is to be added, and no
 /// number may grow; one that has shrunk is to be lowered here.
-const NOT_YET: &[(&str, usize)] = &[("keyway", 9)];
+const NOT_YET: &[(&str, usize)] = &[("keyway", 6)];
 
 pub fn check() -> Result<(), String> {
     let mut wrong = Vec::new();

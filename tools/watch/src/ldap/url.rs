@@ -1,7 +1,7 @@
 //! The address of an LDAP server.
 
 use keyway_host::failure::Failure;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A server's address, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,16 @@ impl ServerUrl {
         }
         let port = port.map_or(Ok(usual), |port| port.parse().map_err(|_| bad()))?;
         Ok(ServerUrl { host: host.to_owned(), port, tls })
+    }
+
+    /// The address of a server of this machine that listens there for LDAPS.
+    #[must_use]
+    pub fn of_own(address: SocketAddr) -> ServerUrl {
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => "localhost".to_owned(),
+            ip => ip.to_string(),
+        };
+        ServerUrl { host, port: address.port(), tls: true }
     }
 
     /// Refuses to send a password where others could read it.

@@ -1,14 +1,13 @@
 //! `keyway top` without a terminal, of what runs on a data folder: a line each interval.
 
-use super::daemon;
-use super::lines;
-use super::tally::{Difference, header};
 use crate::cli::Top;
-use keyway_folder::data::{self, State, look, name};
+use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_meter::{Reader, Snapshot};
-use keyway_watch::{ServerDelta, ServerLists, ServerSnapshot};
+use keyway_meter::Reader;
+use keyway_watch::{
+    CryptodClients, PageDelta, PageOwner, PageSample, ServerDelta, cryptod, delta, figures,
+};
 use std::io;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,15 +16,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const HEADER_LINES: u64 = 20;
 /// How long a server's end may go unnoticed.
 const LOOK_MAX: Duration = Duration::from_millis(500);
-/// How long is waited for a server that is started again.
-const AGAIN_MAX: Duration = Duration::from_secs(10);
-
 /// Shows lines until the count is reached, the server stops, or somebody presses Ctrl-C.
 ///
 /// # Errors
 /// If no server runs on the data folder, or its page cannot be read.
 pub fn run(arguments: &Top) -> Result<(), Failure> {
-    let mut reader = open(arguments)?;
+    let owner = match arguments.cryptod {
+        true => PageOwner::Cryptod,
+        false => PageOwner::Directory,
+    };
+    let folder = &arguments.data.folder;
+    let mut reader = owner.open(folder)?;
     let mut lines = 0;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -40,7 +41,7 @@ pub fn run(arguments: &Top) -> Result<(), Failure> {
             Err(End::ServerStopped) => {}
             Ok(()) | Err(End::Output(_) | End::Interrupted) => return Ok(()),
         }
-        match open_again(arguments) {
+        match owner.open_again(folder) {
             Some(next) => {
                 output::note("the server was started again");
                 reader = next;
@@ -53,18 +54,6 @@ pub fn run(arguments: &Top) -> Result<(), Failure> {
     }
 }
 
-/// The page of a server that keyway up starts again. Whoever has the folder will have one soon.
-fn open_again(arguments: &Top) -> Option<Reader> {
-    let begun = Instant::now();
-    while begun.elapsed() < AGAIN_MAX && data::user(&arguments.data.folder).is_some() {
-        match open(arguments) {
-            Ok(reader) => return Some(reader),
-            Err(_) => std::thread::sleep(LOOK_MAX / 10),
-        }
-    }
-    None
-}
-
 /// Why no more lines are shown.
 enum End {
     ServerStopped,
@@ -74,88 +63,56 @@ enum End {
     Failed(Failure),
 }
 
-fn open(arguments: &Top) -> Result<Reader, Failure> {
-    let folder = &arguments.data.folder;
-    if arguments.cryptod {
-        return daemon::open(folder);
-    }
-    let not_running = || {
-        let shown = folder.display();
-        Failure::new(format!(
-            "no server runs on {shown}; start one with keyway up, or name its folder with --data DIR"
-        ))
-    };
-    let page = folder.join(name::METER);
-    if look(folder)? == State::Absent {
-        return Err(not_running());
-    }
-    let reader = match page.exists() {
-        true => Some(Reader::open(&page).map_err(Failure::new)?),
-        false => None,
-    };
-    if let Some(reader) = reader.filter(Reader::alive) {
-        return Ok(reader);
-    }
-    match data::user(folder) {
-        None => Err(not_running()),
-        Some(process) => Err(Failure::new(format!(
-            "{process} uses {}, and there are no counters to look at: either it is no server, or \
-             it found no room on the disk for them; make room and start it again",
-            folder.display()
-        ))),
-    }
-}
-
 async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), End> {
     let interval = Duration::from_secs_f64(arguments.interval);
     let mut interrupted = false;
     let mut interrupts = signal(SignalKind::interrupt()).map_err(End::Output)?;
     let mut clients = match arguments.cryptod {
-        true => Some(daemon::Clients::at(&name::socket_at(&arguments.data.folder))),
+        true => Some(CryptodClients::at(&name::socket_at(&arguments.data.folder))),
         false => None,
     };
-    let mut before = look_at(reader)?;
+    let mut before = sample(reader)?;
     let mut next = before.at;
     loop {
         next += interval;
         wait(reader, &mut interrupts, next).await?;
-        let now = look_at(reader)?;
-        let difference = Difference::between(&before, &now);
+        let now = sample(reader)?;
+        let delta = PageDelta::between(&before, &now);
         if arguments.json {
             let mut json = match &mut clients {
-                Some(clients) => daemon::json(&difference, clients),
-                None => difference.json(),
+                Some(clients) => cryptod::json(&delta, clients),
+                None => delta.json(),
             };
             let snapshots = (before.snapshot(), now.snapshot());
             if let Some(change) = ServerDelta::between(&snapshots.0, &snapshots.1) {
-                json["figures"] = lines::figures(&change);
-                json["operations"] = lines::operations(&change);
+                json["figures"] = figures::figures(&change);
+                json["operations"] = figures::operations(&change);
             }
             output::write_json(&json).map_err(End::Output)?;
         } else if arguments.csv {
             if *lines == 0 {
-                output::write(lines::csv_header()).map_err(End::Output)?;
+                output::write(figures::csv_header()).map_err(End::Output)?;
             }
             let snapshots = (before.snapshot(), now.snapshot());
             if let Some(change) = ServerDelta::between(&snapshots.0, &snapshots.1) {
                 let server = arguments.data.folder.display().to_string();
-                output::write(lines::csv_line(&server, &change)).map_err(End::Output)?;
+                output::write(figures::csv_line(&server, &change)).map_err(End::Output)?;
             }
         } else {
             if interrupted {
                 output::write("").map_err(End::Output)?;
             }
             let (header, line) = match clients {
-                Some(_) => (daemon::header(), daemon::line(&difference)),
-                None => (header(), difference.line()),
+                Some(_) => (cryptod::header(), cryptod::line(&delta)),
+                None => (delta::header(), delta.line()),
             };
             if interrupted || lines.is_multiple_of(HEADER_LINES) {
                 output::write(header).map_err(End::Output)?;
             }
             output::write(line).map_err(End::Output)?;
-            let mut sections = difference.sections();
+            let mut sections = delta.sections();
             if let Some(clients) = &mut clients {
-                sections.extend(clients.lines(difference.seconds));
+                sections.extend(clients.lines(delta.seconds));
             }
             interrupted = !sections.is_empty();
             for line in sections {
@@ -189,27 +146,6 @@ async fn wait(reader: &Reader, interrupts: &mut Signal, until: Instant) -> Resul
     }
 }
 
-/// The page at one moment.
-pub struct Look {
-    pub at: Instant,
-    pub page: Snapshot,
-}
-
-impl Look {
-    /// The same as it is seen by those who look at any server.
-    pub fn snapshot(&self) -> ServerSnapshot {
-        ServerSnapshot {
-            at: self.at,
-            uptime_s: None,
-            kind: String::new(),
-            directory: Some(self.page.clone()),
-            cryptod: None,
-            lists: ServerLists::default(),
-        }
-    }
-}
-
-fn look_at(reader: &Reader) -> Result<Look, End> {
-    let page = reader.snapshot().map_err(|why| End::Failed(Failure::new(why)))?;
-    Ok(Look { at: Instant::now(), page })
+fn sample(reader: &Reader) -> Result<PageSample, End> {
+    PageSample::take(reader).map_err(End::Failed)
 }

@@ -1,12 +1,11 @@
-//! A page in order, the differences of two, and how they are said.
+//! The difference of two samples of a page, and how it is said: lines for people, JSON for programs.
 
-use super::here::Look;
-use super::{CLOSED, OPENED};
+use crate::counters::{EngineWork, PageCounters};
+use crate::page::PageSample;
+use crate::text::{cell, number, row, tenths, time};
 use keyway_host::timestamp::Timestamp;
-use keyway_meter::{Distribution, OPERATIONS, Snapshot};
+use keyway_meter::{Distribution, OPERATIONS};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Width of the names of drivers, algorithms and clients, and of error kinds.
 const NAME_WIDTH: usize = 27;
@@ -22,131 +21,40 @@ const MORE: [(&str, &str); 5] = [
     ("changes", "store.changes"),
 ];
 
-/// A page in order.
-#[derive(Default)]
-pub struct Tally {
-    pub values: BTreeMap<String, u64>,
-    /// By driver, then by algorithm.
-    pub engine: BTreeMap<String, BTreeMap<String, Work>>,
-    pub clients: BTreeMap<String, Work>,
-}
-
-/// What the engine did with one algorithm in one driver, or for one client.
-#[derive(Clone, Default)]
-pub struct Work {
-    pub operations: u64,
-    pub bytes: u64,
-    pub errors: u64,
-    pub busy: u64,
-    pub kinds: BTreeMap<String, u64>,
-    /// `queue`, `run` and `deliver`, as far as they are recorded.
-    pub times: BTreeMap<String, Distribution>,
-}
-
-impl Tally {
-    pub fn of(page: &Snapshot) -> Tally {
-        let mut tally = Tally::default();
-        for (name, value) in &page.counters {
-            let parts: Vec<&str> = name.split('.').collect();
-            let Some((work, event)) = tally.work(&parts) else {
-                tally.values.insert(name.clone(), *value);
-                continue;
-            };
-            match event {
-                ["operations"] => work.operations = *value,
-                ["bytes"] => work.bytes = *value,
-                ["errors"] => work.errors = *value,
-                ["busy"] => work.busy = *value,
-                ["error", kind] => {
-                    work.kinds.insert((*kind).to_owned(), *value);
-                }
-                _ => {}
-            }
-        }
-        for (name, values) in &page.histograms {
-            let parts: Vec<&str> = name.split('.').collect();
-            if let Some((work, [what])) = tally.work(&parts) {
-                work.times.insert((*what).to_owned(), values.clone());
-            }
-        }
-        for client in tally.clients.values_mut() {
-            client.errors = client.kinds.values().fold(0, |sum, kind| sum.saturating_add(*kind));
-        }
-        tally
-    }
-
-    /// Whose event it is, and which one.
-    pub fn work<'a>(&mut self, name: &'a [&str]) -> Option<(&mut Work, &'a [&'a str])> {
-        match name {
-            ["engine", driver, algorithm, event @ ..] => {
-                let algorithms = self.engine.entry((*driver).to_owned()).or_default();
-                Some((algorithms.entry((*algorithm).to_owned()).or_default(), event))
-            }
-            ["client", client, event @ ..] => {
-                Some((self.clients.entry((*client).to_owned()).or_default(), event))
-            }
-            _ => None,
-        }
-    }
-
-    pub fn value(&self, name: &str) -> u64 {
-        self.values.get(name).copied().unwrap_or_default()
-    }
-
-    pub fn total(&self) -> u64 {
-        OPERATIONS.iter().fold(0, |sum, (_, name)| sum.saturating_add(self.value(name)))
-    }
-
-    pub fn connections(&self) -> u64 {
-        self.value(OPENED).saturating_sub(self.value(CLOSED))
-    }
-}
-
-impl Work {
-    pub fn idle(&self) -> bool {
-        let Work { operations, bytes, errors, busy, .. } = self;
-        [operations, bytes, errors, busy].into_iter().all(|count| *count == 0)
-            && self.kinds.values().all(|count| *count == 0)
-            && self.times.values().all(|times| times.count == 0)
-    }
-
-    /// The sum, of counts only.
-    pub fn sum<'a>(works: impl Iterator<Item = &'a Work>) -> Work {
-        works.fold(Work::default(), |sum, work| Work {
-            operations: sum.operations.saturating_add(work.operations),
-            bytes: sum.bytes.saturating_add(work.bytes),
-            errors: sum.errors.saturating_add(work.errors),
-            busy: sum.busy.saturating_add(work.busy),
-            ..sum
-        })
-    }
-}
-
-/// What happened from one moment to the next, and up to the later one.
-pub struct Difference {
+/// The difference of two samples, and the later one.
+pub struct PageDelta {
+    /// How much time is between them.
     pub seconds: f64,
-    pub between: Tally,
-    pub since_start: Tally,
+    /// The difference.
+    pub between: PageCounters,
+    /// The later one.
+    pub since_start: PageCounters,
 }
 
-impl Difference {
-    pub fn between(before: &Look, now: &Look) -> Difference {
+impl PageDelta {
+    /// From one sample to a later one.
+    #[must_use]
+    pub fn between(before: &PageSample, now: &PageSample) -> PageDelta {
         let seconds = now.at.duration_since(before.at).as_secs_f64();
-        Difference {
+        PageDelta {
             seconds: seconds.max(f64::EPSILON),
-            between: Tally::of(&now.page.since(&before.page)),
-            since_start: Tally::of(&now.page),
+            between: PageCounters::of(&now.page.since(&before.page)),
+            since_start: PageCounters::of(&now.page),
         }
     }
 
-    pub fn rate(&self, count: u64) -> f64 {
+    fn rate(&self, count: u64) -> f64 {
         count as f64 / self.seconds
     }
 
+    /// How often a second a counter was counted.
+    #[must_use]
     pub fn of(&self, name: &str) -> f64 {
         self.rate(self.between.value(name))
     }
 
+    /// A line below [`header`].
+    #[must_use]
     pub fn line(&self) -> String {
         let mut line = cell(&number(self.rate(self.between.total())), "total");
         for (column, name) in OPERATIONS {
@@ -160,6 +68,7 @@ impl Difference {
 
     /// Lines below the line: the engine's work, its errors and its clients, as far as there were
     /// any in the interval.
+    #[must_use]
     pub fn sections(&self) -> Vec<String> {
         let (mut engine, mut errors, mut clients) = (Vec::new(), Vec::new(), Vec::new());
         for (driver, algorithms) in &self.between.engine {
@@ -167,7 +76,11 @@ impl Difference {
             if busy().next().is_none() {
                 continue;
             }
-            engine.push(row(driver, NAME_WIDTH, &self.counts(&Work::sum(algorithms.values()))));
+            engine.push(row(
+                driver,
+                NAME_WIDTH,
+                &self.counts(&EngineWork::sum(algorithms.values())),
+            ));
             for (algorithm, work) in busy() {
                 let cells = format!("{} {}", self.counts(work), times(work));
                 engine.push(row(&format!("  {algorithm}"), NAME_WIDTH, &cells));
@@ -191,7 +104,7 @@ impl Difference {
         shown.flat_map(|(title, lines)| [title].into_iter().chain(lines)).collect()
     }
 
-    pub fn counts(&self, work: &Work) -> String {
+    fn counts(&self, work: &EngineWork) -> String {
         let [operations, kilobytes, errors, busy] = [
             self.rate(work.operations),
             self.rate(work.bytes) / 1024.0,
@@ -202,6 +115,8 @@ impl Difference {
         format!("{operations:>8} {kilobytes:>8} {errors:>5} {busy:>6}")
     }
 
+    /// All of it for programs.
+    #[must_use]
     pub fn json(&self) -> Value {
         let columns = || OPERATIONS.iter().chain(&MORE);
         let (between, since_start) = (&self.between, &self.since_start);
@@ -256,7 +171,7 @@ impl Difference {
         })
     }
 
-    pub fn rates_json(&self, work: &Work) -> Value {
+    fn rates_json(&self, work: &EngineWork) -> Value {
         json!({
             "operations": tenths(self.rate(work.operations)),
             "bytes": tenths(self.rate(work.bytes)),
@@ -266,7 +181,7 @@ impl Difference {
     }
 }
 
-pub fn counts_json(work: &Work) -> Value {
+fn counts_json(work: &EngineWork) -> Value {
     json!({
         "operations": work.operations,
         "bytes": work.bytes,
@@ -275,7 +190,7 @@ pub fn counts_json(work: &Work) -> Value {
     })
 }
 
-pub fn times_json(work: &Work) -> Value {
+fn times_json(work: &EngineWork) -> Value {
     let one = |(what, times): (&String, &Distribution)| {
         let json = json!({
             "count": times.count,
@@ -290,19 +205,11 @@ pub fn times_json(work: &Work) -> Value {
     work.times.iter().map(one).collect::<Map<_, _>>().into()
 }
 
-pub fn tenths(rate: f64) -> Value {
-    json!((rate * 10.0).round() / 10.0)
-}
-
-pub fn number(rate: f64) -> String {
-    format!("{rate:.0}")
-}
-
-pub const COUNTS_TITLE: &str = "    op/s     KB/s err/s busy/s";
-pub const TIMES_TITLE: &str = "run p50   p99   max queue p50   p99   max";
+const COUNTS_TITLE: &str = "    op/s     KB/s err/s busy/s";
+const TIMES_TITLE: &str = "run p50   p99   max queue p50   p99   max";
 
 /// Percentiles of the interval's samples; a dash where there was none.
-pub fn times(work: &Work) -> String {
+fn times(work: &EngineWork) -> String {
     let of = |what| match work.times.get(what) {
         Some(times) if times.count > 0 => {
             [times.percentile(50.0), times.percentile(99.0), times.max].map(time)
@@ -313,54 +220,29 @@ pub fn times(work: &Work) -> String {
     format!("{a:>7} {b:>5} {c:>5} {d:>9} {e:>5} {f:>5}")
 }
 
-/// Nanoseconds in five characters; no more digits than a bucket knows.
-pub fn time(nanoseconds: u64) -> String {
-    let mut value = nanoseconds as f64;
-    for unit in ["ns", "us", "ms"] {
-        if value < 999.5 {
-            let digits = usize::from(unit != "ns" && value < 9.95);
-            return format!("{value:.digits$}{unit}");
-        }
-        value /= 1000.0;
-    }
-    format!("{:.0}s", value.min(9999.0))
-}
-
-/// A name, on a line of its own if it is too long for its column, and what stands right of it.
-pub fn row(name: &str, width: usize, cells: &str) -> String {
-    if name.len() > width {
-        return format!("{name}\n{:width$} {cells}", "");
-    }
-    format!("{name:<width$} {cells}")
-}
-
+/// The titles of [`PageDelta::line`].
+#[must_use]
 pub fn header() -> String {
     let columns = OPERATIONS.iter().map(|(column, _)| *column);
     let columns = ["total"].into_iter().chain(columns).chain(["conns", "entries", "KB-out"]);
     columns.map(|column| cell(column, column)).collect()
 }
 
-/// As wide as the column's name and as six digits, with a gap.
-pub fn cell(text: &str, column: &str) -> String {
-    let mut cell = String::new();
-    // Writing to a String cannot fail.
-    let _ = write!(cell, "{text:>width$}", width = column.len().max(6) + 1);
-    cell
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counters::{CLOSED, OPENED};
+    use keyway_meter::Snapshot;
     use std::time::{Duration, Instant};
 
-    fn look(at: Instant, values: &[(&str, u64)]) -> Look {
+    fn sample(at: Instant, values: &[(&str, u64)]) -> PageSample {
         let counters = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let histograms = Vec::new();
-        Look { at, page: Snapshot { pid: 1, started_unix_ms: 0, counters, histograms } }
+        PageSample { at, page: Snapshot { pid: 1, started_unix_ms: 0, counters, histograms } }
     }
 
     /// A second of work, with times that this process recorded under a name of the test's own.
-    fn second_of_work(test: &str) -> Difference {
+    fn second_of_work(test: &str) -> PageDelta {
         let start = Instant::now();
         let run = keyway_meter::histogram(&format!("engine.{test}.aes-128-gcm.run"));
         let names = ["engine.software.aes-128-gcm.run", "engine.software.aes-128-gcm.queue"];
@@ -386,20 +268,20 @@ mod tests {
             ("client.idle.operations", 4),
             ("engine.software.aes-128-gcm.error.authentication", 5),
         ];
-        let mut before = look(start, &values.map(|(name, _)| (name, 0)));
+        let mut before = sample(start, &values.map(|(name, _)| (name, 0)));
         for (name, value) in &mut before.page.counters {
             *value = idle.iter().find(|(idle, _)| idle == name).map_or(0, |(_, value)| *value);
         }
-        let mut now = look(start + Duration::from_secs(1), &values);
+        let mut now = sample(start + Duration::from_secs(1), &values);
         now.page.histograms = vec![(names[0].to_owned(), run.read()), empty[1].clone()];
         before.page.histograms = empty.to_vec();
-        Difference::between(&before, &now)
+        PageDelta::between(&before, &now)
     }
 
     #[test]
     fn rates_are_of_the_interval_and_connections_of_the_moment() {
         let start = Instant::now();
-        let before = look(start, &[("ldap.search", 10), (OPENED, 5)]);
+        let before = sample(start, &[("ldap.search", 10), (OPENED, 5)]);
         let values = [
             ("ldap.search", 30),
             (OPENED, 9),
@@ -410,8 +292,8 @@ mod tests {
             ("engine.software.sha-256.bytes", 1_000_000),
             ("engine.null.sha-256.operations", 0),
         ];
-        let now = look(start + Duration::from_secs(2), &values);
-        let json = Difference::between(&before, &now).json();
+        let now = sample(start + Duration::from_secs(2), &values);
+        let json = PageDelta::between(&before, &now).json();
         assert_eq!(json["connections"], 7);
         assert_eq!(json["interval_s"], 2.0);
         let rates = &json["per_second"];
@@ -435,14 +317,14 @@ mod tests {
     fn lines_stand_below_their_header() {
         let start = Instant::now();
         let values = [("ldap.search", 1_234), ("ldap.entries_sent", 99)];
-        let now = look(start + Duration::from_secs(1), &values);
-        let difference = Difference::between(&look(start, &[]), &now);
-        let (line, header) = (difference.line(), header());
+        let now = sample(start + Duration::from_secs(1), &values);
+        let delta = PageDelta::between(&sample(start, &[]), &now);
+        let (line, header) = (delta.line(), header());
         assert_eq!(line.len(), header.len());
         assert!(line.len() <= 100);
         assert!(line.ends_with("     99      0"), "{line}");
         assert_eq!(header.split_whitespace().count(), line.split_whitespace().count());
-        assert!(difference.sections().is_empty());
+        assert!(delta.sections().is_empty());
     }
 
     #[test]
@@ -486,12 +368,5 @@ tls                               12        0     3      0";
         let tls = &json["clients"][1];
         assert_eq!((&tls["client"], &tls["per_second"]["errors"]), (&json!("tls"), &json!(3.0)));
         assert_eq!(tls["errors"], json!({ "authentication": 1, "exhausted": 2 }));
-    }
-
-    #[test]
-    fn times_are_five_characters() {
-        let shown = [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 61_000_000_000].map(time);
-        assert_eq!(shown, ["0ns", "999ns", "1.0us", "9.9us", "10us", "999us", "1.0ms", "61s"]);
-        assert!((0..64).all(|bits| time(u64::MAX >> bits).len() <= 5));
     }
 }

@@ -1,11 +1,8 @@
-//! `keyway top --cryptod`: the daemon instead of the directory.
+//! The daemon that holds a directory's keys: lines of its counters, and its clients.
 
-use super::tally::{Difference, cell, number, tenths};
+use crate::delta::PageDelta;
+use crate::text::{cell, number, tenths};
 use keyway_folder::control::Control;
-use keyway_folder::data;
-use keyway_folder::data::name;
-use keyway_host::failure::Failure;
-use keyway_meter::Reader;
 use keyway_ring::control::{Answer, Ask, ClientStatus};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -25,83 +22,75 @@ const CONNECTED: &str = "cryptod.clients.connected";
 const GONE: &str = "cryptod.clients.gone";
 const BYTES: &str = "cryptod.bytes";
 
-/// The daemon's page of counters.
-///
-/// # Errors
-/// If there is no daemon on that data folder.
-pub fn open(data: &Path) -> Result<Reader, Failure> {
-    data::may_look(data)?;
-    let page = name::meter_at(data);
-    let reader = page.exists().then(|| Reader::open(&page)).transpose().map_err(Failure::new)?;
-    reader.filter(Reader::alive).ok_or_else(|| {
-        Failure::new(format!(
-            "no cryptod runs on {}; start one with keyway cryptod, or name its folder with --data DIR",
-            data.display()
-        ))
-    })
-}
-
+/// The titles of [`line()`].
+#[must_use]
 pub fn header() -> String {
     let columns = COLUMNS.iter().map(|(column, _)| *column);
     let columns = ["clients"].into_iter().chain(columns).chain(["a-batch", "KB"]);
     columns.map(|column| cell(column, column)).collect()
 }
 
-pub fn line(difference: &Difference) -> String {
-    let mut line = cell(&clients(difference).to_string(), "clients");
+/// The daemon's last interval.
+#[must_use]
+pub fn line(delta: &PageDelta) -> String {
+    let mut line = cell(&clients(delta).to_string(), "clients");
     for (column, name) in COLUMNS {
-        line += &cell(&number(difference.of(name)), column);
+        line += &cell(&number(delta.of(name)), column);
     }
-    line += &cell(&format!("{:.1}", a_batch(difference)), "a-batch");
-    line + &cell(&number(difference.of(BYTES) / 1024.0), "KB")
+    line += &cell(&format!("{:.1}", a_batch(delta)), "a-batch");
+    line + &cell(&number(delta.of(BYTES) / 1024.0), "KB")
 }
 
-fn clients(difference: &Difference) -> u64 {
-    let value = |name| difference.since_start.value(name);
+fn clients(delta: &PageDelta) -> u64 {
+    let value = |name| delta.since_start.value(name);
     value(CONNECTED).saturating_sub(value(GONE))
 }
 
 /// Requests of a batch, on average.
-fn a_batch(difference: &Difference) -> f64 {
-    let count = |name| difference.between.value(name) as f64;
+fn a_batch(delta: &PageDelta) -> f64 {
+    let count = |name| delta.between.value(name) as f64;
     count("cryptod.requests") / count("cryptod.batches").max(1.0)
 }
 
-/// The same for programs.
-pub fn json(difference: &Difference, clients: &mut Clients) -> Value {
-    let mut json = difference.json();
+/// The daemon's last interval for programs, with its clients.
+pub fn json(delta: &PageDelta, clients: &mut CryptodClients) -> Value {
+    let mut json = delta.json();
     let rates = COLUMNS.iter().chain(&[("bytes", BYTES)]);
     let rates: Map<_, _> =
-        rates.map(|(column, name)| ((*column).to_owned(), tenths(difference.of(name)))).collect();
+        rates.map(|(column, name)| ((*column).to_owned(), tenths(delta.of(name)))).collect();
     let shown = clients.ask().into_iter().map(|(client, rate)| {
         json!({ "number": client.number, "name": client.name, "pid": client.process,
             "uid": client.user, "queues": client.queues, "sessions": client.sessions,
             "regions": client.regions, "region_bytes": client.region_bytes,
             "requests": client.requests, "bytes": client.bytes, "refused": client.refused,
             "doorbells": client.doorbells, "wakeups": client.wakeups,
-            "requests_per_second": tenths(rate as f64 / difference.seconds) })
+            "requests_per_second": tenths(rate as f64 / delta.seconds) })
     });
     json["cryptod"] = json!({
-        "clients": self::clients(difference),
+        "clients": self::clients(delta),
         "per_second": rates,
-        "requests_a_batch": tenths(a_batch(difference)),
+        "requests_a_batch": tenths(a_batch(delta)),
         "each": shown.collect::<Value>(),
     });
     json
 }
 
 /// The daemon's clients, as it tells of them to its administrators.
-pub struct Clients {
+pub struct CryptodClients {
     /// `None` if it does not tell this user.
     control: Option<Control>,
     /// Requests of each when it was asked last.
     before: HashMap<u64, u64>,
 }
 
-impl Clients {
-    /// Those of the daemon that listens there.
+impl CryptodClients {
+    /// The clients of the daemon that listens at a socket.
+    #[must_use]
     pub fn at(socket: &Path) -> Self {
-        Clients { control: Control::connect(socket, "keyway top").ok(), before: HashMap::new() }
+        CryptodClients {
+            control: Control::connect(socket, "keyway top").ok(),
+            before: HashMap::new(),
+        }
     }
 
     /// Each client, and how many requests it had answered since this was asked last.

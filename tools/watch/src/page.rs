@@ -1,0 +1,117 @@
+//! The page of counters of a process on a data folder: which one, and a sample of it.
+
+use crate::limits::{PAGE_AGAIN_LOOK_EVERY, PAGE_AGAIN_MAX};
+use crate::snapshot::{ServerLists, ServerSnapshot};
+use keyway_folder::data::{self, State, look, name};
+use keyway_host::failure::Failure;
+use keyway_meter::{Reader, Snapshot};
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+/// A process that counts into a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageOwner {
+    /// ldapd.
+    Directory,
+    /// The daemon that holds its keys.
+    Cryptod,
+}
+
+impl PageOwner {
+    /// The page of the process that runs on a data folder.
+    ///
+    /// # Errors
+    /// If none runs there, or its page cannot be read.
+    pub fn open(self, folder: &Path) -> Result<Reader, Failure> {
+        match self {
+            PageOwner::Directory => open_directory(folder),
+            PageOwner::Cryptod => open_cryptod(folder),
+        }
+    }
+
+    /// The page of a server that keyway up starts again. Who has the folder will have one soon.
+    #[must_use]
+    pub fn open_again(self, folder: &Path) -> Option<Reader> {
+        let begun = Instant::now();
+        while begun.elapsed() < PAGE_AGAIN_MAX && data::user(folder).is_some() {
+            match self.open(folder) {
+                Ok(reader) => return Some(reader),
+                Err(_) => thread::sleep(PAGE_AGAIN_LOOK_EVERY),
+            }
+        }
+        None
+    }
+}
+
+fn open_directory(folder: &Path) -> Result<Reader, Failure> {
+    let not_running = || {
+        let shown = folder.display();
+        Failure::new(format!(
+            "no server runs on {shown}; start one with keyway up, or name its folder with --data DIR"
+        ))
+    };
+    let page = folder.join(name::METER);
+    if look(folder)? == State::Absent {
+        return Err(not_running());
+    }
+    let reader = match page.exists() {
+        true => Some(Reader::open(&page).map_err(Failure::new)?),
+        false => None,
+    };
+    if let Some(reader) = reader.filter(Reader::alive) {
+        return Ok(reader);
+    }
+    match data::user(folder) {
+        None => Err(not_running()),
+        Some(process) => Err(Failure::new(format!(
+            "{process} uses {}, and there are no counters to look at: either it is no server, or \
+             it found no room on the disk for them; make room and start it again",
+            folder.display()
+        ))),
+    }
+}
+
+fn open_cryptod(data: &Path) -> Result<Reader, Failure> {
+    data::may_look(data)?;
+    let page = name::meter_at(data);
+    let reader = page.exists().then(|| Reader::open(&page)).transpose().map_err(Failure::new)?;
+    reader.filter(Reader::alive).ok_or_else(|| {
+        Failure::new(format!(
+            "no cryptod runs on {}; start one with keyway cryptod, or name its folder with --data DIR",
+            data.display()
+        ))
+    })
+}
+
+/// A page at one moment.
+pub struct PageSample {
+    /// When it was read.
+    pub at: Instant,
+    /// Its counters and histograms.
+    pub page: Snapshot,
+}
+
+impl PageSample {
+    /// Takes one now.
+    ///
+    /// # Errors
+    /// If the page makes no sense.
+    pub fn take(reader: &Reader) -> Result<PageSample, Failure> {
+        let page = reader.snapshot().map_err(Failure::new)?;
+        Ok(PageSample { at: Instant::now(), page })
+    }
+
+    /// The form of a server's that is seen by whichever means.
+    #[must_use]
+    pub fn snapshot(&self) -> ServerSnapshot {
+        ServerSnapshot {
+            at: self.at,
+            uptime_s: None,
+            kind: String::new(),
+            directory: Some(self.page.clone()),
+            cryptod: None,
+            lists: ServerLists::default(),
+        }
+    }
+}
