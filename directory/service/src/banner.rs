@@ -188,7 +188,7 @@ impl Banner {
         line("admin", &format!("{ADMINISTRATOR_DN}, {password}"));
         if self.has_sample {
             let password = self.file(name::SAMPLE_PASSWORD);
-            line("sample", &format!("everybody's password is in {}", password));
+            line("sample", &format!("the users' password is in {}", password));
         }
         for warning in &self.warnings {
             line("warning", warning);
