@@ -68,7 +68,7 @@ impl Authority {
         openssl(self.place(), &[&sign[..], &files, &with].concat());
     }
 
-    /// The same, issued by this one.
+    /// As [`Authority::issue`], by this authority itself.
     ///
     /// # Panics
     /// If OpenSSL fails.

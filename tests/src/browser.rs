@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What it needs, for [`available`](crate::available).
+/// The programs it needs, for [`available`](crate::available).
 pub const NEEDS: [&str; 2] = ["chromium", "chromedriver"];
 
 /// How long something may take to appear on a page.
@@ -59,7 +59,7 @@ impl Browser {
             let line = line.ok()?;
             line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok()
         });
-        // What it says later is of no interest, but must not stop it.
+        // Its later output is of no interest, but must not stop it.
         std::thread::spawn(move || lines.for_each(drop));
         let mut browser = Browser { driver, port: port.expect("its port"), session: String::new() };
         let options = json!({ "binary": "/usr/bin/chromium", "args": [
@@ -80,7 +80,7 @@ impl Browser {
         self.tell("url", &json!({ "url": url }));
     }
 
-    /// What a function's body gives, run in the page.
+    /// The value of a function's body, run in the page.
     pub fn script(&self, body: &str) -> Value {
         self.tell("execute/sync", &json!({ "script": body, "args": [] }))
     }

@@ -55,7 +55,7 @@ impl Capture {
         std::thread::spawn(move || {
             for line in output.lines() {
                 let line = serde_json::from_str(&line.expect("a line")).expect("JSON");
-                // Whoever has heard enough has gone.
+                // A receiver that has heard enough has gone.
                 let _ = send.send(line);
             }
         });
@@ -172,7 +172,7 @@ fn records(file: &[u8]) -> (&[u8], Vec<&[u8]>) {
     (header, all)
 }
 
-/// What `keyway decode --json` tells of a file.
+/// The output of `keyway decode --json` for a file.
 ///
 /// # Panics
 /// If it does not run, or does not end well.

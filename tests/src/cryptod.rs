@@ -78,7 +78,7 @@ impl Cryptod {
     ///
     /// # Panics
     /// If it does not start.
-    pub fn for_everybody(arguments: &[&str]) -> Cryptod {
+    pub fn for_every_user(arguments: &[&str]) -> Cryptod {
         let folder = Arc::new(tempfile::tempdir().expect("a folder"));
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("its mode");
         let socket = folder.path().join("socket").display().to_string();

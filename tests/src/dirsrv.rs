@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What it serves.
+/// The suffix it serves.
 const SUFFIX: &str = "dc=example,dc=com";
 const PROGRAM: &str = "/usr/sbin/ns-slapd";
 const SHARED: &str = "/usr/share/dirsrv";
@@ -17,12 +17,12 @@ const SHARED: &str = "/usr/share/dirsrv";
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// Version 2.3.1 has been seen to wait for itself for ever with 250,000 entries.
 const LOAD_LIMIT: Duration = Duration::from_secs(240);
-/// Its administrator, whose password is everybody's.
+/// Its administrator, who has the password of all entries.
 pub const ADMIN: &str = "cn=Directory Manager";
 /// "secret", as it keeps it.
 pub const SECRET_STORED: &str = "{SSHA512}OKrX9aR0J3KnqWmXOyIykOyB7ZeyAd+Ckn2ThaLXalAutVQo4s4\
      hdhfKwVcBGhfApSf+P1OFBGvWkjaQIB8zemVpZ2h0LWJ5";
-/// What an index of its own default is, and what it becomes: slapd and Keyway have the same.
+/// The `uid` index as it is by default, and as it becomes: slapd and Keyway have the same.
 const UID_INDEX: (&str, &str) =
     ("cn: uid\nnssystemindex: false\nnsindextype: eq\n", "nsindextype: pres\nnsindextype: sub\n");
 /// Users read; Keyway's and slapd's settings say the same.
@@ -45,11 +45,11 @@ pub fn version() -> Option<String> {
 }
 
 impl Dirsrv {
-    /// Loads the LDIF into a fresh instance below `folder` and serves it. `password` is what it
-    /// keeps of everybody's.
+    /// Loads the LDIF into a fresh instance below `folder` and serves it. `password` is stored for
+    /// every user.
     ///
     /// # Errors
-    /// What does not work.
+    /// A text that says which step failed.
     pub fn start(folder: &Path, ldif: &Path, password: &str) -> Result<Dirsrv, String> {
         let home = folder.join("dirsrv");
         let address = free_address()?;
@@ -83,7 +83,10 @@ impl Dirsrv {
         let begun = Instant::now();
         while TcpStream::connect(address).is_err() {
             if begun.elapsed() > START_LIMIT {
-                return Err(format!("nobody answers at {address}; {}/log/errors", home.display()));
+                return Err(format!(
+                    "no server answers at {address}; {}/log/errors",
+                    home.display()
+                ));
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -105,7 +108,7 @@ impl Drop for Dirsrv {
     }
 }
 
-/// An address that nobody listens at.
+/// An address that no program listens at.
 fn free_address() -> Result<SocketAddr, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|why| why.to_string())?;
     listener.local_addr().map_err(|why| why.to_string())

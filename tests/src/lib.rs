@@ -1,8 +1,8 @@
 //! End to end, through what a user sees: the built program, and other people's clients.
 //!
-//! This library starts `keyway` and foreign clients for the tests beside it. What a test needs and
-//! the machine has not is said on standard error and the test ends; with `CI=true` that is a
-//! failure instead.
+//! This library starts `keyway` and foreign clients for the tests beside it. If the machine lacks
+//! something that a test needs, that is said on standard error and the test ends; with `CI=true`
+//! that is a failure instead.
 #![forbid(unsafe_code)]
 
 pub mod authority;
@@ -93,7 +93,7 @@ pub fn nightly() -> bool {
     std::env::var_os("KEYWAY_NIGHTLY").is_some()
 }
 
-/// An address of loopback that nobody has now.
+/// An address of loopback that no program has now.
 ///
 /// # Panics
 /// If the system has none.
@@ -105,7 +105,7 @@ pub fn port() -> String {
 /// A running `keyway up` on free ports of 127.0.0.1. Killed when dropped.
 pub struct Server {
     child: Child,
-    /// What it printed first.
+    /// Its first line.
     pub ready: Value,
     /// The rest of its standard output.
     output: BufReader<std::process::ChildStdout>,
@@ -229,7 +229,7 @@ impl Server {
         }
     }
 
-    /// The same of `keyway ldapd` alone, with its keys in files.
+    /// Like it, `keyway ldapd` alone, with its keys in files.
     ///
     /// # Panics
     /// If it does not start.
@@ -305,7 +305,7 @@ pub fn sample(people: u32) -> (TempDir, Server) {
     (folder, server)
 }
 
-/// What a finished program left.
+/// The status and output of a finished program.
 pub struct Finished {
     /// Its exit status; for ldap-utils the LDAP result code.
     pub code: i32,

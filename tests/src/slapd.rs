@@ -4,7 +4,7 @@ use crate::port;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What it needs, for [`available`](crate::available).
+/// The program it needs, for [`available`](crate::available).
 pub const NEEDS: &str = "/usr/sbin/slapd";
 
 /// A running slapd, killed when dropped.
@@ -15,7 +15,7 @@ pub struct Slapd {
 }
 
 impl Slapd {
-    /// Starts one that anybody may ask. It may not listen yet.
+    /// Starts one that every client may ask. It may not listen yet.
     ///
     /// # Panics
     /// If it does not start.

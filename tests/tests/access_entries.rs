@@ -36,7 +36,7 @@ fn as_user(server: &Server, program: &str, uid: &str) -> Command {
     command
 }
 
-/// What gives an entry these rules.
+/// The change that gives an entry these rules.
 fn rules(at: &str, rules: &[&str]) -> String {
     let mut ldif = format!("dn: {at}\nchangetype: modify\nreplace: keywayAccessRule\n");
     rules.iter().for_each(|rule| ldif.push_str(&format!("keywayAccessRule: {rule}\n")));
@@ -170,7 +170,8 @@ fn a_control_says_which_rule_decided() {
     assert!(text.contains("search uid: line "), "{text}");
     assert!(text.contains("of the configuration: administrator: read, "), "{text}");
 
-    // Who may read rules may ask; from others it is kept, and what must be told is refused.
+    // A user who may read rules may ask; from others they are kept, and a request to tell them is
+    // refused.
     search(as_user(&server, "ldapsearch", "ann"), &asking, "cn").expect(50);
     let quiet = search(as_user(&server, "ldapsearch", "ann"), CONTROL, "cn").expect(0);
     assert_eq!(decisions(&quiet), None, "{}", quiet.out);

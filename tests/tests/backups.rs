@@ -21,7 +21,7 @@ fn directory(data: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// An export that has begun, and waits for somebody to read on.
+/// An export that has begun, and waits for its reader to read on.
 struct Export {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -131,7 +131,7 @@ fn an_export_beside_a_server_is_of_one_moment() {
     write(&server, 80, 100);
     until("the export is seen", || metric(&data, "keyway_store_reader_lag") > 0);
     killed.kill();
-    until("nobody is held up", || metric(&data, "keyway_store_reader_lag") == 0);
+    until("no reader is held up", || metric(&data, "keyway_store_reader_lag") == 0);
 
     let said = finish(&mut directory(&data, &["check"]), "").expect(0).out;
     assert!(said.contains("fit together; a server runs"), "{said}");
@@ -141,7 +141,7 @@ fn an_export_beside_a_server_is_of_one_moment() {
     assert_eq!(commands, ["export whole true", "export whole true", "check sound true"]);
     assert_eq!(all["last_export"]["bytes"], text.len());
 
-    // Over LDAP too, and for the server's file nobody else can read it.
+    // Over LDAP too, and no other user can read the server's file for it.
     until("cn=monitor has it", || {
         let mut search = server.admin_tool("ldapsearch");
         search.args(["-LLL", "-o", "ldif-wrap=no", "-b", "cn=Backups,cn=monitor", "monitoredInfo"]);
@@ -193,7 +193,7 @@ fn what_goes_wrong_is_written_down_and_a_spoilt_record_is_no_reason_to_fail() {
     drop(draft);
     finish(&mut directory(&data, &["export", file.to_str().unwrap()]), "").expect(0);
     assert!(!others.exists());
-    // What only the owner of a folder may do still waits for the server's end.
+    // Commands that only the owner of a folder may run still wait for the server's end.
     let refused = finish(&mut directory(&data, &["export", "--continue"]), "").expect(1);
     assert!(refused.err.contains("is in use by process"), "{}", refused.err);
     drop(server);

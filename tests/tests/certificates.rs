@@ -1,5 +1,5 @@
-//! Certificates, by OpenSSL's hand and with ldap-utils: which clients' are taken, who is the
-//! administrator by one, what is revoked, and the server's own, whoever made it.
+//! Certificates, by OpenSSL's hand and with ldap-utils: which clients' are taken, which one makes
+//! an administrator, which are revoked, and the server's own, from any maker.
 
 use keyway_tests::authority::{Authority, configure, openssl};
 use keyway_tests::{Finished, Server, available, finish, keyway, sample};
@@ -133,8 +133,8 @@ fn revoked_certificates_and_lists_that_cannot_be_used() {
     assert_ne!(whoami(&files, &server, "bad").code, 0);
 }
 
-/// Who is revoked while the server runs is out at the next SIGHUP, also with a session to resume; a
-/// list that cannot be used changes nothing.
+/// A client that is revoked while the server runs is out at the next SIGHUP, also with a session to
+/// resume; a list that cannot be used changes nothing.
 #[test]
 fn a_revocation_is_taken_by_a_running_server() {
     if !available(NEEDS) {
@@ -286,7 +286,7 @@ fn what_was_lost_is_not_replaced_by_what_does_not_fit() {
 }
 
 #[test]
-fn who_serves_everybody_is_found_under_its_names() {
+fn a_server_on_all_addresses_is_found_under_its_names() {
     if !available(NEEDS) {
         return;
     }
@@ -318,7 +318,7 @@ fn who_serves_everybody_is_found_under_its_names() {
     }
     let before = fs::read(data.join("server.pem")).unwrap();
     server.stop();
-    // What it names already is enough; what it does not is added by our own authority.
+    // The names in it are enough; missing ones are added by our own authority.
     start(&[]).stop();
     assert_eq!(fs::read(data.join("server.pem")).unwrap(), before);
     start(&["--name", "new.example.com"]).stop();

@@ -6,7 +6,7 @@ use std::fs;
 
 const NEEDS: &[&str] = &["ldapsearch", "ldapmodify", "ldapcompare", "ldapadd", "ldapdelete"];
 
-/// What the administrator finds.
+/// The entries that the administrator finds.
 fn found(server: &Server, arguments: &[&str]) -> String {
     let mut search = server.admin_tool("ldapsearch");
     finish(search.args(["-LLL", "-o", "ldif-wrap=no"]).args(arguments), "").expect(0).out
@@ -66,7 +66,7 @@ fn settings_are_read_and_changed_over_ldap() {
     let mut compare = server.admin_tool("ldapcompare");
     finish(compare.args(["cn=limits,cn=config", "keywayIdleMaxS:600"]), "").expect(6);
 
-    // What makes no sense is refused with its reason, and the file is as it was.
+    // A value that makes no sense is refused with its reason, and the file is as it was.
     let unwilling = 53;
     for (ldif, code, why) in [
         (limits("replace: keywayIdleMaxS\nkeywayIdleMaxS: 0"), unwilling, "idle_max_s: it must be"),
@@ -93,18 +93,18 @@ fn settings_are_read_and_changed_over_ldap() {
     server.next_event();
     assert!(fs::read_to_string(&file).unwrap().contains("\ncarLicense = [\"equality\"]\n"));
 
-    // Nobody else sees any of it.
+    // No other user sees any of it.
     let password = fs::read_to_string(server.text("sample_password_file")).unwrap();
     let people = found(&server, &["-b", "dc=example,dc=com", "(uid=*)", "1.1"]);
-    let somebody = dns(&people)[0];
+    let person = dns(&people)[0];
     for base in ["cn=config", "cn=limits,cn=config", "cn=monitor"] {
         let mut search = server.tool("ldapsearch", server.ldaps());
-        search.args(["-D", somebody, "-w", &password, "-b", base]);
+        search.args(["-D", person, "-w", &password, "-b", base]);
         finish(&mut search, "").expect(50);
         finish(server.tool("ldapsearch", server.ldaps()).args(["-b", base]), "").expect(50);
     }
     let mut theirs = server.tool("ldapmodify", server.ldaps());
-    finish(theirs.args(["-D", somebody, "-w", &password]), &two).expect(50);
+    finish(theirs.args(["-D", person, "-w", &password]), &two).expect(50);
     let add = "dn: cn=more,cn=config\nobjectClass: keywayConfig\ncn: more\n";
     finish(&mut server.admin_tool("ldapadd"), add).expect(unwilling);
     finish(server.admin_tool("ldapdelete").arg("cn=limits,cn=config"), "").expect(unwilling);
@@ -135,7 +135,7 @@ fn the_monitor_shows_connections_operations_and_counters() {
     assert!(value(&mine, "monitorConnectionPeerAddress").unwrap().starts_with("127.0.0.1:"));
     assert_eq!(value(&mine, "monitoredInfo"), Some("over tls"));
     assert_eq!(value(&mine, "monitorConnectionOpsReceived"), Some("2"));
-    // What is not asked for is not made, and counted all the same.
+    // An attribute that is not asked for is not made, and counted all the same.
     let number = |base: &str, scope: &str, filter: &str| {
         let found = found(&server, &["-b", base, "-s", scope, filter, "numSubordinates"]);
         value(&found, "numSubordinates").and_then(|number| number.parse::<usize>().ok())
@@ -148,7 +148,7 @@ fn the_monitor_shows_connections_operations_and_counters() {
         ("cn=monitor", "one", "(cn=Connections)"),
         ("cn=monitor", "sub", "(&(cn=Connections)(!(objectClass=monitorConnection)))"),
     ] {
-        // Two numbers, and ourselves; somebody who has just gone may be there still.
+        // Two numbers, and ourselves; a client that has just gone may be there still.
         let below = number(base, scope, filter);
         assert!(below.is_some_and(|below| below > 2), "{base} {scope} {filter}: {below:?}");
     }
@@ -167,7 +167,7 @@ fn the_monitor_shows_connections_operations_and_counters() {
     let done = finish(&mut server.admin_tool("ldapmodify"), &change).expect(53);
     assert!(done.err.contains("can only be read"), "{}", done.err);
 
-    // A rule lets somebody else look.
+    // A rule lets another user look.
     let file = folder.path().join("data/keyway.toml");
     let rule =
         "\n[[access]]\nwho = \"users\"\nwhat = \"monitor\"\nrights = [\"read\", \"search\"]\n";

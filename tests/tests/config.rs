@@ -54,7 +54,7 @@ fn a_setting_is_written_with_its_comment_and_taken() {
     assert_eq!(mode & 0o777, 0o640);
     assert_eq!(get(&data, "limits.search_entries_max")["value"], 2);
 
-    // What the whole configuration does not go with changes nothing.
+    // A value that does not go with the whole configuration changes nothing.
     for (key, value, why) in [
         ("limits.idle_max_s", "0", "it must be from 1 to"),
         ("limits.idle_max_s", "long", "not a whole number"),
@@ -67,7 +67,7 @@ fn a_setting_is_written_with_its_comment_and_taken() {
         let done = config(&data, &["set", key, value]).expect(1);
         assert!(done.err.contains(why), "{key}: {}", done.err);
     }
-    // What only the server knows to be wrong is put back.
+    // A value that only the server knows to be wrong is put back.
     let done = config(&data, &["set", "tls.client_ca", "nowhere.pem"]).expect(1);
     assert!(done.err.contains("not changed: the server does not take it"), "{}", done.err);
     assert_eq!(server.next_event()["event"], "not-reloaded");
@@ -92,7 +92,7 @@ fn a_setting_is_written_with_its_comment_and_taken() {
     server.next_event();
     assert_eq!(config(&data, &["diff"]).expect(0).out.trim(), "no setting differs");
 
-    // Somebody who edits the file by hand sees what he has not told the server.
+    // An operator who edits the file by hand sees which changes the server has not been told.
     fs::write(data.join("keyway.toml"), after.replace("drain_max_s = 10", "drain_max_s = 11"))
         .unwrap();
     let differs = config(&data, &["diff"]).expect(0).out;
@@ -199,7 +199,7 @@ fn listeners_move_while_it_runs() {
     for (address, listens) in [(&new, true), (&new_tls, true), (&old, false), (&old_tls, false)] {
         until_listening(address, listens);
     }
-    // Who is connected stays so.
+    // A connected client stays so.
     open.read("").unwrap();
     let ldaps = format!("ldaps://{new_tls}");
     if available(&["ldapsearch"]) {

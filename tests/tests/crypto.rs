@@ -1,4 +1,4 @@
-//! `keyway crypto`, as somebody who wants to know what the machine can do uses it.
+//! `keyway crypto`, as a user who wants to know what the machine can do calls it.
 
 use keyway_tests::keyway;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +12,7 @@ fn crypto(arguments: &str) -> Output {
     Command::new(keyway()).arg("crypto").args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// What it says, and its exit status, which has to be this.
+/// Its output, and its exit status, which has to be this.
 #[track_caller]
 fn text(arguments: &str, status: i32) -> String {
     let Output { status: ended, stdout, stderr } = crypto(arguments);
@@ -300,7 +300,7 @@ fn an_interrupt_ends_it_with_what_there_is() {
 }
 
 #[test]
-fn nobody_has_to_read_it() {
+fn it_needs_no_reader() {
     let mut child =
         Command::new(keyway()).args(["crypto", "list"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

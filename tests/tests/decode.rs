@@ -85,7 +85,7 @@ fn views(file: &Path, port: &str) {
         assert!(refused.err.contains("write to another file"), "{}", refused.err);
     }
     assert_eq!(fs::read(file).unwrap(), before);
-    // Whoever reads the output leaves; the disk is full.
+    // The reader of the output leaves; the disk is full.
     let shell = |script: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", script]).env("KEYWAY", keyway()).env("PCAP", file);
@@ -122,7 +122,7 @@ fn python_ldap_is_decoded_as_tshark_does() {
     let (told, file) = capture.end(3);
     let mut ours = messages_of_ours(&told);
     let mut theirs = messages_of_tshark(&file, port(&server));
-    // Entries of the abandoned search are on their way when it is, and are nobody's.
+    // Entries of the abandoned search are on their way when it is, and belong to no search.
     for messages in [&mut ours, &mut theirs] {
         assert!(messages.remove(&4).is_some());
         messages.remove(&5);

@@ -1,5 +1,5 @@
-//! What `keyway decode` makes of what it has seen: requests sent again, scenarios that run, figures that
-//! agree with those of who asked.
+//! `keyway decode` after a capture: requests sent again, scenarios that run, figures that agree with
+//! those of the client.
 
 use keyway_tests::proxy::{Proxy, captured};
 use keyway_tests::{Finished, Server, available, finish, keyway, secret};
@@ -100,14 +100,14 @@ fn requests_are_sent_again_and_compared() {
     slowly.args(["decode", "replay"]).arg(&file).args(to).args(["--captured-passwords"]);
     let (sum, _) = lines(&finish(slowly.args(["--speed", "2x"]), "").expect(0));
     assert!(sum["late_max_us"].as_f64() > Some(0.0), "{sum}");
-    // Nobody asked for passwords to be sent.
+    // The command line did not ask for passwords to be sent.
     let without = with(&[]).expect(1);
     let (sum, differences) = lines(&without);
     assert_eq!(sum["left_out"]["requests with passwords"], 11, "{sum}");
     assert_eq!(differences[0]["now"]["code"], 50, "{}", differences[0]);
     assert!(without.err.contains("--captured-passwords"), "{}", without.err);
     assert!(!without.out.contains("engineer") || !without.out.contains(&server.password()));
-    // One who binds for everybody; a list of passwords, which has one too few.
+    // One identity that binds for all connections; a list of passwords, which has one too few.
     let admin = server.administrator();
     let own = ["--bind-dn", admin, "--password-file", server.text("administrator_password_file")];
     let (sum, _) =
@@ -152,7 +152,7 @@ fn over_tls(server: &Server, file: &Path) {
     assert_eq!(tls(server.ldaps(), &ca).0, 0);
     assert_eq!(tls(server.ldap(), &[&ca[..], &["--start-tls"]].concat()).0, 0);
     assert_eq!(tls(server.ldaps(), &["--insecure"]).0, 0);
-    // Whoever cannot be believed is sent nothing.
+    // A server that cannot be trusted is sent nothing.
     let (status, said) = tls(server.ldaps(), &[]);
     assert_eq!((status, said["event"].as_str()), (1, Some("failed")), "{said}");
     // A port that speaks TLS is named, with and without an account.
@@ -292,7 +292,7 @@ fn a_report_is_told_while_it_is_made() {
     // When it is asked for.
     let mut proxy = Proxy::start(&["--to", server.ldap(), "--report"]);
     searched(&proxy.url);
-    // What is on its way to be decoded is there soon.
+    // A message on its way to be decoded is there soon.
     let report = loop {
         proxy.signal(Signal::USR1);
         let report = proxy.next_line();

@@ -90,7 +90,7 @@ fn add_group(client: &mut Client) {
     client.add(GROUP, &[class, ("cn", &["everybody"]), ("member", &members)]).unwrap();
 }
 
-/// Somebody becomes a member, and somebody else goes and comes back.
+/// A user becomes a member, and another one leaves and comes back.
 fn join(client: &mut Client, uid: &str) -> Result<(), String> {
     let member = format!("uid={uid},{PEOPLE}");
     client.add_value(GROUP, "member", &member)?;

@@ -7,7 +7,7 @@ const BASE: &str = "dc=example,dc=com";
 const PEOPLE: &str = "ou=People,dc=example,dc=com";
 const GROUPS: &str = "ou=Groups,dc=example,dc=com";
 
-/// What the entries of an LDIF are found by, as their first RDNs.
+/// The entries of an LDIF that a filter finds, as their first RDNs.
 fn found(server: &Server, filter: &str) -> Vec<String> {
     let mut command = server.admin_tool("ldapsearch");
     command.args(["-LLL", "-o", "ldif-wrap=no", "-b", BASE, filter, "1.1"]);
@@ -72,7 +72,7 @@ fn names_lead_from_one_to_the_next() {
         user("ann")
     );
     assert_eq!(found(&server, &both), ["ann"]);
-    // What cannot be followed is undefined, and an error to nobody.
+    // An assertion that cannot be followed is undefined, and an error for no client.
     for filter in [
         "(cn:1.2.840.113556.1.4.1941:=dc=example)",
         "(:1.2.840.113556.1.4.1941:=dc=example)",

@@ -64,13 +64,13 @@ fn flood(mut server: Server, name: &(dyn Fn(usize, usize) -> String + Sync)) {
 }
 
 #[test]
-fn nobody_shuts_nobody_out() {
+fn anonymous_clients_shut_no_user_out() {
     let (_folder, server) = sample(1);
     flood(server, &|_, _| uid(1));
 }
 
 #[test]
-fn neither_do_many_who_are_nobody() {
+fn neither_do_many_names_that_do_not_exist() {
     let (_folder, server) = sample(1);
     flood(server, &|connection, round| uid(connection * 1_000_000 + round));
 }
@@ -115,7 +115,7 @@ fn from_elsewhere(server: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn a_silent_crowd_shuts_nobody_out() {
+fn a_silent_crowd_shuts_no_client_out() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir_all(&data).unwrap();

@@ -1,5 +1,5 @@
 //! Oversized and malformed messages, and slow readers: the right answer, and the server stays up
-//! for everybody else.
+//! for other clients.
 
 use keyway_codec::message::{Message, Op, ResultCode};
 use keyway_tests::client::Client;

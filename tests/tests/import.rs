@@ -172,8 +172,8 @@ fn an_error_names_line_and_dn_and_continue_goes_on() {
     assert!(out.contains("cn=two,dc=bad") && !out.contains("cn=one,dc=bad"), "{out}");
 }
 
-/// What slapcat and db2ldif write beside the entries' own attributes, as far as it means something to
-/// their servers only or is kept without effect.
+/// Attributes that slapcat and db2ldif write beside the entries' own, as far as they mean something
+/// to their servers only or are kept without effect.
 #[test]
 fn what_other_servers_note_of_entries_is_no_reason_to_stop() {
     let folder = tempfile::tempdir().unwrap();

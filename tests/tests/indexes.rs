@@ -115,7 +115,7 @@ fn indexes_come_and_go_while_others_write() {
     let after = asked(&data, &["explain", filter]);
     assert_eq!((&after["indexed"], &after["walks_scope"]), (&json!(true), &json!(false)));
     assert_eq!(after["read_entries"], made, "{after}");
-    // By somebody else's client, and what is deleted is not found any more.
+    // With a foreign client, and a deleted entry is not found any more.
     let deleted = format!("dn: uid=w0,{PEOPLE}\nchangetype: delete\n");
     finish(&mut server.admin_tool("ldapmodify"), &deleted).expect(0);
     assert_eq!(found(&server, filter), made - 1);
@@ -151,17 +151,16 @@ fn what_no_index_helps_is_refused_counted_and_advised_on() {
     fs::write(&file, text).unwrap();
     server.signal(Signal::HUP);
     assert_eq!(server.next_event()["event"], "reloaded");
-    // The administrator may, somebody else may not and hears why.
+    // The administrator may, another user may not and is told why.
     assert_eq!(found(&server, "(title=*nginee*)"), found(&server, "(title=*nginee*)"));
     let password = fs::read_to_string(server.text("sample_password_file")).unwrap();
     let people = finish(
         server.admin_tool("ldapsearch").args(["-LLL", "-b", PEOPLE, "-s", "one", "(uid=*)", "1.1"]),
         "",
     );
-    let somebody =
-        people.out.lines().find_map(|line| line.strip_prefix("dn: ")).unwrap().to_owned();
+    let other = people.out.lines().find_map(|line| line.strip_prefix("dn: ")).unwrap().to_owned();
     let mut search = server.tool("ldapsearch", server.ldaps());
-    search.args(["-D", &somebody, "-w", &password, "-b", BASE, "(title=*nginee*)", "1.1"]);
+    search.args(["-D", &other, "-w", &password, "-b", BASE, "(title=*nginee*)", "1.1"]);
     let refused = finish(&mut search, "").expect(11);
     let why = "attribute title has no index for substring";
     assert!((refused.out + &refused.err).contains(why));

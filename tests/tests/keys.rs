@@ -137,7 +137,7 @@ fn a_daemon_is_tested_like_any_driver() {
 
 /// A daemon of a user who is not root sees what that user runs, and says at once that it sees no others.
 #[test]
-fn a_grant_that_could_be_for_nobody_is_refused_at_once() {
+fn a_grant_that_fits_no_process_is_refused_at_once() {
     const NOBODY: u32 = 65534;
     if !rustix::process::geteuid().is_root() {
         return;
@@ -145,7 +145,7 @@ fn a_grant_that_could_be_for_nobody_is_refused_at_once() {
     let place = tempfile::tempdir().unwrap();
     std::os::unix::fs::chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let folder = std::sync::Arc::new(place);
-    // As if that user had started it: the folder is his, and it has none of root's rights.
+    // As if that user had started it: the user owns the folder, and it has none of root's rights.
     let cryptod = as_user(NOBODY, || Cryptod::start_on(&folder, &[]));
     let generate = |name: &str, who: &str| {
         run(&cryptod, &["generate", name, "--algorithm", "ed25519", "--for", who], "")

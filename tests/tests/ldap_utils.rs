@@ -161,7 +161,7 @@ fn who_may_see_what() {
     let time = ["-b", "cn=schema", "-s", "base", "modifyTimestamp"];
     assert_eq!(anonymous(&time).expect(0).out, anonymous(&time).expect(0).out);
     assert!(!anonymous(&["-b", "dc=example,dc=com"]).out.contains("dn: "));
-    // A user: entries without passwords, not even as a filter; writes only his own password.
+    // A user: entries without passwords, not even as a filter; writes only the user's own password.
     let as_bob = |program: &str| user(&server, program, &bob, "bobs own secret");
     let all = finish(as_bob("ldapsearch").args(["-LLL", "-b", "dc=example,dc=com"]), "").expect(0);
     assert!(all.out.contains("dn: uid=bob"), "{}", all.out);
@@ -214,9 +214,9 @@ fn controls_assert_and_read_around_a_write() {
     finish(modify.args(["-e", "!assert=(title=two)"]), &change("three")).expect(0);
 }
 
-/// A hash of his own making could cost a guesser nothing, or be matched by many passwords.
+/// A hash that a user made could cost a guesser nothing, or be matched by many passwords.
 #[test]
-fn a_user_stores_no_hash_of_his_own() {
+fn a_user_stores_no_ready_hash() {
     if !available(&["ldapmodify", "ldappasswd", "ldapwhoami"]) {
         return;
     }

@@ -15,9 +15,8 @@ const ADDS_MAX: u32 = 20_000;
 /// Silence after which a server or a tool has hung.
 const HUNG: Duration = Duration::from_secs(60);
 
-/// Tools of another LMDB than the server's may say that they cannot read its lock file. What none
-/// may do is to take the server for dead and make the mutexes in that file anew: no write ends
-/// after that.
+/// Tools of another LMDB than the server's may say that they cannot read its lock file. No tool may
+/// take the server for dead and make the mutexes in that file anew: no write ends after that.
 #[test]
 fn mdb_stat_and_mdb_copy_do_not_hang_a_server_under_load() {
     if !available(&["mdb_stat", "mdb_copy", "timeout"]) {
@@ -37,7 +36,7 @@ fn mdb_stat_and_mdb_copy_do_not_hang_a_server_under_load() {
     assert!(server.stop().success());
     let mut check = Command::new(keyway());
     finish(check.args(["directory", "check", "--data"]).arg(&data), "").expect(0);
-    // With nobody in its way a tool reads the store.
+    // With no server in its way a tool reads the store.
     let stat = finish(Command::new("mdb_stat").arg("-a").arg(data.join("store")), "").expect(0);
     assert!(stat.out.contains("Status of entry"), "{}", stat.out);
 }

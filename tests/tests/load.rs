@@ -42,7 +42,7 @@ fn served() -> (TempDir, Server) {
     (folder, server)
 }
 
-/// Whom to trust, and who is to bind: others may not search.
+/// The certificate to trust, and the user to bind as: others may not search.
 fn known(server: &Server) -> String {
     format!(
         "{} --ca {} --bind-dn {} --password-file {}",
@@ -55,12 +55,12 @@ fn known(server: &Server) -> String {
 
 /// `keyway load` with these words.
 fn load(words: &str) -> Finished {
-    // What is not to part words is a blank that does not break.
+    // A blank inside a word is written as one that does not break.
     let words = words.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " "));
     finish(Command::new(keyway()).arg("load").args(words), "")
 }
 
-/// What a run came to, as JSON.
+/// The result of a run, as JSON.
 fn result(words: &str, status: i32) -> Value {
     let finished = load(&format!("{words} --json")).expect(status);
     serde_json::from_str(&finished.out).unwrap()
@@ -494,7 +494,7 @@ fn entries_are_added(known: &str) {
         let result = result(&format!("{name} {known} {ADDING} --users 0-49 --template {path}"), 0);
         assert_eq!(counts(&result), [30, 30, 0], "{name}: {}", result["jobs"]);
     }
-    // A new user is found and logs in; his entry stays.
+    // A new user is found and logs in; the entry stays.
     let init = load(&format!("init search {known}")).expect(0).out;
     let at = init.find("\n[data]").unwrap();
     let text = format!(
@@ -549,7 +549,7 @@ fn interrupt(child: &Child) {
     finish(Command::new("kill").args(["-INT", &child.id().to_string()]), "").expect(0);
 }
 
-/// What a hub has come to: its status, what it printed, what it said.
+/// The end of a hub: its status, what it printed, what it said.
 struct Ended {
     status: Option<i32>,
     words: String,
@@ -601,9 +601,9 @@ fn a_knee_is_searched_for_on_agents() {
          --show-scenario --until errors>0",
         server.ldap()
     ));
-    // What everybody may read.
-    let anybody = "{ search = { base = \"\", scope = \"base\",";
-    let text = find.expect(0).out.replace("{ search = {", anybody);
+    // A search that every client may do.
+    let anonymous = "{ search = { base = \"\", scope = \"base\",";
+    let text = find.expect(0).out.replace("{ search = {", anonymous);
     let scenario = folder.path().join("find.toml");
     fs::write(&scenario, &text).unwrap();
     let output = folder.path().join("knee.json");

@@ -1,4 +1,4 @@
-//! What a server writes down: who was refused, who changed what; and never a secret.
+//! The logs of a server: which client was refused, which user changed what; and never a secret.
 
 use keyway_tests::{Server, available, finish, sample};
 use rustix::process::Signal;
@@ -98,7 +98,7 @@ fn refusals_and_changes_are_written_down_and_secrets_are_not() {
     assert!(!access.lines().any(|line| line.starts_with("2026-01-01")), "{access}");
     assert!(line(" modify ").contains("result=50 name=insufficientAccessRights"));
     line(" compare ");
-    // What went well is not in it.
+    // Requests that went well are not in it.
     assert!(access.lines().all(|line| line.contains("result=") && !line.contains("result=0 ")));
 
     let audit = fs::read_to_string(folder.join("audit.log")).unwrap();
@@ -253,8 +253,8 @@ fn the_logs_are_read_back_chosen_and_summed_up() {
         let all = ("access = \"refused\"", "access = \"everything\"");
         let server = configured(folder.path(), &[("format = \"text\"", form.as_str()), all]);
         let data = server.text("data").to_owned();
-        let nobody = r#"uid=no\"body,dc=example,dc=com"#;
-        (0..3).for_each(|_| assert_eq!(whoami(&server, nobody, SECRET), 49));
+        let absent = r#"uid=no\"body,dc=example,dc=com"#;
+        (0..3).for_each(|_| assert_eq!(whoami(&server, absent, SECRET), 49));
         for uid in ["a", "b"] {
             let mut search = server.admin_tool("ldapsearch");
             finish(search.args(["-b", "dc=example,dc=com", &format!("(uid={uid})")]), "").expect(0);
@@ -277,7 +277,7 @@ fn the_logs_are_read_back_chosen_and_summed_up() {
         };
         let failed = rows(&["failed-binds"]);
         assert_eq!((failed.len(), &failed[0]["count"]), (1, &Value::from(3)), "{failed:?}");
-        assert_eq!((&failed[0]["from"], &failed[0]["dn"]), (&"127.0.0.1".into(), &nobody.into()));
+        assert_eq!((&failed[0]["from"], &failed[0]["dn"]), (&"127.0.0.1".into(), &absent.into()));
         let slowest = rows(&["slowest"]);
         let by_uid = slowest.iter().find(|row| row["search"] == "sub (uid=?)").unwrap();
         assert_eq!(by_uid["count"], 2, "{slowest:?}");

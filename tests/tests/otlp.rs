@@ -230,7 +230,7 @@ fn a_collector_that_refuses_or_is_silent_is_said_once_and_holds_nothing_up() {
     collector.next();
     collector.next();
     assert_eq!(log_has(&data, "they arrive at"), 1);
-    // What is taken in part is not taken.
+    // A push that is taken in part is not taken.
     let partial = ExportMetricsPartialSuccess {
         rejected_data_points: 7,
         error_message: "too\nlong".to_owned(),
@@ -298,13 +298,13 @@ fn the_command_pushes_also_while_no_server_runs() {
     assert_eq!(now.len(), 1);
     assert_eq!(pushing.stop(), "");
     // A collector that is away, too, is said once.
-    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it");
-    let mut pushing = Pushing::start(place.path(), &[&format!("http://{nobody}")]);
+    let vacant = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it");
+    let mut pushing = Pushing::start(place.path(), &[&format!("http://{vacant}")]);
     let mut notes = BufReader::new(pushing.0.stderr.take().expect("its notes"));
     let mut line = String::new();
     notes.read_line(&mut line).expect("a line");
     assert!(
-        line.contains(&format!("they do not arrive at http://{nobody}/v1/metrics: cannot connect")),
+        line.contains(&format!("they do not arrive at http://{vacant}/v1/metrics: cannot connect")),
         "{line}"
     );
 }

@@ -12,7 +12,7 @@ const SECRET: &str = "correct horse";
 const LONG_AGO_S: u64 = 1_577_836_800;
 const TOOLS: [&str; 5] = ["ldapwhoami", "ldappasswd", "ldapmodify", "ldapsearch", "ldapadd"];
 
-/// What a server with a policy holds, as slapd would export it.
+/// The entries of a server with a policy, as slapd would export them.
 fn export() -> String {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let soon_s = now_s - LONG_AGO_S + 3_000;
@@ -100,7 +100,7 @@ fn entry(server: &Server, uid: &str) -> String {
     finish(&mut command, "").expect(0).out
 }
 
-/// What a bind has done is written soon after it.
+/// The effect of a bind is written soon after it.
 fn until_it_says(server: &Server, uid: &str, text: &str) {
     let seen = (0..200).any(|_| entry(server, uid).contains(text));
     assert!(seen, "{text}: {}", entry(server, uid));
@@ -133,13 +133,13 @@ fn binds_are_warned_and_refused() {
     let change = ["-a", SECRET, "-s", "a better battery"];
     asking(&server, "ldappasswd", "fresh", SECRET, &change).expect(0);
     whoami(&server, "fresh", "a better battery").expect(0);
-    // What an administrator sets is to be changed.
+    // A password that an administrator sets has to be changed.
     finish(server.admin_tool("ldappasswd").args(["-s", SECRET, &dn("fresh")]), "").expect(0);
     must_change(whoami(&server, "fresh", SECRET));
 }
 
 #[test]
-fn failures_lock_until_somebody_unlocks_also_over_a_restart() {
+fn failures_lock_until_an_administrator_unlocks_also_over_a_restart() {
     if !available(&TOOLS) {
         return;
     }
@@ -200,7 +200,7 @@ fn new_passwords_are_long_and_new() {
     let entry = entry(&server, "hist");
     assert_eq!(entry.matches("pwdHistory:").count(), 2, "{entry}");
     assert!(!entry.contains("pwdFailureTime"), "{entry}");
-    // Nobody but the administrator sees what was.
+    // Only the administrator sees the old passwords.
     let mut own = server.tool("ldapsearch", server.ldaps());
     own.args(["-LLL", "-D", &dn("hist"), "-w", "never had it", "-b", BASE, "(uid=hist)", "*", "+"]);
     let seen = finish(&mut own, "").expect(0).out;

@@ -1,5 +1,4 @@
-//! `keyway quic`, as somebody who moves files and measures uses it, and with other people's QUIC:
-//! quic-go and aioquic, in both directions.
+//! `keyway quic`, as a user who moves files and measures calls it, and with other people's QUIC:
 
 use keyway_tests::{Finished, PYTHON, finish, keyway, nightly};
 use rustix::process::{Pid, Signal, kill_process};
@@ -187,7 +186,7 @@ fn a_file_goes_where_it_is_told_to() {
     assert_eq!(fs::read(served.out("folder/some")).unwrap(), content);
     let shown = served.get(&[&served.url("small"), "-o", "-"]).expect(0);
     assert_eq!(shown.out.as_bytes(), [0]);
-    // What is no file is written into, not replaced.
+    // A target that is not a regular file is written into, not replaced.
     served.get(&[&url, "-o", "/dev/null"]).expect(0);
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
@@ -209,7 +208,7 @@ fn what_cannot_be_had_is_said_and_leaves_nothing() {
     refused(&mut get("%2e%2e/secret"), 1, "does not understand");
     refused(get("large").args(["-o", "no/such/folder"]), 1, "cannot write");
     refused(get("large").args(["-o", "/dev/full"]), 1, "full");
-    // Of several, the others arrive.
+    // If one of several fails, the others arrive.
     let (there, not) = (served.url("small"), served.url("nothing"));
     let finished = served.get(&[&not, &there]).expect(1);
     assert!(finished.err.contains("has no file /nothing"), "{}", finished.err);
@@ -260,8 +259,8 @@ fn wrong_inputs_are_said() {
     refused(get(&twice).args(["-o", "one"]), 2, "make a folder");
     refused(&mut get(&["https://no-such-host.invalid/a"]), 1, "no host no-such-host.invalid");
     drop(free);
-    refused(&mut get(&[&format!("https://{taken}/a")]), 1, "nobody listens");
-    refused(quic("perf").args([&taken, "--insecure"]), 1, "nobody listens");
+    refused(&mut get(&[&format!("https://{taken}/a")]), 1, "no server listens");
+    refused(quic("perf").args([&taken, "--insecure"]), 1, "no server listens");
     refused(quic("perf").arg("localhost"), 2, "localhost:4433");
     refused(quic("perf").args(["--bytes", "10T"]), 2, "10G");
     refused(quic("perf").args(["--crypto", "ring", "--group", "x25519mlkem768"]), 2, "--group");
@@ -414,7 +413,7 @@ fn aioquic() -> &'static Result<PathBuf, String> {
     })
 }
 
-/// What is asked of others: all but the name that they would escape otherwise.
+/// The names that are asked of other servers: all but the name that they would escape otherwise.
 fn simple() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '))
 }

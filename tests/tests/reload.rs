@@ -1,4 +1,4 @@
-//! SIGHUP: what can change is read again, and nobody who is connected notices.
+//! SIGHUP: the settings that can change are read again, and no connected client notices.
 
 use keyway_tests::{Server, available, finish, sample};
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A bind of nobody, and its answer.
+/// An anonymous bind, and its answer.
 const BIND: [u8; 14] = [0x30, 12, 2, 1, 1, 0x60, 7, 2, 1, 3, 4, 0, 0x80, 0];
 const BOUND: [u8; 14] = [0x30, 12, 2, 1, 1, 0x61, 7, 10, 1, 0, 4, 0, 4, 0];
 
@@ -31,7 +31,7 @@ fn certificate(server: &Server) -> String {
     shown[start..end].to_owned()
 }
 
-/// A TLS connection that somebody else's client holds open.
+/// A TLS connection that a foreign client holds open.
 struct Held(Child);
 
 impl Held {
@@ -70,9 +70,9 @@ fn certificates_and_configuration_change_under_open_connections() {
         let mut search = server.admin_tool("ldapsearch");
         let people = finish(search.args(["-LLL", "-b", "dc=example,dc=com", "(uid=*)", "1.1"]), "");
         let people = people.expect(0).out;
-        let somebody = people.lines().find_map(|line| line.strip_prefix("dn: ")).unwrap();
+        let person = people.lines().find_map(|line| line.strip_prefix("dn: ")).unwrap();
         let mut search = server.tool("ldapsearch", server.ldaps());
-        search.args(["-D", somebody, "-w", &sample_password, "-b", "dc=example,dc=com", "1.1"]);
+        search.args(["-D", person, "-w", &sample_password, "-b", "dc=example,dc=com", "1.1"]);
         finish(&mut search, "").code
     };
     let first = certificate(&server);
@@ -96,7 +96,7 @@ fn certificates_and_configuration_change_under_open_connections() {
     assert_eq!(found(&server), 4, "sizeLimitExceeded");
     held.answers();
 
-    // What is wrong changes nothing, not even what is right beside it.
+    // A wrong setting changes nothing, not even a right one beside it.
     let broken = [
         ("keyway.toml", text.replace("idle_max_s = 3600", "idle_max_s = \"long\"")),
         ("server.pem", "not a certificate\n".to_owned()),

@@ -83,7 +83,7 @@ fn definitions_come_with_an_import_in_every_form() {
         let refused = import(&data, TREE, &[]);
         assert!(refused.err.contains("attribute shoeSize is not known"), "{}", refused.err);
         import(&data, TREE, &[&file]).expect(0);
-        // What was given is in the folder, and nobody need give it again.
+        // The given files are in the folder, and need not be given again.
         assert_eq!(fs::read_dir(data.join("schema")).unwrap().count(), 1, "{name}");
         import(
             &data,
@@ -302,13 +302,13 @@ fn definitions_change_over_ldap_while_it_runs() {
         "{}",
         refused.err
     );
-    // What the program brings cannot be deleted, and nobody else may change anything.
+    // The program's own schema cannot be deleted, and no other user may change anything.
     let person =
         "dn: cn=schema\nchangetype: modify\ndelete: objectClasses\nobjectClasses: ( 2.5.6.6 )\n";
     let refused = modify(&server, person);
     assert!(refused.code == 53 && refused.err.contains("standard definition"), "{}", refused.err);
-    let mut nobody = server.tool("ldapmodify", server.ldap());
-    assert_eq!(finish(nobody.arg("-x"), CHANGE).code, 50, "insufficientAccessRights");
+    let mut anonymous = server.tool("ldapmodify", server.ldap());
+    assert_eq!(finish(anonymous.arg("-x"), CHANGE).code, 50, "insufficientAccessRights");
 
     let gone = "dn: uid=ada,dc=shoes\nchangetype: delete\n";
     modify(&server, gone).expect(0);
@@ -387,7 +387,7 @@ fn slapd(folder: &Path) -> (Slapd, String) {
     (slapd, url)
 }
 
-/// What is wrong, in words.
+/// The faults, in words.
 fn faults(checked: &Finished) -> Vec<String> {
     let json: serde_json::Value = serde_json::from_str(&checked.out).unwrap();
     let faults = json["faults"].as_array().unwrap();
@@ -445,7 +445,7 @@ fn a_template_is_checked_against_what_389_ds_publishes() {
     let folder = tempfile::tempdir().unwrap();
     let ldif = folder.path().join("top.ldif");
     fs::write(&ldif, "dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n").unwrap();
-    // Nobody binds; but it wants one that is hashed.
+    // No client binds with it; but it wants one that is hashed.
     let stored = "{SSHA512}OKrX9aR0J3KnqWmXOyIykOyB7ZeyAd+Ckn2ThaLXalAutVQo4s4\
         hdhfKwVcBGhfApSf+P1OFBGvWkjaQIB8zemVpZ2h0LWJ5";
     let server = Dirsrv::start(folder.path(), &ldif, stored).unwrap();

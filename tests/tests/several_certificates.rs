@@ -19,7 +19,7 @@ fn s_client(server: &Server, arguments: &[&str]) -> Finished {
     finish(command.args(arguments), "Q\n")
 }
 
-/// The subject of the certificate that somebody gets who asks for this host.
+/// The subject of the certificate that a client gets for this host.
 fn shown(server: &Server, host: &str) -> String {
     let out = s_client(server, &["-servername", host]).expect(0).out;
     let subject = out.lines().find_map(|line| line.strip_prefix("subject=")).expect(&out);
@@ -92,11 +92,11 @@ fn each_host_has_its_own() {
     ] {
         assert_eq!(shown(&server, host), expected, "{host}");
     }
-    // Who knows no ECDSA gets the other one of its host.
+    // A client without ECDSA gets the other one of its host.
     let rsa = ["-servername", "one.example.com", "-sigalgs", "rsa_pss_rsae_sha256"];
     let shown_rsa = s_client(&server, &rsa).out;
     assert!(shown_rsa.contains("subject=CN = rsa") || shown_rsa.contains("subject=CN=rsa"));
-    // Who asks for something else gets the folder's own.
+    // A client that asks for another name gets the folder's own.
     for other in ["a.b.two.example.com", "example.com"] {
         assert!(!["one", "two", "held"].contains(&shown(&server, other).as_str()), "{other}");
     }

@@ -61,9 +61,9 @@ fn start_tls_by_another_implementation() {
     assert!(done.out.contains("Verify return code: 0 (ok)"), "{}", done.out);
 }
 
-/// What TLS has to say between answers: that there is no renegotiation, and new keys.
+/// Messages of TLS between answers: that there is no renegotiation, and new keys.
 #[test]
-fn what_nobody_asked_ldap_for_is_answered_by_tls() {
+fn tls_answers_its_own_messages() {
     if !available(&["openssl", "timeout"]) {
         return;
     }
@@ -126,7 +126,7 @@ fn a_client_certificate_authenticates_its_subject() {
     let out = whoami(true).expect(0).out;
     assert_eq!(out.trim(), "dn:cn=robot,dc=example,dc=com");
     assert_ne!(whoami(false).code, 0);
-    // It is offered to whom it can help.
+    // It is offered where it can help.
     let offered = |with_certificate: bool| {
         let mut command = server.tool("ldapsearch", server.ldaps());
         command.args(["-LLL", "-b", "", "-s", "base", "supportedSASLMechanisms"]);

@@ -158,7 +158,7 @@ fn a_terminal_that_is_closed_ends_it() {
     assert!(std::fs::read_to_string(&line).unwrap().contains("top"));
     drop(pane);
     let begun = Instant::now();
-    // What has ended and was not waited for has no command line.
+    // A process that has ended and was not waited for has no command line.
     while std::fs::read_to_string(&line).is_ok_and(|line| !line.is_empty()) {
         assert!(begun.elapsed() < PATIENCE, "it runs on");
         std::thread::sleep(Duration::from_millis(50));
@@ -186,7 +186,8 @@ fn it_sorts_pauses_follows_the_window_and_leaves_the_terminal_as_it_was() {
     pane.press("p");
     let paused = pane.shows("PAUSED");
     search(&server, "(givenName=a*)");
-    // What comes while it is paused is not shown; what a key draws anew is the same.
+    // Requests that come while it is paused are not shown; the lines that a key draws anew are the
+    // same.
     pane.press("End");
     pane.press("Home");
     let same: Vec<String> = pane.lines();
@@ -217,7 +218,7 @@ fn it_sorts_pauses_follows_the_window_and_leaves_the_terminal_as_it_was() {
         }
         pane.shows("ENDED 0");
         assert_eq!(alternate().trim(), "0");
-        // What is typed is seen, and a line at a time: the terminal is not raw.
+        // Typed text is seen, and a line at a time: the terminal is not raw.
         let modes = pane.tmux(&["display-message", "-p", "-t", "top", "#{pane_tty}"]);
         let modes = finish(Command::new("stty").arg("-a").arg("-F").arg(modes.trim()), "");
         let modes = modes.expect(0).out;
@@ -314,7 +315,7 @@ fn json_and_csv_over_ldap_for_the_administrator_only() {
     let text = with(&[], &as_administrator).expect(0).out;
     assert!(text.starts_with("server"), "{text}");
     assert_eq!(text.lines().count(), 4);
-    // Nobody else.
+    // No other user.
     assert!(with(&[], &[]).expect(1).err.contains("--bind-dn"));
     let sample_password = server.text("sample_password_file");
     let people =

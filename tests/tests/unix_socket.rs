@@ -51,12 +51,12 @@ fn the_system_says_who_it_is() {
     let admin = ["-x", "-D", "cn=admin,cn=keyway", "-w", &password];
     tool(&data, "ldapwhoami", &admin).expect(0);
     finish(server.tool("ldapwhoami", server.ldap()).args(&admin[1..]), "").expect(13);
-    // Nobody acts for another.
+    // No user acts for another.
     let other = ["-Q", "-Y", "EXTERNAL", "-X", "dn:cn=admin,cn=keyway"];
     tool(&data, "ldapwhoami", &other).expect(49);
     let mode = fs::metadata(data.join("ldapi")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // What a server that was killed left behind is no reason not to start.
+    // The socket that a killed server left behind does not prevent a start.
     server.kill();
     drop(server);
     let person = format!(

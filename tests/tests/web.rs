@@ -26,7 +26,7 @@ impl Page {
         Page::start_in(Path::new("."), data, arguments)
     }
 
-    /// The same in a folder, which the data folder may be named from.
+    /// As [`start`], in a folder, which the data folder may be named from.
     fn start_in(folder: &Path, data: &Path, arguments: &[&str]) -> Page {
         let mut command = Command::new(keyway());
         command.current_dir(folder);
@@ -64,7 +64,7 @@ impl Drop for Page {
     }
 }
 
-/// Searches for somebody, as the administrator; with the code that comes of it.
+/// Searches as the administrator, and expects this exit code.
 fn search(server: &Server, arguments: &[&str], code: i32) -> String {
     let mut tool = server.admin_tool("ldapsearch");
     finish(tool.args(["-LLL"]).args(arguments), "").expect(code).out
@@ -198,7 +198,7 @@ fn pages_show_what_was_done() {
     browser.press(key::LEFT);
     browser.wait("document.title === 'Keyway: Load'");
 
-    // Light and dark, as the system or as somebody wants it; and tables in the place of graphs.
+    // Light and dark, as the system or as the user wants it; and tables in the place of graphs.
     browser.colours("light");
     let light = browser.wait(GROUND);
     browser.colours("dark");
@@ -524,8 +524,8 @@ fn ds_389_is_shown_as_far_as_it_tells() {
     shown_as_far_as_it_tells(folder.path(), &arguments, told);
 }
 
-/// What a server of another kind counts is shown, and what it does not is not said to be nothing; `connections`
-/// is true of what it tells of them.
+/// The counters of a server of another kind are shown, and those that it lacks are not said to be 0;
+/// `connections` is what is true of it.
 fn shown_as_far_as_it_tells(folder: &Path, arguments: &[&str], connections: &str) {
     let mut page = Page::start(folder, arguments);
     let browser = Browser::start();

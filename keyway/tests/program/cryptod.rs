@@ -33,7 +33,7 @@ fn start(data: &Path, arguments: &[&str]) -> Running {
     running
 }
 
-/// What it says when it cannot begin.
+/// The error it prints when it cannot begin.
 fn refused(data: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
     let data = ["cryptod", "--data", data.to_str().unwrap()];
     keyway(data.iter().chain(arguments)).refused(code, parts);
@@ -116,7 +116,7 @@ fn it_serves_until_it_is_told_to_stop() {
     assert_eq!(there.permissions().mode() & 0o777, 0o660);
     assert_eq!(fs::metadata(data.join("cryptod")).unwrap().permissions().mode() & 0o777, 0o700);
     is_served(&socket);
-    // A second one names the way out, and harms nobody.
+    // A second daemon names the way out, and harms no other process.
     refused(&data, &[], 1, &[socket.to_str().unwrap(), "another daemon listens", "--socket PATH"]);
     is_served(&socket);
     running.signal(Signal::TERM);
@@ -127,7 +127,7 @@ fn it_serves_until_it_is_told_to_stop() {
 }
 
 #[test]
-fn what_a_killed_one_left_is_in_nobodys_way() {
+fn remains_of_a_killed_one_block_no_other() {
     let place = tempfile::tempdir().unwrap();
     let socket = place.path().join("cryptod/socket");
     start(place.path(), &[]).kill();
@@ -140,7 +140,7 @@ fn what_a_killed_one_left_is_in_nobodys_way() {
 /// Everything that a client can ask for, of a process that has given up what it does not need. Its
 /// socket, which lies elsewhere, it can still remove.
 #[test]
-fn its_sandbox_is_in_nobodys_way() {
+fn its_sandbox_blocks_no_other() {
     use Algorithm::*;
     let place = tempfile::tempdir().unwrap();
     let socket = place.path().join("socket");
@@ -182,7 +182,7 @@ fn a_new_one_takes_the_place_of_the_old() {
     let (engine, _remote) = connect(&socket);
     let session = gcm(&engine);
     let known = sealed(&gcm(&keyway_drivers::engine()));
-    // Of handshakes under way: keys that are nowhere else.
+    // Keys of handshakes under way, which are nowhere else.
     let made = [Algorithm::X25519, Algorithm::EcdhP256, Algorithm::MlKem768].map(|algorithm| {
         let parameters = Parameters::new(algorithm, Key::Generate);
         let session = engine.session(parameters).unwrap();
@@ -233,14 +233,14 @@ fn what_makes_no_sense_is_said() {
     let long = data.join("x".repeat(120));
     refused(data, &["--socket", long.to_str().unwrap()], 1, &["longer", "--socket PATH"]);
     let file = data.join("file");
-    fs::write(&file, "of somebody").unwrap();
+    fs::write(&file, "of another").unwrap();
     refused(data, &["--socket", file.to_str().unwrap()], 1, &["something else", "--socket PATH"]);
-    assert_eq!(fs::read(&file).unwrap(), b"of somebody");
+    assert_eq!(fs::read(&file).unwrap(), b"of another");
     refused(&file, &[], 1, &["cannot make the folder", "file/cryptod"]);
 }
 
-/// A place that `nobody` may look into, with the program in it; `None` if we are no root who could
-/// be somebody else.
+/// A place that `nobody` may look into, with the program in it; `None` if the test does not run as
+/// root and cannot become another user.
 fn others_place() -> Option<(TempDir, PathBuf)> {
     if !geteuid().is_root() {
         let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
@@ -278,8 +278,8 @@ fn another_user_gets_what_he_may() {
     finished(&["--data", own, "--socket", path]).refused(1, &["listen at", path, "no permission"]);
     let take_over = ["--data", own, "--socket", path, "--take-over"];
     let data = place.path().join("data");
-    // Not listed, he does not even get to the daemon. Listed, he is a client, and not its
-    // successor.
+    // Not listed, the user does not even get to the daemon. Listed, the user is a client, and not
+    // the daemon's successor.
     let running = start(&data, &["--socket", path]);
     finished(&take_over).refused(1, &[path, "run as its user"]);
     running.stop();
@@ -288,11 +288,11 @@ fn another_user_gets_what_he_may() {
     is_served(&socket);
     assert!(is_admitted(&socket));
     running.stop();
-    // One that lets in a group only, which he is not in.
+    // A daemon that lets in a group only, which the user is not in.
     let running = start(&data, &["--socket", path, "--allow-group", "12345"]);
     assert!(!is_admitted(&socket));
     running.stop();
-    // As root's program is not the listed one, he is turned away; the daemon has to see his
+    // As root's program is not the listed one, root is turned away; the daemon has to see root's
     // program.
     let program = program.to_str().unwrap();
     let running =
@@ -300,7 +300,7 @@ fn another_user_gets_what_he_may() {
     assert!(!is_admitted(&socket));
     is_served(&socket);
     running.stop();
-    // And a daemon of his own.
+    // And a daemon of the user's own.
     let mut command = as_nobody(Path::new(program), &["--json", "--data", own]);
     let running = Running::spawn(&mut command);
     is_served(&Path::new(own).join("cryptod/socket"));
@@ -340,8 +340,8 @@ print(s.recv(32768).hex())
     }
 }
 
-/// What systemd does before it starts a service of a socket: it listens, at 3 and upwards, and says
-/// so.
+/// The steps of systemd before it starts a service of a socket: it listens, at 3 and upwards, and
+/// says so.
 const LAUNCH: &str = "
 import os, socket, sys
 kind, count, path = getattr(socket, sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -368,7 +368,7 @@ fn launch(kind: &str, count: &str, path: &Path, data: &Path) -> Command {
 }
 
 #[test]
-fn it_takes_a_socket_from_whoever_starts_it_and_says_how_it_is() {
+fn it_takes_a_socket_from_its_starter_and_says_how_it_is() {
     if !installed("python3") {
         return;
     }
@@ -410,7 +410,7 @@ fn it_takes_a_socket_from_whoever_starts_it_and_says_how_it_is() {
     running.signal(Signal::TERM);
     assert_eq!(said(), "STOPPING=1");
     assert!(running.end().0.success() && socket.exists());
-    // What is no socket for messages, and more than one of them.
+    // A socket that is not for messages, and more than one socket.
     let refused = |kind, count, parts: &[&str]| {
         let path = place.path().join(format!("{kind}{count}-"));
         finish(&mut launch(kind, count, &path, &data), "").refused(1, parts);

@@ -130,7 +130,7 @@ fn whatever_is_spoilt_nothing_dies_of_it() {
     assert!(checked >= 4 && refused >= 4, "{checked} are found by a check, {refused} at a start");
 }
 
-/// The same at hundreds of places, by `cargo xtask nightly`.
+/// As above, at hundreds of places, by `cargo xtask nightly`.
 #[test]
 fn whatever_is_spoilt_at_hundreds_of_places() {
     if !nightly() {
@@ -189,7 +189,7 @@ fn a_spoilt_page_is_named_and_what_to_do() {
     assert!(written.contains(&format!("# lost: entry {}, ", lost[0]["id"])), "{written}");
 }
 
-/// One entry's bytes are spoilt: whoever asks for it is told so, and others are served.
+/// One entry's bytes are spoilt: a client that asks for it is told so, and others are served.
 #[test]
 fn a_spoilt_entry_is_an_error_of_its_own_and_in_the_log() {
     if !installed("ldapsearch") {

@@ -197,7 +197,7 @@ fn a_check_that_is_asked_wrongly_says_so() {
     assert!(some.starts_with("checked 6 entries"), "{some}");
 }
 
-/// Somebody who does not want to wait: no half of a file is left.
+/// A user who does not want to wait: no half of a file is left.
 #[test]
 fn a_signal_leaves_nothing_half_done() {
     let place = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ fn an_error_names_file_line_and_dn_and_the_rest_can_follow() {
     let shown = file.to_str().unwrap();
     let import = |more: &[&str]| directory(&data, &[&["import", shown], more].concat());
     import(&[]).refused(1, &["bad.ldif", "line 5", "cn=one,o=bad", "sn", "--resume"]);
-    // What came before is in. Whoever calls it again hears of that.
+    // The entries before it are in. A user who calls it again is told that.
     assert!(directory(&data, &["export"]).well().out.contains("dn: o=bad"));
     import(&[])
         .refused(1, &["bad.ldif", "not finished", "1 of its records", "--resume", "--restart"]);

@@ -1,4 +1,4 @@
-//! What a running server gives away of itself, as the system and a debugger see it.
+//! Parts of a running server that the system and a debugger can see.
 
 use crate::support::{KEYWAY, PAGE, Running, hold_of_memory, keyway, mappings};
 use landlock::{Compatible, RulesetAttr};
@@ -27,7 +27,7 @@ fn status(process: u32, field: &str) -> String {
     line.split_whitespace().nth(1).unwrap().to_owned()
 }
 
-/// The server, as an ordinary user on a folder of his; `None` if we are no root who could.
+/// The server, as an ordinary user on that user's folder; `None` if the test does not run as root.
 fn as_nobody(data: &Path, arguments: &[&str]) -> Option<Running> {
     if !rustix::process::geteuid().is_root() {
         let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
@@ -38,7 +38,7 @@ fn as_nobody(data: &Path, arguments: &[&str]) -> Option<Running> {
     fs::set_permissions(data.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir_all(data).unwrap();
     std::os::unix::fs::chown(data, Some(NOBODY), Some(NOBODY)).unwrap();
-    // The program lies where nobody else may look.
+    // The program lies where no other user may look.
     let program = data.parent().unwrap().join("keyway");
     fs::copy(KEYWAY, &program).unwrap();
     let mut command = Command::new(program);
@@ -70,7 +70,8 @@ fn a_server_leaves_no_core_and_gains_no_rights() {
     running.stop();
 }
 
-/// What a server was not started with it does not get at, and says so; when it is started again it does.
+/// A server does not get at files that it was not started with, and says so; when it is started again it
+/// does.
 #[test]
 fn a_server_keeps_to_its_folders() {
     let place = tempfile::tempdir().unwrap();
@@ -102,14 +103,14 @@ fn a_server_keeps_to_its_folders() {
         Running::start(&data, &["--listen-unix", place.path().join("s").to_str().unwrap()]);
     assert!(logs.join("error.log").exists() && place.path().join("s").exists());
     running.stop();
-    // What a link leads to is as if it were here.
+    // The target of a link counts as if it were here.
     let store = place.path().join("store");
     fs::rename(data.join("store"), &store).unwrap();
     std::os::unix::fs::symlink(&store, data.join("store")).unwrap();
     let running = Running::start(&data, &[]);
     set("limits.idle_max_s", "77").well();
     running.stop();
-    // Whoever looks for a fault may have it without.
+    // An operator who looks for a fault may run it without.
     let running = Running::start(&data, &["--no-sandbox"]);
     for process in [running.server(), running.child("cryptod").unwrap()] {
         assert_eq!(status(process, "Seccomp:"), "0");
@@ -202,10 +203,10 @@ fn a_limit_on_locked_memory_is_no_reason_not_to_start() {
     running.stop();
 }
 
-/// What of a process that cannot be traced is in `/proc` belongs to root, and nobody else of its
-/// user can look into its memory.
+/// The files in `/proc` of a process that cannot be traced belong to root, and no other process of
+/// its user can look into its memory.
 #[test]
-fn nobody_of_its_user_looks_into_a_server() {
+fn no_process_of_its_user_looks_into_a_server() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let Some(running) = as_nobody(&data, &[]) else { return };
@@ -215,7 +216,7 @@ fn nobody_of_its_user_looks_into_a_server() {
         assert!(!can_look_into(process));
     }
     running.stop();
-    // Unless somebody wants it so.
+    // Unless the operator wants it so.
     let Some(running) = as_nobody(&data, &["--allow-debugging"]) else { return };
     assert!(can_look_into(running.server()) && can_look_into(running.child("cryptod").unwrap()));
     assert_eq!(status(running.server(), "NoNewPrivs:"), "1");

@@ -78,7 +78,7 @@ impl Place {
         fs::remove_file(file).unwrap();
     }
 
-    /// What the directory is to take from cryptod; "" for nothing.
+    /// The keys that the directory is to take from cryptod; "" for none.
     fn configure(&self, key: &str, certificate: &str, pepper: &str) {
         fs::create_dir_all(&self.data).unwrap();
         let certificate = self.file(&format!("{certificate}.pem"));
@@ -221,7 +221,7 @@ impl Drop for AtEnd<'_> {
     }
 }
 
-/// What is asked while it is gone is refused as unavailable, never as wrong.
+/// A request while it is gone is refused as unavailable, never as wrong.
 #[test]
 fn a_killed_cryptod_takes_nothing_with_it() {
     if !installed("openssl") {
@@ -261,7 +261,7 @@ fn a_killed_cryptod_takes_nothing_with_it() {
             until(|| bound() > before || load.iter().any(|it| it.is_finished()), "no bind");
             cryptod.kill();
             let lost = || place.error_log().matches(" error cryptod ").count() == round;
-            until(lost, "nobody says that it is gone");
+            until(lost, "no line says that it is gone");
             for password in [&*password, "wrong"] {
                 let refused = bind(&up, ADMIN, password);
                 assert!(
@@ -272,7 +272,7 @@ fn a_killed_cryptod_takes_nothing_with_it() {
             assert_ne!(place.handshake(&up, "web", &[]).code, Some(0));
             cryptod = place.cryptod();
             let back = || place.error_log().matches(" info cryptod ").count() == round;
-            until(back, "nobody says that it is back");
+            until(back, "no line says that it is back");
             for (password, expected) in
                 [(&*password, ResultCode::Success), ("wrong", ResultCode::InvalidCredentials)]
             {

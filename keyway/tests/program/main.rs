@@ -1,4 +1,4 @@
-//! The built program, as somebody uses it: what it prints, makes, refuses, and how it ends.
+//! The built program, as a user runs it: what it prints, makes, refuses, and how it ends.
 
 mod cryptod;
 mod damage;

@@ -1,4 +1,4 @@
-//! Passwords that other servers stored, as whoever binds meets them.
+//! Passwords that other servers stored, as a client that binds meets them.
 
 use crate::support::{KEYWAY, Running, bind, keyway_with};
 use keyway_codec::message::ResultCode;
@@ -57,20 +57,20 @@ fn derivations(data: &Path) -> u64 {
 }
 
 #[test]
-fn a_wrong_password_costs_the_same_whoever_it_is_for() {
+fn a_wrong_password_costs_the_same_for_every_entry() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     directory(&data, &["import", "-"], &people(&[SSHA, ""]));
     configure(&data, "memory_kib = 19456 ", "memory_kib = 64 ");
     configure(&data, "\nupgrade = true\n", "\nupgrade = false\n");
     let running = Running::start(&data, &[]);
-    // p0 has a fast hash, p1 none, p9 is nobody.
+    // p0 has a fast hash, p1 none, p9 does not exist.
     for name in ["cn=p0,o=old", "cn=p1,o=old", "cn=p9,o=old", "cn=admin,cn=keyway"] {
         let before = derivations(&data);
         assert_eq!(bind(&running, name, "wrong"), ResultCode::InvalidCredentials, "{name}");
         assert_eq!(derivations(&data) - before, 1, "{name}");
     }
-    // What is right has nothing to hide, and stays as it is.
+    // A right password has nothing to hide, and stays as it is.
     let before = derivations(&data);
     assert_eq!(bind(&running, "cn=p0,o=old", "secret password"), ResultCode::Success);
     assert_eq!(derivations(&data), before);
@@ -99,7 +99,7 @@ fn a_right_password_is_stored_again_under_the_slow_hash() {
     running.stop();
     let stored = stored(&data);
     assert!(stored[0].starts_with("{ARGON2}$argon2id$v=19$m=64,t=2,p=1$"), "{stored:?}");
-    assert_eq!(stored[1], SSHA, "nobody gave this one");
+    assert_eq!(stored[1], SSHA, "no client gave this one");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_was_right_is_remembered_as_long_as_it_is_wanted() {
         assert_eq!(derivations(&data), derived + number);
     }
     running.stop();
-    // A pepper that nobody holds.
+    // A pepper that no key holder has.
     configure(&data, "\npepper = \"\"\n", "\npepper = \"cayenne\"\n");
     let shown = data.to_str().unwrap();
     keyway_with(["up", "--data", shown], "").refused(
@@ -240,7 +240,7 @@ fn an_import_stops_at_no_stored_password_and_says_what_cannot_be_verified() {
     assert_eq!(after[..kept.len()], kept, "all of them are as they were");
     assert!(after[kept.len()].starts_with("{ARGON2}"));
 
-    // None of them lets anybody in, and none is told from another by what a wrong one costs.
+    // None of them lets a client in, and none is told from another by what a wrong one costs.
     configure(&data, "memory_kib = 19456 ", "memory_kib = 64 ");
     let running = Running::start(&data, &[]);
     for (index, value) in kept.iter().enumerate() {

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 const CONTENT: &str = "what there is";
-/// What a stream is reset with where there is no such file.
+/// The code that a stream is reset with where there is no such file.
 const NO_SUCH_FILE: VarInt = VarInt::from_u32(2);
 
 async fn connect(served: &Running) -> (Endpoint, Connection) {
@@ -62,7 +62,7 @@ fn a_client_may_end_its_request_after_the_answer() {
         assert_eq!(answer.unwrap(), CONTENT.as_bytes());
         last.finish().unwrap();
         for send in [&mut there, &mut missing] {
-            send.write_all(b"\r\n").await.expect("nobody said to stop");
+            send.write_all(b"\r\n").await.expect("the server did not say to stop");
             send.finish().unwrap();
             assert_eq!(send.stopped().await, Ok(None), "it took the end of the stream");
         }

@@ -1,4 +1,4 @@
-//! What a start refuses: one clear line, a status that is not 0, and nothing touched.
+//! Cases that a start refuses: one clear line, a status that is not 0, and nothing touched.
 
 use crate::support::{Running, finish, installed, keyway, nightly, with_mounts};
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Nobody else's ports are taken.
+/// No other program's ports are taken.
 const ANYWHERE: [&str; 5] = ["up", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"];
 
 fn up(data: &Path, more: &[&str]) -> crate::support::Finished {
@@ -226,7 +226,7 @@ fn a_configuration_with_a_mistake() {
 
 /// The program itself, not this test, has the last word on its exit status.
 #[test]
-fn standard_output_that_nobody_reads() {
+fn standard_output_without_a_reader() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -138,7 +138,7 @@ fn it_stops_in_good_order_on_both_signals() {
     let data = place.path().join("data");
     for signal in [Signal::INT, Signal::TERM] {
         let running = Running::start(&data, &["--sample", "1"]);
-        // Somebody who is connected and says nothing does not hold it up, and is told.
+        // A client that is connected and says nothing does not hold it up, and is told.
         let address: SocketAddr =
             running.text("ldap").trim_start_matches("ldap://").parse().unwrap();
         let mut idle = TcpStream::connect(address).unwrap();
@@ -147,8 +147,8 @@ fn it_stops_in_good_order_on_both_signals() {
         assert_eq!(status.code(), Some(0));
         assert!(rest.contains("\"event\":\"stopped\""), "{rest}");
         let mut farewell = Vec::new();
-        // Which of the two was first, the connection or the stop, nobody can say; one that was not
-        // accepted yet is reset by the system.
+        // The order of the connection and the stop is not known; a connection that was not accepted
+        // yet is reset by the system.
         let _ = idle.read_to_end(&mut farewell);
         let notice = b"1.3.6.1.4.1.1466.20036";
         assert!(farewell.is_empty() || farewell.windows(notice.len()).any(|w| w == notice));

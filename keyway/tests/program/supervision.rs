@@ -107,7 +107,7 @@ fn secrets_in(pem: &Path) -> [[u8; 32]; 2] {
     [secret, turned]
 }
 
-/// Whoever connects meanwhile waits: a connection is refused by nobody.
+/// A client that connects meanwhile waits: no connection is refused.
 #[test]
 fn a_killed_ldapd_is_started_again_and_its_ports_stay() {
     let place = Place::new();
@@ -124,7 +124,7 @@ fn a_killed_ldapd_is_started_again_and_its_ports_stay() {
             while !stop.load(Ordering::Relaxed) {
                 let mut stream = std::net::TcpStream::connect(&address).expect("it is bound");
                 use std::io::Write;
-                // A bind of nobody; who is reset has met the one that was killed.
+                // An anonymous bind; a connection that is reset has met the one that was killed.
                 let _ = stream.write_all(&[0x30, 12, 2, 1, 1, 0x60, 7, 2, 1, 3, 4, 0, 0x80, 0]);
                 if stream.read_exact(&mut [0; 14]).is_ok() {
                     bound.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +155,7 @@ fn a_killed_ldapd_is_started_again_and_its_ports_stay() {
         format!("ldapd (process {}) was killed by signal 9; it is started again", up.server());
     assert!(log.contains(" error restart ") && log.contains(&line), "{log}");
     assert_eq!(bind(&up, ADMIN, &password), ResultCode::Success);
-    // Who watches goes on with the new one.
+    // A reader of the file goes on with the new one.
     let watched = || fs::read_to_string(&watched).unwrap();
     until(|| watched().contains("the server was started again"), "it looks at the old one");
     assert!(top.next_event()["since_start"]["bind"].is_u64());
@@ -204,7 +204,7 @@ fn a_killed_supervisor_takes_both_with_it() {
     }
 }
 
-/// What a terminal or an init system sends to all of them ends the supervisor alone.
+/// A signal that a terminal or an init system sends to all of them ends the supervisor alone.
 #[test]
 fn it_ends_in_order() {
     let place = Place::new();
@@ -351,7 +351,7 @@ fn one_that_hangs_while_it_starts_is_killed() {
     up.stop();
 }
 
-/// What an import is read from may be quiet for longer than a process that hangs is waited for.
+/// The source of an import may be quiet for longer than a process that hangs is waited for.
 #[test]
 fn an_import_may_be_quiet() {
     if std::env::var_os("KEYWAY_NIGHTLY").is_none() {
@@ -376,7 +376,7 @@ fn an_import_may_be_quiet() {
     assert!(up.wait().unwrap().success());
 }
 
-/// Nothing that would wait for a process that nobody knows of is opened.
+/// A file is not opened if that would wait for a process that may not exist.
 #[test]
 fn a_fifo_is_refused_at_once() {
     let place = Place::new();
@@ -537,7 +537,7 @@ fn a_data_folder_may_have_a_long_name() {
     up.stop();
 }
 
-/// What systemd does before it starts a service of sockets.
+/// The steps of systemd before it starts a service of sockets.
 const LAUNCH: &str = "
 import os, socket, sys
 sockets = []
@@ -570,7 +570,7 @@ fn it_takes_sockets_and_says_when_it_is_ready() {
         };
         let mut launcher = Command::new("python3");
         launcher.args(["-c", LAUNCH, names, KEYWAY, command, "--json", "--sample", "0"]);
-        // The ports that it would take else are somebody's.
+        // The ports that it would take otherwise belong to another program.
         launcher.args(["--listen", "192.0.2.1:1", "--data", place.shown()]);
         let running = Running::spawn(launcher.env("NOTIFY_SOCKET", &notified));
         assert_eq!(said(), "READY=1");

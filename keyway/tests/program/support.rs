@@ -20,7 +20,7 @@ pub const PAGE: u64 = 4096;
 /// The program.
 pub const KEYWAY: &str = env!("CARGO_BIN_EXE_keyway");
 
-/// What a program that has ended left.
+/// The status and output of a program that has ended.
 pub struct Finished {
     pub code: Option<i32>,
     pub out: String,
@@ -32,7 +32,7 @@ pub fn keyway<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Finish
     keyway_with(arguments, "")
 }
 
-/// The same, with something on standard input.
+/// As [`keyway`], with something on standard input.
 pub fn keyway_with<A: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = A>,
     input: &str,
@@ -96,7 +96,7 @@ impl Finished {
 pub struct Running {
     child: Child,
     output: BufReader<ChildStdout>,
-    /// What it said first.
+    /// Its first line.
     pub ready: Value,
 }
 
@@ -202,7 +202,7 @@ pub fn until(mut so: impl FnMut() -> bool, what: &str) {
     }
 }
 
-/// What was said on standard error, but for the warning that root gets where tests are his.
+/// The text on standard error, without the warning that root gets where the tests run as root.
 pub fn but_for_root(said: &str) -> String {
     let lines = said.lines().filter(|line| !line.contains("warning: the server runs as root"));
     lines.map(|line| format!("{line}\n")).collect()
@@ -266,7 +266,7 @@ pub fn bind(running: &Running, name: &str, password: &str) -> ResultCode {
     }
 }
 
-/// What a process has mapped: where, with what name, and whether it is locked (proc(5), smaps).
+/// The mappings of a process: where, with what name, and whether it is locked (proc(5), smaps).
 pub fn mappings(process: u32) -> Vec<(Range<u64>, String, bool)> {
     let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
     let smaps = fs::read_to_string(format!("/proc/{process}/smaps")).unwrap();
@@ -301,7 +301,7 @@ pub fn hold_of_memory<const N: usize>(process: u32, secrets: &[[u8; 32]; N]) -> 
     let (memory, pages) = (open("mem"), open("pagemap"));
     let mut found = [0; N];
     for (range, name, _) in mappings(process) {
-        // Nobody has put anything into what cannot be written; the store's file cannot.
+        // No secret was put into memory that cannot be written; the store's file cannot.
         if !name.starts_with("rw") || name.ends_with("data.mdb") {
             continue;
         }

@@ -55,7 +55,7 @@ fn a_line_of_json_each_and_a_count() {
     }
     // Its end is the server's.
     running.stop();
-    // Lines that nobody takes fill the pipe, and it would wait for somebody for ever.
+    // Lines without a reader fill the pipe, and it would wait for one for ever.
     lines.for_each(|line| drop(line.unwrap()));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -83,7 +83,7 @@ fn lines_for_people_with_a_header_every_twenty() {
 }
 
 #[test]
-fn it_ends_quietly_when_nobody_reads_or_somebody_has_seen_enough() {
+fn it_ends_quietly_without_a_reader_or_when_one_has_seen_enough() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let running = Running::start(&data, &["--sample", "1"]);

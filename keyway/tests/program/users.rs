@@ -46,7 +46,7 @@ fn run(command: &str, data: &Path, arguments: &[&str]) -> Finished {
     keyway(all.iter().chain(arguments))
 }
 
-/// What is behind a word of a process's status.
+/// The text behind a word of a process's status.
 fn status(process: u32, word: &str) -> Vec<String> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(word)).unwrap();
@@ -89,7 +89,7 @@ fn kill(process: u32) {
     kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL).unwrap();
 }
 
-/// A port that only root may bind and nobody has.
+/// A port that only root may bind and no program has.
 fn low_port() -> String {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     format!("127.0.0.1:{}", (600..1024).rev().find(is_free).unwrap())
@@ -117,7 +117,7 @@ fn nothing_is_roots_once_the_ports_are_bound() {
     binds(&running, &folder);
     running.signal(Signal::HUP);
     assert_eq!(running.next_event()["event"], "reloaded");
-    // What is started again is the same.
+    // A process that is started again has the same user.
     let [_, ldapd, cryptod] = children(&running);
     kill(cryptod);
     until(|| running.child("cryptod").is_some_and(|it| it != cryptod), "no cryptod");
@@ -126,7 +126,7 @@ fn nothing_is_roots_once_the_ports_are_bound() {
     binds(&running, &folder);
     children(&running).iter().for_each(|process| is_of(*process, NOBODY));
     running.stop();
-    // Whose folder it is, he serves it.
+    // The owner of the folder serves it.
     let running = start(&[]);
     children(&running).iter().for_each(|process| is_of(*process, NOBODY));
     binds(&running, &folder);
@@ -155,7 +155,7 @@ fn a_folder_of_roots_is_given_away() {
         crate::support::finish(client.args(["-connect", address]), "").well();
     }
     running.stop();
-    // Who could have written it is not made root by it.
+    // A user who could have written it is not made root by it.
     fs::write(&configuration, text.replace("user = \"\"", "user = \"root\"")).unwrap();
     refused("up", &data, &[], 1, &["[process] user", "only root"]);
     refused("up", &data, &["--user", "daemon"], 1, &["belongs to nobody", "--user 65534"]);
@@ -319,7 +319,7 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
     refused("up", &data, &["--user", "nobody"], 1, &["is in use by process"]);
     is_all_of(&data, 0);
     running.stop();
-    // What only root may read, the server could not read again.
+    // A file that only root may read could not be read again by the server.
     let closed = place.path().join("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
@@ -338,7 +338,7 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
         1,
         &["cannot be read by nobody", "keyway key import"],
     );
-    // Nor does he get to what lies there.
+    // Nor does that user get to a folder below it.
     let below = closed.join("data");
     refused("up", &below, &["--user", "nobody"], 1, &["nobody", "does not get to", "--data DIR"]);
     // Root alone can become another.
@@ -477,7 +477,7 @@ fn cryptod_may_be_another_user_than_the_directory() {
     until(|| all.iter().all(is_gone), "one of them is left");
     // The last of its threads has gone.
     until(|| keyway(listed).code != Some(0), "cryptod listens");
-    // Whose it is decides; and it can be made one again.
+    // The owner decides; and it can be made one again.
     let running = start(&[]);
     assert_eq!(status(running.child("cryptod").unwrap(), "Uid:"), vec![DAEMON.to_string(); 4]);
     running.stop();

@@ -11,7 +11,7 @@ use std::process::Command;
 fn a_flood_of_refusals_neither_fills_the_disk_nor_hides_what_managers_do() {
     let is_root = rustix::process::geteuid().is_root();
     let (cryptod, user) = match is_root {
-        true => (Cryptod::for_everybody(&[]), 4_000_000),
+        true => (Cryptod::for_every_user(&[]), 4_000_000),
         false => (Cryptod::start(&[]), rustix::process::geteuid().as_raw()),
     };
     beside_neighbours(cryptod, |cryptod| {

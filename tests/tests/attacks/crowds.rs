@@ -50,12 +50,12 @@ fn others_are_served(cryptod: &Cryptod) {
 
 /// Connections that say nothing, by the hundred, of a user who may be a client.
 #[test]
-fn silent_connections_lock_out_nobody() {
+fn silent_connections_lock_out_no_client() {
     if !is_root() {
         return;
     }
     many_files();
-    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+    beside_neighbours(Cryptod::for_every_user(&[]), |cryptod| {
         let connect = || (0..300).map(|_| Client::stranger(cryptod.socket())).collect::<Vec<_>>();
         let silent = as_user(HOSTILE, connect);
         others_are_served(cryptod);
@@ -65,12 +65,12 @@ fn silent_connections_lock_out_nobody() {
 
 /// As many clients of one user as the daemon takes at all.
 #[test]
-fn clients_of_one_user_lock_out_nobody() {
+fn clients_of_one_user_lock_out_no_other() {
     if !is_root() {
         return;
     }
     many_files();
-    beside_neighbours(Cryptod::for_everybody(&["--limit", "clients=100"]), |cryptod| {
+    beside_neighbours(Cryptod::for_every_user(&["--limit", "clients=100"]), |cryptod| {
         let (clients, refused) = as_user(HOSTILE, || {
             let clients: Vec<_> = (0..25).map(|_| Client::new(cryptod.socket())).collect();
             (clients, Client::stranger(cryptod.socket()).hear().0)
@@ -88,7 +88,7 @@ fn one_user_does_not_take_all_files() {
         return;
     }
     many_files();
-    beside_neighbours(Cryptod::for_everybody(&["--limit", "files=2000"]), |cryptod| {
+    beside_neighbours(Cryptod::for_every_user(&["--limit", "files=2000"]), |cryptod| {
         let before = cryptod.open_files();
         let clients = as_user(HOSTILE, || {
             let mut clients = Vec::new();
@@ -116,7 +116,7 @@ fn one_user_does_not_take_all_files() {
 /// A large region that its client has never touched costs the daemon nothing, and what worked on it is given
 /// back.
 #[test]
-fn memory_that_nobody_touched_is_nobodys() {
+fn untouched_memory_counts_for_no_client() {
     const REGION: usize = 480 << 20;
     const PART: u32 = 60 << 20;
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
@@ -152,7 +152,7 @@ fn one_user_does_not_take_all_memory() {
         return;
     }
     let limits = ["--limit", "memory-of-user=64M", "--limit", "sessions-of-user=2000"];
-    beside_neighbours(Cryptod::for_everybody(&limits), |cryptod| {
+    beside_neighbours(Cryptod::for_every_user(&limits), |cryptod| {
         let before = cryptod.figure("VmRSS");
         let clients = as_user(HOSTILE, || {
             let clients = [0; 4].map(|_| Client::new(cryptod.socket()));

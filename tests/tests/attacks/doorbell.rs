@@ -39,7 +39,7 @@ fn clients(cryptod: &Cryptod, attack: impl Fn(&mut Pair) + Sync) -> Vec<(Client,
 
 /// The daemon is told of a ring whose count is gone when it looks, on a descriptor that waits.
 #[test]
-fn a_bell_that_waits_for_a_ring_holds_up_nobody() {
+fn a_bell_that_waits_for_a_ring_holds_up_no_client() {
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         clients(cryptod, |pair| {
             fcntl_setfl(&pair.bell, OFlags::empty()).unwrap();
@@ -51,9 +51,9 @@ fn a_bell_that_waits_for_a_ring_holds_up_nobody() {
     });
 }
 
-/// The same by clients that have gone when it looks.
+/// As above, by clients that have gone when it looks.
 #[test]
-fn a_bell_whose_client_has_gone_holds_up_nobody() {
+fn a_bell_whose_client_has_gone_holds_up_no_client() {
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         for _ in 0..20 {
             drop(clients(cryptod, |pair| {
@@ -69,7 +69,7 @@ fn a_bell_whose_client_has_gone_holds_up_nobody() {
 
 /// A count that takes no more, on a descriptor on which a write would wait.
 #[test]
-fn a_bell_that_is_full_holds_up_nobody() {
+fn a_bell_that_is_full_holds_up_no_client() {
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         clients(cryptod, |pair| {
             take_back(&pair.bell);
@@ -84,7 +84,7 @@ fn a_bell_that_is_full_holds_up_nobody() {
 
 /// One that rings all the time and for nothing is still served.
 #[test]
-fn ringing_for_nothing_harms_nobody() {
+fn ringing_for_nothing_harms_no_client() {
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         clients(cryptod, |pair| {
             for _ in 0..bursts() {

@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// Who attacks; the neighbours are root's.
+/// The user who attacks; the neighbours are root's.
 const USER: u32 = 4_242;
 
 /// TCP connections to peers that never read. To close one waits for up to ten minutes.
@@ -72,8 +72,8 @@ fn attack(
 }
 
 #[test]
-fn files_that_cling_hold_up_nobody() {
-    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+fn files_that_cling_hold_up_no_client() {
+    beside_neighbours(Cryptod::for_every_user(&[]), |cryptod| {
         let mut clinging = Clinging::new();
         let region = message(&Ask::Region { bytes: 4096 });
         attack(cryptod, &mut clinging, (&[], &hello(), 1), 5);
@@ -85,9 +85,9 @@ fn files_that_cling_hold_up_nobody() {
     });
 }
 
-/// The same by those who are not let in.
+/// As above, by clients that are not let in.
 #[test]
-fn files_of_strangers_hold_up_nobody() {
+fn files_of_strangers_hold_up_no_client() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket").display().to_string();
     std::os::unix::fs::chown(folder.path(), Some(0), Some(0)).unwrap();
@@ -105,8 +105,8 @@ fn files_of_strangers_hold_up_nobody() {
 
 /// More files than a message of Keyway's brings, of which the system would have to close some.
 #[test]
-fn messages_full_of_files_hold_up_nobody() {
-    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+fn messages_full_of_files_hold_up_no_client() {
+    beside_neighbours(Cryptod::for_every_user(&[]), |cryptod| {
         let before = cryptod.open_files();
         let mut clinging = Clinging::new();
         attack(cryptod, &mut clinging, (&[], &hello(), 8), 10);

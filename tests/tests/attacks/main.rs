@@ -14,7 +14,7 @@
 //! }
 //! ```
 //!
-//! - `keyway_tests::cryptod::Cryptod` is the built program on a fresh folder (`start`; `for_everybody` lets
+//! - `keyway_tests::cryptod::Cryptod` is the built program on a fresh folder (`start`; `for_every_user` lets
 //!   in every user, `as_user(UID, || ...)` connects as one), `figure("VmRSS")` and `open_files()` say what it
 //!   has.
 //! - `keyway_tests::ring_client` is a client by hand, which can send anything: its socket, its rings, its

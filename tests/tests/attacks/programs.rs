@@ -155,7 +155,7 @@ fn the_granted_program_may_and_others_may_not() {
     if !is_possible() {
         return;
     }
-    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+    beside_neighbours(Cryptod::for_every_user(&[]), |cryptod| {
         let granted = Granted::new(cryptod);
         assert!(Client::plain(&granted.program, cryptod, &[]).asks());
         let other = cryptod.folder().path().join("other");
@@ -173,7 +173,7 @@ fn a_bind_mount_over_the_program_is_not_the_program() {
     if !is_possible() {
         return;
     }
-    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+    beside_neighbours(Cryptod::for_every_user(&[]), |cryptod| {
         let granted = Granted::new(cryptod);
         let evil = cryptod.folder().path().join("evil");
         fs::copy(&granted.program, &evil).unwrap();
@@ -183,14 +183,14 @@ fn a_bind_mount_over_the_program_is_not_the_program() {
         let drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
         let mut by_root = Command::new("unshare");
         by_root.args(["--mount", "sh", "-c", &script, "sh"]).args(drop);
-        let mut by_anybody = Command::new("unshare");
-        by_anybody.args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"]);
-        by_anybody.uid(NOBODY).gid(NOBODY);
-        for mut command in [by_root, by_anybody] {
+        let mut by_user = Command::new("unshare");
+        by_user.args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"]);
+        by_user.uid(NOBODY).gid(NOBODY);
+        for mut command in [by_root, by_user] {
             let client = Client::start(&mut command, &granted.program, cryptod, &[]);
             assert!(!client.asks());
             let why = last_refusal(cryptod);
-            // In a namespace of users of his own he has capabilities, which is seen first.
+            // In a user namespace of its own the process has capabilities, which is seen first.
             assert!(why.contains("another namespace") || why.contains("capabilities"), "{why}");
         }
         assert!(Client::plain(&granted.program, cryptod, &[]).asks());
@@ -202,7 +202,7 @@ fn a_program_that_was_replaced_while_it_ran_is_another() {
     if !is_possible() {
         return;
     }
-    beside_neighbours(Cryptod::for_everybody(&[]), |cryptod| {
+    beside_neighbours(Cryptod::for_every_user(&[]), |cryptod| {
         let granted = Granted::new(cryptod);
         let client = Client::plain(&granted.program, cryptod, &[]);
         // It has started when it is the granted program, and no longer `env`.
@@ -224,7 +224,7 @@ fn a_process_with_the_number_of_one_that_has_ended_lends_it_nothing() {
     if !is_possible() {
         return;
     }
-    let cryptod = Cryptod::for_everybody(&[]);
+    let cryptod = Cryptod::for_every_user(&[]);
     let granted = Granted::new(&cryptod);
     let other = cryptod.folder().path().join("other");
     fs::copy(&granted.program, &other).unwrap();

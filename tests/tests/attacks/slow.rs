@@ -50,7 +50,7 @@ fn signing(cryptod: &Cryptod) -> Neighbour {
 /// One client fills a queue with such passwords, beside another client's signatures. The daemon
 /// does not wait for them at its end.
 #[test]
-fn passwords_of_the_highest_cost_hold_up_nobody() {
+fn passwords_of_the_highest_cost_hold_up_no_client() {
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         let neighbour = signing(cryptod);
         let attack = || {
@@ -77,7 +77,7 @@ fn passwords_of_the_highest_cost_hold_up_nobody() {
 
 /// Requests of many bytes by many clients, beside small ones.
 #[test]
-fn large_requests_hold_up_nobody() {
+fn large_requests_hold_up_no_client() {
     const LARGE: u32 = 32 << 20;
     beside_neighbours(Cryptod::start(&[]), |cryptod| {
         let mut chance = 1_u64;

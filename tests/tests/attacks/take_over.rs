@@ -59,7 +59,7 @@ fn slow_work_is_handed_over() {
 /// A successor that asks for everything and then does nothing holds up no client. One that has said
 /// that it is at work may hold clients up, but not for long. Another can take over after it.
 #[test]
-fn a_successor_that_does_nothing_harms_nobody() {
+fn a_successor_that_does_nothing_harms_no_client() {
     let cryptod = Cryptod::start(&[]);
     let folder = cryptod.folder().clone();
     beside_neighbours(cryptod, |cryptod| {

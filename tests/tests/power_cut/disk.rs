@@ -1,5 +1,5 @@
-//! What a disk may hold after a cut, by what POSIX promises and no more: what is in a file is there
-//! after the file was synced, and a name is there after its folder was.
+//! The states that a disk may have after a cut, by what POSIX promises and no more: the bytes of a
+//! file are there after the file was synced, and a name is there after its folder was.
 
 use crate::record::Change;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Loss {
     pub const ALL: [Loss; 4] = [Loss::Nothing, Loss::HalfOfTheData, Loss::Data, Loss::NamesAndData];
 }
 
-/// What is seen now, and what is on the disk for certain.
+/// The state that is seen now, and the one that is on the disk for certain.
 #[derive(Clone, Default)]
 struct Both<T> {
     now: T,
@@ -50,7 +50,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// What is below a folder, all of it on the disk.
+    /// All that is below a folder, taken as on the disk.
     pub fn of(folder: &Path) -> Disk {
         let mut disk = Disk { nodes: vec![Node::Folder(Both::default())] };
         disk.load(0, folder);
@@ -112,7 +112,7 @@ impl Disk {
                 let (folder, name) = self.place(to);
                 folder.now.insert(name, number);
             }
-            // What it never saw is a socket: how one is made is not recorded.
+            // A path that it never saw is a socket: how one is made is not recorded.
             Change::Remove(path) if self.find(path).is_none() => {}
             Change::Remove(path) => drop(self.take(path)),
         }
@@ -156,7 +156,7 @@ impl Disk {
         folder.now.remove(&name).unwrap_or_else(|| panic!("{path} is not there"))
     }
 
-    /// What is left of it, as paths and their bytes; a folder has none.
+    /// The paths that are left, with their bytes; a folder has none.
     pub fn after(&self, loss: Loss) -> Left {
         let mut left = Left(BTreeMap::new());
         self.collect(0, "", loss, &mut left);
@@ -224,7 +224,7 @@ impl Left {
             };
             let mut options = OpenOptions::new();
             let mut file = options.write(true).create_new(true).mode(0o600).open(path).unwrap();
-            // What is nothing but zeros takes no room.
+            // A block of nothing but zeros takes no room.
             match bytes.iter().all(|byte| *byte == 0) {
                 true => file.set_len(bytes.len() as u64).unwrap(),
                 false => file.write_all(bytes).unwrap(),

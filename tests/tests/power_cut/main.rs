@@ -1,11 +1,11 @@
 //! Cuts of power at every moment of a first start, an import, a change of password and a renewal of
 //! the certificate.
 //!
-//! What the program does to its files is recorded with strace. From the record follows what a disk
+//! The program's calls on its files are recorded with strace. From the record follows what a disk
 //! may hold if the power fails before a given call: all that was synced, and any part of the rest.
 //! On each such state the program has to start by itself, and what it or the server had said to be
-//! done before that moment has to be there. What is written through a mapping is not in the record:
-//! LMDB's lock file and the page of counters, of which nothing has to last.
+//! done before that moment has to be there. Writes through a mapping are not in the record: LMDB's
+//! lock file and the page of counters, of which nothing has to last.
 
 mod disk;
 mod record;
@@ -34,7 +34,7 @@ const ADMINISTRATOR: &str = "cn=admin,cn=keyway";
 const SUFFIX: &str = "dc=example,dc=com";
 const NEW_PASSWORD: &str = "correct horse battery staple";
 
-/// What was said to be done.
+/// A change that was said to be done.
 #[derive(Clone, Debug, PartialEq)]
 enum Done {
     /// The server was ready, and had these files: name and text.
@@ -156,7 +156,7 @@ impl Drop for Recorded {
     }
 }
 
-/// What a disk may hold after a cut.
+/// A state that a disk may have after a cut.
 struct State {
     left: Left,
     said: Vec<Done>,

@@ -1,5 +1,4 @@
-//! What a program does to the files below a folder, in the order in which it does it: strace's
-//! account, read.
+//! The calls of a program on the files below a folder, in order: strace's account, read.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -88,7 +87,7 @@ fn lasted(call: &str) -> u128 {
     }
 }
 
-/// Which thread of the same process has made each.
+/// The thread of the same process that made each one.
 fn makers(calls: &[(u128, u32, String)]) -> HashMap<u32, u32> {
     let threads = calls.iter().filter(|(.., call)| call.contains("CLONE_THREAD"));
     let made = threads.filter_map(|(_, maker, call)| {
@@ -110,9 +109,9 @@ struct Open {
 
 struct Reader {
     root: String,
-    /// Whose call it is.
+    /// The process that made the call.
     process: u32,
-    /// By process and number. What a process has from its parent, it does not write to.
+    /// By process and number. A process does not write to files that it has from its parent.
     open: HashMap<(u32, u32), Open>,
     events: Vec<Event>,
 }
@@ -208,7 +207,7 @@ impl Reader {
             (below.is_empty() || below.starts_with('/'))
                 .then(|| below.trim_start_matches('/').to_owned())
         };
-        // What is written is quoted as well, and never begins with the root.
+        // Written bytes are quoted as well, and never begin with the root.
         quoted.map(own).collect()
     }
 

@@ -1,4 +1,4 @@
-//! What programs say, captured on its way and decoded, beside what tshark finds in it.
+//! Messages of programs, captured on their way and decoded, beside what tshark finds in them.
 
 use super::site::{HOST, Site};
 use super::sssd;

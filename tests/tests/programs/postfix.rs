@@ -18,7 +18,7 @@ fn addresses_and_lists() {
     assert_eq!(found(&site, "users", "ann@example.com"), "ann\n");
     assert_eq!(found(&site, "users", "ANN@EXAMPLE.COM"), "ann\n");
     assert_eq!(ask(&site, "users", "nobody@example.com"), (1, String::new(), String::new()));
-    // What means something in a filter is quoted by Postfix, and means nothing to us.
+    // Characters that mean something in a filter are quoted by Postfix, and mean nothing to us.
     assert_eq!(ask(&site, "users", "*@example.com").1, "");
     assert_eq!(ask(&site, "users", "(a\\*)@example.com").1, "");
     let list = found(&site, "lists", "everybody@example.com");

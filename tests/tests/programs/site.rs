@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 pub const BASE: &str = "dc=example,dc=com";
-/// Everybody's password in `tree.ldif`.
+/// The password of all users in `tree.ldif`.
 pub const SECRET: &str = "correct horse";
 /// The name that the server's certificate is for, and one that it is not for.
 pub const HOST: &str = "ldap.example.com";
@@ -94,7 +94,7 @@ impl Site {
         self.server().tls_address().rsplit_once(':').unwrap().1
     }
 
-    /// What the guide has under this comment, with the server's ports.
+    /// The text that the guide has under this comment, with the server's ports.
     pub fn configuration(&self, name: &str) -> String {
         let (port, tls_port) = (self.port(), self.tls_port());
         guide(name)
@@ -113,12 +113,12 @@ impl Site {
         command
     }
 
-    /// What a shell on the machine makes of a script, within a minute.
+    /// The result of a script in a shell on the machine, within a minute.
     pub fn sh(&self, script: &str, input: &str) -> Finished {
         finish(self.inside("timeout").args(["60", "sh", "-c", script]), input)
     }
 
-    /// What it prints.
+    /// The output of a script.
     #[track_caller]
     pub fn out(&self, script: &str) -> String {
         self.sh(script, "").expect(0).out
@@ -130,7 +130,7 @@ impl Site {
         self.sh(&format!("until {script}; do sleep 0.1; done"), "").expect(0);
     }
 
-    /// Starts what runs until the machine ends. What it says is in `log`.
+    /// Starts what runs until the machine ends. Its output is in `log`.
     #[track_caller]
     pub fn daemon(&self, command: &str) {
         let log = self.log();

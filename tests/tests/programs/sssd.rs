@@ -40,7 +40,7 @@ fn served() -> Option<Site> {
     Some(site)
 }
 
-/// What PAM says to somebody who logs in.
+/// The answer of PAM to a user who logs in.
 fn login(site: &Site, user: &str, password: &str) -> String {
     let script = format!("pamtester keyway {user} authenticate acct_mgmt open_session 2>&1");
     site.sh(&script, &format!("{password}\n")).out
@@ -183,7 +183,7 @@ fn what_has_changed_since() {
         dn("carl")
     ));
     site.until("getent passwd | grep -q ^carl:");
-    // Of what is changed twice within a second sssd misses the second change.
+    // sssd misses the second of two changes within a second.
     site.modify(&format!(
         "dn: {}\nchangetype: modify\nreplace: loginShell\nloginShell: /bin/dash\n",
         dn("bob")
