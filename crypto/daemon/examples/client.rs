@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (public_key, signature) = (&web.public_key()?[..], &web.sign(b"text")?[..]);
     engine.run(ECDSA, &mut Request::Verify { public_key, message: b"text", signature })?;
 
-    // What is large lies where the daemon reaches it, and is worked on there.
+    // Large data lies where the daemon reaches it, and is worked on there.
     let mut data = remote.buffer(1 << 20)?;
     data.fill(7);
     let aes = Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16]));

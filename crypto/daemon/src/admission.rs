@@ -1,4 +1,4 @@
-//! Who may be a client, and who may look after the keys.
+//! Admission: the processes that may be clients, and those that may look after the keys.
 
 use crate::keys::Caller;
 use crate::witness::Witness;
@@ -21,8 +21,8 @@ impl Caller {
     }
 }
 
-/// Who is let in. Whoever runs as the daemon's own user or as root always is, and looks after the
-/// keys.
+/// The callers that are let in. A process of the daemon's own user or of root always is, and looks
+/// after the keys.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
     /// Users, by number.
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_but_its_own_user_and_root_is_let_in_unless_listed() {
+    fn only_its_own_user_and_root_are_let_in_unless_listed() {
         let own = rustix::process::getuid().as_raw();
         let stranger = caller(own + 1_000, &[own + 2_000, 77], "/usr/bin/thing");
         let none = Admission::default();

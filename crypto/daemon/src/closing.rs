@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clings_holds_up_nobody_else() {
+    fn a_file_that_clings_holds_up_no_other() {
         let closer = Closer::default();
         let mut all = Vec::new();
         for _ in 0..2 * CLOSERS_USER_MAX {

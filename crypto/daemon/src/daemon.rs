@@ -20,8 +20,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Serves whoever connects to a [listening](crate::listen) socket, with this engine. When
-    /// another daemon has taken over, `handed_over` is called.
+    /// Serves the clients that connect to a [listening](crate::listen) socket, with this engine.
+    /// When another daemon has taken over, `handed_over` is called.
     ///
     /// # Errors
     /// The system's.

@@ -1,10 +1,10 @@
-//! Whose turn it is: weighted round robin by cost, not by count (deficit round robin, Shreedhar and
-//! Varghese 1996).
+//! The client whose turn it is: weighted round robin by cost, not by count (deficit round robin,
+//! Shreedhar and Varghese 1996).
 //!
 //! Each turn gives a client credit in nanoseconds of work. It may have requests done as long as it
 //! has any left, and what a request costs beyond that is taken off its next turns. So a client that
 //! asks for signatures gets as much of the processor as one that asks for hashes, and not as many
-//! requests. Who asks for nothing saves nothing up.
+//! requests. A client that asks for nothing saves nothing up.
 
 use crate::limits::ClientLimits;
 use keyway_engine::{Algorithm, Cost, Effort, Kind, Operation};
@@ -131,7 +131,7 @@ fn password_cost(algorithm: Algorithm, cost: Cost, password: usize, out: usize) 
     SlowCost::of(nanoseconds)
 }
 
-/// What one client has left.
+/// The credit that one client has left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credit {
     left: i64,

@@ -34,7 +34,7 @@ pub enum Part {
     Client {
         /// Its number.
         number: u64,
-        /// What it calls itself; nothing before it has said so.
+        /// The client's name for itself; nothing before it has said so.
         name: Option<String>,
         /// Its process when it connected.
         pid: u32,
@@ -67,9 +67,9 @@ pub enum Part {
     Region(RegionHandle),
     /// A session of the client before.
     Session {
-        /// What the client calls it by.
+        /// The client's handle for it.
         handle: SessionHandle,
-        /// What it was opened with.
+        /// The steps that it was opened with.
         steps: Vec<Step>,
         /// Whether its key was made by the daemon.
         is_generated: bool,

@@ -62,8 +62,8 @@ pub const SLOW_WAITING_MAX: usize = 16_384;
 pub const SLOW_WAITING_OF_USER_MAX: usize = 2_048;
 /// Most times the time of others that a client may be given.
 pub const WEIGHT_MAX: u32 = 100;
-/// What a client of weight 1 may have done for each turn that others wait, in nanoseconds by
-/// [`cost`](crate::fair::cost).
+/// The work that a client of weight 1 may have done for each turn that others wait, in nanoseconds
+/// by [`cost`](crate::fair::cost).
 pub const QUANTUM_NS: u32 = 8_000;
 /// Bytes that a task may have, with its buffers, when it is done; larger ones are freed.
 pub const SPARE_BYTES_MAX: usize = 64 << 10;
@@ -76,7 +76,7 @@ pub const CLIENT_NAME_BYTES_MAX: usize = 64;
 /// Clients that one message about them tells of.
 pub const STATUS_CLIENTS_MAX: usize = 128;
 
-/// What one client may have.
+/// The limits of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
     /// Queue pairs.
@@ -99,7 +99,7 @@ pub struct ClientLimits {
     pub slow_cost_max: Duration,
     /// How much memory a slow request may ask for to be worked on (Argon2, scrypt), in bytes.
     pub slow_memory_bytes: u64,
-    /// Doorbells a second. Who rings more often waits for the next second.
+    /// Doorbells a second. A client that rings more often waits for the next second.
     pub doorbells: u32,
 }
 
@@ -133,15 +133,15 @@ pub struct SharedLimits {
     pub clients_of_user: usize,
     /// Files that the daemon has open for clients.
     pub files: usize,
-    /// The same for one user.
+    /// Files of one user.
     pub files_of_user: usize,
     /// Bytes of all regions. The daemon may have all of them locked.
     pub region_bytes: usize,
-    /// The same for one user.
+    /// Bytes in regions of one user.
     pub region_bytes_of_user: usize,
     /// Sessions. Each takes some kilobytes.
     pub sessions: usize,
-    /// The same for one user.
+    /// Sessions of one user.
     pub sessions_of_user: usize,
 }
 
@@ -184,12 +184,12 @@ impl SharedLimits {
 
 /// Length of a master key, in bytes.
 pub const MASTER_KEY_BYTES: usize = 32;
-/// What a passphrase costs to turn into a master key, in KiB of memory: 64 MiB, with three passes
+/// The cost of turning a passphrase into a master key, in KiB of memory: 64 MiB, with three passes
 /// and four lanes the second choice of RFC 9106 § 4. A few tenths of a second, once a start.
 pub const PASSPHRASE_MEMORY_KIB: u32 = 64 << 10;
-/// The same, in passes over the memory.
+/// That cost, in passes over the memory.
 pub const PASSPHRASE_PASSES: u32 = 3;
-/// The same, in lanes.
+/// That cost, in lanes.
 pub const PASSPHRASE_LANES: u32 = 4;
 /// Most memory that the header of a store may ask for to take a passphrase, in KiB: 1 GiB.
 pub const PASSPHRASE_MEMORY_KIB_MAX: u32 = 1 << 20;
@@ -224,8 +224,9 @@ pub const WRAPPED_BYTES_MAX: usize = 1 << 20;
 /// ([`KeyStore::save_usage`](crate::keys::KeyStore::save_usage)), in seconds. It bounds what a
 /// crash forgets.
 pub const USAGE_SAVE_S: u64 = 60;
-/// Past this length of the audit log, in bytes, refusals are not written any more, so that nobody
-/// fills the disk by asking: 64 MiB, about 300,000 lines. What managers do is always written.
+/// Past this length of the audit log, in bytes, refusals are not written any more, so that no
+/// client fills the disk by asking: 64 MiB, about 300,000 lines. Changes by managers are always
+/// written.
 pub const AUDIT_REFUSALS_BYTES_MAX: u64 = 64 << 20;
 /// Refusals of one user that the audit log tells of one by one; then of one in [`AUDIT_REFUSALS_S`].
 pub const AUDIT_REFUSALS: u32 = 32;

@@ -7,11 +7,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::{fs, io};
 
-/// Listens at a path, for its own user and group (0660). A socket that nobody listens at any more
-/// is replaced.
+/// Listens at a path, for its own user and group (0660). A socket that no process listens at any
+/// more is replaced.
 ///
 /// # Errors
-/// `AddrInUse` if somebody listens there, or something else than a socket is there; else the
+/// `AddrInUse` if a process listens there, or something else than a socket is there; else the
 /// system's.
 pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     if let Ok(there) = fs::symlink_metadata(path) {

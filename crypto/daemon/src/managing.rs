@@ -1,4 +1,4 @@
-//! What an administrator asks for about keys, done by the key store.
+//! An administrator's requests about keys, done by the key store.
 
 use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Who};
 use crate::refusal::Refusal;
@@ -114,7 +114,7 @@ fn public(key: &crate::keys::KeyInfo) -> Result<Answer, Refusal> {
     Ok(Answer::Public { algorithm, key })
 }
 
-/// What a key is to be for, read.
+/// A [`KeyPolicy`], read.
 struct Policy {
     algorithms: Vec<Algorithm>,
     purposes: Purposes,
@@ -157,7 +157,7 @@ fn wrong(why: String) -> Refusal {
     Refusal { status: Status::InvalidRequest, why }
 }
 
-/// What the bytes may be, the likeliest first.
+/// The forms that the bytes may have, the likeliest first.
 fn forms<'a>(algorithms: &[Algorithm], bytes: &'a [u8]) -> Vec<Material<'a>> {
     let is_pair = algorithms.iter().any(|algorithm| {
         matches!(algorithm.kind(), Kind::Signature | Kind::Encryption | Kind::Exchange | Kind::Kem)

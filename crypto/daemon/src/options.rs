@@ -1,4 +1,4 @@
-//! What a daemon is told when it starts.
+//! Settings that a daemon gets when it starts.
 
 use crate::admission::Admission;
 use crate::keys::KeyStore;
@@ -11,9 +11,9 @@ use std::time::Duration;
 /// How a daemon serves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who is let in.
+    /// The callers that are let in.
     pub admission: Admission,
-    /// What each client may have.
+    /// The limits of each client.
     pub limits: ClientLimits,
     /// Limits of all clients together, and of all clients of one user.
     pub shared: SharedLimits,
@@ -21,8 +21,8 @@ pub struct Options {
     pub weights: Weights,
     /// The keys that clients may name.
     pub keys: Option<Arc<KeyStore>>,
-    /// Where its socket is, if it is the daemon's to remove when it ends; not if somebody else made
-    /// it. One that takes over removes it only if the one before it would have.
+    /// Where its socket is, if it is the daemon's to remove when it ends; not if another process
+    /// made it. One that takes over removes it only if the one before it would have.
     pub socket: Option<PathBuf>,
     /// Threads that poll rings, at least 1.
     pub pumps: usize,
@@ -30,6 +30,6 @@ pub struct Options {
     pub spin: Duration,
 }
 
-/// What is called when another daemon has taken over, on a thread of this one, with the other one's
-/// process.
+/// The function that is called when another daemon has taken over, on a thread of this one, with
+/// the other one's process.
 pub type HandedOver = Box<dyn FnOnce(u32) + Send>;

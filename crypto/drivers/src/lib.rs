@@ -1,4 +1,4 @@
-//! What executes requests.
+//! Drivers: the code that executes requests.
 //!
 //! [`software`] does every algorithm of the engine, with AWS-LC and, for what that has not,
 //! RustCrypto's libraries. [`simd`] does AES-GCM and QUIC's packets with backends of our own, many
@@ -13,8 +13,8 @@
 //! Features leave out what pulls in other libraries: `compression` (DEFLATE, Zstandard, LZ4),
 //! `ffdh`, `passwords`, `remote` and `xts`; all are on unless turned off.
 //!
-//! What may not enter: a choice between drivers (that is the scheduler's), queues, I/O but
-//! for the socket of `remote`.
+//! These may not enter: a choice between drivers (that is the scheduler's), queues, I/O but for the
+//! socket of `remote`.
 #![forbid(unsafe_code)]
 
 mod batch_queue;
@@ -46,7 +46,7 @@ pub fn drivers() -> Vec<Arc<dyn Driver>> {
     drivers_beside(software())
 }
 
-/// The same with what stands in the place of [`software`]: a [`Verifier`] before it.
+/// As [`drivers`], with another driver in the place of [`software`]: a [`Verifier`] before it.
 pub fn drivers_beside(software: Arc<dyn Driver>) -> Vec<Arc<dyn Driver>> {
     let widest = chosen_backend().is_ok_and(|backend| backend == PacketBackend::detect());
     let multibuffer = if widest { multibuffer() } else { None };

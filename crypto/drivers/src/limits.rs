@@ -14,7 +14,8 @@ pub const WRONG_ENTRIES_MAX: usize = 16_384;
 /// Entries of each ring that a client of the daemon asks for, and so requests of one queue under
 /// way.
 pub const RING_ENTRIES: u32 = 64;
-/// What a request in a ring's own region may take, in bytes; a larger one gets a region of its own.
+/// The most that a request in a ring's own region may take, in bytes; a larger one gets a region of
+/// its own.
 pub const SLOT_BYTES: usize = 32 << 10;
 /// Most queue pairs of one connection: as many queues and single requests at a time.
 pub const CHANNELS_MAX: usize = 64;

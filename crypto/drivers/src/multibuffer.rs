@@ -21,7 +21,7 @@ const NAME: &str = "multibuffer";
 const BATCH_MAX: usize = 32;
 /// Fewest requests, of whatever kind, that are faster in a batch than one after another.
 const BATCH_MIN: usize = 3;
-/// What a request costs beside its message, in bytes: keys, padding, the outer hash.
+/// The bytes of a request beside its message: keys, padding, the outer hash.
 const FIXED_BYTES: usize = 128;
 
 /// A driver, `multibuffer`, for AES-128/256-CBC, for HMAC with SHA-1 or SHA-256, and for chains of
@@ -35,7 +35,7 @@ pub fn multibuffer() -> Option<Arc<dyn Driver>> {
     CbcBackend::detect().map(multibuffer_on)
 }
 
-/// The same with this backend, whether it is faster or not: for tests.
+/// As [`multibuffer`], with this backend, whether it is faster or not: for tests.
 pub fn multibuffer_on(backend: CbcBackend) -> Arc<dyn Driver> {
     Arc::new(Multibuffer { backend, software: software() })
 }
@@ -85,7 +85,7 @@ fn cbc_key(key: &[u8]) -> Result<CbcKey, Error> {
     }
 }
 
-/// What the lanes of a batch have in common.
+/// The kind of work that the lanes of a batch have in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Aes128,
@@ -119,7 +119,7 @@ struct Session {
     cipher: Option<CbcKey>,
     mac: Option<HmacKey>,
     algorithms: Vec<Algorithm>,
-    /// The same steps, each as the software driver does it.
+    /// Sessions of the software driver for these steps.
     software: Vec<Box<dyn DriverSession>>,
 }
 

@@ -8,7 +8,7 @@
 use keyway_engine::{Error, Operation, Request};
 use zeroize::{Zeroize, Zeroizing};
 
-/// The same request with bytes of its own.
+/// A copy of the request with bytes of its own.
 pub(crate) fn own(request: &Request<'_>) -> Operation {
     let secret = |out: &[u8]| Zeroizing::new(vec![0; out.len()]);
     match request {

@@ -17,7 +17,7 @@ const SPIN: Duration = Duration::from_micros(10);
 /// Most threads of one pool.
 const THREADS_MAX: usize = 1024;
 
-/// What a pool is made of.
+/// The settings of a pool.
 #[derive(Clone, Debug)]
 pub struct Pool {
     /// How many threads, 1 to 1024.
@@ -43,8 +43,8 @@ pub struct Pool {
 /// end.
 ///
 /// # Errors
-/// What the pool is made of is out of bounds, a processor is not there (or not for this process),
-/// or the system starts no more threads.
+/// A setting is out of bounds, a processor is not there (or not for this process), or the system
+/// starts no more threads.
 pub fn pool(name: &str, inner: Arc<dyn Driver>, pool: Pool) -> io::Result<Arc<dyn Driver>> {
     let Pool { threads, cores, depth } = pool;
     let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);

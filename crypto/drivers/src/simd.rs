@@ -60,7 +60,7 @@ pub fn simd() -> Option<Arc<dyn Driver>> {
     (backend.name() != PORTABLE).then(|| simd_on(backend))
 }
 
-/// The same with this backend, whether it is faster or not.
+/// As [`simd`], with this backend, whether it is faster or not.
 pub fn simd_on(backend: PacketBackend) -> Arc<dyn Driver> {
     Arc::new(Simd { backend })
 }
@@ -215,7 +215,7 @@ impl PacketKeys {
     }
 }
 
-/// What the engine has refused before.
+/// The error for a request that the engine has refused before.
 const MISFIT: Error = Error::invalid_request("it does not fit the algorithm");
 
 impl DriverSession for Session<AeadKey> {
@@ -343,7 +343,7 @@ impl BatchRunner for Runner {
     }
 }
 
-/// What the backend does for many at a time.
+/// The work that the backend does for many at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Batched {
     Seal,

@@ -53,9 +53,9 @@ pub type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
 ///
 /// A password is remembered for its entry, the stored value and the session's pepper; when one of
 /// them is another, it is not known. [`Effort::Recall`] says what is remembered, [`Effort::Full`]
-/// looks there first. A wrong password is never answered from memory. Of an entry that has had
+/// looks there first. A wrong password is never answered from memory. For an entry that has had
 /// [`WRONG_MAX`] of them derived, and one more each [`WRONG_FORGET`], nothing is derived: that is
-/// [`Error::Busy`]. What is remembered is answered all the same.
+/// [`Error::Busy`]. A remembered password is answered all the same.
 ///
 /// The key and what is remembered are wiped when the last of the driver and its sessions is
 /// dropped. It may be used by all threads at once.
@@ -85,7 +85,7 @@ impl Verifier {
         Ok(Arc::new(Verifier { inner, memory: Arc::new(memory) }))
     }
 
-    /// Remembers so much from now on. What is too much is forgotten at once.
+    /// Remembers so much from now on. The surplus is forgotten at once.
     pub fn remember(&self, remember: Remember) {
         let now = (self.memory.clock)();
         self.memory.known().set_limits(remember, now);
@@ -97,7 +97,7 @@ impl Verifier {
     }
 }
 
-/// A session of HMAC-SHA-256 under a key that nobody else has.
+/// A session of HMAC-SHA-256 under a key that is nowhere else.
 fn make_key(inner: &dyn Driver) -> Result<Box<dyn DriverSession>, Error> {
     let mut key = Zeroizing::new([0; MAC_BYTES]);
     let random = inner.open(&[Step { algorithm: Algorithm::Random, key: Key::None }])?;
@@ -106,7 +106,7 @@ fn make_key(inner: &dyn Driver) -> Result<Box<dyn DriverSession>, Error> {
 }
 
 impl fmt::Debug for Verifier {
-    /// What it stands before, and how much it remembers.
+    /// The driver it stands before, and how much it remembers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Verifier");
         shown.field("inner", &self.inner.name()).field("remembered", &self.remembered());
@@ -160,7 +160,7 @@ impl DriverSession for Session {
         let (memory, cost, name) = (&*self.memory, cost_bytes(*cost), self.algorithm.name());
         let value = [*entry, &*self.pepper, name.as_bytes(), &cost, salt, expected];
         let with_password = [&value[..], &[*password]].concat();
-        // For nobody as well, so that it takes the same time.
+        // Also for an entry without a name, so that it takes the same time.
         let value_name = memory.name(Purpose::Value, &value)?;
         let proof = memory.mac(Purpose::Proof, &with_password)?;
         if *effort == Effort::Recall {
@@ -203,7 +203,7 @@ fn cost_bytes(cost: Cost) -> [u8; 13] {
     bytes
 }
 
-/// What a MAC is for, as its first byte.
+/// The use of a MAC, as its first byte.
 #[derive(Clone, Copy)]
 enum Purpose {
     /// Names an entry.
@@ -297,7 +297,7 @@ impl Memory {
 }
 
 impl Drop for Memory {
-    /// What is remembered says nothing without the key, and that goes first.
+    /// The memory says nothing without the key, and that goes first.
     fn drop(&mut self) {
         self.mac = Box::new(Forgotten);
         self.known().values.clear();
@@ -305,7 +305,7 @@ impl Drop for Memory {
     }
 }
 
-/// What stands where the key was.
+/// The stand-in for the key once that is forgotten.
 struct Forgotten;
 
 impl DriverSession for Forgotten {
@@ -351,7 +351,7 @@ impl Known {
     }
 
     fn knows(&mut self, value: &Name, proof: &Mac, now: Duration) -> bool {
-        // Of what is too old nothing stays for much longer.
+        // Entries that are too old do not stay for much longer.
         if now.saturating_sub(self.looked) > self.limits.age / 8 {
             self.forget_old(now);
         }

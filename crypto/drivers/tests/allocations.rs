@@ -110,9 +110,9 @@ fn records_ciphers_hashes_and_macs_allocate_nothing() {
     assert_eq!(allocations(|| engine.random(&mut out).unwrap()), 0);
 }
 
-/// Who sends what is not authentic makes nobody work more than who sends what is: each kind of
-/// error that a peer can provoke is counted without an allocation, by direct calls, for a client
-/// that is counted, and through a queue.
+/// A peer that sends unauthentic bytes causes no more work than one that sends authentic ones: each
+/// kind of error that a peer can provoke is counted without an allocation, by direct calls, for a
+/// client that is counted, and through a queue.
 #[test]
 fn what_peers_get_wrong_allocates_nothing() {
     let engine = keyway_drivers::engine();

@@ -1,5 +1,5 @@
-//! What lies in lent memory comes out of every driver's queue as what lies in a task's own, and
-//! stays where it is.
+//! Data in lent memory comes out of every driver's queue as data in a task's own, and stays where
+//! it is.
 
 use keyway_drivers::{Pool, multibuffer_on, pool, simd_on, software};
 use keyway_engine::{
@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes around what is lent, which nobody may touch.
+/// Bytes around the lent ones, which no driver may touch.
 const MARGIN_BYTES: usize = 64;
 const UNTOUCHED: u8 = 0xa5;
 

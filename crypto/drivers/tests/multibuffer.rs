@@ -122,7 +122,7 @@ impl Shape {
     }
 }
 
-/// What an operation left.
+/// The bytes that an operation left.
 fn left(operation: &Operation) -> (&[u8], &[u8]) {
     match operation {
         Operation::Chain { data, .. }

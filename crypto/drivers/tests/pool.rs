@@ -52,8 +52,8 @@ fn two_queues_share_it() {
 
 #[test]
 fn it_says_what_it_is() {
-    let pool = made("somebody", software(), 3, 8);
-    assert_eq!((pool.name(), pool.place(), pool.parallel()), ("somebody", Place::Host, 3));
+    let pool = made("others", software(), 3, 8);
+    assert_eq!((pool.name(), pool.place(), pool.parallel()), ("others", Place::Host, 3));
     let engine = engine(pool);
     let [report] = &engine.drivers()[..] else { panic!("one driver") };
     assert!(report.queued && report.algorithms.contains(&Algorithm::Sha256));
@@ -292,7 +292,7 @@ fn lone_requests_come_back_as_from_software() {
         session.run(request).unwrap();
         out
     });
-    // What is made anew each time must fit together across the two.
+    // Values that are made anew each time must fit together across the two.
     for (ours, theirs) in [(0, 1), (1, 0)] {
         let a = open(ours, Algorithm::X25519, Key::Generate);
         let b = open(theirs, Algorithm::X25519, Key::Generate);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const ALGORITHM: Algorithm = Algorithm::QuicAes128Gcm;
 const HEADER_BYTES: usize = 10;
-const TEXT: &[u8] = b"what the packet is for, and what nobody else may read or change";
+const TEXT: &[u8] = b"what the packet is for, and what no outsider may read or change";
 const IV: [u8; 12] = [3; 12];
 
 fn keys(first: &[u8; 16]) -> PacketKeys<'_> {
@@ -162,7 +162,7 @@ fn an_update_of_keys_forgets_no_number() {
                 assert_eq!(unprotect(&peer, packet).unwrap().phase, Phase::Current);
             }
         }
-        // Keys that nobody can open leave it as it was.
+        // Keys that cannot be opened leave it as it was.
         let short = PacketKeys { header: &[9; 15], ..updated };
         assert!(matches!(session.update(short), Err(Error::InvalidKey(_))));
         protect(&session, 11, &mut packet(true)).unwrap();

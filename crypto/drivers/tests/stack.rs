@@ -1,4 +1,4 @@
-//! No key stays behind on the stack of whoever opened a session, used it and dropped it.
+//! No key stays behind on the stack of a thread that opened a session, used it and dropped it.
 //!
 //! Each case runs on a thread of its own, which then reads its stack below itself as the system
 //! shows it, and looks for the key and for what AES, HMAC and the library's numbers make of it.
@@ -31,7 +31,7 @@ fn traces(pieces: &Pieces, work: impl FnOnce() + Send) -> usize {
         let thread = thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, || {
             with_room_above(work);
             let stack = stack_below();
-            // What was never touched is zero, as no piece is: a debug build is slow enough.
+            // A byte that was never touched is zero, as no piece is: a debug build is slow enough.
             let untouched = stack.iter().take_while(|byte| **byte == 0).count();
             let touched = &stack[untouched.saturating_sub(PIECE)..];
             let begin: HashSet<u8> = pieces.iter().map(|piece| piece[0]).collect();
@@ -69,7 +69,7 @@ fn stack_below() -> Vec<u8> {
 
 /// All the pieces of some secret.
 fn cut(secret: &[u8], pieces: &mut Pieces) {
-    // What is nothing but zeros is everywhere.
+    // A piece of nothing but zeros is everywhere.
     let cut = secret.as_chunks::<PIECE>().0.iter().filter(|piece| **piece != [0; PIECE]);
     pieces.extend(cut);
 }
@@ -139,7 +139,7 @@ fn drivers() -> Vec<Arc<dyn Driver>> {
     backends.chain([software()]).chain(multibuffer()).collect()
 }
 
-/// What a session of this algorithm is asked.
+/// The requests to a session of this algorithm.
 fn operations(algorithm: Algorithm) -> Vec<Operation> {
     let peer = match algorithm {
         Algorithm::X25519 => vec![9; 32],
@@ -259,7 +259,7 @@ fn no_private_key_stays_on_the_stack() {
     assert!(left.is_empty(), "{}", left.join("\n"));
 }
 
-/// What stands before the 32 bytes of an Ed25519 key in PKCS#8 (RFC 8410 § 7).
+/// The bytes before the 32 of an Ed25519 key in PKCS#8 (RFC 8410 § 7).
 fn hex_of_ed25519() -> Vec<u8> {
     vec![0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20]
 }

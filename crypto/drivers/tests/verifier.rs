@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const COST: Cost = Cost::Pbkdf2 { iterations: 2 };
 const ALGORITHM: Algorithm = Algorithm::Pbkdf2Sha256;
-/// What is random here.
+/// The bytes that are random here.
 const KEY: u8 = 0xd7;
 
 /// The software driver, which counts its derivations.
@@ -152,7 +152,7 @@ fn a_right_password_is_derived_once_and_a_wrong_one_each_time() {
     let refused = Err(Error::length(Field::Entry, long.len(), wanted));
     assert_eq!(verify(&session, Recall, &long, b"secret", &value), refused);
     assert_eq!(verify(&session, Full, &long, b"secret", &value), refused);
-    // Nobody is not remembered.
+    // An entry without a name is not remembered.
     assert_eq!(verify(&session, Full, b"", b"secret", &value), Ok(1));
     assert_eq!(verify(&session, Recall, b"", b"secret", &value), Ok(0));
 }
@@ -164,7 +164,7 @@ fn what_is_known_is_known_of_one_entry_one_value_and_one_pepper() {
     let value = stored(&session, b"secret", b"salt");
     assert_eq!(verify(&session, Full, b"ada", b"secret", &value), Ok(1));
     assert_eq!(verify(&session, Recall, b"bob", b"secret", &value), Ok(0));
-    // What is set anew is another value, and the old password is not right for it.
+    // A password set anew has another value, and the old password is not right for it.
     for new in [stored(&session, b"other", b"salt"), stored(&session, b"secret", b"tlas")] {
         assert_eq!(verify(&session, Recall, b"ada", b"secret", &new), Ok(0));
     }
@@ -247,7 +247,7 @@ fn in_memory(complement: &[u8]) -> usize {
     for line in maps.lines().filter(|line| line.contains(" rw")) {
         let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
         let [from, to] = [from, to].map(|digits| u64::from_str_radix(digits, 16).unwrap());
-        // What was read must not be found later.
+        // The bytes read must not be found later.
         let mut bytes = Zeroizing::new(vec![0; (to - from) as usize]);
         let Ok(()) = memory.read_exact_at(&mut bytes, from) else { continue };
         let windows = bytes.windows(complement.len()).step_by(8);

@@ -38,7 +38,7 @@ pub struct PacketKey {
     pub iv: Secret,
 }
 
-/// What protects the packets of one direction of a QUIC connection.
+/// Keys that protect the packets of one direction of a QUIC connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketKeys {
     /// For headers.
@@ -92,14 +92,14 @@ pub struct Step {
     pub key: Key,
 }
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
     /// The first message: who speaks.
     Hello {
         /// [`VERSION`].
         version: u32,
-        /// What the client calls itself, for those who watch; its rights come from its process.
+        /// The client's name for itself, for those who watch; its rights come from its process.
         name: String,
     },
     /// A queue pair.
@@ -109,7 +109,7 @@ pub enum Ask {
     },
     /// A queue pair is no longer needed. Has no answer.
     CloseQueue {
-        /// Which.
+        /// The pair.
         queue: u32,
     },
     /// Memory that the daemon makes for a region. A client sends no files: what they are, and how
@@ -120,22 +120,22 @@ pub enum Ask {
     },
     /// A region is no longer needed. Has no answer.
     Forget {
-        /// Which.
+        /// The region.
         region: RegionHandle,
     },
     /// A session.
     Open {
-        /// What it does, in the order of protecting.
+        /// Its steps, in the order of protecting.
         steps: Vec<Step>,
     },
     /// A session is no longer needed. Has no answer.
     Close {
-        /// Which.
+        /// The session.
         session: SessionHandle,
     },
     /// A session as bytes that another daemon, or this one later, can take in.
     Export {
-        /// Which.
+        /// The session.
         session: SessionHandle,
         /// The daemon's key that seals it.
         under: String,
@@ -144,7 +144,7 @@ pub enum Ask {
     Import {
         /// The daemon's key that sealed it.
         under: String,
-        /// What [`Answer::Exported`] was.
+        /// The bytes of [`Answer::Exported`].
         sealed: Vec<u8>,
     },
     /// Something about the keys that the daemon holds. Only for its administrators.
@@ -153,31 +153,31 @@ pub enum Ask {
     Status,
     /// Nothing but a sign of life: [`Answer::Done`].
     Ping,
-    /// Hands everything to the daemon that asks. Only for the daemon's own user and root. What
-    /// follows is between the two.
+    /// Hands everything to the daemon that asks. Only for the daemon's own user and root. The
+    /// messages that follow are between the two.
     TakeOver,
     /// Asks what this client may do with a key that the daemon holds.
     Usable {
-        /// Which.
+        /// The key's name.
         name: String,
     },
 }
 
-/// What an administrator asks for about keys.
+/// An administrator's request about keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyAsk {
     /// Makes a new key.
     Generate {
-        /// What it is to be called.
+        /// The name it gets.
         name: String,
-        /// What it is for, and for whom.
+        /// Its purposes, and its callers.
         policy: KeyPolicy,
     },
     /// Takes in a key that was made elsewhere.
     Import {
-        /// What it is to be called.
+        /// The name it gets.
         name: String,
-        /// What it is for, and for whom.
+        /// Its purposes, and its callers.
         policy: KeyPolicy,
         /// PEM, DER, or the secret itself.
         material: Secret,
@@ -189,46 +189,46 @@ pub enum KeyAsk {
     },
     /// The public half of a key.
     Public {
-        /// Which.
+        /// The key's name.
         name: String,
     },
     /// A new version of a key.
     Rotate {
-        /// Which.
+        /// The key's name.
         name: String,
     },
     /// A key may be used no more.
     Revoke {
-        /// Which.
+        /// The key's name.
         name: String,
     },
     /// A revoked key is to be gone.
     Delete {
-        /// Which.
+        /// The key's name.
         name: String,
     },
     /// Others may use a key, too.
     Allow {
-        /// Which.
+        /// The key's name.
         name: String,
-        /// Who, as in [`KeyPolicy::callers`].
+        /// The callers, as in [`KeyPolicy::callers`].
         callers: Vec<String>,
     },
     /// Some may use a key no more.
     Forbid {
-        /// Which.
+        /// The key's name.
         name: String,
-        /// Who, as in [`KeyPolicy::callers`].
+        /// The callers, as in [`KeyPolicy::callers`].
         callers: Vec<String>,
     },
     /// A disabled key is to be used with the file that is there.
     Accept {
-        /// Which.
+        /// The key's name.
         name: String,
     },
 }
 
-/// What a key is for, and for whom.
+/// The purposes of a key, and its callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPolicy {
     /// Names of algorithms.
@@ -239,12 +239,12 @@ pub struct KeyPolicy {
     pub callers: Vec<String>,
 }
 
-/// What is known of a key.
+/// Facts about a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyInfo {
     /// Its name.
     pub name: String,
-    /// What it is for, and for whom.
+    /// Its purposes, and its callers.
     pub policy: KeyPolicy,
     /// Its newest version, from 1.
     pub version: u32,
@@ -256,7 +256,7 @@ pub struct KeyInfo {
     pub uses: u64,
 }
 
-/// What the daemon answers.
+/// The daemon's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// To [`Ask::Hello`].
@@ -339,7 +339,7 @@ pub struct DaemonStatus {
     pub since: u64,
     /// Threads that poll rings.
     pub pumps: u32,
-    /// Who is connected: as many as go into a message.
+    /// The connected clients: as many as go into a message.
     pub clients: Vec<ClientStatus>,
     /// How many are connected.
     pub clients_total: u32,
@@ -350,13 +350,13 @@ pub struct DaemonStatus {
 pub struct ClientStatus {
     /// Its number.
     pub number: u64,
-    /// What it calls itself.
+    /// Its name for itself.
     pub name: String,
     /// Its process and user.
     pub process: u32,
     /// The user it runs as.
     pub user: u32,
-    /// What it has.
+    /// The pairs it has.
     pub queues: u32,
     /// Sessions it has open.
     pub sessions: u32,
@@ -413,7 +413,7 @@ pub fn encode(message: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, Malformed>
     Ok(bytes)
 }
 
-/// What a client said.
+/// A client's request, read.
 ///
 /// # Errors
 /// If it is no [`Ask`], has bytes left over, or something in it is longer than it may be.
@@ -440,7 +440,7 @@ fn fit(steps: &[Step]) -> bool {
     (1..=STEPS_MAX).contains(&steps.len()) && steps.iter().all(fits)
 }
 
-/// What the daemon said.
+/// The daemon's answer, read.
 ///
 /// # Errors
 /// If it is no [`Answer`], or has bytes left over.

@@ -15,9 +15,9 @@ pub const PARAMETER_BYTES: usize = 16;
 
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $id:ident = $value:literal,)*) => {
-        /// What is asked for. A, B and C are the descriptor's segments, `p` its parameters, `x` its
-        /// `extra`, `r` the completion's result. *in place* means that the segment is read and
-        /// written.
+        /// The requested operation. A, B and C are the descriptor's segments, `p` its parameters,
+        /// `x` its `extra`, `r` the completion's result. *in place* means that the segment is read
+        /// and written.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Opcode { $($(#[$doc])* $id = $value,)* }
@@ -35,7 +35,7 @@ macro_rules! opcodes {
 }
 
 opcodes! {
-    /// Nothing: it is answered at once. For whoever measures the ring itself.
+    /// Nothing: it is answered at once. It serves to measure the ring itself.
     Null = 0,
     /// `p` nonce, A additional data, B text in place; `r` tag. Where the session makes the nonce,
     /// it is written over the nonce's place: the first 12 bytes of C.
@@ -116,7 +116,7 @@ pub mod cost {
     pub const SHA_CRYPT: u8 = 5;
 }
 
-/// A session's handle: it means something to the client that opened it, and to nobody else.
+/// A session's handle: it means something only to the client that opened it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionHandle {
     /// Its place in the client's table.
@@ -229,8 +229,8 @@ impl Descriptor {
         ]
     }
 
-    /// What these words say. Any words are a descriptor; whether it means something is another
-    /// question.
+    /// The descriptor in these words. Any words are a descriptor; whether it means something is
+    /// another question.
     #[inline]
     pub fn from_words(words: [u64; DESCRIPTOR_WORDS]) -> Self {
         let [first, generations, p, q, a, b, c, last] = words;
@@ -315,7 +315,7 @@ impl Completion {
         [first, second, join(self.used, self.status as u32), u64::from(self.cookie)]
     }
 
-    /// What these words say.
+    /// The completion in these words.
     #[inline]
     pub fn from_words([first, second, third, last]: [u64; COMPLETION_WORDS]) -> Self {
         Completion {

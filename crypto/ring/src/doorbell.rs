@@ -1,8 +1,8 @@
 //! How a side that has nothing to poll sleeps, and is woken.
 //!
-//! The rule for both: who wants to sleep sets *armed*, looks once more, and then sleeps. Who has
-//! published something tests *armed* behind a fence, and rings if it is set. So while both are
-//! awake, nobody makes a system call.
+//! The rule for both: a side that wants to sleep sets *armed*, looks once more, and then sleeps. A
+//! side that has published something tests *armed* behind a fence, and rings if it is set. So while
+//! both are awake, neither makes a system call.
 //!
 //! The client rings the daemon by an event counter, since the daemon waits for many clients at
 //! once. The daemon wakes a client by a futex in their shared memory, where only that client can
@@ -48,7 +48,7 @@ impl Armed<'_> {
         let _ = futex::wait(self.0, futex::Flags::empty(), 1, Some(&most));
     }
 
-    /// Wakes whoever sleeps on the flag. Call it when [`Armed::take`] said so.
+    /// Wakes the side that sleeps on the flag. Call it when [`Armed::take`] said so.
     pub fn wake(self) {
         let _ = futex::wake(self.0, futex::Flags::empty(), 1);
     }
@@ -137,8 +137,8 @@ fn add_one(counter: &OwnedFd) {
 /// Times that a wake-up is measured.
 const ROUNDS: u32 = 8;
 
-/// What it costs to wake a thread that sleeps on a futex, measured now: about as long as it pays to
-/// poll before one sleeps. Takes a millisecond or so.
+/// The time to wake a thread that sleeps on a futex, measured now: about as long as it pays to poll
+/// before one sleeps. Takes a millisecond or so.
 pub fn wake_cost() -> Duration {
     let (there, back) = (AtomicU32::new(0), AtomicU32::new(0));
     let wait = |flag: &AtomicU32, round: u32| {

@@ -1,5 +1,5 @@
-//! What a client and the daemon share: memory, queues of fixed entries in it, doorbells, and the
-//! messages with which the two set all that up.
+//! The parts that a client and the daemon share: memory, queues of fixed entries in it, doorbells,
+//! and the messages with which the two set all that up.
 //!
 //! ```text
 //! client                         shared memory                       daemon
@@ -17,7 +17,7 @@
 //!
 //! To read it, begin with [`descriptor`], then `queue`, `memory`, `buffer_pool`, `doorbell`, and [`control`] last.
 //!
-//! What may not enter: what an operation means, who may do it, keys beyond their way through a
+//! These may not enter: what an operation means, who may do it, keys beyond their way through a
 //! message, threads.
 #![deny(unsafe_code)]
 

@@ -51,7 +51,7 @@ impl RingMemory {
         Ok(RingMemory { memory: Arc::new(memory), entries })
     }
 
-    /// What both map.
+    /// The memory that both map.
     pub fn memory(&self) -> &Arc<SharedMemory> {
         &self.memory
     }
@@ -127,7 +127,7 @@ impl ClientEnd {
         self.memory.flag(DAEMON_ARMED).is_some_and(|flag| Armed(flag).take())
     }
 
-    /// What this side sleeps on.
+    /// The flag that this side sleeps on.
     pub fn armed(&self) -> Option<Armed<'_>> {
         self.memory.flag(CLIENT_ARMED).map(Armed)
     }

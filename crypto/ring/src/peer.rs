@@ -24,7 +24,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Who has connected to this socket, or made it as one of a pair.
+    /// The process that has connected to this socket, or made it as one of a pair.
     ///
     /// # Errors
     /// The system's.

@@ -184,7 +184,7 @@ mod tests {
     fn a_ring_goes_on_where_another_pair_of_ends_stopped() {
         for position in [5, (1 << 34) - 3] {
             let memory = memory(8);
-            // What an earlier lap left there.
+            // The words that an earlier lap left there.
             memory.iter().for_each(|word| word.store(0xabcd << 32, Ordering::Relaxed));
             let mut producer = Producer::<_, 2>::new(memory.clone(), 0, 4, position).unwrap();
             let mut consumer = Consumer::<_, 2>::new(memory, 0, 4, position).unwrap();

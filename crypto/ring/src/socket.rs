@@ -23,7 +23,7 @@ pub struct Socket(OwnedFd);
 pub struct Received {
     /// Its bytes, which may be secret.
     pub bytes: Zeroizing<Vec<u8>>,
-    /// What came with it.
+    /// The files that came with it.
     pub fds: Vec<OwnedFd>,
 }
 
@@ -87,7 +87,7 @@ impl Socket {
         self.send_with(bytes, fds, SendFlags::NOSIGNAL)
     }
 
-    /// The same, without waiting: `WouldBlock` if the other side does not read.
+    /// As [`Socket::send`], without waiting: `WouldBlock` if the other side does not read.
     ///
     /// # Errors
     /// As [`Socket::send`].
@@ -121,7 +121,7 @@ impl Socket {
         self.receive_with(RecvFlags::CMSG_CLOEXEC)
     }
 
-    /// The same, without waiting: `WouldBlock` if there is none.
+    /// As [`Socket::receive`], without waiting: `WouldBlock` if there is none.
     ///
     /// # Errors
     /// As [`Socket::receive`].

@@ -64,7 +64,7 @@ fn requests_and_completions_cross_whole_and_once() {
 /// Arm, look again, sleep; publish, fence, look whether armed: a sleeper is never left asleep with
 /// an entry in its ring.
 #[test]
-fn nobody_sleeps_over_an_entry() {
+fn no_side_sleeps_over_an_entry() {
     loom::model(|| {
         let memory = memory(4);
         let (armed, rung) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

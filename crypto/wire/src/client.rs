@@ -1,22 +1,22 @@
 //! The client's half: a request into a descriptor and the bytes that it names, and a completion
 //! back into the request.
 //!
-//! What goes in is copied into the daemon's sight, and what comes out is copied back only when the
-//! request was done. Until then it is as it was, and can be run elsewhere. Nothing is allocated.
+//! The input is copied into the daemon's sight, and the output is copied back only when the request
+//! was done. Until then it is as it was, and can be run elsewhere. Nothing is allocated.
 
 use crate::values;
 use keyway_engine::{Effort, Error, MASK_BYTES, NONCE_BYTES, Request};
 use keyway_ring::Window;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PART_BYTES, Segment};
 
-/// What one segment may need beside its bytes, to lie where it should.
+/// The room that one segment may need beside its bytes, to lie where it should.
 const ALIGN: usize = 64;
 
 /// Where in shared memory a request's bytes go: a slot, a region of its own, or what lies beside
 /// lent data.
 pub struct Space<'a> {
     window: Window<'a>,
-    /// What is free of it begins here.
+    /// The free part of it begins here.
     next: usize,
     /// Where the data lies that is worked on, if it lies in that memory already.
     lent: Option<Segment>,
@@ -78,7 +78,7 @@ impl Space<'_> {
         }
     }
 
-    /// The same in parts, which lie there already if there is one.
+    /// Puts a segment in parts, which lie there already if there is one.
     fn parts(&mut self, parts: &[&[u8]]) -> Option<Segment> {
         match self.lent {
             Some(there) => Some(there),
@@ -126,8 +126,8 @@ pub fn bytes_max(request: &Request<'_>) -> usize {
     lengths.iter().fold(0, |sum, length| sum.saturating_add(*length).saturating_add(ALIGN))
 }
 
-/// Writes what goes in to `space`, and says where. Who it is for and in which region that lies, the
-/// caller knows. `None` if it does not fit there.
+/// Writes the input to `space`, and says where. The caller knows the session it is for and the
+/// region it lies in. `None` if it does not fit there.
 #[inline]
 pub fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Descriptor> {
     let none = Segment::default();
@@ -250,7 +250,7 @@ pub fn decode(
     let read = |segment: Segment, out: &mut [u8]| {
         memory.read(segment.offset as usize, out).map_err(|_| NONSENSE)
     };
-    // What is worked on in place comes back whole; else as much as was put out.
+    // Data that is worked on in place comes back whole; else as much as was put out.
     let in_place = |data: &mut [u8]| match lent {
         true => Ok(()),
         false => read(b, data),
@@ -327,8 +327,8 @@ const NONSENSE: Error = Error::Driver {
     why: "the daemon says that more was put out than there was room for",
 };
 
-/// Takes passwords and secrets out of shared memory when their request is over. What else lies
-/// there, its consumer has too.
+/// Takes passwords and secrets out of shared memory when their request is over. The consumer of the
+/// request has all other bytes there too.
 #[inline]
 pub fn wipe(request: &Request<'_>, segments: &[Segment; 3], memory: Window<'_>) {
     let [a, b, c] = *segments;

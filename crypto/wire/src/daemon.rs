@@ -13,7 +13,7 @@ use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PARAMETER_BYTES, S
 /// used again if it is of the same kind.
 ///
 /// # Errors
-/// What its client is told.
+/// The status that its client is told.
 #[inline]
 pub fn load(
     descriptor: &Descriptor,
@@ -239,7 +239,7 @@ fn make_room(segment: Segment, out: &mut impl Bytes) {
     out.of_length(segment.bytes as usize);
 }
 
-/// What a request's bytes go into.
+/// The bytes that a request is read into.
 trait Bytes {
     /// All of it, made so long.
     fn of_length(&mut self, bytes: usize) -> &mut [u8];

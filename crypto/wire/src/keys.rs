@@ -39,7 +39,8 @@ fn packet_keys(keys: &PacketKeys<'_>) -> control::PacketKeys {
     }
 }
 
-/// Opens a session with what a client said. Who brings the key makes the nonces and counts its use.
+/// Opens a session with the steps of a client. A client that brings the key makes the nonces and
+/// counts its use.
 ///
 /// # Errors
 /// [`Error::InvalidRequest`] for an algorithm that is not known, [`Error::Unsupported`] for a key
@@ -55,7 +56,7 @@ pub fn open(engine: &Engine, steps: &[control::Step]) -> Result<Session, Error> 
     engine.session(if is_packet { parameters.nonces(Nonces::Given) } else { parameters })
 }
 
-/// What [`step`] has written.
+/// Reads a step that [`step`] has written.
 pub fn read(step: &control::Step) -> Result<Step<'_>, Error> {
     let unknown = Error::invalid_request("it names an algorithm that the daemon does not know");
     let algorithm: Algorithm = step.algorithm.parse().map_err(|_| unknown)?;

@@ -3,8 +3,8 @@
 use keyway_engine::{Algorithm, Error};
 use keyway_ring::descriptor::Status;
 
-/// What the client is told of an error: its kind, and nothing that another client could have
-/// caused.
+/// The status that the client is told for an error: its kind, and nothing that another client could
+/// have caused.
 pub fn status(error: &Error) -> Status {
     match error {
         Error::Unsupported(_) | Error::Disabled(_) | Error::NoSuchDriver => Status::Unsupported,
@@ -18,7 +18,7 @@ pub fn status(error: &Error) -> Status {
     }
 }
 
-/// What the daemon's refusal means to its client.
+/// The meaning of the daemon's refusal for its client.
 #[cold]
 pub fn error(status: Status, algorithm: Algorithm) -> Error {
     let failed = |why| Error::Driver { driver: "remote", why };

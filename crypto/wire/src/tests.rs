@@ -1,4 +1,5 @@
-//! What one half writes, the other reads: every kind of request there and back.
+//! The daemon's half reads all that the client's half writes, and the other way round: every kind
+//! of request there and back.
 
 use crate::{Space, bytes_max, decode, empty, encode, keys, load, step, store, values};
 use keyway_engine::limits::CHAIN_STEPS_MAX;
@@ -63,7 +64,7 @@ fn operations() -> Vec<Operation> {
     all
 }
 
-/// What the client writes of it, and where.
+/// The client's encoding of it, and where that lies.
 fn encoded(operation: &mut Operation) -> (Descriptor, SharedMemory) {
     let memory = SharedMemory::create(1 << 16).unwrap();
     let mut space = Space::new(memory.whole());
@@ -80,7 +81,7 @@ fn content(memory: &SharedMemory) -> Vec<u8> {
     bytes
 }
 
-/// What a driver does with a request: puts something out.
+/// The work of a driver on a request: puts something out.
 fn work(request: &mut Request<'_>) -> usize {
     let filled = |out: &mut [u8], with: u8| {
         out.fill(with);
@@ -121,7 +122,7 @@ fn work(request: &mut Request<'_>) -> usize {
     }
 }
 
-/// What has come out: as much of it as the result says, and what lies apart.
+/// The output: as much of it as the result says, and the part that lies apart.
 fn put_out(operation: &Operation, used: usize) -> (Vec<u8>, String) {
     let out = operation.output();
     let opened = match operation {

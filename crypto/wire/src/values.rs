@@ -30,7 +30,7 @@ pub fn put_index(index: usize) -> Bytes {
     front(&(index as u64).to_ne_bytes())
 }
 
-/// What [`put_index`] has written.
+/// The index that [`put_index`] has written.
 pub fn index(bytes: &Bytes) -> Option<usize> {
     usize::try_from(u64::from_ne_bytes(first(bytes))).ok()
 }
@@ -42,12 +42,12 @@ pub fn put_largest(largest: Option<u64>) -> Bytes {
     bytes
 }
 
-/// What [`put_largest`] has written.
+/// The number that [`put_largest`] has written.
 pub fn largest(bytes: &Bytes) -> Option<u64> {
     (bytes[8] != 0).then(|| u64::from_ne_bytes(first(bytes)))
 }
 
-/// What was found in a packet.
+/// The bytes of a packet's opened fields.
 pub fn put_opened(opened: &Opened) -> Bytes {
     let phase: u32 = match opened.phase {
         Phase::Current => 0,
@@ -60,7 +60,7 @@ pub fn put_opened(opened: &Opened) -> Bytes {
     bytes
 }
 
-/// What [`put_opened`] has written.
+/// The fields that [`put_opened`] has written.
 pub fn opened(bytes: &Bytes) -> Option<Opened> {
     let [n @ .., a, b, c, d, p, q, r, s] = *bytes;
     let phase = match u32::from_ne_bytes([p, q, r, s]) {
@@ -73,12 +73,12 @@ pub fn opened(bytes: &Bytes) -> Option<Opened> {
     Some(Opened { number: u64::from_ne_bytes(n), header_bytes, phase })
 }
 
-/// Which way a chain is run.
+/// The direction that a chain is run in.
 pub fn put_direction(direction: Direction) -> u32 {
     (direction == Direction::Unprotect).into()
 }
 
-/// What [`put_direction`] has written.
+/// The direction that [`put_direction`] has written.
 pub fn direction(value: u32) -> Option<Direction> {
     match value {
         0 => Some(Direction::Protect),
@@ -87,7 +87,7 @@ pub fn direction(value: u32) -> Option<Direction> {
     }
 }
 
-/// What a password costs, and how far its verification goes.
+/// The cost of a password, and how far its verification goes.
 pub fn put_cost(cost: Cost, effort: Effort) -> Bytes {
     let (kind, numbers) = match cost {
         Cost::Pbkdf2 { iterations } => (kind::PBKDF2, [iterations, 0, 0]),

@@ -1,4 +1,4 @@
-//! Who may do what with a key.
+//! Access rules: which caller may do what with a key.
 
 use keyway_engine::{Algorithm, Direction, Kind, Request};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What a key may be used for.
+/// A purpose that a key may serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Make signatures.
@@ -21,8 +21,8 @@ pub enum Purpose {
     Derive,
     /// Agree on a secret (Diffie-Hellman).
     Agree,
-    /// Wrap sessions and keys that leave the daemon. Such a key does nothing else, as whoever could
-    /// decrypt with it would see what is wrapped.
+    /// Wrap sessions and keys that leave the daemon. Such a key does nothing else, as a client that
+    /// could decrypt with it would see the wrapped bytes.
     Wrap,
 }
 
@@ -51,7 +51,7 @@ impl Purpose {
         }
     }
 
-    /// What a request needs; `None` for one that needs no secret, like to verify.
+    /// The purpose that a request needs; `None` for one that needs no secret, like to verify.
     pub fn of(request: &Request<'_>) -> Option<Purpose> {
         match request {
             Request::Sign { .. } => Some(Purpose::Sign),
@@ -97,7 +97,7 @@ impl Purposes {
     /// None.
     pub const NONE: Purposes = Purposes(0);
 
-    /// What an algorithm's keys can serve; none for one that has no key to keep.
+    /// The purposes that an algorithm's keys can serve; none for one that has no key to keep.
     pub const fn of(algorithm: Algorithm) -> Purposes {
         const fn set(purposes: &[Purpose]) -> Purposes {
             let (mut bits, mut at) = (0, 0);
@@ -268,8 +268,8 @@ impl Caller {
     }
 }
 
-/// Whom a grant is for: callers of whom everything that is given here is true. Where nothing is
-/// given, everybody.
+/// The callers that a grant is for: those that meet every condition given here. With no condition,
+/// all callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
     /// Only this user.
@@ -277,8 +277,8 @@ pub struct Who {
     /// Only this group.
     pub gid: Option<u32>,
     /// Only this program, by its path without links. It is as safe as the folder that the program is in
-    /// and as the users who may run it, and no more: a user can have a process of his run his own code in
-    /// any program (`LD_PRELOAD`, `ptrace`), and a process can hand its connection to another.
+    /// and as the users who may run it, and no more: a user can make a process of any program run the
+    /// user's own code (`LD_PRELOAD`, `ptrace`), and a process can hand its connection to another.
     pub executable: Option<PathBuf>,
 }
 
@@ -305,11 +305,11 @@ impl fmt::Display for Who {
     }
 }
 
-/// Somebody may do something with a key.
+/// Some callers may do something with a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Who.
+    /// The callers.
     pub who: Who,
-    /// What.
+    /// The purposes that they may use it for.
     pub purposes: Purposes,
 }

@@ -1,5 +1,4 @@
-//! The audit log: a line of JSON for each change that somebody asked for and for each refusal. It
-//! has no secrets.
+//! The audit log: a line of JSON for each requested change and for each refusal. It has no secrets.
 //!
 //! The file is opened anew for each line, so that it may be moved away at any time. A change is on
 //! the disk with its line before the caller hears of it; a crash between the two loses the line.
@@ -64,7 +63,7 @@ struct State {
     full: bool,
 }
 
-/// What somebody asked for.
+/// A request, as the log tells it.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub action: &'static str,
@@ -174,7 +173,7 @@ impl Audit {
         }
     }
 
-    /// What cannot be written is reported once, and once more when that is over.
+    /// A line that cannot be written is reported once, and once more when that is over.
     fn write(&self, line: &impl Serialize, is_change: bool) {
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');

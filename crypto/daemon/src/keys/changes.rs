@@ -1,5 +1,5 @@
-//! What managers change: each change is alone, on the disk before it is in use, and in the audit
-//! log.
+//! Changes that managers make: each change is alone, on the disk before it is in use, and in the
+//! audit log.
 
 use super::access::{Caller, Grant, Purposes, Who};
 use super::audit::{Asked, unix_s};
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
-/// What a key is to be for.
+/// The use that a key is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<'a> {
     /// One, or several of RSA's.
@@ -38,7 +38,7 @@ fn grants(callers: &[Who], purposes: Purposes) -> Result<Vec<Grant>, Error> {
 }
 
 impl KeyStore {
-    /// Makes a key, or imports one. At first nobody may use it ([`KeyStore::allow`]). The engine
+    /// Makes a key, or imports one. At first no caller may use it ([`KeyStore::allow`]). The engine
     /// must take it for every algorithm.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl KeyStore {
         self.add_for(name, spec, material, &[], by, now)
     }
 
-    /// The same for these callers from the beginning, for all its purposes.
+    /// As [`KeyStore::add`], with these callers allowed from the beginning, for all its purposes.
     ///
     /// # Errors
     /// As [`KeyStore::add`].
@@ -69,9 +69,9 @@ impl KeyStore {
         now: SystemTime,
     ) -> Result<(), Error> {
         let action = if material.is_generated() { "generate" } else { "import" };
-        let whom: Vec<_> =
+        let callers: Vec<_> =
             callers.iter().map(|who| format!("{} to {who}", spec.purposes)).collect();
-        let detail = Some(whom.join(", ")).filter(|whom| !whom.is_empty());
+        let detail = Some(callers.join(", ")).filter(|callers| !callers.is_empty());
         self.change(Asked { action, key: name, by, now }, detail.as_deref(), || {
             if !keyway_engine::is_key_name(name) {
                 return Err(Error::Name);
@@ -191,7 +191,7 @@ impl KeyStore {
         })
     }
 
-    /// Allows somebody to use a key for some of its purposes, beside what he may already.
+    /// Allows callers to use a key for some of its purposes, beside those that they have already.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] if there is no purpose or one

@@ -9,13 +9,13 @@ use std::thread;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Of folders.
+/// The mode of folders.
 const FOLDER_MODE: u32 = 0o700;
-/// Of files.
+/// The mode of files.
 pub(crate) const FILE_MODE: u32 = 0o600;
-/// What keeps a second process out.
+/// The file whose lock keeps a second process out.
 const LOCK: &str = "lock";
-/// What is behind a file's name while it is written.
+/// The suffix of a file's name while it is written.
 pub(crate) const DRAFT: &str = ".new";
 
 /// Makes a folder for the owner alone, if it is not there. Those above it must be.
@@ -88,17 +88,18 @@ pub(crate) fn lock(folder: &Path) -> Result<File, Error> {
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// Reads a file whole, if it is there, which nobody but its owner may be able to read.
+/// Reads a file whole, if it is there; only its owner may be able to read it.
 pub(crate) fn read(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
     read_checked(path, bytes_max, private)
 }
 
-/// The same, whoever may read it.
+/// Reads a file whole, if it is there, whichever users may read it.
 pub(crate) fn read_any(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
     read_checked(path, bytes_max, |_, _| Ok(()))
 }
 
-/// The same of a file that is open, of this user or of root.
+/// Reads an open file whole; it has to belong to this user or to root, and only its owner may be able to
+/// read it.
 pub(crate) fn read_open(
     mut file: &File,
     path: &Path,
@@ -144,12 +145,12 @@ fn read_whole(
     Ok(bytes)
 }
 
-/// Puts a file in place. What was there before stays there if that fails.
+/// Puts a file in place. An earlier file stays there if that fails.
 pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     written(path, bytes, |draft| fs::rename(draft, path))
 }
 
-/// The same where none was before.
+/// Puts a file in place where none was before.
 pub(crate) fn put_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     written(path, bytes, |draft| {
         fs::hard_link(draft, path)?;
@@ -175,7 +176,7 @@ fn written(
         File::open(parent(path))?.sync_all()
     })();
     done.map_err(|why| {
-        // What could not be written is not worth a second complaint.
+        // A draft that could not be written is not worth a second complaint.
         let _ = fs::remove_file(&draft);
         Error::system("write", path)(why)
     })
@@ -187,7 +188,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     sync_folder(parent(path))
 }
 
-/// The same of one that may be gone already.
+/// Removes a file that may be gone already.
 pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
     remove_if_there(path).map_err(Error::system("remove", path))?;
     sync_folder(parent(path))

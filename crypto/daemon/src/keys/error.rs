@@ -1,4 +1,4 @@
-//! What can go wrong with the key store, and who is at fault.
+//! Errors of the key store, and the party at fault.
 
 use keyway_engine::Blame;
 use std::fmt;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// To one who wants to use a key: there is none of that name, or it is not for him. Which of
-    /// the two, only the audit log says.
+    /// To a caller that wants to use a key: there is none of that name, or it is not for this
+    /// caller. Only the audit log says which of the two.
     Refused,
     /// There is a store in the folder.
     StoreExists(PathBuf),
@@ -20,7 +20,8 @@ pub enum Error {
     Exists(String),
     /// There is no key of that name.
     NoSuchKey(String),
-    /// Nothing that was granted is for this caller. Who wants to use a key sees [`Error::Refused`].
+    /// Nothing that was granted is for this caller. A caller that wants to use a key sees
+    /// [`Error::Refused`].
     NotAllowed(String),
     /// The key's file cannot be relied on, so that no client may use the key. Every caller that
     /// asks for it is told so, since only the file says which callers it was for.
@@ -32,7 +33,7 @@ pub enum Error {
     },
     /// A disabled key, as clients are told of it.
     Unusable(String),
-    /// The key is revoked, and nobody may use it.
+    /// The key is revoked, and no caller may use it.
     Revoked(String),
     /// The key is in use: what is to be deleted is revoked before.
     NotRevoked(String),
@@ -40,37 +41,37 @@ pub enum Error {
     Unfit(&'static str),
     /// The material is no key, or none that the engine takes.
     Material(&'static str),
-    /// What was wrapped is not authentic, or is for another key or context.
+    /// The wrapped bytes are not authentic, or are for another key or context.
     Unwrap,
     /// A stated limit.
     Limit {
-        /// What there would be too many of.
+        /// The things there would be too many of.
         of: &'static str,
         /// How many there may be.
         most: usize,
     },
     /// The engine refused.
     Engine(keyway_engine::Error),
-    /// What is to be saved has no saved form: a mistake of this program.
+    /// The value to be saved has no saved form: a mistake of this program.
     Unwritten,
     /// It is not the master key that the store was made with.
     WrongMaster(PathBuf),
     /// The file is not what this store wrote. It was left as it is.
     Damaged {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         what: &'static str,
     },
-    /// Others than the owner may read or change what only he should.
+    /// Others than the owner may read or change a file that only the owner should.
     Exposed(PathBuf),
     /// Another process has the store open.
     InUse(PathBuf),
     /// A tool of the TPM failed.
     Tpm {
-        /// Which one.
+        /// The tool.
         tool: &'static str,
-        /// What it said, or the system.
+        /// The tool's own words, or the system's.
         why: String,
     },
     /// The system refused.
@@ -85,7 +86,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Who is at fault.
+    /// The party at fault.
     pub fn blame(&self) -> Blame {
         match self {
             Error::Engine(why) => why.blame(),
@@ -167,7 +168,8 @@ impl fmt::Display for Error {
             ),
             Error::Exposed(path) => write!(
                 f,
-                "{}: others than this user may get at it; make it his and take their rights (chmod go=)",
+                "{}: others than this user may get at it; make this user its owner and take the others' \
+                 rights (chmod go=)",
                 path.display()
             ),
             Error::InUse(folder) => {

@@ -10,7 +10,7 @@ use crate::limits;
 use keyway_engine::{Cost, Engine};
 use serde::{Deserialize, Serialize};
 
-/// What every header begins with.
+/// The bytes that every header begins with.
 const MAGIC: &[u8; 8] = b"KWYSTORE";
 /// The only version of the format.
 const VERSION: u16 = 1;
@@ -23,18 +23,19 @@ pub(crate) const CHECK_BYTES: usize = 32;
 
 const CHECKSUM_BYTES: usize = 4;
 
-/// What the file `store` says, checked.
+/// The contents of the file `store`, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Random: no other store has it.
     pub id: [u8; ID_BYTES],
     /// How a passphrase becomes the master key; `None` where the master key is given itself.
     pub passphrase: Option<PassphraseHeader>,
-    /// What the right master key, and no other, gives.
+    /// The value that the right master key, and no other, gives.
     pub check: [u8; CHECK_BYTES],
 }
 
-/// What a passphrase is hashed with (Argon2id, RFC 9106 § 3.1), in the bounds of [`limits`].
+/// The parameters that a passphrase is hashed with (Argon2id, RFC 9106 § 3.1), in the bounds of
+/// [`limits`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassphraseHeader {
     /// Random.
@@ -79,7 +80,7 @@ impl Header {
     /// Reads the bytes of the file.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The fault of these bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let rest = bytes.strip_prefix(MAGIC).ok_or("it is not the header of a key store")?;
         let (version, rest) = rest.split_first_chunk().ok_or(SPOILT)?;
@@ -125,7 +126,7 @@ impl PassphraseHeader {
         Cost::Argon2 { memory_kib, passes, lanes }
     }
 
-    /// A cost that nobody would choose would keep the daemon from starting.
+    /// A cost that no operator would choose would keep the daemon from starting.
     fn is_bearable(&self) -> bool {
         self.memory_kib <= limits::PASSPHRASE_MEMORY_KIB_MAX
             && (1..=limits::PASSPHRASE_PASSES_MAX).contains(&self.passes)

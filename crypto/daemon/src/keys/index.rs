@@ -6,9 +6,9 @@
 //! new as its entry here, or newer if only usage counts were saved or a crash came before the index; one that
 //! has no entry is newer than all, or was deleted.
 //!
-//! The file `index` is sealed like a key's file under a name that no key has. Who puts back an older index
-//! together with older keys is not noticed by these two, but by the audit log, which has the generation of
-//! each change.
+//! The file `index` is sealed like a key's file under a name that no key has. An attacker who puts back an
+//! older index together with older keys is not noticed by these two, but by the audit log, which has the
+//! generation of each change.
 
 use super::audit;
 use super::disk;
@@ -101,7 +101,7 @@ impl Index {
         match self.keys.get(name) {
             Some(written) if revision < *written => Some(format!(
                 "an older file of it was put back, number {revision} of {written}: it may have been revoked, \
-                 rotated or taken from somebody since"
+                 rotated or taken from a caller since"
             )),
             None if revision <= self.generation => {
                 Some("a file of it was put back although the key was deleted".to_owned())

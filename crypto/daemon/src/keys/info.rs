@@ -1,4 +1,4 @@
-//! What may be known of the keys.
+//! Facts about the keys that may be known.
 
 use super::access::{Grant, Purposes};
 use super::error::Error;
@@ -8,16 +8,16 @@ use keyway_engine::Algorithm;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// What may be known of a key.
+/// Facts about a key that may be known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyInfo {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// The algorithms it is for.
     pub algorithms: Vec<Algorithm>,
-    /// What it may be used for.
+    /// The purposes it may serve.
     pub purposes: Purposes,
-    /// By whom.
+    /// The grants, which say by which callers.
     pub grants: Vec<Grant>,
     /// When it was made or imported, in seconds since 1970.
     pub created_s: u64,
@@ -29,7 +29,7 @@ pub struct KeyInfo {
     pub disabled: Option<String>,
 }
 
-/// What may be known of one version of a key.
+/// Facts about one version of a key that may be known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionInfo {
     /// From 1 on.

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// What a store is sealed under: 32 bytes, wiped when it is dropped.
+/// The key that a store is sealed under: 32 bytes, wiped when it is dropped.
 ///
 /// It is needed to create or open a store, and no longer.
 pub struct MasterKey {
@@ -54,8 +54,8 @@ impl MasterKey {
         Self::read(path, disk::read(path, MASTER_KEY_BYTES)?)
     }
 
-    /// The same of a file that is open, from its beginning: nobody but its owner, who is this user or root,
-    /// may be able to read it. `path` is what it is called.
+    /// As [`MasterKey::from_file`], of a file that is open, from its beginning: only its owner, who is this
+    /// user or root, may be able to read it. `path` is its name in errors.
     ///
     /// # Errors
     /// As [`MasterKey::from_file`].

@@ -1,4 +1,4 @@
-//! The key store: keys that are named by clients and seen by nobody.
+//! The key store: clients name its keys, and no client sees them.
 //!
 //! ```
 //! use keyway_daemon::keys::*;
@@ -36,32 +36,32 @@
 //! - `audit.log`: who changed what, and who was refused;
 //! - `lock`: keeps a second process out.
 //!
-//! A file is written beside its place, synced, and renamed: after a crash each key is as it was
-//! before a change or after it. A key's file that is not what the store wrote last, be it spoilt, exposed or an
-//! older one, disables that key, and stays as it is; the others are used as before. Until a manager has
+//! A file is written beside its place, synced, and renamed: after a crash each key is as it was before a change
+//! or after it. A key's file that is not what the store wrote last, be it spoilt, exposed or an older one,
+//! disables that key, and stays as it is; the others are used as before. Until a manager has
 //! [accepted](KeyStore::accept) them, all keys are disabled where the index is missing, spoilt, or older than
-//! the audit log. Who puts the whole folder back into an earlier state, audit log included, is not
+//! the audit log. An attacker who puts the whole folder back into an earlier state, audit log included, is not
 //! noticed: that is how a backup is restored.
 //!
 //! # Who may do what
 //!
-//! A key has *purposes*, and *grants* say who may use it for which of them; at first, nobody may.
-//! Those who create, change, list and delete keys are managers: the store does as they say, and
-//! writes down who it was; that they are managers, its caller has to know.
+//! A key has *purposes*, and *grants* say which caller may use it for which of them; at first, none
+//! may. Those who create, change, list and delete keys are managers: the store does as they say,
+//! and writes down who it was; that they are managers, its caller has to know.
 //!
-//! Who asks for a key that is not there, or not for him, is told [`Error::Refused`] in either case.
-//! The audit log has the reason.
+//! A caller that asks for a key that is not there, or not for this caller, is told
+//! [`Error::Refused`] in either case. The audit log has the reason.
 //!
 //! # Versions
 //!
 //! [`KeyStore::rotate`] gives a key a new version. Only the newest signs, seals and wraps; older
 //! ones open, decrypt, unwrap, agree and derive, and make the MACs that verification compares with.
-//! Sessions that are open when a key is rotated, revoked, deleted or taken from somebody have
+//! Sessions that are open when a key is rotated, revoked, deleted or taken from a caller have
 //! *ended* ([`KeySession::permits`]): their client opens new ones.
 //!
 //! # Usage counts
 //!
-//! Who works with a [`KeySession`] counts the requests there. The counts reach the disk with each
+//! The user of a [`KeySession`] counts the requests there. The counts reach the disk with each
 //! change of the key and with [`KeyStore::save_usage`]; a crash forgets those since. Nothing
 //! depends on them.
 

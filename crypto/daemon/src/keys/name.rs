@@ -1,4 +1,4 @@
-//! Which names keys may have had.
+//! The names that keys may have.
 
 /// Whether a key may once have been made under this name, which may be allowed no more.
 pub(super) fn is_lookable(name: &str) -> bool {

@@ -43,11 +43,11 @@ pub(crate) struct Version {
     pub public: Vec<u8>,
     /// Requests that were done under it.
     pub uses: Arc<AtomicU64>,
-    /// The same as it was when the key was saved last; anything else where that failed.
+    /// `uses` as it was when the key was saved last; anything else where that failed.
     pub saved_uses: AtomicU64,
 }
 
-/// What a key's bytes are.
+/// The form of a key's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// The key itself.
@@ -63,7 +63,7 @@ pub enum Encoding {
 impl Encoding {
     const ALL: [Encoding; 4] = [Encoding::Secret, Encoding::Pkcs8, Encoding::Pkcs1, Encoding::Sec1];
 
-    /// What the engine calls a key of these bytes.
+    /// The engine's key of these bytes.
     pub fn key(self, material: &[u8]) -> Key<'_> {
         match self {
             Encoding::Secret => Key::Secret(material),
@@ -113,7 +113,7 @@ impl Record {
     /// Reads what was saved.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of these bytes.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, &'static str> {
         let (saved, rest) = postcard::take_from_bytes::<Saved<'_>>(bytes).map_err(|_| SPOILT)?;
         if !rest.is_empty() {
@@ -153,7 +153,7 @@ impl Record {
         Ok(record)
     }
 
-    /// What is saved, the usage counts as they were noted last.
+    /// The saved form, with the usage counts as they were noted last.
     ///
     /// # Errors
     /// [`Error::Unwritten`], which does not happen.
@@ -182,10 +182,10 @@ impl Record {
         self.versions.last()
     }
 
-    /// What somebody may do with it.
+    /// The purposes that a caller may use it for.
     pub(crate) fn granted(&self, caller: &super::Caller) -> Purposes {
-        let his = self.grants.iter().filter(|grant| grant.who.is(caller));
-        his.fold(Purposes::NONE, |all, grant| all.and(grant.purposes))
+        let granted = self.grants.iter().filter(|grant| grant.who.is(caller));
+        granted.fold(Purposes::NONE, |all, grant| all.and(grant.purposes))
     }
 
     /// Whether a version has been used since it was saved.
@@ -254,7 +254,7 @@ pub(crate) fn check_use(algorithms: &[Algorithm], purposes: Purposes) -> Result<
     if possible.clone().any(Purposes::is_empty) {
         return Err("it is for an algorithm that has no key to keep");
     }
-    // Who signs and encrypts with one secret under two algorithms may break both; RSA's are meant
+    // Signing and encrypting with one secret under two algorithms may break both; RSA's are meant
     // so.
     if algorithms.len() > 1 && !algorithms.iter().all(|algorithm| is_rsa(*algorithm)) {
         return Err("only a key of RSA is for more than one algorithm");
@@ -293,7 +293,7 @@ pub(crate) fn check_grantable(
     Ok(())
 }
 
-/// Whether somebody may be named so.
+/// Whether a grant may name callers so.
 ///
 /// # Errors
 /// Why not.

@@ -1,4 +1,5 @@
-//! Which refusals get a line in the audit log: those of each user while they are few, and all together.
+//! The refusals that get a line in the audit log: those of each user while they are few, and all
+//! together.
 //!
 //! A user, and all users together, have so many lines in hand and get another each time that some
 //! seconds have gone by. A refusal without a line is counted, and the count has a line of its own
@@ -21,7 +22,7 @@ pub(super) struct Refusals {
 /// How many refusals have no line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unwritten {
-    /// Whose; of several users if there is none.
+    /// The refused user; none if they were several.
     pub uid: Option<u32>,
     pub count: u64,
     pub since: SystemTime,
@@ -67,7 +68,7 @@ impl Refusals {
     /// One came. Says whether it gets a line, and what else is to be written first.
     pub fn came(&mut self, uid: u32, now: SystemTime) -> (bool, Option<Unwritten>) {
         if !self.users.contains_key(&uid) && self.users.len() >= AUDIT_USERS_MAX {
-            // Who has had no refusal for long begins anew.
+            // A user without a refusal for long begins anew.
             self.users.retain(|_, it| {
                 it.refill(AUDIT_REFUSALS_S, now);
                 it.used > 0 || it.unwritten > 0
@@ -114,7 +115,7 @@ mod tests {
         let mut refusals = Refusals::default();
         let written = (0..100_000).filter(|_| refusals.came(7, at(100)).0).count();
         assert_eq!(written, AUDIT_REFUSALS as usize);
-        // Another user still has his own.
+        // Another user still has an allowance.
         assert!(refusals.came(8, at(100)).0);
         assert_eq!(refusals.due(at(110)), []);
         let sum = Unwritten { uid: Some(7), count: 100_000 - written as u64, since: at(100) };

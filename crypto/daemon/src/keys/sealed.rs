@@ -26,7 +26,7 @@ pub(super) const INDEXED: u16 = 2;
 /// The first version of the format.
 const FIRST: u16 = 1;
 const REVISION_BYTES: usize = 8;
-/// What is authenticated but not sealed, in bytes.
+/// The part that is authenticated but not sealed, in bytes.
 const HEAD_BYTES: usize = MAGIC.len() + 2 + ID_BYTES + REVISION_BYTES;
 
 /// The file of a key, still sealed.
@@ -48,7 +48,7 @@ impl<'a> SealedFile<'a> {
     /// Takes the bytes of the file apart.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The fault of these bytes.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, &'static str> {
         let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or(FOREIGN)?;
         let fields = head.strip_prefix(MAGIC).ok_or(FOREIGN)?;
@@ -80,7 +80,7 @@ pub(crate) struct Unsealed {
     pub bytes: Zeroizing<Vec<u8>>,
 }
 
-/// What is derived from the master key.
+/// The keys that are derived from the master key.
 pub(crate) struct Vault {
     engine: Engine,
     store: [u8; ID_BYTES],
@@ -94,7 +94,7 @@ impl Vault {
         Ok(Vault { engine: engine.clone(), store, root })
     }
 
-    /// What only this master key gives.
+    /// The value that only this master key gives.
     pub fn check(&self) -> Result<Zeroizing<[u8; CHECK_BYTES]>, Error> {
         let mut check = Zeroizing::new([0; CHECK_BYTES]);
         self.root.run(&mut Request::Expand { info: &[b"keyway keys check"], out: &mut *check })?;

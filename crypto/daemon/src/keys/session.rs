@@ -18,7 +18,7 @@ pub struct KeySession {
 
 impl KeySession {
     /// The session. It would do more than is permitted: every request has to be asked about with
-    /// [`KeySession::permits`]. Of an AEAD it makes its own nonces
+    /// [`KeySession::permits`]. For an AEAD it makes its own nonces
     /// ([`Nonces::Salted`](keyway_engine::Nonces::Salted)).
     pub fn session(&self) -> &Session {
         &self.session
@@ -29,7 +29,7 @@ impl KeySession {
         self.session.algorithm().kind() == Kind::Aead
     }
 
-    /// Which version of the key it has.
+    /// The version of the key that it has.
     pub fn version(&self) -> u32 {
         self.version
     }
@@ -41,7 +41,7 @@ impl KeySession {
         !self.is_ended() && Purpose::of(request).is_none_or(|it| self.purposes.contains(it))
     }
 
-    /// Whether its key was rotated, revoked, deleted, or taken from somebody since.
+    /// Whether its key was rotated, revoked, deleted, or taken from a caller since.
     #[inline]
     pub fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)

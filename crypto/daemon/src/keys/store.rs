@@ -307,8 +307,8 @@ impl KeyStore {
             keys.disabled.remove(&name);
             keys.live.insert(name, entry);
         }
-        // After the new one is in place: who finds the old one from now on has ended before he
-        // begins.
+        // After the new one is in place: a caller that finds the old one from now on has ended
+        // before it begins.
         if let (Some(before), true) = (before, ends) {
             before.ended.store(true, Ordering::Release);
         }
@@ -340,7 +340,7 @@ impl KeyStore {
 }
 
 impl Drop for KeyStore {
-    /// There is nobody to tell that it failed.
+    /// There is no caller to tell that it failed.
     fn drop(&mut self) {
         let _ = self.save_usage();
     }

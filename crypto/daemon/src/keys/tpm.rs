@@ -65,7 +65,7 @@ impl Work {
         let mut path = blob.as_os_str().to_owned();
         path.push(".work");
         let work = Work(path.into());
-        // Of a process that ended.
+        // A folder of a process that ended.
         let _ = fs::remove_dir_all(&work.0);
         disk::make_folder(&work.0)?;
         Ok(work)
@@ -107,7 +107,7 @@ impl Work {
         // Into a file, so that there is one pipe to read from, and it cannot fill up unread.
         let errors = File::create(&said).map_err(Error::system("write", &said))?;
         let mut command = Command::new(tool);
-        // What it prints for people would be mistaken for what it puts out.
+        // The tools' text for people would be mistaken for their output.
         if tool != "tpm2_flushcontext" {
             command.arg("-Q");
         }

@@ -1,4 +1,4 @@
-//! What clients do with keys: sessions are opened for them, and bytes wrapped, if a grant says so.
+//! Use of keys by clients: sessions are opened for them, and bytes wrapped, if a grant says so.
 
 use super::access::{Caller, Purpose, Purposes};
 use super::audit::Asked;
@@ -14,29 +14,29 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 use zeroize::Zeroizing;
 
-/// What a client wants to do with a key.
+/// The use of a key that a client wants.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// One of the key's.
     pub algorithm: Algorithm,
-    /// What for; the session permits these and nothing else.
+    /// The purposes; the session permits these and nothing else.
     pub purposes: Purposes,
     /// With which version; the newest if none is given.
     pub version: Option<u32>,
-    /// Whom the work is for, in the meters ([`Parameters::client`]).
+    /// The client that the work is for, in the meters ([`Parameters::client`]).
     pub client: Option<&'a str>,
 }
 
 impl Wanted<'_> {
-    /// With the newest version, and for nobody in the meters.
+    /// With the newest version, and for no client in the meters.
     pub const fn new(algorithm: Algorithm, purposes: Purposes) -> Self {
         Wanted { algorithm, purposes, version: None, client: None }
     }
 }
 
 impl KeyStore {
-    /// What a client may have done with a key by this algorithm: nothing, if it may not or there is
-    /// no such key. Wrapping is apart ([`KeyStore::wrap`]).
+    /// The purposes that a client may use a key for with this algorithm: none, if it may not or
+    /// there is no such key. Wrapping is apart ([`KeyStore::wrap`]).
     pub fn granted(&self, name: &str, caller: &Caller, algorithm: Algorithm) -> Purposes {
         let Ok(entry) = self.entry(name) else { return Purposes::NONE };
         let granted = entry.record.granted(caller);
@@ -77,9 +77,8 @@ impl KeyStore {
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such key, or none for this caller; [`Error::Unusable`] if it is
-    /// disabled. To one who may use it:
-    /// [`Error::Revoked`]; [`Error::Unfit`] if he wants what he may not, or what the key or the
-    /// version is not for; [`Error::Engine`].
+    /// disabled. To one who may use it: [`Error::Revoked`]; [`Error::Unfit`] if the caller wants a use
+    /// that it is not granted, or that the key or the version is not for; [`Error::Engine`].
     pub fn session(
         &self,
         name: &str,
@@ -168,7 +167,7 @@ impl KeyStore {
         })
     }
 
-    /// A key that a caller may use as he wants to, for its true reason if not.
+    /// A key that a caller may use in the wanted way, or the true reason why not.
     fn usable(
         &self,
         name: &str,
@@ -212,7 +211,7 @@ impl KeyStore {
         Ok((entry, version))
     }
 
-    /// Writes a refusal down, and tells the caller no more than he may know.
+    /// Writes a refusal down, and tells the caller no more than it may know.
     fn refused(&self, asked: Asked<'_>, why: Error) -> Error {
         self.audit.refusal(asked, &why);
         match why {

@@ -132,7 +132,7 @@ impl Client {
         u32::try_from(cost).unwrap_or(u32::MAX)
     }
 
-    /// Whose its slow requests are, of a session of this weight.
+    /// The owner of its slow requests, for a session of this weight.
     pub fn tag(&self, weight: u32) -> Tag {
         Tag { user: self.owner, client: self.number, weight }
     }
@@ -144,7 +144,7 @@ impl Client {
         (entry.generation == handle.generation).then_some(entry)
     }
 
-    /// The same, to be changed.
+    /// The session that it calls so, to be changed.
     #[inline]
     pub fn session_mut(&mut self, handle: SessionHandle) -> Option<&mut Entry> {
         let entry = self.sessions.get_mut(usize::from(handle.index))?.as_mut()?;
@@ -161,7 +161,7 @@ impl Client {
     /// Whether it may have so many bytes more under way.
     ///
     /// # Errors
-    /// What it is told if not.
+    /// The status that it is told if not.
     #[inline]
     pub fn admit(&self, bytes: usize) -> Result<(), Status> {
         if bytes > self.limits.request_bytes {
@@ -195,7 +195,7 @@ impl Entry {
     /// none may be taken.
     ///
     /// # Errors
-    /// What its client is told if not.
+    /// The status that its client is told if not.
     #[inline]
     pub fn admit(&self, task: &mut Task, takes_slow: bool) -> Result<Class, Status> {
         if let Some(key) = &self.key

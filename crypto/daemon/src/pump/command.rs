@@ -1,4 +1,4 @@
-//! What the control thread tells a pump, and what it hears of it.
+//! Messages of the control thread to a pump, and the pump's to it.
 
 use crate::keys::KeySession;
 use crate::limits::ClientLimits;
@@ -12,7 +12,7 @@ use std::sync::mpsc::Sender;
 /// A client, by the number it was admitted under; no number is given twice.
 pub type ClientId = u64;
 
-/// What the control thread has a pump do.
+/// A command of the control thread to a pump.
 pub enum Command {
     /// A client was admitted.
     Admit {
@@ -20,24 +20,24 @@ pub enum Command {
         client: ClientId,
         /// The user it runs as.
         owner: u32,
-        /// What it may have.
+        /// Its limits.
         limits: ClientLimits,
         /// How many times the time of others it gets.
         weight: u32,
-        /// What it does, for those who watch.
+        /// Its figures, for those who watch.
         usage: Arc<Usage>,
     },
     /// A client is gone, and all that was its.
     Remove(ClientId),
     /// A client has another queue pair.
     Pair {
-        /// Whose.
+        /// The client it is for.
         client: ClientId,
         /// Its number among the client's.
         number: u32,
         /// Its end.
         end: DaemonEnd,
-        /// What the client rings.
+        /// The doorbell that the client rings.
         bell: Doorbell,
         /// Entries of each ring.
         entries: u32,
@@ -46,9 +46,9 @@ pub enum Command {
     ClosePair(ClientId, u32),
     /// A client has opened a session.
     Session {
-        /// Whose.
+        /// The client it is for.
         client: ClientId,
-        /// What it is called by.
+        /// The client's handle for it.
         handle: SessionHandle,
         /// The engine's.
         session: Session,
@@ -61,9 +61,9 @@ pub enum Command {
     CloseSession(ClientId, SessionHandle),
     /// A client has registered memory.
     Region {
-        /// Whose.
+        /// The client it is for.
         client: ClientId,
-        /// What it is called by.
+        /// The client's handle for it.
         handle: RegionHandle,
         /// The memory.
         memory: Arc<SharedMemory>,
@@ -73,7 +73,7 @@ pub enum Command {
     /// A slow request of a client's pair that the daemon before this one had taken and not answered: it is
     /// done again.
     Again {
-        /// Whose.
+        /// The client it is of.
         client: ClientId,
         /// The pair's number among the client's.
         number: u32,
@@ -90,7 +90,7 @@ pub enum Command {
 /// How far a queue pair is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Whose it is.
+    /// The client it is for.
     pub client: ClientId,
     /// Its number among the client's.
     pub queue: u32,
@@ -102,7 +102,7 @@ pub struct Position {
     pub under_way: Vec<Descriptor>,
 }
 
-/// What one client does. The pump alone writes it.
+/// The figures of one client. The pump alone writes it.
 #[derive(Debug, Default)]
 pub struct Usage {
     /// Requests that were answered.

@@ -36,7 +36,7 @@ impl PumpState {
             for (_, pair) in self.pairs.iter() {
                 let _ = epoll::delete(&self.epoll, &pair.bell);
             }
-            // Who asked may have given up, and then says so.
+            // The control thread may have given up, and then says so.
             let _ = tell.send(positions);
             return;
         }

@@ -41,7 +41,7 @@ impl Pump {
 
     /// Has it do something, in order, before it says that it knows no such session or region.
     pub fn command(&self, command: Command) {
-        // It fails only if the pump has ended, and then there is nobody left to serve.
+        // It fails only if the pump has ended, and then there is no client left to serve.
         let _ = self.commands.send(command);
         self.mailbox.any.store(true, Ordering::Release);
         self.mailbox.wake();

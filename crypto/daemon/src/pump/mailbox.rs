@@ -31,7 +31,7 @@ pub struct Mailbox {
     memory_changed: Condvar,
 }
 
-/// Who may write to the memory of a pump's clients.
+/// The writers to the memory of a pump's clients.
 #[derive(Default)]
 struct Memory {
     /// Threads of the slow class that put results there now.

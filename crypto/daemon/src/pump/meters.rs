@@ -1,4 +1,4 @@
-//! What a pump counts for all its clients together.
+//! Counts of a pump for all its clients together.
 
 use keyway_meter::{Counter, Histogram, counter, histogram};
 

@@ -33,7 +33,7 @@ pub struct Pair {
 pub const RUNG: EventFlags = EventFlags::IN.union(EventFlags::ET);
 
 impl Pair {
-    /// What tells of it when its client has rung: its place, and its generation.
+    /// The event that tells of it when its client has rung: its place, and its generation.
     pub fn event(&self, index: usize) -> EventData {
         EventData::new_u64(u64::from(self.generation) << 32 | index as u64)
     }

@@ -17,7 +17,7 @@ impl PumpState {
     /// Puts a request into the batch, or hands it to the slow class.
     ///
     /// # Errors
-    /// What its client is told if it is refused.
+    /// The status that its client is told if it is refused.
     #[inline]
     pub fn begin(&mut self, taken: &Taken) -> Result<(), Status> {
         if taken.large {
@@ -281,7 +281,8 @@ impl PumpState {
             pair.in_flight -= 1;
             pair.note_answer(request.pair, &mut self.answered);
             if pair.parked && pair.end.is_ready() {
-                // It came when the pair had as much in flight as it may, and nobody rings again.
+                // It came when the pair had as much in flight as it may, and the client does not
+                // ring again.
                 pair.parked = false;
                 self.active.push(request.pair);
             }

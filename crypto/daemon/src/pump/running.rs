@@ -33,7 +33,7 @@ impl PumpState {
             idle_turns = if worked { 0 } else { idle_turns + 1 };
             if self.since_look >= LOOK_AFTER_NS || idle_turns == IDLE_TURNS {
                 self.since_look = 0;
-                // Where all are polled, nobody rings.
+                // Where all are polled, no client rings.
                 if self.active.len() < self.pairs.used() || self.muted > 0 {
                     self.look(false);
                 }
@@ -48,7 +48,7 @@ impl PumpState {
             if self.active.is_empty() {
                 self.sleep();
             } else if self.in_flight.used() > 0 {
-                // What is under way may wait for this processor.
+                // Work under way may wait for this processor.
                 thread::yield_now();
             } else {
                 std::hint::spin_loop();

@@ -1,4 +1,4 @@
-//! Who sleeps: clients that wait for answers, pairs in which nothing comes, the pump itself.
+//! Sleep: of clients that wait for answers, of pairs in which nothing comes, of the pump itself.
 
 use super::command::add;
 use super::pair::RUNG;
@@ -136,7 +136,7 @@ impl PumpState {
                 pair.muted_until = None;
                 self.muted -= 1;
                 if pair.parked {
-                    // What it rang for is still there.
+                    // The entry that it rang for is still there.
                     pair.parked = false;
                     self.active.push(index);
                 }

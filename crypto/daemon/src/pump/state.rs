@@ -1,4 +1,4 @@
-//! What a pump has.
+//! The state of a pump.
 
 use super::client::Client;
 use super::command::{ClientId, Command, Position};
@@ -44,10 +44,11 @@ pub struct PumpState {
     pub done: Vec<Box<Task>>,
     /// Pairs with answers that their clients may sleep over.
     pub answered: Vec<usize>,
-    /// What was done since parked clients were looked after, in nanoseconds by its cost.
+    /// The work done since parked clients were looked after, in nanoseconds by its cost.
     pub since_look: u32,
     pub muted: usize,
-    /// Who waits for it to have finished what it has taken. It takes nothing more meanwhile.
+    /// The receiver that waits for it to have finished what it has taken. It takes nothing more
+    /// meanwhile.
     pub frozen: Option<Option<Sender<Vec<Position>>>>,
     pub meters: Meters,
 }

@@ -135,7 +135,7 @@ impl Server {
     /// and to those who look after the keys.
     ///
     /// # Errors
-    /// Which limit it would exceed.
+    /// The limit it would exceed.
     pub fn may_have(&self, user: u32, administers: bool, more: Share) -> Result<(), TooMuch> {
         let (mut all, mut users) = (more, more);
         for guest in self.guests.values() {
@@ -162,7 +162,7 @@ impl Server {
         }
     }
 
-    /// The same for a client that is there.
+    /// Whether a client that is there may have so much more.
     ///
     /// # Errors
     /// The refusal that it hears.
@@ -172,8 +172,8 @@ impl Server {
         self.may_have(guest.caller.uid, administers, more)
     }
 
-    /// Who gives way to a newcomer: of those who have not said who they are (of one user, or of the user with
-    /// the most of them) the one that came first.
+    /// The client that gives way to a newcomer: of those that have not said a name (of one user, or of the
+    /// user with the most of them) the one that came first.
     pub fn oldest_stranger(&self, of: Option<u32>) -> Option<ClientId> {
         let strangers = || self.guests.iter().filter(|(_, guest)| guest.name.is_none());
         let count = |uid| strangers().filter(|(_, guest)| guest.caller.uid == uid).count();

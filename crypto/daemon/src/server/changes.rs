@@ -73,12 +73,12 @@ fn run(keys: &KeyStore, sight: Sight, waiting: &Receiver<Work>, pending: &Atomic
         match work {
             Work::Change { caller, ask, answer: socket } => {
                 let answer = managing::answer(keys, sight, &caller, ask, SystemTime::now());
-                // Who has gone meanwhile, or takes no answers, gets none.
+                // A client that has gone meanwhile, or takes no answers, gets none.
                 if let Ok(bytes) = control::encode(&answer) {
                     let _ = socket.try_send(&bytes, &[]);
                 }
             }
-            // What cannot be saved now is saved the next time.
+            // Counts that cannot be saved now are saved the next time.
             Work::SaveUsage => drop(keys.save_usage()),
         }
         pending.fetch_sub(1, Ordering::AcqRel);

@@ -15,7 +15,7 @@ use std::time::Instant;
 pub struct Guest {
     pub socket: Arc<Line>,
     pub caller: Caller,
-    /// What it calls itself, once it has.
+    /// Its name for itself, once it has one.
     pub name: Option<String>,
     pub since: Instant,
     /// Whether it has asked to take over once.

@@ -4,9 +4,9 @@
 //! many delays the others by one message each. It never waits for a client. One that does not read
 //! its answers is sent away, and so is one whose messages make no sense.
 //!
-//! What it has is in `state`, what it does in `serving`; the answers are in `setting_up` and
-//! `sessions`. In the end another daemon may take its place: `handing_over` is this daemon's part
-//! of that, `taking_over` the other one's.
+//! Its data is in `state`, its work in `serving`; the answers are in `setting_up` and `sessions`.
+//! In the end another daemon may take its place: `handing_over` is this daemon's part of that,
+//! `taking_over` the other one's.
 
 mod budget;
 mod changes;

@@ -47,7 +47,7 @@ impl Server {
                 continue;
             };
             for event in events {
-                // What comes after a handover is for the daemon that took over.
+                // A message after a handover is for the daemon that took over.
                 if self.ended.0.load(Ordering::Acquire) {
                     return;
                 }

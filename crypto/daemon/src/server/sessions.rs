@@ -13,7 +13,8 @@ use keyway_ring::descriptor::{GENERATION_MAX, SessionHandle, Status};
 use keyway_wire as wire;
 use std::time::SystemTime;
 
-/// What exported sessions are bound to, so that nothing else that is wrapped passes for one.
+/// The context that exported sessions are bound to, so that nothing else that is wrapped passes for
+/// one.
 const EXPORT_CONTEXT: &[u8] = b"keyway session 1";
 
 impl Server {
@@ -72,7 +73,7 @@ impl Server {
         // A name that is none is refused like one of no key.
         let (name, version) = keyway_engine::key_reference(name).unwrap_or((name, None));
         let granted = keys.granted(name, caller, algorithm);
-        // Who names a version wants what every version does.
+        // A client that names a version wants the purposes that every version has.
         let purposes = match version {
             None => granted,
             Some(_) => granted.iter().filter(|purpose| !purpose.needs_newest()).collect(),
@@ -179,7 +180,7 @@ fn generate(engine: &Engine, steps: &mut [control::Step]) -> Result<bool, Refusa
         return Ok(false);
     };
     let Ok(algorithm) = algorithm.parse::<Algorithm>() else { return Ok(false) };
-    // What cannot be made so the engine refuses.
+    // The engine refuses an algorithm for which none can be made so.
     if let Some((encoding, material)) = keys::generate_for_session(algorithm, engine)? {
         let material = control::Secret::from(&material[..]);
         *key = match encoding {

@@ -1,4 +1,4 @@
-//! What a client asks for before it can submit requests: to be known, queue pairs, memory.
+//! A client's requests before it can submit work: to be known, queue pairs, memory.
 
 use super::budget::Share;
 use super::guest::QueuePair;

@@ -1,4 +1,4 @@
-//! What the control thread has, and how it speaks to clients and pumps.
+//! The state of the control thread, and how it speaks to clients and pumps.
 
 use super::changes::Changes;
 use super::guest::Guest;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Whom an event is about: not a client's number.
+/// The subject of an event: not a client's number.
 pub const LISTENER: u64 = u64::MAX;
 pub const ENDED: u64 = u64::MAX - 1;
 

@@ -48,8 +48,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Nobody is served, or told that he is not, before the other daemon knows that this one has it
-    /// all.
+    /// No client is served, or told that it is not, before the other daemon knows that this one has
+    /// it all.
     fn take_all(&mut self, socket: &Socket, alive: Alive) -> io::Result<()> {
         let (tell, _) = channel();
         self.pumps.iter().for_each(|pump| {

@@ -1,5 +1,5 @@
-//! Whose slow work is next: the one who has had the least, by its weight (weighted fair queueing). First among
-//! users, since a user makes as many clients as he likes, then among the clients of that one.
+//! The order of slow work: next is the party that has had the least, by its weight (weighted fair queueing).
+//! First among users, since a user makes any number of clients, then among the clients of that one.
 //!
 //! There are two lanes, each with its threads, so that a signature never stands behind passwords. In the long
 //! one a user leaves a thread to other users, and a client one to its user's other clients. No job is taken
@@ -9,7 +9,7 @@
 use crate::pump::ClientId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Whose a job is.
+/// The owner of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     pub user: u32,
@@ -183,7 +183,7 @@ impl<J> Shares<J> {
         };
         let user = self.users.entry(tag.user).or_insert_with(new);
         if user.waiting == 0 && !user.had.running.any() {
-            // Who asked for nothing has saved nothing up.
+            // A user that asked for nothing has saved nothing up.
             user.had.nanoseconds = user.had.nanoseconds.max(clock);
         }
         let begins_at = user.clock;
@@ -342,7 +342,7 @@ mod tests {
         put(&mut shares, tag(2, 100), 400, "one client");
         let counts = served(&mut shares, 100);
         assert!(counts["many clients"].abs_diff(counts["one client"]) <= 2, "{counts:?}");
-        // And clients of one user share what he gets.
+        // And clients of one user share that user's part.
         let mut shares = Shares::new(ONE);
         put(&mut shares, tag(1, 1), 400, "first");
         put(&mut shares, tag(1, 2), 400, "second");

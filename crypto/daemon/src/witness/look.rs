@@ -8,7 +8,7 @@
 //! A program is the file that the daemon finds at its path. So a process in another mount namespace, or with
 //! another root, has none: the same path is another file there. Nor has one that has got a user, group or
 //! capabilities from its file: the system keeps its user from changing what it does (`LD_PRELOAD`, `ptrace`),
-//! and he could pass for it by connecting before he starts it.
+//! but the user could pass for it by connecting before starting it.
 
 use crate::keys::Unseen;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -110,7 +110,7 @@ pub fn path(bytes: &[u8]) -> PathBuf {
     OsString::from_vec(bytes.to_vec()).into()
 }
 
-/// Which file it is, as far as the kernel knows without asking a file system's server.
+/// The file's identity, as far as the kernel knows without asking a file system's server.
 fn stat(folder: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> Option<Statx> {
     let flags = flags | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
     statx(folder, path.as_os_str().as_bytes(), flags, StatxFlags::INO).ok()

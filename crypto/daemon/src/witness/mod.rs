@@ -1,4 +1,4 @@
-//! Which program a client runs, for grants and admission that name programs.
+//! The program that a client runs, for grants and admission that name programs.
 //!
 //! A process in a sandbox of Landlock cannot see that of processes outside. So a daemon in one has a helper,
 //! a process that was started before: it is handed the client's process (a pidfd), looks at it
@@ -21,7 +21,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// Whose programs can be seen.
+/// The processes whose programs can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sight {
     /// Those of all users.
@@ -123,7 +123,7 @@ impl Witness {
         Ok(Witness { sight, helper: Some(Mutex::new(helper)) })
     }
 
-    /// Whose programs it sees.
+    /// The processes whose programs it sees.
     pub fn sight(&self) -> Sight {
         self.sight
     }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Client {
     pub socket: Socket,
-    /// What the daemon does.
+    /// The algorithms that the daemon has.
     pub algorithms: Vec<String>,
 }
 

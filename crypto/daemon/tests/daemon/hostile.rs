@@ -59,7 +59,7 @@ fn a_clients_files_are_not_taken() {
 /// Point 1: where the system does not keep files off, the daemon leaves them where they are, and closes
 /// what has them elsewhere, however long that takes.
 #[test]
-fn files_that_cling_hold_up_nobody() {
+fn files_that_cling_hold_up_no_client() {
     let served = Served::open_to_files();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut all = Vec::new();
@@ -91,7 +91,7 @@ fn files_that_cling_hold_up_nobody() {
 /// Point 2: a descriptor and the data that change while they are read. Every answer is right for
 /// some moment's data, or a refusal; nothing else is written.
 #[test]
-fn what_changes_while_it_is_read_harms_nobody() {
+fn bytes_that_change_while_read_harm_no_client() {
     let served = Served::start();
     let client = Client::new(&served.socket());
     let (mut pair, region, session) = (client.pair(8), client.region(1 << 16), client.aes());
@@ -242,9 +242,9 @@ fn a_forged_text_leaves_no_plaintext() {
     );
 }
 
-/// Point 9: who takes no completions loses them, and nobody else waits.
+/// Point 9: a client that takes no completions loses them, and no other waits.
 #[test]
-fn a_client_that_takes_no_answers_holds_up_nobody() {
+fn a_client_that_takes_no_answers_holds_up_no_other() {
     let served = Served::start();
     let client = Client::new(&served.socket());
     let mut pair = client.pair(4);
@@ -314,7 +314,7 @@ fn the_socket_takes_no_nonsense() {
             assert!(client.is_sent_away());
         }
     }
-    // What comes before a hello, and a second one.
+    // A message before a hello, and a second hello.
     let rude = Client::stranger(&served.socket());
     rude.say(&Ask::Status, &[]);
     assert!(rude.is_sent_away());

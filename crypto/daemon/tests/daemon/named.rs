@@ -53,7 +53,7 @@ fn is_refused(answer: &Answer) -> bool {
 }
 
 #[test]
-fn a_key_signs_for_whom_it_is_allowed_and_as_long_as_it_is() {
+fn a_key_signs_for_allowed_callers_as_long_as_they_are() {
     let mut served = Served::start();
     let client = Client::new(&served.socket());
     let (mut pair, region) = (client.pair(4), client.region(4096));
@@ -61,7 +61,7 @@ fn a_key_signs_for_whom_it_is_allowed_and_as_long_as_it_is() {
     assert_eq!(generate(&client, "web", policy(ecdsa, &[], &["everybody"])), Answer::Done);
     assert_eq!(generate(&client, "other", policy(ecdsa, &[], &["user:4294967294"])), Answer::Done);
     assert!(is_refused(&generate(&client, "web", policy(ecdsa, &[], &[]))));
-    // Neither whether there is a key nor whether it is somebody else's can be told.
+    // Neither whether there is a key nor whether it is for another caller can be told.
     let (hidden, none) = (open(&client, ecdsa, "other"), open(&client, ecdsa, "no-such-key"));
     assert!(is_refused(&hidden));
     assert_eq!(hidden, none);
@@ -161,8 +161,8 @@ fn a_session_is_exported_and_imported() {
     assert!(is_refused(&client.ask(&Ask::Export { session: generated, under: under() })));
 }
 
-/// What takes long for one is no reason for another to wait: each question of the one makes an RSA key, and
-/// the other's as many have their answers first.
+/// A long request of one client is no reason for another to wait: each question of the one makes an RSA
+/// key, and the other's as many have their answers first.
 #[test]
 fn keys_are_made_beside_what_others_ask() {
     const KEYS: usize = 8;

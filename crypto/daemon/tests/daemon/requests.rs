@@ -1,4 +1,4 @@
-//! What an honest client gets.
+//! The answers that an honest client gets.
 
 use crate::Served;
 use crate::client::Client;
@@ -89,7 +89,7 @@ fn fast_requests_pass_slow_ones() {
     assert_ne!(region.bytes(64, 32), [0; 32]);
 }
 
-/// Who sleeps over its answer is woken, and a daemon that sleeps is rung.
+/// A client that sleeps over its answer is woken, and a daemon that sleeps is rung.
 #[test]
 fn both_sides_sleep_and_are_woken() {
     let served = Served::start();

@@ -99,10 +99,10 @@ impl Served {
     }
 }
 
-fn telling(whom: &Arc<Mutex<Option<Sender<u32>>>>) -> HandedOver {
-    let whom = whom.clone();
+fn telling(teller: &Arc<Mutex<Option<Sender<u32>>>>) -> HandedOver {
+    let teller = teller.clone();
     Box::new(move |process| {
-        if let Some(tell) = whom.lock().unwrap().take() {
+        if let Some(tell) = teller.lock().unwrap().take() {
             tell.send(process).unwrap();
         }
     })
@@ -124,7 +124,7 @@ pub fn is_served(socket: &Path) {
     assert_eq!((region.bytes(0, 4), completion.result), (text, tag));
 }
 
-/// The same by the engine itself.
+/// That text, sealed by the engine itself.
 pub fn sealed(text: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let engine = keyway_drivers::engine();
     let session = engine.session(Parameters::new(Algorithm::Aes128Gcm, Key::Secret(&[7; 16])));

@@ -41,7 +41,7 @@ fn waits(pair: &mut Pair, submitted: usize, answered: &mut Vec<Status>) -> usize
 /// One client's long queue delays neither another's short work nor its long one, and is gone with
 /// its client.
 #[test]
-fn one_clients_passwords_hold_up_nobody() {
+fn one_clients_passwords_hold_up_no_client() {
     let served = Served::start();
     let slow = Client::new(&served.socket());
     let (mut pair, region) = (slow.pair(64), slow.region(4096));
@@ -209,9 +209,9 @@ fn large_texts_are_sealed_under_keys_of_the_daemon() {
 #[test]
 fn weights_are_of_users_and_keys() {
     let own = Who { uid: Some(rustix::process::getuid().as_raw()), ..Who::EVERYBODY };
-    let nobody = Who { uid: Some(4_000_000), ..Who::EVERYBODY };
+    let absent = Who { uid: Some(4_000_000), ..Who::EVERYBODY };
     let weights =
-        Weights { clients: vec![(own, 3), (nobody, 50)], keys: vec![("large".to_owned(), 7)] };
+        Weights { clients: vec![(own, 3), (absent, 50)], keys: vec![("large".to_owned(), 7)] };
     let step = |key| [Step { algorithm: "ed25519".to_owned(), key }];
     assert_eq!(weights.of_session(&step(Key::Named("large".to_owned()))), 7);
     assert_eq!(weights.of_session(&step(Key::Named("other".to_owned()))), 1);

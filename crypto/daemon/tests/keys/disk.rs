@@ -1,4 +1,4 @@
-//! What becomes of a store whose files are spoilt, exposed or half written.
+//! Stores whose files are spoilt, exposed or half written.
 
 use crate::{
     ENGINE, MAC, MAC_PURPOSE, Place, at, disabled, manager, no_report, now, try_open, user,
@@ -86,7 +86,7 @@ fn a_file_of_another_key_or_store_is_named() {
     fs::copy(place.key_file("a"), place.key_file("Capital")).unwrap();
     assert_eq!(place.open_damaged().list().len(), 2);
     fs::remove_file(place.key_file("Capital")).unwrap();
-    // What is no key does not matter.
+    // A file that is no key does not matter.
     fs::write(place.folder().join("README"), "words").unwrap();
     assert_eq!(place.open().list().len(), 2);
 }

@@ -51,7 +51,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 const SPEC: Spec<'static> = Spec { algorithms: &[Algorithm::HmacSha256], purposes: MAC_PURPOSE };
 
-/// What became of an operation, by name.
+/// The outcome of an operation, by name.
 fn outcome<T>(result: &Result<T, Error>) -> &'static str {
     match result {
         Ok(_) => "ok",

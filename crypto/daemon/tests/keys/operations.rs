@@ -1,4 +1,4 @@
-//! What a key store does, and what it refuses.
+//! Operations of a key store, and its refusals.
 
 use crate::{ENGINE, MAC, MAC_PURPOSE, Place, at, caller, manager, now, purposes, user};
 use keyway_daemon::keys::{Error, Material, Purpose, Purposes, Spec, UnknownPurpose, Wanted, Who};
@@ -96,7 +96,7 @@ fn keys_are_imported_in_every_encoding() {
     let add = |name, material| store.add(name, spec(&[ecdsa]), material, &manager(), now());
     add("sec1", Material::Sec1(&sec1)).unwrap();
 
-    // What is none leaves nothing behind.
+    // A rejected key leaves nothing behind.
     let before = store.list();
     for material in [
         Material::Pkcs8(&sec1),

@@ -1,4 +1,4 @@
-//! What clients leave behind when they die: nothing. A process of its own, since its open files are
+//! Clients leave nothing behind when they die. A process of its own, since its open files are
 //! counted.
 
 #[path = "../daemon/client.rs"]

@@ -72,8 +72,8 @@ impl Remote {
         Remote::connect_and_tell(engine, options, |_| {})
     }
 
-    /// The same. That thread calls `tell` with `false` when the daemon has gone, and with `true`
-    /// when it is back.
+    /// As [`Remote::connect`], with a function that hears of the daemon's end. The driver's thread calls
+    /// `tell` with `false` when the daemon has gone, and with `true` when it is back.
     ///
     /// # Errors
     /// As [`Remote::connect`]'s.
@@ -105,7 +105,7 @@ impl Remote {
     /// there by the daemon, without a copy; by another driver, or by a daemon that has come since, as any
     /// other. While the daemon is gone, it is an ordinary one.
     ///
-    /// What is in it at first is not known. If the daemon goes while it works there, the task ends
+    /// Its first contents are not known. If the daemon goes while it works there, the task ends
     /// with [`Error::Driver`], since its data may be half done. A queue that is dropped while such
     /// tasks are under way gives their buffers up for good: collect them first. In a child that is
     /// forked, a buffer of the parent's panics when its bytes are asked for.

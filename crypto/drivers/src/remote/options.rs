@@ -1,14 +1,14 @@
-//! Which daemon a remote driver is of.
+//! The daemon that a remote driver speaks to.
 
 use keyway_engine::Selection;
 use std::path::PathBuf;
 
-/// Which daemon, and how the engine is to see it.
+/// The daemon, and how the engine is to see it.
 #[derive(Clone, Debug)]
 pub struct RemoteOptions {
     /// The daemon's socket.
     pub path: PathBuf,
-    /// What this client calls itself, for those who watch the daemon.
+    /// This client's name, for those who watch the daemon.
     pub client: String,
     /// The driver's name.
     pub name: String,

@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(2);
 pub(super) struct RemoteSession {
     pub link: Arc<Link>,
     pub handle: SessionHandle,
-    /// Of a chain, the first.
+    /// The algorithm; for a chain, the first.
     pub algorithm: Algorithm,
     pub makes_nonces: bool,
     signature_bytes_max: usize,
@@ -92,7 +92,7 @@ impl RemoteSession {
         let mut channel = self.link.wait_for_channel()?;
         let result = self.run_on(&mut channel, request, nonce);
         if result == Err(Error::Gone) {
-            // What was under way on it may still come.
+            // Requests under way on it may still come.
             self.link.die();
         } else {
             self.link.return_channel(channel);

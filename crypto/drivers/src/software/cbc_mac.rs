@@ -83,7 +83,7 @@ impl<'k> Chain<'k> {
         self.key.less_safe_encrypt(blocks, state).map_err(|_| failed("AES failed"))?;
         if let Some(last) = blocks.last_chunk_mut() {
             *self.state = *last;
-            // A MAC may be a key to somebody, so no copy of it stays behind.
+            // A MAC may be a caller's key, so no copy of it stays behind.
             last.zeroize();
         }
         self.filled = 0;
@@ -91,7 +91,7 @@ impl<'k> Chain<'k> {
     }
 }
 
-/// What CMAC puts out.
+/// The output of CMAC.
 type Tag = Zeroizing<[u8; BLOCK]>;
 
 /// The subkeys of CMAC (SP 800-38B § 6.1): zeros encrypted, doubled, and doubled again.

@@ -25,7 +25,7 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     let (Some(mode), Key::Secret(secret)) = (named(algorithm), key) else {
         return Err(Error::Unsupported(algorithm));
     };
-    // Of Triple DES only: a key that is weak, or has two parts that are the same.
+    // Only Triple DES has them: a key that is weak, or has two parts that are the same.
     let weak = |_| Error::InvalidKey("it is weak");
     match mode {
         Mode::Cbc => opened(Cbc {
@@ -39,7 +39,7 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
 }
 
 /// A key for the library's ciphers; also for those that the MACs are made of.
-#[allow(deprecated)] // What is deprecated is to use Triple DES, which the engine decides.
+#[allow(deprecated)] // The use of Triple DES is deprecated, which the engine decides.
 pub(super) fn key(algorithm: Algorithm, secret: &[u8]) -> Result<UnboundCipherKey, Error> {
     let named = match algorithm.key_bytes() {
         Some(16) => &cipher::AES_128,

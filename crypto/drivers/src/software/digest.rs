@@ -5,7 +5,7 @@ use aws_lc_rs::digest::{self, Context};
 use keyway_engine::{Algorithm, DriverSession, DriverStream, Error, Key, Request};
 use md5::{Digest, Md5};
 
-/// Whose a hash is.
+/// The library that a hash is from.
 #[derive(Clone, Copy)]
 pub(super) enum Named {
     Aws(&'static digest::Algorithm),

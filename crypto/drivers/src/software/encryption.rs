@@ -1,8 +1,8 @@
 //! Encryption to a public key: RSAES-OAEP (RFC 8017 § 7.1) with an empty label.
 //!
-//! RSAES-PKCS1-v1_5 (§ 7.2) is deliberately not offered: who can find out whether the padding of
-//! ciphertexts of his own making was sound decrypts whatever he likes, and callers keep telling
-//! him, by an answer or by its time.
+//! RSAES-PKCS1-v1_5 (§ 7.2) is deliberately not offered: an attacker who can find out whether the
+//! padding of chosen ciphertexts was sound can decrypt any message, and callers keep telling, by an
+//! answer or by its time.
 
 use super::session::{Opened, misfit, opened, put};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};

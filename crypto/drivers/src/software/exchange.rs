@@ -5,7 +5,7 @@ use super::session::{Opened, failed, misfit, opened, put};
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, agree};
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 
-/// What an algorithm is to the libraries.
+/// The libraries' form of an algorithm.
 pub(super) enum Named {
     Curve(&'static agreement::Algorithm),
     /// In [`ffdh`], which knows them by name.
@@ -45,7 +45,7 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     opened(Session { algorithm, key })
 }
 
-/// What a private key of X25519 has before its 32 bytes (RFC 8410 § 7): a sequence of version 0,
+/// The bytes of a private key of X25519 before its own 32 (RFC 8410 § 7): a sequence of version 0,
 /// the algorithm, and two octet strings, one in the other. The library reads this of other curves
 /// only.
 const X25519_PKCS8: [u8; 16] = [0x30, 46, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x6e, 4, 34, 4, 32];

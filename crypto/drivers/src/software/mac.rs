@@ -47,7 +47,7 @@ impl DriverSession for Hmac {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         match request {
             Request::Mac { data: [whole], out } => {
-                // A MAC may be a key to somebody, so no copy of it stays behind.
+                // A MAC may be a caller's key, so no copy of it stays behind.
                 let mut mac = Zeroizing::new([0; MAC_BYTES_MAX]);
                 let mac = hmac::sign_to_buffer(&self.0, whole, &mut *mac)
                     .map_err(|_| failed("HMAC failed"))?;

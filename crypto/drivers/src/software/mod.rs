@@ -114,7 +114,7 @@ impl Driver for Software {
     }
 }
 
-/// What stands for a module whose feature is off.
+/// The stand-in for a module whose feature is off.
 #[allow(dead_code)]
 mod absent {
     use super::session::Opened;

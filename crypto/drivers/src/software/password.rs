@@ -12,10 +12,10 @@ use std::num::NonZeroU32;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// What is derived from where there is a pepper: an HMAC-SHA-256, in bytes.
+/// The input of the derivation where there is a pepper: an HMAC-SHA-256, in bytes.
 const PEPPERED_BYTES: usize = 32;
 
-/// What an algorithm is to the libraries.
+/// The libraries' form of an algorithm.
 #[derive(Clone, Copy)]
 pub(super) enum Named {
     Pbkdf2(pbkdf2::Algorithm),

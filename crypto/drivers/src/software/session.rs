@@ -1,11 +1,11 @@
-//! What the sessions of every kind of algorithm have in common.
+//! Parts that the sessions of every kind of algorithm have in common.
 
 use keyway_engine::{DriverSession, Error, ExpectedLength, Field, Request};
 
 /// The driver's name.
 pub(super) const NAME: &str = "software";
 
-/// What opening a session gives.
+/// The result of opening a session.
 pub(super) type Opened = Result<Box<dyn DriverSession>, Error>;
 
 /// Boxes a session.

@@ -10,7 +10,7 @@ use aws_lc_rs::signature::{
 };
 use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
 
-/// What an algorithm is to the library.
+/// The library's form of an algorithm.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     verification: &'static dyn VerificationAlgorithm,

@@ -45,7 +45,7 @@ impl Place {
         Process::start(&self.socket())
     }
 
-    /// What is no good daemon.
+    /// A stub that is no good daemon.
     pub fn stub(&self, habit: Habit) -> Stub {
         Stub::start(&self.socket(), habit)
     }
@@ -97,7 +97,7 @@ impl Drop for Process {
     }
 }
 
-/// What runs in that process: until it is killed, or who started it is gone.
+/// The code that runs in that process: until it is killed, or its starter is gone.
 #[test]
 fn is_a_daemon() {
     if let Some(socket) = std::env::var_os(SOCKET) {
@@ -106,7 +106,7 @@ fn is_a_daemon() {
     }
 }
 
-/// What a stub does.
+/// The behaviour of a stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// Answers.

@@ -61,7 +61,7 @@ fn seals(session: &Session, count: u64, bytes: usize) -> Vec<Box<Task>> {
     (0..count).map(seal).collect()
 }
 
-/// The same in memory that the daemon reaches.
+/// Copies of the tasks, in memory that the daemon reaches.
 fn lent(remote: &Remote, mut tasks: Vec<Box<Task>>) -> Vec<Box<Task>> {
     for task in &mut tasks {
         let Operation::Seal { data, .. } = &mut task.operation else { panic!() };
@@ -261,7 +261,7 @@ fn a_daemon_that_hangs_is_left_and_comes_back() {
     are_sealed(&collect(&mut queue), 100, 1_000);
     assert!(done_by("remote") >= before + 100);
     assert!(only_there.seal(&nonce(1), b"", &mut [0; 10]).is_ok());
-    // Nobody waits for one that hangs when its client ends.
+    // No process waits for one that hangs when its client ends.
     process.stop();
     drop(remote);
 }
@@ -523,7 +523,7 @@ fn a_lent_buffer_is_worked_on_where_it_lies() {
     let tag = gcm(&self::engine()).seal(&nonce(1), &aad, &mut expected).unwrap();
     let done = collect(&mut queue);
     assert_eq!((done[0].output(), done[0].operation.tag()), (Ok(&expected[..]), Some(&tag)));
-    // What was lent to a daemon that died may be half done, and is not done again.
+    // Work lent to a daemon that died may be half done, and is not done again.
     process.stop();
     let mut tasks = lent(&remote, seals(&session, 1, 100));
     tasks.extend(seals(&session, 5, 100).drain(1..));
@@ -543,7 +543,7 @@ fn a_lent_buffer_is_worked_on_where_it_lies() {
     are_sealed(&collect(&mut queue), 10, 4_096);
 }
 
-/// What a dropped queue had lent is not lent again while the daemon may work on it.
+/// Memory that a dropped queue had lent is not lent again while the daemon may work on it.
 #[test]
 fn a_queue_is_dropped_with_everything_under_way() {
     let place = Place::new();

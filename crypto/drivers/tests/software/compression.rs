@@ -26,8 +26,8 @@ fn some_text(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|index| (index % 97 * (index / 1_000 + 3) % 26) as u8 + b'a').collect()
 }
 
-/// Of zlib, of the zstd program with its checksum, and by hand after the LZ4 block format: five
-/// literals, a match of 13 from six bytes back, five literals.
+/// Outputs of zlib, of the zstd program with its checksum, and by hand after the LZ4 block format:
+/// five literals, a match of 13 from six bytes back, five literals.
 #[test]
 fn what_others_compressed() {
     for (algorithm, data) in [

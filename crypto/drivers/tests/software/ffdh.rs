@@ -56,7 +56,7 @@ fn parties_agree_and_so_does_plain_arithmetic() {
             assert_eq!(secret, power(&BigUint::from_bytes_be(&their_share), &ours));
             assert_eq!(secret, agree(&them, &our_share).unwrap());
         }
-        // Nobody knows the exponents.
+        // The exponents are not known.
         let us = open(algorithm, Key::Generate).unwrap();
         let them = open(algorithm, Key::Generate).unwrap();
         let (our_share, their_share) = (us.public_key().unwrap(), them.public_key().unwrap());

@@ -29,7 +29,7 @@ fn some_key(algorithm: Algorithm) -> Key<'static> {
     }
 }
 
-/// What the software driver does.
+/// The algorithms of the software driver.
 fn algorithms() -> Vec<Algorithm> {
     let software = ENGINE.drivers().into_iter().find(|driver| driver.name == "software").unwrap();
     software.algorithms
@@ -152,7 +152,7 @@ fn keys_that_do_not_fit_are_refused() {
                 | (Kind::Signature | Kind::Encryption | Kind::Kem, Key::None)
                 | (Kind::Hkdf, Key::Extract { .. })
                 | (Kind::Exchange | Kind::Kem, Key::Generate) => true,
-                // Of HMAC every key is one; the others have a length.
+                // Any key fits HMAC; the others have a length.
                 (Kind::Mac, Key::Secret(_)) => algorithm.key_bytes().is_none(),
                 (Kind::Password, Key::Secret(pepper)) => pepper.len() >= limits::PEPPER_BYTES_MIN,
                 (Kind::Signature, Key::Generate) => matches!(
@@ -187,7 +187,7 @@ fn shares_that_are_none_fail_authentication() {
         for length in [0, 1, point - 1, point + 1] {
             assert_eq!(agree(&session, &vec![4; length]), Err(Error::Authentication));
         }
-        // Of low order, or not on the curve.
+        // A point of low order, or not on the curve.
         assert_eq!(agree(&session, &vec![0; point]), Err(Error::Authentication));
         if algorithm != Algorithm::X25519 {
             share[0] = 6 | share[point - 1] & 1;
@@ -247,7 +247,8 @@ fn costs_and_lengths_outside_their_limits_are_refused() {
         for effort in [Effort::Recall, Effort::Full] {
             let request =
                 &mut Request::VerifyPassword { effort, cost, entry: b"", password, salt, expected };
-            // What only the library finds, whoever asks without a derivation does not hear.
+            // A caller that asks without a derivation is not told of faults that only the library
+            // finds.
             match ENGINE.run(algorithm, request) {
                 Err(Error::InvalidRequest(_)) => {}
                 result => assert_eq!((effort, result), (Effort::Recall, Ok(0)), "{algorithm}"),

@@ -152,7 +152,8 @@ fn texts_that_do_not_fit_are_refused() {
     assert_eq!(session.open_in_place(&[0; 12], b"", &mut long), Err(Error::Authentication));
 }
 
-/// Of OpenSSL 3 and the `ccm` crate: the length of the header takes 2 bytes, and from 65,280 on 6.
+/// Values of OpenSSL 3 and the `ccm` crate: the length of the header takes 2 bytes, and from 65,280
+/// on 6.
 #[test]
 fn ccm_with_long_headers() {
     let key: Vec<u8> = (0..16).collect();

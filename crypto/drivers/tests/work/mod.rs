@@ -34,7 +34,7 @@ pub fn sessions_on(engine: &Engine, demand: Demand<'_>, ordered: bool) -> [Sessi
     })
 }
 
-/// Which of the three kinds the task of this number is.
+/// The kind, of three, that the task of this number is.
 fn kind(number: u64) -> usize {
     (number * 7 / 3) as usize % 3
 }
@@ -65,7 +65,7 @@ pub fn digest(session: &Session, data: &[u8], user: u64) -> Box<Task> {
     Task::tagged(session, operation, user)
 }
 
-/// What a consumer does next.
+/// The next step of a consumer.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
     Submit { count: usize, more: bool },
