@@ -11,8 +11,5 @@ pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);
 /// How long `keyway config set` waits for what a server says, and how often it looks.
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 
-/// Things that are wrong with the entries of a template, which are said each.
-pub const FAULTS_SAID_MAX: usize = 1_000;
-
 /// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
 pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;

@@ -4,8 +4,8 @@ use super::access::Access;
 use super::entries::Entries;
 use crate::value::{count, count_within};
 use clap::{Args, Subcommand, ValueEnum};
-use keyway_data::Format;
 use keyway_data::filters::Kind;
+use keyway_data::{Compress, Format};
 use keyway_host::failure::Failure;
 use std::path::{Path, PathBuf};
 
@@ -308,6 +308,16 @@ impl Make {
     pub fn thread_count(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.map_or_else(all, usize::from)
+    }
+}
+
+/// How a file is to be compressed: as the flag says, else as it is called.
+pub fn compress(flag: Option<Compression>, file: &Path) -> Option<Compress> {
+    match flag {
+        Some(Compression::Gzip) => Some(Compress::Gzip),
+        Some(Compression::Zstd) => Some(Compress::Zstd),
+        Some(Compression::None) => None,
+        None => Compress::by_name(file),
     }
 }
 

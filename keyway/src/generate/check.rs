@@ -2,9 +2,8 @@
 
 use super::against::Against;
 use super::arguments::Check;
-use super::faults::Faults;
 use keyway_codec::syntax::Syntax;
-use keyway_data::{Maker, Place, Plan, View};
+use keyway_data::{EntryFaults, Maker, Place, Plan, View};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
@@ -55,7 +54,7 @@ pub fn run(arguments: &Check) -> Result<bool, Failure> {
     Ok(faults.entries == 0)
 }
 
-fn summary(faults: &Faults, done: u64, schema: &str) -> String {
+fn summary(faults: &EntryFaults, done: u64, schema: &str) -> String {
     let done = grouped(done);
     if faults.entries == 0 {
         return format!("checked {done} entries against {schema}: all are right");
@@ -92,7 +91,7 @@ fn entries(
     parts: &Parts,
     checker: &mut Checker<'_>,
     go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<(Faults, u64), Failure> {
+) -> Result<(EntryFaults, u64), Failure> {
     let maker = Maker::new(plan.clone(), arguments.entries.from).map_err(Failure::new)?;
     let mut maker = maker.with_generation(arguments.entries.generation);
     let mut done = 0;
@@ -116,12 +115,12 @@ struct Checker<'s> {
     schema: &'s Schema,
     /// What attributes are called in the template, understood.
     described: HashMap<String, Option<Description<'s>>>,
-    faults: Faults,
+    faults: EntryFaults,
 }
 
 impl<'s> Checker<'s> {
     fn new(schema: &'s Schema) -> Checker<'s> {
-        Checker { schema, described: HashMap::new(), faults: Faults::default() }
+        Checker { schema, described: HashMap::new(), faults: EntryFaults::default() }
     }
 
     fn look(&mut self, view: &View<'_>) {

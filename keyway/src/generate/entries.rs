@@ -1,18 +1,14 @@
-//! Which entries of which template: the flags that say it, and the template, read.
+//! Which entries of which template: the flags that say it.
 
 use super::arguments::constant;
 use crate::value::count;
 use clap::Args;
-use keyway_data::{CompileOptions, Plan, TEMPLATES, Table};
-use keyway_host::failure::{Failure, plain};
+use keyway_data::files::{CsvSource, TemplateSource};
+use keyway_data::{CompileOptions, Plan};
+use keyway_host::failure::Failure;
 use keyway_host::output;
-use std::fs;
-use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-/// More than a file that a template names may have, in bytes.
-const FILE_BYTES_MAX: u64 = keyway_data::limits::LIST_BYTES_MAX;
 
 /// Which entries, of which template.
 #[derive(Debug, Args)]
@@ -65,40 +61,29 @@ impl Entries {
     /// # Errors
     /// What is wrong with it, or a file cannot be read.
     pub fn plan(&self) -> Result<Arc<Plan>, Failure> {
-        let shown = self.template.display().to_string();
-        let text = template_text(&self.template)?;
-        let table = self.csv.as_deref().map(|path| self.table(path)).transpose()?;
+        let csv = self.csv.as_ref().map(|path| CsvSource {
+            path: path.clone(),
+            delimiter: self.csv_delimiter,
+            has_heading: self.csv_heading,
+        });
         let options = CompileOptions {
             seed: self.seed,
             constants: self.define.clone(),
             per_template_max: self.per_template,
-            table,
+            table: None,
             allow_exec: self.allow_exec,
             utf8_names: self.utf8_names,
         };
-        let beside = self.template.parent().filter(|it| !it.as_os_str().is_empty());
-        let beside = beside.unwrap_or(Path::new(".")).to_owned();
-        let folders: Vec<PathBuf> =
-            std::iter::once(beside).chain(self.resources.iter().cloned()).collect();
-        let plan = Plan::compile(&shown, &text, &options, &mut |name| look_up(&folders, name))
-            .map_err(Failure::new)?;
+        let (template, resources) = (self.template.clone(), self.resources.clone());
+        let plan = TemplateSource { template, resources, csv, options }.plan()?;
         plan.warnings().iter().for_each(output::note);
         Ok(Arc::new(plan))
-    }
-
-    fn table(&self, path: &Path) -> Result<Arc<Table>, Failure> {
-        let bytes = read(path).map_err(|why| Failure::system("read", path, &why))?;
-        let shown = path.display().to_string();
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Failure::new(format!("{shown}: it is not UTF-8")))?;
-        let table = Table::read(&shown, &text, self.csv_delimiter, self.csv_heading);
-        Ok(Arc::new(table))
     }
 
     /// Which of them are wanted: the first, and how many.
     ///
     /// # Errors
-    /// If there are none, or nobody says how many.
+    /// If there are none, or no flag says how many.
     pub fn range(&self, plan: &Plan) -> Result<(u64, u64), Failure> {
         if plan.is_endless() && self.count.is_none() {
             return Err(Failure::usage(
@@ -115,51 +100,5 @@ impl Entries {
             )));
         }
         Ok((self.from, self.count.unwrap_or(u64::MAX).min(left)))
-    }
-}
-
-/// The template's text: a file's, or one that is built in.
-fn template_text(path: &Path) -> Result<String, Failure> {
-    let bad = |why: &std::io::Error| Failure::system("read", path, why);
-    let bytes = match read(path) {
-        Ok(bytes) => bytes,
-        Err(why) if why.kind() == ErrorKind::NotFound => {
-            let name = path.to_str().unwrap_or_default();
-            let names = [name.to_owned(), format!("{name}.template")];
-            let found = TEMPLATES.iter().find(|(it, _)| names.iter().any(|name| name == it));
-            return found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| {
-                let known: Vec<_> = TEMPLATES.iter().map(|(name, _)| *name).collect();
-                let path = path.display();
-                Failure::new(format!(
-                    "there is no file {path}, and no template of that name is built in ({} are)",
-                    known.join(" and ")
-                ))
-            });
-        }
-        Err(why) => return Err(bad(&why)),
-    };
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::new(format!("{}: it is not UTF-8", path.display())))
-}
-
-/// A file that a template names: from the root, or in the first of the folders that has it.
-fn look_up(folders: &[PathBuf], name: &str) -> Result<Option<Vec<u8>>, String> {
-    for folder in folders {
-        let path = folder.join(name);
-        match read(&path) {
-            Ok(bytes) => return Ok(Some(bytes)),
-            Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(why) => return Err(format!("{}: {}", path.display(), plain(&why))),
-        }
-    }
-    Ok(None)
-}
-
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > FILE_BYTES_MAX {
-        true => Err(std::io::Error::other(format!("it has more than {FILE_BYTES_MAX} bytes"))),
-        false => Ok(bytes),
     }
 }

@@ -1,78 +1,88 @@
-//! Entries into files: the entries themselves, and lists beside them.
+//! Entries into files: the flags of these, and what is said of them.
 
-use super::arguments::{Compression, Make};
+use super::arguments::{Make, compress};
 use super::filters;
-use keyway_data::{Compress, Format, Job, Part, Plan};
-use keyway_host::atomic_file::Target;
+use keyway_data::files::{EntryFiles, EntryOutput, WriteError, Written, look_for_twice};
+use keyway_data::{Format, Job, Plan};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
 use keyway_host::signals::Second;
 use keyway_host::stop::Stop;
 use serde_json::json;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A file that is being written.
-struct Output {
-    target: Target,
-    writer: Box<dyn Write>,
-    format: Format,
-    bytes: u64,
-}
-
-impl Output {
-    fn open(path: &Path, format: Format) -> Result<Output, Failure> {
-        let target = Target::open(path)?;
-        let writer = target.writer()?;
-        Ok(Output { target, writer, format, bytes: 0 })
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.bytes += bytes.len() as u64;
-        self.writer.write_all(bytes).map_err(|why| self.target.cannot_write(&why))
-    }
-}
 
 /// Writes the entries.
 ///
 /// # Errors
 /// If a file cannot be written or an entry not be made; files are not there then.
 pub fn run(arguments: &Make, plan: &Arc<Plan>, range: (u64, u64)) -> Result<(), Failure> {
+    let outputs = outputs(arguments, plan)?;
+    let paths = outputs.iter().map(|output| &output.path).chain(&arguments.filters);
+    look_for_twice(&paths.map(|path| path.as_path()).collect::<Vec<&Path>>())?;
+    let stop = Stop::watch(Second::Ends)?;
+    let mut files = EntryFiles::open(&outputs)?;
+    let (written, seconds) = entries(arguments, plan, range, &mut files, &stop)?;
+    let filters = filters::write(arguments, plan, range, &stop)?;
+    files.finish()?;
+    say(arguments, range.0, written, (seconds, filters))
+}
+
+/// The files of the flags, that of the entries first.
+fn outputs(arguments: &Make, plan: &Plan) -> Result<Vec<EntryOutput>, Failure> {
     let format = arguments.entry_format(&plan.attributes())?;
-    let compress = compress(arguments.compress, &arguments.output);
-    let mut outputs = Vec::new();
     let lists = [
         (&arguments.dns, Format::Dns),
         (&arguments.binds, Format::Binds),
         (&arguments.logins, Format::Logins(arguments.login_attribute.clone())),
     ];
-    look_for_twice(arguments)?;
-    let stop = Stop::watch(Second::Ends)?;
-    let written = (|| {
-        outputs.push(Output::open(&arguments.output, format)?);
-        for (path, format) in lists {
-            if let Some(path) = path {
-                outputs.push(Output::open(path, format)?);
-            }
-        }
-        let (entries, seconds) = entries(arguments, plan, range, compress, &mut outputs, &stop)?;
-        let filters = filters::write(arguments, plan, range, &stop)?;
-        Ok((entries, seconds, filters))
-    })();
-    let (entries, seconds, filters) = written.inspect_err(|_: &Failure| {
-        outputs.iter().for_each(|output| output.target.discard());
-    })?;
-    for output in &outputs {
-        output.target.finish()?;
+    let lists = lists.into_iter().filter_map(|(path, format)| {
+        path.as_ref().map(|path| EntryOutput { path: path.clone(), format })
+    });
+    let first = EntryOutput { path: arguments.output.clone(), format };
+    Ok(std::iter::once(first).chain(lists).collect())
+}
+
+fn entries(
+    arguments: &Make,
+    plan: &Arc<Plan>,
+    (from, count): (u64, u64),
+    files: &mut EntryFiles,
+    stop: &Stop,
+) -> Result<(Written, f64), Failure> {
+    let job = Job {
+        plan: plan.clone(),
+        from,
+        count,
+        generation: arguments.entries.generation,
+        formats: Vec::new(),
+        compress: compress(arguments.compress, &arguments.output),
+        threads: arguments.thread_count(),
+    };
+    let bar = Progress::entries("making entries", count);
+    let written = files.write(job, &mut |made| {
+        bar.at(made, made);
+        !stop.is_asked()
+    });
+    match written {
+        Ok(written) => Ok((written, bar.seconds())),
+        Err(WriteError::Stopped(made)) => Err(stopped(arguments, made, count)),
+        Err(WriteError::Failed(why)) => Err(why),
     }
-    let bytes = outputs.first().map_or(0, |output| output.bytes);
+}
+
+fn say(
+    arguments: &Make,
+    from: u64,
+    Written { entries, bytes }: Written,
+    (seconds, filters): (f64, Option<u64>),
+) -> Result<(), Failure> {
     let to_standard = arguments.output.as_os_str() == "-";
     if arguments.json {
         let line = json!({
             "event": "made", "template": arguments.entries.template,
-            "seed": arguments.entries.seed, "from": range.0, "entries": entries, "bytes": bytes, "seconds": seconds,
+            "seed": arguments.entries.seed, "from": from, "entries": entries, "bytes": bytes, "seconds": seconds,
             "filters": filters, "file": (!to_standard).then_some(&arguments.output),
         });
         return if to_standard { output::aside(&line) } else { output::json(&line) };
@@ -90,70 +100,7 @@ pub fn run(arguments: &Make, plan: &Arc<Plan>, range: (u64, u64)) -> Result<(), 
     ))
 }
 
-/// Two outputs that are the same file would spoil each other.
-fn look_for_twice(arguments: &Make) -> Result<(), Failure> {
-    let Make { output, dns, binds, logins, filters, .. } = arguments;
-    let all: Vec<_> = [Some(output), dns.as_ref(), binds.as_ref(), logins.as_ref()]
-        .into_iter()
-        .chain([filters.as_ref()])
-        .flatten()
-        .filter(|path| path.as_os_str() != "/dev/null")
-        .collect();
-    for (at, path) in all.iter().enumerate() {
-        if all.iter().skip(at + 1).any(|other| other == path) {
-            let path = path.display();
-            return Err(Failure::usage(format!("{path} cannot be two outputs at once")));
-        }
-    }
-    Ok(())
-}
-
-fn entries(
-    arguments: &Make,
-    plan: &Arc<Plan>,
-    (from, count): (u64, u64),
-    compress: Option<Compress>,
-    outputs: &mut [Output],
-    stop: &Stop,
-) -> Result<(u64, f64), Failure> {
-    let job = Job {
-        plan: plan.clone(),
-        from,
-        count,
-        generation: arguments.entries.generation,
-        formats: outputs.iter().map(|output| output.format.clone()).collect(),
-        compress,
-        threads: arguments.thread_count(),
-    };
-    let bar = Progress::entries("making entries", count);
-    let mut made = 0;
-    if let Some(first) = outputs.first_mut() {
-        let head = first.format.head();
-        let head = match compress {
-            Some(compress) => compress.part(&head).map_err(Failure::new)?,
-            None => head,
-        };
-        first.write(&head)?;
-    }
-    let mut stream = job.start().map_err(Failure::new)?;
-    let mut part = Part::default();
-    while let Some(next) = stream.part(part).map_err(Failure::new)? {
-        for (output, bytes) in outputs.iter_mut().zip(&next.outputs) {
-            output.write(bytes)?;
-        }
-        made += next.entries;
-        bar.at(made, made);
-        if stop.is_asked() && made < count {
-            return Err(stopped(arguments, made, count));
-        }
-        part = next;
-    }
-    for output in outputs {
-        output.writer.flush().map_err(|why| output.target.cannot_write(&why))?;
-    }
-    Ok((made, bar.seconds()))
-}
-
+/// What to say of an end that was asked for.
 fn stopped(arguments: &Make, made: u64, count: u64) -> Failure {
     let (made, count) = (grouped(made), grouped(count));
     let file = arguments.output.display();
@@ -161,14 +108,4 @@ fn stopped(arguments: &Make, made: u64, count: u64) -> Failure {
         true => format!("stopped after {made} of {count} entries; the output has no more of them"),
         false => format!("stopped after {made} of {count} entries; {file} was not written"),
     })
-}
-
-/// How a file is to be compressed: as the flag says, else as it is called.
-pub fn compress(flag: Option<Compression>, file: &Path) -> Option<Compress> {
-    let extension = file.extension().and_then(|it| it.to_str()).unwrap_or_default();
-    match (flag, extension) {
-        (Some(Compression::Gzip), _) | (None, "gz") => Some(Compress::Gzip),
-        (Some(Compression::Zstd), _) | (None, "zst" | "zstd") => Some(Compress::Zstd),
-        _ => None,
-    }
 }

@@ -2,15 +2,14 @@
 
 use super::arguments::Make;
 use keyway_data::Plan;
+use keyway_data::files::write_filters;
 use keyway_data::filters::{Kind, Wanted, filters};
-use keyway_host::atomic_file::Target;
 use keyway_host::failure::Failure;
 use keyway_host::progress::Progress;
 use keyway_host::stop::Stop;
-use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
-/// What is asked for where nobody says it.
+/// What is asked for where no flag says it.
 const USUAL: [(&str, Kind); 4] = [
     ("uid", Kind::Equality),
     ("cn", Kind::Equality),
@@ -59,13 +58,6 @@ pub fn write(
              (--matches) or other attributes (--filter)"
         )));
     }
-    let target = Target::open(path)?;
-    let mut out = BufWriter::new(target.writer()?);
-    let written = found
-        .iter()
-        .try_for_each(|(filter, _)| writeln!(out, "{filter}"))
-        .and_then(|()| out.flush());
-    written.map_err(|why| target.cannot_write(&why))?;
-    target.finish()?;
+    write_filters(path, &found)?;
     Ok(Some(found.len() as u64))
 }

@@ -6,15 +6,13 @@ mod against;
 mod arguments;
 mod check;
 mod entries;
-mod faults;
 mod files;
 mod filters;
 mod server;
 mod store;
 mod tags;
 
-pub use arguments::{Compression, Generate, constant};
-pub use files::compress;
+pub use arguments::{Compression, Generate, compress, constant};
 
 use arguments::FileFormat;
 use keyway_host::failure::Failure;

@@ -4,6 +4,7 @@
 use crate::error::MakeError;
 use flate2::{Compression, write::GzEncoder};
 use std::io::{self, Write};
+use std::path::Path;
 
 /// How output is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,16 @@ pub enum Compress {
 const ZSTD_LEVEL: i32 = 3;
 
 impl Compress {
+    /// How a file of this name is compressed: by its extension, if that is one of a compressor.
+    #[must_use]
+    pub fn by_name(file: &Path) -> Option<Compress> {
+        match file.extension().and_then(|it| it.to_str()) {
+            Some("gz") => Some(Compress::Gzip),
+            Some("zst" | "zstd") => Some(Compress::Zstd),
+            _ => None,
+        }
+    }
+
     /// Compresses a part.
     ///
     /// # Errors

@@ -21,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate has no sockets, no clocks, and no randomness but the seed's. Its caller opens files and
-//! connections; the one program that is ever started is `<exec>`'s, if that is allowed.
+//! This crate has no sockets, no clocks, and no randomness but the seed's. Only [`files`] opens files, and its caller
+//! opens connections; the one program that is ever started is `<exec>`'s, if that is allowed.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -33,6 +33,8 @@ mod dn;
 mod entry;
 mod error;
 mod exec;
+mod faults;
+pub mod files;
 pub mod filters;
 mod format;
 mod letters;
@@ -57,6 +59,7 @@ mod value;
 pub use client::{Added, Client, ClientError};
 pub use compress::Compress;
 pub use error::{MakeError, TemplateError};
+pub use faults::EntryFaults;
 pub use format::Format;
 pub use list::Table;
 pub use maker::{Maker, View};

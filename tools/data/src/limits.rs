@@ -50,3 +50,5 @@ pub const REASONS_MAX: usize = 10;
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Warnings about a template that are kept.
 pub const WARNINGS_MAX: usize = 20;
+/// Things that are wrong with the entries of a template, which are said each.
+pub const FAULTS_SAID_MAX: usize = 1_000;

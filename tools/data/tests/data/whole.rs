@@ -203,7 +203,7 @@ fn several_outputs_at_once_are_each_alone() {
     };
     for threads in [1, 3] {
         let mut stream = start(threads).start().unwrap();
-        let mut all = vec![Vec::new(); 3];
+        let mut all = vec![Vec::<u8>::new(); 3];
         let mut entries = 0;
         while let Some(part) = stream.part(keyway_data::Part::default()).unwrap() {
             entries += part.entries;

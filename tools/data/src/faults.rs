@@ -1,7 +1,9 @@
 //! What is wrong with the entries of a template: each thing once, and how many entries have it.
 
 use crate::limits::FAULTS_SAID_MAX;
-use keyway_data::{Place, Plan, View};
+use crate::maker::View;
+use crate::plan::Plan;
+use crate::template::Place;
 use keyway_host::output::grouped;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -9,9 +11,9 @@ use std::collections::BTreeMap;
 /// Characters of a value that are shown.
 const SHOWN_CHARS: usize = 60;
 
-/// What is wrong.
+/// What is wrong with entries.
 #[derive(Debug, Default)]
-pub struct Faults {
+pub struct EntryFaults {
     known: BTreeMap<Key, Fault>,
     /// Whether more things are wrong than are kept.
     pub is_cut: bool,
@@ -28,7 +30,7 @@ struct Key {
     why: String,
 }
 
-/// Who has it.
+/// The entries that have it.
 #[derive(Debug)]
 struct Fault {
     /// The first entry, and its value if one is wrong.
@@ -38,8 +40,8 @@ struct Fault {
     last: u64,
 }
 
-impl Faults {
-    /// An entry has something wrong.
+impl EntryFaults {
+    /// An entry has something wrong, which the template says at this place.
     pub fn add(
         &mut self,
         view: &View<'_>,
@@ -64,6 +66,7 @@ impl Faults {
     }
 
     /// How many things are wrong.
+    #[must_use]
     pub fn kinds(&self) -> usize {
         self.known.len()
     }
@@ -86,6 +89,7 @@ impl Faults {
     }
 
     /// For programs.
+    #[must_use]
     pub fn json(&self, plan: &Plan) -> Vec<Value> {
         let one = |(Key { place, attribute, why }, fault): (&Key, &Fault)| {
             json!({
