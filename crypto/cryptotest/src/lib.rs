@@ -6,6 +6,7 @@
 //!   [`conformance`] has one driver pass the suite.
 //! - [`Bench`] compares drivers over sizes; [`Plot`] draws that.
 //! - [`chains`], [`features`] and [`crossovers`] say what a driver's report does not.
+//! - [`report`] puts all of it into words and into JSON.
 //!
 //! Nothing here prints. An [`Interrupt`] ends whatever runs, from any thread.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ mod list;
 mod load;
 mod maker;
 mod plot;
+pub mod report;
 mod subject;
 mod trial;
 mod work;

@@ -3,7 +3,7 @@
 //!
 //! QUIC itself is quinn's and TLS is rustls'. A [`Host`] gives them cryptography (any rustls
 //! `CryptoProvider`; `keyway-tls` makes one of an engine) and sockets. [`Server`] serves the files
-//! of a folder, [`fetch`] gets them, [`Side`] measures.
+//! of a folder, [`fetch`] gets them, [`Side`] measures, and [`report`] puts that into words.
 //!
 //! Nothing here prints, and nothing listens to signals. Everything runs on the caller's tokio
 //! runtime. A future that is dropped leaves no unfinished file behind.
@@ -13,6 +13,7 @@ mod endpoint;
 mod error;
 mod fetch;
 mod perf;
+pub mod report;
 mod serve;
 mod stages;
 mod target;

@@ -3,15 +3,13 @@
 use super::arguments;
 use super::shared::{interrupt, private_key, say, words};
 use crate::crypto::failed::failed;
-use keyway_cryptotest::{
-    Bench, Cell, Entry, Event, Line, Plot, Table, Work, check_memory, drivers, engine, known,
-};
+use keyway_cryptotest::report::{cells_value, plot, table_text};
+use keyway_cryptotest::{Bench, Entry, Event, Work, check_memory, drivers, engine, known};
 use keyway_engine::Algorithm;
 use keyway_host::failure::Failure;
-use keyway_host::output::{self, grouped};
+use keyway_host::output;
 use keyway_host::progress::Progress;
-use serde_json::{Value, json};
-use std::fmt::Write;
+use serde_json::json;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
@@ -64,7 +62,7 @@ pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
             }
             Event::Table(table) if !arguments.json => {
                 let between = if std::mem::take(&mut is_first) { "" } else { "\n" };
-                let text = as_text(table);
+                let text = table_text(table);
                 if !bar.aside(|| say(format_args!("{between}{text}")))? {
                     bench.interrupt.end();
                 }
@@ -84,26 +82,12 @@ pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
     if arguments.json {
         say(json!({
             "interrupted": bench.interrupt.came(),
-            "cells": tables.iter().flat_map(as_json).collect::<Vec<_>>(),
+            "cells": tables.iter().flat_map(cells_value).collect::<Vec<_>>(),
             "left_out": left_out,
         }))?;
     }
     if let Some(path) = &arguments.svg {
-        let lines = tables.iter().flat_map(|table| table.lines(tables.len() > 1)).enumerate();
-        let lines = lines.map(|(index, line)| Line {
-            colour: index,
-            dashes: index / Line::COLOURS,
-            ..line
-        });
-        let plot = Plot {
-            title: match &tables[..] {
-                [only] => only.title(),
-                _ => "Time for one operation".to_owned(),
-            },
-            x: "bytes an operation works on",
-            y: "nanoseconds an operation",
-            lines: lines.collect(),
-        };
+        let plot = plot(&tables);
         fs::write(path, plot.to_string()).map_err(|why| Failure::system("write", path, &why))?;
         if !arguments.json {
             say(format_args!("\nThe picture is in {}", path.display()))?;
@@ -121,55 +105,4 @@ fn entries(arguments: &arguments::Bench) -> Vec<Entry> {
 fn writable(path: &Path) -> Result<(), Failure> {
     let opened = File::options().append(true).create(true).open(path);
     opened.map(drop).map_err(|why| Failure::system("write", path, &why))
-}
-
-fn as_text(table: &Table) -> String {
-    let mut text = format!("{}\n{:>9}", table.title(), "");
-    for driver in &table.drivers {
-        let _ = write!(text, "  {driver:>29}");
-    }
-    let _ = write!(text, "\n{:>9}", "BYTES");
-    for _ in &table.drivers {
-        let _ = write!(text, "  {:>11} {:>9} {:>7}", "NS/OP", "MB/S", "SPREAD");
-    }
-    for (size, row) in table.sizes.iter().zip(&table.cells) {
-        let _ = write!(text, "\n{:>9}", grouped(*size as u64));
-        for cell in row {
-            let _ = match cell {
-                Some(cell) => write!(
-                    text,
-                    "  {:>11.1} {:>9.1} {:>6.1}%",
-                    cell.nanoseconds,
-                    cell.mb_per_second(*size),
-                    100.0 * cell.spread
-                ),
-                None => write!(text, "  {:>11} {:>9} {:>7}", "-", "-", "-"),
-            };
-        }
-    }
-    text
-}
-
-fn as_json(table: &Table) -> Vec<Value> {
-    let rows = table.sizes.iter().zip(&table.cells);
-    let cells =
-        rows.flat_map(|(size, row)| row.iter().zip(&table.drivers).map(move |cell| (size, cell)));
-    let value = |(size, (cell, driver)): (&usize, (&Option<Cell>, &String))| {
-        let cell = (*cell)?;
-        Some(json!({
-            "work": table.work.to_string(),
-            "operation": table.work.verb(),
-            "in_flight": match table.entry {
-                Entry::Direct => None,
-                Entry::Queue(number) => Some(number),
-            },
-            "driver": driver,
-            "bytes": size,
-            "ns_per_operation": cell.nanoseconds,
-            "mb_per_second": cell.mb_per_second(*size),
-            "spread": cell.spread,
-            "runs": cell.runs,
-        }))
-    };
-    cells.filter_map(value).collect()
 }

@@ -4,26 +4,26 @@
 use super::arguments::{Policy, Signatures, Test};
 use super::shared::{interrupt, private_key, say, words};
 use crate::crypto::failed::failed;
-use keyway_conformance::{Check, Outcome, Plan, Report};
+use keyway_conformance::Plan;
+use keyway_cryptotest::report::{
+    figures_heading, figures_text, figures_value, pending_text, pending_value, suite_text,
+    suite_value,
+};
 use keyway_cryptotest::{
-    Entry, Figures, Interrupt, Profile, StageTimes, Subject, Trial, WRONG, Work, check_memory,
-    drivers, engine, known,
+    Entry, Interrupt, Subject, Trial, WRONG, Work, check_memory, drivers, engine, known,
 };
 use keyway_drivers::{generate_private_key, software};
 use keyway_engine::{Algorithm, Demand, Driver, Engine};
 use keyway_host::failure::Failure;
-use keyway_host::output::{self, grouped};
+use keyway_host::output;
 use keyway_host::progress::Progress;
 use keyway_test_drivers::queued2003;
-use serde_json::{Map, Value, json};
-use std::fmt::Write;
+use serde_json::json;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
 const SIZES: [usize; 3] = [64, 1_024, 8_192];
 const SECONDS: f64 = 1.0;
-/// Failures of the suite that are shown to people.
-const FAILURES_SHOWN: usize = 20;
 
 /// Tests what was asked for. Says whether all was right.
 ///
@@ -155,8 +155,8 @@ fn measure(
             bar.step(position, format_args!("{work}, {size} bytes"));
             let new = trial.measure(&subject, size);
             if !arguments.json {
-                let header = if headed { String::new() } else { header() + "\n" };
-                if !bar.aside(|| say(header + &as_text(&new, bits)))? {
+                let header = if headed { String::new() } else { figures_heading() + "\n" };
+                if !bar.aside(|| say(header + &figures_text(&new, bits)))? {
                     interrupt.end();
                 }
                 headed = true;
@@ -175,12 +175,12 @@ fn measure(
             "verified": trial.verify,
             "threads": trial.threads,
             "in_flight": arguments.in_flight,
-            "runs": figures.iter().map(as_json).collect::<Vec<_>>(),
-            "pending_most": pending_most(engine),
+            "runs": figures.iter().map(|(run, bits)| figures_value(run, *bits)).collect::<Vec<_>>(),
+            "pending_most": pending_value(engine),
             "left_out": skipped,
         }))?;
     }
-    let marks = pending_most(engine);
+    let marks = pending_value(engine);
     if !arguments.json && marks["in_all"] != 0 {
         say(format_args!("requests under way at most: {}", pending_text(&marks)))?;
     }
@@ -192,143 +192,6 @@ fn measure(
     Ok(!figures.is_empty()
         && figures.iter().all(|(run, _)| run.errors.is_empty())
         && skipped.is_empty())
-}
-
-fn header() -> String {
-    format!(
-        "{:<30} {:<11} {:>8} {:>11} {:>15} {:>8} {:>10} {:>10} {:>6} {:>7}  DRIVERS",
-        "WORK",
-        "",
-        "BYTES",
-        "OPERATIONS",
-        "TOTAL BYTES",
-        "SECONDS",
-        "US/OP",
-        "MBIT/S",
-        "BUSY",
-        "ERRORS"
-    )
-}
-
-/// High-water marks of requests on drivers that work beside the caller, since the engine was made.
-fn pending_most(engine: &Engine) -> Value {
-    let drivers = engine.drivers().into_iter().filter(|driver| driver.pending_most > 0);
-    let drivers: Map<_, _> =
-        drivers.map(|driver| (driver.name, json!(driver.pending_most))).collect();
-    json!({ "in_all": engine.pending_most(), "drivers": drivers })
-}
-
-fn pending_text(marks: &Value) -> String {
-    let drivers = marks["drivers"].as_object().into_iter().flatten();
-    let drivers: Vec<_> = drivers.map(|(name, most)| format!("{name} {most}")).collect();
-    format!("{}; {} in all", drivers.join(", "), marks["in_all"])
-}
-
-fn as_text(figures: &Figures, bits: Option<u32>) -> String {
-    let run: u64 = figures.drivers.iter().map(|(_, operations)| operations).sum();
-    let share = |(name, operations): &(String, u64)| match figures.drivers.len() {
-        1 => name.clone(),
-        _ => format!("{name} {:.0}%", 100.0 * *operations as f64 / run.max(1) as f64),
-    };
-    let drivers: Vec<_> = figures.drivers.iter().map(share).collect();
-    let sized = |text: String| if figures.work.is_sized() { text } else { "-".to_owned() };
-    let mut text = format!(
-        "{:<30} {:<11} {:>8} {:>11} {:>15} {:>8.3} {:>10.3} {:>10} {:>5.1}% {:>7}  {}",
-        bits.map_or(figures.work.to_string(), |bits| format!("{} {bits}", figures.work)),
-        figures.work.verb(),
-        sized(grouped(figures.bytes as u64)),
-        grouped(figures.operations),
-        sized(grouped(figures.bytes_in_all())),
-        figures.seconds,
-        figures.us_per_operation(),
-        sized(format!("{:.1}", figures.mbit_per_second())),
-        100.0 * figures.busy,
-        grouped(figures.errors_in_all()),
-        drivers.join(", "),
-    );
-    for (name, number) in &figures.errors {
-        let _ = write!(text, "\n  {} {name}", grouped(*number));
-    }
-    if let Some(profile) = &figures.profile {
-        text.push_str(&profile_text(profile));
-    }
-    text
-}
-
-fn as_json((figures, bits): &(Figures, Option<u32>)) -> Value {
-    let drivers: Map<_, _> =
-        figures.drivers.iter().map(|(name, number)| (name.clone(), json!(number))).collect();
-    json!({
-        "work": figures.work.to_string(),
-        "operation": figures.work.verb(),
-        "rsa_bits": bits,
-        "bytes": figures.bytes,
-        "operations": figures.operations,
-        "bytes_in_all": figures.bytes_in_all(),
-        "seconds": figures.seconds,
-        "us_per_operation": figures.us_per_operation(),
-        "operations_per_second": figures.per_second,
-        "mbit_per_second": figures.mbit_per_second(),
-        "busy_share": figures.busy,
-        "errors": figures.errors,
-        "drivers": drivers,
-        "profile": figures.profile.as_ref().map(profile_json),
-    })
-}
-
-fn profile_text(profile: &Profile) -> String {
-    let mut text = String::new();
-    if profile.stages.is_empty() {
-        text.push_str("\n  no request was timed");
-    } else {
-        let _ = write!(
-            text,
-            "\n  {:<24} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
-            "NANOSECONDS", "MIN", "MEAN", "P50", "P99", "MAX", "REQUESTS"
-        );
-    }
-    for StageTimes { driver, stage, nanoseconds: values } in &profile.stages {
-        let _ = write!(
-            text,
-            "\n  {:<24} {:>10} {:>10.0} {:>10} {:>10} {:>10} {:>10}",
-            format!("{driver} {stage}"),
-            grouped(values.min),
-            values.mean(),
-            grouped(values.percentile(50.0)),
-            grouped(values.percentile(99.0)),
-            grouped(values.max),
-            grouped(values.count),
-        );
-    }
-    let _ = write!(
-        text,
-        "\n  timing them costs {:.0} ns an operation: {:.0} with it, {:.0} without",
-        profile.cost(),
-        profile.with,
-        profile.without
-    );
-    text
-}
-
-fn profile_json(profile: &Profile) -> Value {
-    let stages = profile.stages.iter().map(|StageTimes { driver, stage, nanoseconds: values }| {
-        json!({
-            "driver": driver,
-            "stage": stage,
-            "requests": values.count,
-            "min_ns": values.min,
-            "mean_ns": values.mean(),
-            "p50_ns": values.percentile(50.0),
-            "p99_ns": values.percentile(99.0),
-            "max_ns": values.max,
-        })
-    });
-    json!({
-        "stages": stages.collect::<Vec<_>>(),
-        "ns_per_operation_with": profile.with,
-        "ns_per_operation_without": profile.without,
-        "cost_ns": profile.cost(),
-    })
 }
 
 /// Has the driver pass the suite.
@@ -348,85 +211,9 @@ fn conformance(
     drop(bar);
     let report = report.map_err(failed)?;
     if arguments.json {
-        say(report_json(driver.name(), &report))?;
+        say(suite_value(driver.name(), &report))?;
     } else {
-        say(report_text(driver.name(), &report))?;
+        say(suite_text(driver.name(), &report))?;
     }
     Ok(report.passed())
-}
-
-fn report_text(driver: &str, report: &Report) -> String {
-    /// Of one check, over all works.
-    #[derive(Default)]
-    struct Row {
-        passed: u64,
-        skipped: u64,
-        failed: u64,
-        cases: u64,
-        seconds: f64,
-    }
-    let mut rows: Vec<(&str, Row)> = Vec::new();
-    for check in &report.checks {
-        if rows.iter().all(|(name, _)| *name != check.name) {
-            rows.push((check.name, Row::default()));
-        }
-        let Some((_, row)) = rows.iter_mut().find(|(name, _)| *name == check.name) else {
-            continue;
-        };
-        row.seconds += check.nanoseconds as f64 * 1e-9;
-        match &check.outcome {
-            Outcome::Passed { cases } => {
-                row.passed += 1;
-                row.cases += *cases as u64;
-            }
-            Outcome::Skipped { .. } => row.skipped += 1,
-            Outcome::Failed { .. } => row.failed += 1,
-        }
-    }
-    let mut text = format!(
-        "{:<12} {:>7} {:>8} {:>7} {:>9} {:>8}",
-        "CHECK", "PASSED", "SKIPPED", "FAILED", "CASES", "SECONDS"
-    );
-    for (name, Row { passed, skipped, failed, cases, seconds }) in &rows {
-        let cases = grouped(*cases);
-        let _ = write!(
-            text,
-            "\n{name:<12} {passed:>7} {skipped:>8} {failed:>7} {cases:>9} {seconds:>8.2}"
-        );
-    }
-    for failure in report.failures().take(FAILURES_SHOWN) {
-        let _ = write!(text, "\n{failure}");
-    }
-    let unshown = report.failures().count().saturating_sub(FAILURES_SHOWN);
-    if unshown > 0 {
-        let _ = write!(text, "\n... and {} more; --json has them all", grouped(unshown as u64));
-    }
-    let verdict = if report.passed() { "conforms" } else { "does NOT conform" };
-    let _ = write!(text, "\n{driver} {verdict}");
-    text
-}
-
-fn report_json(driver: &str, report: &Report) -> Value {
-    let check = |check: &Check| {
-        let mut value = json!({
-            "check": check.name,
-            "work": check.work,
-            "seconds": check.nanoseconds as f64 * 1e-9,
-        });
-        let (outcome, more) = match &check.outcome {
-            Outcome::Passed { cases } => ("passed", json!({ "cases": cases })),
-            Outcome::Skipped { why } => ("skipped", json!({ "why": why })),
-            Outcome::Failed { why, case } => ("failed", json!({ "why": why, "case": case })),
-        };
-        if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-            value.insert("outcome".to_owned(), json!(outcome));
-            value.extend(more);
-        }
-        value
-    };
-    json!({
-        "driver": driver,
-        "conforms": report.passed(),
-        "checks": report.checks.iter().map(check).collect::<Vec<_>>(),
-    })
 }

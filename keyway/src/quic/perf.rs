@@ -7,11 +7,12 @@ use clap::ValueEnum;
 use keyway_engine::Engine;
 use keyway_folder::authority;
 use keyway_host::failure::Failure;
-use keyway_host::output::{self, grouped};
+use keyway_host::output;
 use keyway_host::progress::Progress;
 use keyway_host::signals::Signals;
-use keyway_quic::{Host, Measured, Plan, Side, Stage, Target, Test};
-use serde_json::{Value, json};
+use keyway_quic::report::{measured_heading, measured_text, measured_value, packets_text};
+use keyway_quic::{Host, Plan, Side, Target, Test};
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,7 +47,7 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
                     if results.is_empty() {
                         output::text(heading(arguments))?;
                     }
-                    output::text(line(&result))?;
+                    output::text(measured_text(&result))?;
                 }
                 results.push(result);
                 if stop.load(Ordering::Relaxed) {
@@ -77,10 +78,10 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
                 "connections": arguments.connections,
                 "streams": arguments.streams,
                 "interrupted": interrupted,
-                "tests": results.iter().map(as_json).collect::<Vec<_>>(),
+                "tests": results.iter().map(measured_value).collect::<Vec<_>>(),
             }))?;
         } else {
-            output::text(packets(&results))?;
+            output::text(packets_text(&results))?;
         }
         if interrupted && !arguments.json {
             output::note("interrupted; the last line is of what was done until then");
@@ -108,106 +109,12 @@ fn show(bar: &Progress, test: Test, so_far: keyway_quic::Progress) {
     bar.step((part * 1_000.0) as u64, rate);
 }
 
-fn line(measured: &Measured) -> String {
-    let used = &measured.took;
-    let per = |amount: f64, seconds: f64| grouped((amount / seconds.max(1e-9)).round() as u64);
-    let (name, cpu) = (measured.test.name(), used.cpu_seconds);
-    let (rate, per_cpu) = match measured.test {
-        Test::Upload | Test::Download => {
-            (per(measured.mbit(), used.seconds) + " Mbit/s", per(measured.mbit(), cpu) + " Mbit")
-        }
-        Test::Requests | Test::Connections => {
-            let operations = measured.operations as f64;
-            (per(operations, used.seconds) + "/s", per(operations, cpu))
-        }
-    };
-    let shares = used.shares().map(|share| format!("{:>7.1}%", share * 100.0)).join("  ");
-    format!("{name:<11} {rate:>15} {:>8.2} {per_cpu:>15}  {shares}", cpu)
-}
-
-/// The size and the costs of a packet, by test.
-fn packets(results: &[Measured]) -> String {
-    let heading = ["PACKETS/S", "BYTES", "NS/PACKET", "SEAL", "OPEN", "HEADER", "OVERHEAD"];
-    let heading = heading.map(|one| format!("{one:>10}")).join(" ");
-    let mut text = format!("\n{:<11} {heading}", "");
-    for Measured { test, took, .. } in results {
-        let number = |number: Option<f64>| match number {
-            Some(number) => grouped(number.round() as u64),
-            None => "\u{2013}".to_owned(),
-        };
-        let cells = [
-            number(Some(took.packets() as f64 / took.seconds.max(1e-9))),
-            number(took.packet_bytes()),
-            number(took.packet_nanoseconds()),
-            number(took.nanoseconds(Stage::Seal)),
-            number(took.nanoseconds(Stage::Open)),
-            number(took.nanoseconds(Stage::Mask)),
-            format!("{:.1}%", took.overhead() * 100.0),
-        ];
-        let cells = cells.map(|cell| format!("{cell:>10}")).join(" ");
-        text.push_str(&format!("\n{:<11} {cells}", test.name()));
-    }
-    text
-}
-
-fn as_json(measured: &Measured) -> Value {
-    let used = &measured.took;
-    let [send, receive, packets, headers, other] = used.shares();
-    let cpu = used.cpu_seconds.max(1e-9);
-    json!({
-        "test": measured.test.name(),
-        "seconds": used.seconds,
-        "bytes": measured.bytes,
-        "operations": measured.operations,
-        "mbit_per_second": measured.mbit() / used.seconds.max(1e-9),
-        "operations_per_second": measured.operations as f64 / used.seconds.max(1e-9),
-        "cpu_seconds": used.cpu_seconds,
-        "mbit_per_cpu_second": measured.mbit() / cpu,
-        "operations_per_cpu_second": measured.operations as f64 / cpu,
-        "cpu_share": {
-            "udp_send": send,
-            "udp_receive": receive,
-            "packet_protection": packets,
-            "header_protection": headers,
-            "other": other,
-        },
-        "packets": {
-            "sealed": used.stage(Stage::Seal).calls,
-            "opened": used.stage(Stage::Open).calls,
-            "per_second": used.packets() as f64 / used.seconds.max(1e-9),
-            "mean_bytes": used.packet_bytes(),
-        },
-        "overhead": used.overhead(),
-        "nanoseconds": {
-            "packet": used.packet_nanoseconds(),
-            "udp_send": used.nanoseconds(Stage::Send),
-            "udp_receive": used.nanoseconds(Stage::Receive),
-            "seal": used.nanoseconds(Stage::Seal),
-            "open": used.nanoseconds(Stage::Open),
-            "mask": used.nanoseconds(Stage::Mask),
-        },
-    })
-}
-
 fn heading(arguments: &Perf) -> String {
     let with = match &arguments.address {
         Some(address) => format!("with {}, this side only", address.authority()),
         None => "with itself, both ends".to_owned(),
     };
-    format!(
-        "QUIC with {}'s cryptography, {with}\n{:<11} {:>15} {:>8} {:>15}  {:>8}  {:>8}  {:>8}  \
-         {:>8}  {:>8}",
-        name(&arguments.transport.crypto),
-        "TEST",
-        "RATE",
-        "CPU-S",
-        "PER CPU-S",
-        "UDP-SEND",
-        "UDP-RECV",
-        "PACKET",
-        "HEADER",
-        "OTHER"
-    )
+    measured_heading(&name(&arguments.transport.crypto), &with)
 }
 
 fn name(value: &impl ValueEnum) -> String {
