@@ -6,8 +6,7 @@ use crate::provider::provider;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_load::{
-    Error, Event, Figure, Find, Interrupt, Knee, Outcome, Probe, Rule, Scenario, find, format,
-    result,
+    Error, Event, Find, Interrupt, Knee, Outcome, Rule, Scenario, find, result, summary,
 };
 use std::io::{self, Write};
 
@@ -71,10 +70,7 @@ pub fn search(
             let _ = writeln!(io::stderr(), "{words}");
         }
     };
-    say(&format!(
-        "   RATE/S    REACHED  ERRORS        P50        P99        MAX  until {}",
-        search.until
-    ));
+    say(&summary::probes_heading(search));
     // Of a rate's trial only what is out of the ordinary is said.
     let said = &mut |event: Event<'_>| {
         if !is_quiet && matches!(event, Event::Lost(_) | Event::Monitor(_)) {
@@ -82,7 +78,9 @@ pub fn search(
         }
     };
     let run = &mut |scenario: &Scenario| runs(scenario, said);
-    let found = find(&mut scenario, search, interrupt, run, &mut |probe| say(&line(probe)))?;
+    let found =
+        find(&mut scenario, search, interrupt, run, &mut |probe| say(&summary::probe(probe)))
+            ?;
     let value = result::of_find(&scenario, search, &found);
     match kept.json {
         true => output::json(&value)?,
@@ -92,35 +90,4 @@ pub fn search(
         keep(path, &format!("{value}\n"))?;
     }
     Ok(found.is_good())
-}
-
-fn line(probe: &Probe) -> String {
-    let outcome = &probe.outcome;
-    let at = |figure| {
-        let ns = outcome.figure(None, figure, outcome.recorded_s);
-        ns.map_or("-".to_owned(), format::time)
-    };
-    format!(
-        "{:>9} {:>10} {:>7} {:>10} {:>10} {:>10}  {}{}",
-        format::grouped(probe.rate),
-        format::grouped(outcome.rate()),
-        format::grouped(outcome.recorded.errors() as f64),
-        at(Figure::Percentile(50.0)),
-        at(Figure::Percentile(99.0)),
-        at(Figure::Max),
-        probe.verdict.words(),
-        why(probe),
-    )
-}
-
-/// What went wrong most, and whether we may have been the reason.
-fn why(probe: &Probe) -> String {
-    let failed = probe.outcome.recorded.jobs.iter().flat_map(|job| &job.failed);
-    let most = failed.max_by_key(|(_, failed)| failed.count);
-    let mut words =
-        most.map_or(String::new(), |((_, fault), it)| format!("; {} times {fault}", it.count));
-    if probe.client_limit.is_some() {
-        words += " (the client may have been the limit)";
-    }
-    words
 }

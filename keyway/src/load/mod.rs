@@ -17,18 +17,15 @@ use keyway_folder::data::name;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_host::signals;
+use keyway_load::wait::{self, Awaited};
 use keyway_load::{
-    Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, UserPassword, Users,
-    summary,
+    Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, limits, summary,
 };
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, absolute};
+use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// From one look for a server to the next.
-const WAIT_PAUSE: Duration = Duration::from_millis(200);
+use std::time::Instant;
 
 /// Does what the arguments ask for. Says whether what was to come true did.
 ///
@@ -48,7 +45,7 @@ pub fn run(command: &Load) -> Result<bool, Failure> {
         Kind::Init(arguments) => init(arguments).map(|()| true),
         Kind::Serve(arguments) => agents::serve(arguments),
         Kind::Agent(arguments) => agents::agent(arguments).map(|()| true),
-        Kind::Wait(arguments) => wait(arguments).map(|()| true),
+        Kind::Wait(arguments) => wait_for(arguments).map(|()| true),
         Kind::Report(arguments) => report(arguments).map(|()| true),
         Kind::Compare(arguments) => compare(arguments).map(|()| true),
     }
@@ -88,7 +85,7 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
 
 /// Takes what no flag has said from what the server shows.
 fn shown_by_server(options: &mut Options, is_loud: bool) -> Result<(), Failure> {
-    let mut asked = beside_us(options)?;
+    let mut asked = options.absolute()?;
     let said = keyway_load::survey(&mut asked, &provider())?;
     (options.base, options.users) = (asked.base, asked.users);
     if let Some(said) = said.filter(|_| is_loud) {
@@ -118,19 +115,6 @@ fn try_once(scenario: &mut Scenario, trial: Trial, interrupt: &Interrupt) -> Res
     }
 }
 
-/// Users' file where it is, wherever we go.
-///
-/// # Errors
-/// If the system does not say where we are.
-pub fn users_beside_us(users: &Users) -> Result<Users, Failure> {
-    Ok(match users {
-        Users::File(file) => {
-            Users::File(absolute(file).map_err(|why| Failure::system("find", file, &why))?)
-        }
-        range => range.clone(),
-    })
-}
-
 /// A sample filled in.
 fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> {
     let sample = named(name)?;
@@ -147,7 +131,7 @@ fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> 
             names.collect::<Vec<_>>().join(" and ")
         )));
     }
-    let options = beside_us(options)?;
+    let options = options.absolute()?;
     let text = sample.text(&options);
     let what = format!("the scenario of '{name}' (--show-scenario prints it)");
     let mut scenario = Scenario::parse(&text, &what, Path::new(""))?;
@@ -160,30 +144,6 @@ fn named(name: &str) -> Result<&'static Sample, Failure> {
         let names: Vec<&str> = SAMPLES.iter().map(|sample| sample.name).collect();
         Failure::usage(format!("there is no scenario '{name}'; there are {}", names.join(", ")))
     })
-}
-
-/// Files are where we are, wherever the scenario is read from.
-fn beside_us(options: &Options) -> Result<Options, Failure> {
-    let place = |path: &Path| absolute(path).map_err(|why| Failure::system("find", path, &why));
-    let mut options = options.clone();
-    options.ca = options.ca.as_deref().map(place).transpose()?;
-    if let UserPassword::File(file) = &mut options.user_password {
-        *file = place(file)?;
-    }
-    if let Some((certificate, key)) = &mut options.own {
-        (*certificate, *key) = (place(certificate)?, place(key)?);
-    }
-    if let Some((_, file)) = &mut options.admin {
-        *file = place(file)?;
-    }
-    if let Some(Users::File(file)) = &mut options.users {
-        *file = place(file)?;
-    }
-    // One that is no file may be built in.
-    if let Some(adds) = options.template.as_mut().filter(|it| Path::new(&it.template).exists()) {
-        adds.template = place(Path::new(&adds.template))?.to_string_lossy().into_owned();
-    }
-    Ok(options)
 }
 
 fn file(arguments: &Run) -> Result<bool, Failure> {
@@ -343,7 +303,7 @@ fn init(arguments: &Init) -> Result<(), Failure> {
 }
 
 /// Waits until a server answers a search of its root: SLAMD's WaitForDirectoryServer.
-fn wait(arguments: &Wait) -> Result<(), Failure> {
+fn wait_for(arguments: &Wait) -> Result<(), Failure> {
     let folder = &arguments.folder;
     let own = || {
         let urls = Running::look(folder).as_ref().map(own_urls).unwrap_or_default();
@@ -357,45 +317,20 @@ fn wait(arguments: &Wait) -> Result<(), Failure> {
             None if interrupt.came() || began.elapsed() > arguments.at_most => {
                 return Err(Failure::new(format!("no server runs on {}", folder.display())));
             }
-            None => thread::sleep(WAIT_PAUSE),
+            None => thread::sleep(limits::WAIT_PAUSE),
         }
     };
     keyway_folder::trust::warn(arguments.insecure);
-    let options = Options {
-        urls: vec![url.clone()],
-        ca: arguments.ca.clone(),
-        insecure: arguments.insecure,
-        length: Duration::from_millis(100),
-        connections: Some(1),
-        rate: Some(20.0),
-        timeout: Duration::from_secs(2),
-        // Its root entry, which everybody may read.
-        base: Some(String::new()),
-        filter: Some("(objectClass=*)".into()),
-        ..beside_us(&Options { ca: arguments.ca.clone(), ..Options::default() })?
-    };
-    let sample = named("search")?.text(&options);
-    let text = sample.replace("{ search = {", "{ search = { scope = \"base\",");
-    let mut scenario = Scenario::parse(&text, "wait", Path::new(""))?;
-    scenario.trust.own_ca = Some(folder.join(name::CA_CERTIFICATE));
-    let provider = provider();
-    loop {
-        let outcome = keyway_load::run(&scenario, &provider, &interrupt, &mut |_| ());
-        let why = match outcome {
-            Ok(outcome) if outcome.recorded.done() > 0 => {
-                let waited = began.elapsed().as_secs_f64();
-                return output::text(format_args!("{url} answers, after {waited:.1} s"));
-            }
-            Ok(_) => "it takes connections, and does not answer".to_owned(),
-            Err(error @ (Error::Usage(_) | Error::File { .. } | Error::Content(..))) => {
-                return Err(error.into());
-            }
-            Err(error) => error.to_string(),
-        };
-        if interrupt.came() || began.elapsed() > arguments.at_most {
-            return Err(Failure::new(why));
+    let options = Options { ca: arguments.ca.clone(), ..Options::default() };
+    let options = Options { insecure: arguments.insecure, ..options.absolute()? };
+    let own_ca = folder.join(name::CA_CERTIFICATE);
+    let awaited = Awaited { url: url.clone(), options, own_ca, until: began + arguments.at_most };
+    match wait::until_it_answers(awaited, &provider(), &interrupt)? {
+        None => {
+            let waited = began.elapsed().as_secs_f64();
+            output::text(format_args!("{url} answers, after {waited:.1} s"))
         }
-        thread::sleep(WAIT_PAUSE);
+        Some(why) => Err(Failure::new(why)),
     }
 }
 

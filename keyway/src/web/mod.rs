@@ -16,7 +16,7 @@ use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners;
 use keyway_host::output;
 use keyway_host::signals::Signals;
-use keyway_load::{Options, Trust};
+use keyway_load::{Options, Trust, Users};
 use keyway_service::limits::CERTIFICATES_LOOK_EVERY;
 use keyway_watch::MonitorClient;
 use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl, logins};
@@ -214,7 +214,7 @@ fn targets(arguments: &Web) -> Result<Vec<Target>, Failure> {
         start_tls: arguments.start_tls,
         base: arguments.base.clone(),
         admin: account.clone(),
-        users: arguments.users.as_ref().map(crate::load::users_beside_us).transpose()?,
+        users: arguments.users.as_ref().map(Users::absolute).transpose()?,
         ..Options::default()
     };
     let mut targets = Vec::new();

@@ -43,6 +43,7 @@ mod target;
 mod text;
 mod trust;
 mod unpoisoned;
+pub mod wait;
 mod worker;
 
 #[doc(hidden)]

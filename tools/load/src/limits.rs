@@ -98,3 +98,6 @@ pub const AGENT_HEAD_START: Duration = Duration::from_millis(500);
 pub const AGENT_CLOCK_LOOKS: usize = 8;
 /// How long an agent waits before it calls again.
 pub const AGENT_CALL_EVERY: Duration = Duration::from_secs(1);
+
+/// From one look for a server that is waited for to the next.
+pub const WAIT_PAUSE: Duration = Duration::from_millis(200);

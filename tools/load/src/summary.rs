@@ -1,9 +1,11 @@
 //! A result in words: a table for people, and a line a second while it runs.
 
+use crate::find::Probe;
 use crate::format::{grouped, time};
 use crate::latencies::Latencies;
 use crate::outcome::{AgentUse, Outcome, Second};
-use crate::scenario::{Scenario, Step};
+use crate::rule::Figure;
+use crate::scenario::{Find, Scenario, Step};
 use crate::tally::JobTally;
 use std::fmt::Write as _;
 
@@ -215,6 +217,45 @@ fn agent(text: &mut String, agent: &AgentUse, outcome: &Outcome) {
     if let Some(lost) = &agent.lost {
         let _ = writeln!(text, "LOST        {lost}; its missing reports are in no sum");
     }
+}
+
+/// The heading of the lines that [`probe`] makes.
+#[must_use]
+pub fn probes_heading(search: &Find) -> String {
+    format!("   RATE/S    REACHED  ERRORS        P50        P99        MAX  until {}", search.until)
+}
+
+/// A line about a rate that was tried.
+#[must_use]
+pub fn probe(probe: &Probe) -> String {
+    let outcome = &probe.outcome;
+    let at = |figure| {
+        let ns = outcome.figure(None, figure, outcome.recorded_s);
+        ns.map_or("-".to_owned(), time)
+    };
+    format!(
+        "{:>9} {:>10} {:>7} {:>10} {:>10} {:>10}  {}{}",
+        grouped(probe.rate),
+        grouped(outcome.rate()),
+        grouped(outcome.recorded.errors() as f64),
+        at(Figure::Percentile(50.0)),
+        at(Figure::Percentile(99.0)),
+        at(Figure::Max),
+        probe.verdict.words(),
+        why_not(probe),
+    )
+}
+
+/// What went wrong most, and whether we may have been the reason.
+fn why_not(probe: &Probe) -> String {
+    let failed = probe.outcome.recorded.jobs.iter().flat_map(|job| &job.failed);
+    let most = failed.max_by_key(|(_, failed)| failed.count);
+    let mut words =
+        most.map_or(String::new(), |((_, fault), it)| format!("; {} times {fault}", it.count));
+    if probe.client_limit.is_some() {
+        words += " (the client may have been the limit)";
+    }
+    words
 }
 
 /// How many operations were answered.

@@ -3,6 +3,7 @@
 
 mod list;
 mod options;
+mod places;
 mod sample;
 
 pub use list::SAMPLES;
