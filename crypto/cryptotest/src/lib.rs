@@ -35,4 +35,4 @@ pub use load::{Entry, Errors, LOST, WRONG, check_memory};
 pub use plot::{Line, Plot};
 pub use subject::Subject;
 pub use trial::{Figures, Profile, StageTimes, Trial};
-pub use work::Work;
+pub use work::{Work, signing, verifying};

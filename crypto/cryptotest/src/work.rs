@@ -129,6 +129,25 @@ impl Work {
     }
 }
 
+/// The works to test where none but these are named: one, if there are none.
+#[must_use]
+pub fn signing(named: &[Work]) -> Vec<Work> {
+    match named.is_empty() {
+        true => vec![Algorithm::Aes128Gcm.into()],
+        false => named.to_vec(),
+    }
+}
+
+/// Verifying what these works sign: of RSA's signatures, if there are none.
+///
+/// # Errors
+/// A work that makes no signatures.
+pub fn verifying(named: &[Work]) -> Result<Vec<Work>, Work> {
+    let usual = [Algorithm::RsaPkcs1Sha256.into()];
+    let named = if named.is_empty() { &usual } else { named };
+    named.iter().map(|work| work.verifying().ok_or_else(|| work.clone())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,11 +5,13 @@
 pub mod admin;
 mod backups;
 mod banner;
+pub mod callers;
 mod certificates;
 pub mod client;
 pub mod cryptod;
 mod forecast;
 pub mod instance;
+pub mod key_use;
 pub mod ldapd;
 pub mod limit;
 pub mod limits;

@@ -10,7 +10,8 @@ use keyway_cryptotest::report::{
     suite_value,
 };
 use keyway_cryptotest::{
-    Entry, Interrupt, Subject, Trial, WRONG, Work, check_memory, drivers, engine, known,
+    Entry, Interrupt, Subject, Trial, WRONG, Work, check_memory, drivers, engine, known, signing,
+    verifying,
 };
 use keyway_drivers::{generate_private_key, software};
 use keyway_engine::{Algorithm, Demand, Driver, Engine};
@@ -75,22 +76,12 @@ fn rsa_keys(arguments: &Test) -> Result<Vec<RsaKey>, Failure> {
 
 /// The works that are tested.
 fn works(arguments: &Test) -> Result<Vec<Work>, Failure> {
-    let usual = match arguments.operation {
-        Signatures::Sign => Algorithm::Aes128Gcm,
-        Signatures::Verify => Algorithm::RsaPkcs1Sha256,
-    };
-    let works = match arguments.algorithms.is_empty() {
-        true => vec![usual.into()],
-        false => arguments.algorithms.clone(),
-    };
-    if arguments.operation == Signatures::Sign {
-        return Ok(works);
+    match arguments.operation {
+        Signatures::Sign => Ok(signing(&arguments.algorithms)),
+        Signatures::Verify => verifying(&arguments.algorithms).map_err(|work| {
+            Failure::usage(format!("{work} makes no signatures that could be verified"))
+        }),
     }
-    let verifying = |work: &Work| {
-        let why = || Failure::usage(format!("{work} makes no signatures that could be verified"));
-        work.verifying().ok_or_else(why)
-    };
-    works.iter().map(verifying).collect()
 }
 
 /// Whether a driver was named, and nothing of how it is to be measured.

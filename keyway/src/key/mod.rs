@@ -11,12 +11,12 @@ use keyway_folder::data::name;
 use keyway_folder::signing;
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_host::who;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
+use keyway_service::callers::numbered;
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -72,7 +72,7 @@ fn public(Public { key: Named { name, at }, pem }: &Public) -> Result<(), Failur
         Ok(_) => return Err(nonsense()),
         Err(refused) => {
             // A user who may use it hears of that, and no other anything more.
-            let Ok(key) = using::Usable::open(name, at) else { return Err(refused) };
+            let Ok(key) = using::open(name, at) else { return Err(refused) };
             let (algorithm, public) = key.public()?;
             (algorithm.name().to_owned(), public)
         }
@@ -163,34 +163,6 @@ fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {
         purposes: policy.purposes.clone(),
         callers: numbered(&policy.callers)?,
     })
-}
-
-/// Names become numbers here, since the daemon may read no files.
-fn numbered(callers: &[String]) -> Result<Vec<String>, Failure> {
-    let condition = |condition: &str| match condition.split_once(':') {
-        Some(("user", name)) => Ok(format!("user:{}", who::user(name)?)),
-        Some(("group", name)) => Ok(format!("group:{}", who::group(name)?)),
-        Some(("program", path)) => program(path),
-        _ => Ok(condition.to_owned()),
-    };
-    let caller = |caller: &String| {
-        let conditions = caller.split('+').map(condition);
-        Ok(conditions.collect::<Result<Vec<_>, Failure>>()?.join("+"))
-    };
-    callers.iter().map(caller).collect()
-}
-
-/// The file that a program is, which links may lead to. One that is not there is written as it is given, to be
-/// forbidden, or allowed before it is installed.
-fn program(path: &str) -> Result<String, Failure> {
-    let real = match fs::canonicalize(path) {
-        Ok(real) if real.is_file() => real,
-        Ok(_) => return Err(Failure::usage(format!("{path} is no program: it is no plain file"))),
-        Err(why) if why.kind() == ErrorKind::NotFound => path.into(),
-        Err(why) => return Err(Failure::system("look at the program", Path::new(path), &why)),
-    };
-    let unwritable = || Failure::usage(format!("the path of {path} is not UTF-8"));
-    Ok(format!("program:{}", real.to_str().ok_or_else(unwritable)?))
 }
 
 fn read(path: &Path) -> Result<Secret, Failure> {
