@@ -4,7 +4,7 @@ use crate::value::{count, some_time};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_decode::proxy_protocol::ProxyProtocol;
 use keyway_decode::replay::Speed;
-use keyway_decode::{Query, ServerUrl};
+use keyway_decode::{Query, ServerAddress};
 use keyway_host::listeners::parse_address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ pub struct Proxy {
     pub listen: SocketAddr,
     /// The server
     #[arg(long, value_name = "URL")]
-    pub to: ServerUrl,
+    pub to: ServerAddress,
     /// Clients begin with TLS (ldaps)
     #[arg(long)]
     pub tls: bool,
@@ -260,7 +260,7 @@ pub struct Replay {
     pub files: Vec<PathBuf>,
     /// The server that they are sent to; never that of the capture by itself
     #[arg(long, value_name = "URL")]
-    pub to: ServerUrl,
+    pub to: ServerAddress,
     /// How fast: 1x, 2x, 0.5x, ..., or max
     #[arg(long, value_name = "SPEED", default_value = "1x")]
     pub speed: Speed,

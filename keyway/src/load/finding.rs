@@ -79,8 +79,7 @@ pub fn search(
     };
     let run = &mut |scenario: &Scenario| runs(scenario, said);
     let found =
-        find(&mut scenario, search, interrupt, run, &mut |probe| say(&summary::probe(probe)))
-            ?;
+        find(&mut scenario, search, interrupt, run, &mut |probe| say(&summary::probe(probe)))?;
     let value = result::of_find(&scenario, search, &found);
     match kept.json {
         true => output::json(&value)?,

@@ -1,7 +1,7 @@
 //! Both ends of a proxy, and how TLS is spoken with each.
 
 use crate::proxy_protocol::ProxyProtocol;
-use crate::{ServerUrl, Tap};
+use crate::{ServerAddress, Tap};
 use keyway_host::failure::Failure;
 use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::ServerName;
@@ -12,7 +12,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 #[derive(Clone, Debug)]
 pub struct ProxyOptions {
     /// The server.
-    pub to: ServerUrl,
+    pub to: ServerAddress,
     /// How TLS is spoken with the server.
     pub with_server: Arc<ClientConfig>,
     /// How TLS is spoken with clients; without that, a StartTLS is passed on and what follows it cannot be read.
@@ -25,7 +25,7 @@ pub struct ProxyOptions {
 
 /// The server and the clients of a proxy, as all its connections have them in common.
 pub(super) struct Ends {
-    pub to: ServerUrl,
+    pub to: ServerAddress,
     pub name: ServerName<'static>,
     pub connector: TlsConnector,
     pub acceptor: Option<TlsAcceptor>,

@@ -1,6 +1,6 @@
 //! The server that requests are sent to: a connection opened, with TLS and bound where that is wanted.
 
-use crate::ServerUrl;
+use crate::ServerAddress;
 use crate::limits::REPLAY_ANSWER_BYTES_MAX;
 use keyway_codec::message::{Authentication, BindRequest, ExtendedRequest, LdapResult, ResultCode};
 use keyway_codec::{Message, Op, ber, extended};
@@ -44,7 +44,7 @@ pub struct ReplayAccount {
 /// A server that requests are sent to, and how.
 pub struct DestinationOptions {
     /// The server.
-    pub to: ServerUrl,
+    pub to: ServerAddress,
     /// How TLS is spoken with it, where it is.
     pub tls: Option<ReplayTls>,
     /// Whether StartTLS is asked for.
@@ -65,7 +65,7 @@ struct Tls {
 
 /// The server that requests are sent to.
 pub struct Destination {
-    pub(super) to: ServerUrl,
+    pub(super) to: ServerAddress,
     pub(super) timeout: Duration,
     tls: Option<Tls>,
     start_tls: bool,

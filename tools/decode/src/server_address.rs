@@ -1,11 +1,11 @@
-//! Where a server is, by its URL.
+//! Where a server is, as its URL says it.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A server: `ldap://HOST[:PORT]` or `ldaps://HOST[:PORT]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerUrl {
+pub struct ServerAddress {
     /// Whether TLS begins at once (`ldaps`).
     pub tls: bool,
     /// Its name or address, an IPv6 address without brackets.
@@ -14,7 +14,7 @@ pub struct ServerUrl {
     pub port: u16,
 }
 
-impl fmt::Display for ServerUrl {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "ldaps" } else { "ldap" };
         match self.host.contains(':') {
@@ -24,10 +24,10 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-impl FromStr for ServerUrl {
+impl FromStr for ServerAddress {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<ServerUrl, String> {
+    fn from_str(text: &str) -> Result<ServerAddress, String> {
         let wrong = || "it should be ldap://HOST[:PORT] or ldaps://HOST[:PORT]".to_owned();
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
         let tls = match scheme {
@@ -49,7 +49,7 @@ impl FromStr for ServerUrl {
         if host.is_empty() || host.contains(['/', '?']) {
             return Err(wrong());
         }
-        Ok(ServerUrl { tls, host: host.to_owned(), port })
+        Ok(ServerAddress { tls, host: host.to_owned(), port })
     }
 }
 
@@ -59,14 +59,14 @@ mod tests {
 
     #[test]
     fn a_server_is_a_url() {
-        let shown = |text: &str| text.parse().map(|url: ServerUrl| url.to_string());
+        let shown = |text: &str| text.parse().map(|url: ServerAddress| url.to_string());
         assert_eq!(shown("ldap://a"), Ok("ldap://a:389".to_owned()));
         assert_eq!(shown("ldaps://a/"), Ok("ldaps://a:636".to_owned()));
         assert_eq!(shown("ldap://[::1]:1389"), Ok("ldap://[::1]:1389".to_owned()));
         for bad in
             ["a", "a:389", "http://a", "ldap://", "ldap://a:b", "ldap://a/dc=b", "ldap://[::1"]
         {
-            assert!(bad.parse::<ServerUrl>().is_err(), "{bad}");
+            assert!(bad.parse::<ServerAddress>().is_err(), "{bad}");
         }
     }
 }
