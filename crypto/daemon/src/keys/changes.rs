@@ -69,9 +69,9 @@ impl KeyStore {
         now: SystemTime,
     ) -> Result<(), Error> {
         let action = if material.is_generated() { "generate" } else { "import" };
-        let callers: Vec<_> =
+        let granted: Vec<_> =
             callers.iter().map(|who| format!("{} to {who}", spec.purposes)).collect();
-        let detail = Some(callers.join(", ")).filter(|callers| !callers.is_empty());
+        let detail = Some(granted.join(", ")).filter(|granted| !granted.is_empty());
         self.change(Asked { action, key: name, by, now }, detail.as_deref(), || {
             if !keyway_engine::is_key_name(name) {
                 return Err(Error::Name);
