@@ -67,7 +67,9 @@ impl Directory {
                 let manages_referrals =
                     controls.manage_dsa_it || !core.standing.has_referrals(&read)?;
                 let how = Seeking { manages_referrals, ..Seeking::default() };
-                let id = locate(&core.schema, &contexts, view, &name, how).map_err(told)?.id;
+                let knows = core.known_to(view, subject);
+                let found = locate(&core.schema, &contexts, view, &name, how, &knows);
+                let id = found.map_err(told)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
                 let compared = core.shared.with_names(|names| {
                     let seen = as_seen(core, view, read.version(), id, &entry)?;

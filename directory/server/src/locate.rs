@@ -30,7 +30,11 @@ pub(crate) struct Located {
     pub id: EntryId,
 }
 
-/// Finds an entry.
+/// Finds an entry. `knows` says whether the subject may know of one, and is asked only of entries that
+/// stand for others, and of those behind an alias.
+///
+/// A referral object or alias that the subject may not know of stands for nothing: named itself it is an entry
+/// like others, for the rights to decide. Behind an alias an entry that the subject may not know of is missing.
 ///
 /// # Errors
 /// `referral` for a referral object and what would be below one; `aliasProblem` for an alias of
@@ -41,6 +45,7 @@ pub(crate) fn locate(
     view: View<'_>,
     name: &EntryName,
     how: Seeking,
+    knows: &dyn Fn(&NamingContext, EntryId) -> Result<bool>,
 ) -> Result<Located> {
     let mut name = Cow::Borrowed(name);
     for step in 0..=ALIAS_STEPS_MAX {
@@ -58,17 +63,21 @@ pub(crate) fn locate(
             true => view.entry(id)?,
             false => None,
         };
-        if let Some(entry) = entry.filter(|entry| !how.manages_referrals && is_referral(entry)) {
+        let referral = entry.filter(|entry| !how.manages_referrals && is_referral(entry));
+        let alias = entry.filter(|entry| how.follows_aliases && is_alias(entry));
+        let is_asked = step > 0 || referral.is_some() || alias.is_some();
+        let is_known = !is_asked || knows(&context, id)?;
+        if let Some(entry) = referral.filter(|_| is_known) {
             return Err(referred(&entry, &name, left, how.scope));
         }
-        if let Some(entry) = entry.filter(|entry| how.follows_aliases && is_alias(entry)) {
+        if let Some(entry) = alias.filter(|_| is_known) {
             let target = aliased(schema, &entry).ok_or_else(|| missing(step + 1, ""))?;
             let parts = &mut name.to_mut().parts;
             parts.truncate(left);
             parts.extend(target.parts);
             continue;
         }
-        if left > 0 {
+        if left > 0 || (step > 0 && !is_known) {
             return Err(missing(step, &text_of(name.parts.get(left..).unwrap_or_default())));
         }
         return Ok(Located { context, id });

@@ -1,7 +1,7 @@
 //! Entries that a subject may not know of. To a subject that may do nothing to an entry it is one that is not
 //! there: an answer says the same of it as of a name that no entry has, and names none as matched.
 
-use super::View;
+use super::{Subject, View};
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext};
@@ -12,7 +12,9 @@ use keyway_store::{EntryId, View as Tree};
 
 impl Core {
     /// A failure of an operation on the entry of a name, as this subject may be told it: that there is no entry,
-    /// where its existence is not for this subject, and as matched the last one above that is.
+    /// where its existence is not for this subject, and as matched the last one above that is. Any failure would
+    /// tell of the entry, but for those of the server and those that lead elsewhere, by a referral object or an
+    /// alias that the subject may know of.
     pub(crate) fn disclosed(
         &self,
         tree: Tree<'_>,
@@ -20,8 +22,10 @@ impl Core {
         (context, name, below): (&NamingContext, &EntryName, usize),
         failure: Failure,
     ) -> Failure {
-        use ResultCode::{InsufficientAccessRights, NoSuchObject};
-        if ![InsufficientAccessRights, NoSuchObject].contains(&failure.code) {
+        use ResultCode::*;
+        let tells_nothing = [Busy, Other, Unavailable];
+        let leads_elsewhere = [Referral, AliasProblem, AliasDereferencingProblem];
+        if tells_nothing.contains(&failure.code) || leads_elsewhere.contains(&failure.code) {
             return failure;
         }
         let told = naming::descend(tree, context, name, below).and_then(|found| match found {
@@ -65,7 +69,17 @@ impl Core {
         Ok(Failure::no_such_object(""))
     }
 
-    fn may_know(&self, tree: Tree<'_>, rights: &View, id: EntryId) -> Result<bool> {
+    /// Says of an entry in a naming context whether this subject may know of it.
+    pub(crate) fn known_to(
+        &self,
+        tree: Tree<'_>,
+        subject: &Subject,
+    ) -> impl Fn(&NamingContext, EntryId) -> Result<bool> {
+        move |context, id| self.may_know(tree, &self.permissions(subject, context.place()), id)
+    }
+
+    /// Whether the subject of these rights may know of an entry.
+    pub(crate) fn may_know(&self, tree: Tree<'_>, rights: &View, id: EntryId) -> Result<bool> {
         let Some(entry) = tree.entry(id)? else { return Ok(false) };
         self.shared
             .with_names(|names| rights.may_know(&Candidate::stored(self, id, entry, tree, names)))

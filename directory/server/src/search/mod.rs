@@ -76,6 +76,8 @@ pub struct Search {
     /// Referral objects of the scope, ascending, and those that were not returned yet.
     references: Vec<EntryId>,
     references_left: VecDeque<EntryId>,
+    /// One was returned.
+    has_referred: bool,
     /// Each entry comes with its account's usability.
     shows_usability: bool,
     is_long: bool,
@@ -270,14 +272,18 @@ impl Search {
         match advanced {
             // It was begun in the same step.
             Ok(Pause::Turn | Pause::Entry(..)) => Step::More,
-            Ok(Pause::End) => match self.hidden_base(directory) {
-                Ok(None) => self.done(LdapResult::success(), None),
-                Ok(Some(failure)) | Err(failure) => Step::Done(failure.into(), Vec::new()),
-            },
+            Ok(Pause::End) => self.end(directory, LdapResult::success()),
             Ok(Pause::PageFull(after)) => self.done(LdapResult::success(), Some(after)),
-            Ok(Pause::Limit(code, text)) => self.done(LdapResult::new(code, text), None),
+            Ok(Pause::Limit(code, text)) => self.end(directory, LdapResult::new(code, text)),
             Err(failure) if self.is_within_entry() => Step::Broken(failure.into()),
             Err(failure) => Step::Done(failure.into(), Vec::new()),
+        }
+    }
+
+    fn end(&self, directory: &Directory, result: LdapResult<'static>) -> Step {
+        match self.hidden_base(directory) {
+            Ok(None) => self.done(result, None),
+            Ok(Some(failure)) | Err(failure) => Step::Done(failure.into(), Vec::new()),
         }
     }
 
@@ -285,7 +291,7 @@ impl Search {
     fn hidden_base(&self, directory: &Directory) -> Result<Option<Failure>> {
         match &self.target {
             Target::Tree(Cursor { base, .. })
-                if *base != EntryId::ROOT && self.sent == 0 && self.references.is_empty() =>
+                if *base != EntryId::ROOT && self.sent == 0 && !self.has_referred =>
             {
                 let read = directory.store.read()?;
                 let rights = self.core.permissions(&self.subject, self.place);
@@ -526,6 +532,7 @@ impl Search {
             let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
             if !urls.is_empty() {
                 Message::new(walk.message_id, Op::SearchResultReference(urls)).encode(out);
+                self.has_referred = true;
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::naming::{self, Place};
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
 use crate::state::Core;
-use keyway_codec::message::{Deref, ResultCode, Scope, SearchRequest};
+use keyway_codec::message::{Deref, Scope, SearchRequest};
 use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_schema::{EntryName, Matcher};
 use keyway_store::{EntryId, Read, View};
@@ -64,45 +64,31 @@ impl Directory {
         let core = &self.core();
         self.refresh(subject)?;
         self.begin(core, subject, request, controls, announced).map_err(|failure| {
-            let told = self.told(core, subject, request.base, &failure);
-            told.unwrap_or_else(Some).unwrap_or(failure)
+            let told = self.told(core, subject, request.base, failure);
+            told.unwrap_or_else(|store| store)
         })
     }
 
-    /// A failure to begin as this subject may be told it, if that is another: nothing of it may say that there
-    /// is a base.
+    /// A failure to begin as this subject may be told it: nothing of it may say that there is a base.
     #[cold]
     fn told(
         &self,
         core: &Core,
         subject: &Subject,
         base: &str,
-        failure: &Failure,
-    ) -> std::result::Result<Option<Failure>, Failure> {
-        use ResultCode::{Busy, Other, Referral, Unavailable};
-        if [Busy, Other, Referral, Unavailable].contains(&failure.code) {
-            return Ok(None);
-        }
-        let Ok(name) = EntryName::parse(&core.schema, base) else { return Ok(None) };
+        failure: Failure,
+    ) -> Result<Failure> {
+        let Ok(name) = EntryName::parse(&core.schema, base) else { return Ok(failure) };
         let contexts = core.shared.contexts();
         let Place::Inside { context, below } = naming::place(&contexts, &name) else {
-            return Ok(None);
+            return Ok(failure);
         };
         if core.may_look(subject, context.place()).is_err() {
-            return Ok(None);
+            return Ok(failure);
         }
         let read = self.store.read()?;
         let rights = core.permissions(subject, context.place());
-        match naming::descend(read.view(), context, &name, below)? {
-            Some((id, 0)) => core.hidden(read.view(), &rights, id),
-            _ if failure.code == ResultCode::NoSuchObject => Ok(Some(core.disclosed(
-                read.view(),
-                &rights,
-                (context, &name, below),
-                failure.clone(),
-            ))),
-            _ => Ok(None),
-        }
+        Ok(core.disclosed(read.view(), &rights, (context, &name, below), failure))
     }
 
     // Inlined: a `Search` is large, and handing it on would be half of its cost.
@@ -166,6 +152,7 @@ impl Directory {
             page,
             references,
             references_left,
+            has_referred: false,
             shows_usability: controls.account_usability && place == access::Place::Data,
             is_long: false,
             looked_at: 0,
@@ -286,8 +273,9 @@ impl Directory {
                     manages_referrals: manages || !core.standing.has_referrals(&read)?,
                     scope: Some(request.scope),
                 };
+                let knows = core.known_to(read.view(), subject);
                 let Located { context, id } =
-                    locate(&core.schema, &contexts, read.view(), &name, how)?;
+                    locate(&core.schema, &contexts, read.view(), &name, how, &knows)?;
                 tree(core, context.place(), &read, (id, vec![id]), request, planned, manages)
             }
         }
@@ -352,11 +340,14 @@ fn tree(
     let mut vertices = Vertices::of(tops);
     let follows = matches!(request.deref, Deref::InSearching | Deref::Always);
     if follows && place == access::Place::Data {
-        vertices.follow(core, view, scope)?;
+        vertices.follow(core, view, planned.subject, scope)?;
     }
     let references = match manages || !core.standing.has_referrals(read)? {
         true => Vec::new(),
-        false => vertices.references(core, view, scope)?,
+        false => {
+            let rights = core.permissions(planned.subject, place);
+            vertices.references(core, view, &rights, scope)?
+        }
     };
     let source = match scope {
         Scope::Base => Source::entry(base),

@@ -1,9 +1,10 @@
 //! What a scope holds beside what hangs from its base: what aliases within it stand for (RFC 4511
 //! § 4.5.1.3), and which referral objects are in it (RFC 3296 § 5.2).
 
+use crate::access::{Subject, View as Permissions};
 use crate::failure::{Failure, Result};
 use crate::limits::{ALIASES_MAX, CONTINUATIONS_MAX};
-use crate::locate::{Seeking, aliased, locate};
+use crate::locate::{Located, Seeking, aliased, locate};
 use crate::state::Core;
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_store::{EntryId, Key, View};
@@ -23,11 +24,18 @@ impl Vertices {
         Vertices { tops, extra: Vec::new() }
     }
 
-    /// Adds what the aliases of the scope stand for. An alias of nothing, or of itself, adds nothing.
+    /// Adds what the aliases of the scope stand for. An alias of nothing, or of itself, adds nothing, and neither
+    /// does one that the subject may not know of, or one of such an entry.
     ///
     /// # Errors
     /// `adminLimitExceeded` if there are too many, or the store's.
-    pub fn follow(&mut self, core: &Core, view: View<'_>, scope: Scope) -> Result<()> {
+    pub fn follow(
+        &mut self,
+        core: &Core,
+        view: View<'_>,
+        subject: &Subject,
+        scope: Scope,
+    ) -> Result<()> {
         let Some(key) = core.standing.aliases() else { return Ok(()) };
         let mut aliases = Vec::new();
         for id in view.postings(key, EntryId::ROOT)?.take(ALIASES_MAX + 1) {
@@ -37,18 +45,24 @@ impl Vertices {
             let text = format!("there are more than {ALIASES_MAX} aliases to be followed");
             return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
         }
+        let target = |alias| target(core, view, subject, alias);
         match scope {
             Scope::Base => Ok(()),
-            Scope::One => self.follow_children(core, view, &aliases),
-            Scope::Subtree | Scope::Subordinate => self.follow_subtree(core, view, aliases),
+            Scope::One => self.follow_children(view, &aliases, target),
+            Scope::Subtree | Scope::Subordinate => self.follow_subtree(view, aliases, target),
         }
     }
 
-    fn follow_children(&mut self, core: &Core, view: View<'_>, aliases: &[EntryId]) -> Result<()> {
+    fn follow_children(
+        &mut self,
+        view: View<'_>,
+        aliases: &[EntryId],
+        target: impl Fn(EntryId) -> Result<Option<EntryId>>,
+    ) -> Result<()> {
         for alias in aliases {
             let parent = view.entry(*alias)?.map(|entry| entry.parent());
             if parent.is_some_and(|parent| self.tops.contains(&parent)) {
-                self.extra.extend(target(core, view, *alias)?);
+                self.extra.extend(target(*alias)?);
             }
         }
         self.extra.sort_unstable();
@@ -59,9 +73,9 @@ impl Vertices {
     /// What is behind an alias may have aliases in it again.
     fn follow_subtree(
         &mut self,
-        core: &Core,
         view: View<'_>,
         mut aliases: Vec<EntryId>,
+        target: impl Fn(EntryId) -> Result<Option<EntryId>>,
     ) -> Result<()> {
         let mut next = 0;
         while let Some(top) = self.tops.get(next).copied() {
@@ -71,7 +85,7 @@ impl Vertices {
                 // The base itself was looked for by other means.
                 if alias == top || !view.contains(&Key::subtree(top), alias)? {
                     outside.push(alias);
-                } else if let Some(target) = target(core, view, alias)?
+                } else if let Some(target) = target(alias)?
                     && !self.covers(view, target)?
                 {
                     self.tops.push(target);
@@ -103,11 +117,17 @@ impl Vertices {
         }
     }
 
-    /// The referral objects of the scope, ascending.
+    /// The referral objects of the scope that a subject of these rights may know of, ascending.
     ///
     /// # Errors
     /// `adminLimitExceeded` if there are too many, or the store's.
-    pub fn references(&self, core: &Core, view: View<'_>, scope: Scope) -> Result<Vec<EntryId>> {
+    pub fn references(
+        &self,
+        core: &Core,
+        view: View<'_>,
+        rights: &Permissions,
+        scope: Scope,
+    ) -> Result<Vec<EntryId>> {
         let mut found = Vec::new();
         let Some(key) = core.standing.referrals().filter(|_| scope != Scope::Base) else {
             return Ok(found);
@@ -122,7 +142,7 @@ impl Vertices {
                 }
                 _ => self.covers(view, id)?,
             };
-            if is_within {
+            if is_within && core.may_know(view, rights, id)? {
                 found.push(id);
             }
             if found.len() > CONTINUATIONS_MAX {
@@ -140,15 +160,23 @@ fn leads_nowhere(code: ResultCode) -> bool {
     matches!(code, NoSuchObject | AliasProblem | AliasDereferencingProblem)
 }
 
-/// What an alias stands for at the end, if there is such an entry.
-fn target(core: &Core, view: View<'_>, alias: EntryId) -> Result<Option<EntryId>> {
+/// What an alias stands for at the end, if the subject may know of both.
+fn target(
+    core: &Core,
+    view: View<'_>,
+    subject: &Subject,
+    alias: EntryId,
+) -> Result<Option<EntryId>> {
     let Some(name) = view.entry(alias)?.and_then(|entry| aliased(&core.schema, &entry)) else {
         return Ok(None);
     };
+    let knows = core.known_to(view, subject);
     let how = Seeking { follows_aliases: true, manages_referrals: true, scope: None };
-    match locate(&core.schema, &core.shared.contexts(), view, &name, how) {
+    match locate(&core.schema, &core.shared.contexts(), view, &name, how, &knows) {
         // The server's own entries are nobody's other name.
-        Ok(located) if !located.context.is_system => Ok(Some(located.id)),
+        Ok(Located { context, id }) if !context.is_system => {
+            Ok((knows(&context, alias)? && knows(&context, id)?).then_some(id))
+        }
         Ok(_) => Ok(None),
         Err(failure) if leads_nowhere(failure.code) => Ok(None),
         Err(failure) => Err(failure),

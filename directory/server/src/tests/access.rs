@@ -5,7 +5,6 @@ use crate::access::{
     Attributes, Below, Network, Origin, Over, Place, Question, Rights, Rule, Strength, Target,
     What, Who, difference,
 };
-use keyway_codec::message::CompareRequest;
 use std::net::IpAddr;
 
 fn dn(uid: &str) -> String {
@@ -99,79 +98,6 @@ fn an_entry_can_name_who_may() {
     fixture.modify(&dn("kurt"), vec![boss]).unwrap();
     assert_eq!(sees(&fixture, &fixture.user("ada")), ["few", "kurt"]);
     assert_eq!(sees(&fixture, &fixture.user("alan")), [""; 0]);
-}
-
-/// Each answer on an entry that the subject may do nothing to is that on a name which no entry has.
-#[test]
-fn an_entry_that_a_subject_may_do_nothing_to_is_not_there() {
-    let mut own = rule(look() | Rights::COMPARE | Rights::WRITE | Rights::RESET | Rights::DELETE);
-    own.rights = own.rights | Rights::RENAME | Rights::ADD;
-    own.target.filter = Some("(uid=ada)".into());
-    let mut top = rule(look());
-    top.target.below = Some(Below { dn: BASE.into(), scope: Scope::Base });
-    let fixture = with(&[own, top]);
-    let (ada, controls) = (fixture.user("ada"), RequestControls::default());
-    let replace = |name, values: &'static [&str]| change(ChangeOperation::Replace, name, values);
-    let own = dn("ada");
-    let described = vec![replace("description", &["x"])];
-    fixture.modify_as(&ada, &own, described, &controls).unwrap();
-    type Answer = (ResultCode, String, String);
-    let of = |failure: Failure| (failure.code, failure.matched_dn, failure.diagnostic);
-    let directory = &fixture.directory;
-    let told = |dn: &str| -> Vec<Answer> {
-        let mut told = Vec::new();
-        let look = |scope, filter: &str, controls: &RequestControls<'_>| {
-            let request = SearchRequest { base: dn, scope, ..request(filter) };
-            match fixture.run(&ada, &request, controls) {
-                Ok(found) => {
-                    assert_eq!(found.names(), [""; 0]);
-                    let LdapResult { code, matched_dn, diagnostic, .. } = found.result.unwrap();
-                    (code, matched_dn.into_owned(), diagnostic.into_owned())
-                }
-                Err(failure) => of(failure),
-            }
-        };
-        let assertion = Some(Filter::parse("(cn=x)").unwrap());
-        let asserting = RequestControls { assertion, ..RequestControls::default() };
-        for scope in [Scope::Base, Scope::One, Scope::Subtree, Scope::Subordinate] {
-            for filter in ["(cn=*)", "(description=*without an index*)", "(uid=ada)"] {
-                told.push(look(scope, filter, &controls));
-            }
-            told.push(look(scope, "(cn=*)", &asserting));
-        }
-        for edit in [
-            replace("description", &["y"]),
-            replace("userPassword", &["a good one"]),
-            replace("userPassword", &["x"]),
-        ] {
-            told.push(of(fixture.modify_as(&ada, dn, vec![edit], &controls).unwrap_err()));
-        }
-        let compare = CompareRequest { dn, attribute: "cn", value: b"x" };
-        told.push(of(directory.compare(&ada, &compare, &controls, ANNOUNCED).unwrap_err()));
-        told.push(of(block_on(directory.delete(&ada, dn, &controls)).unwrap_err()));
-        let rename = |dn, new_rdn, new_superior| {
-            let request = ModifyDnRequest { dn, new_rdn, delete_old_rdn: false, new_superior };
-            of(block_on(directory.modify_dn(&ada, &request, &controls)).unwrap_err())
-        };
-        told.push(rename(dn, "cn=x", None));
-        told.push(rename(&own, "uid=ada", Some(dn)));
-        let person: [(&str, &[&str]); 2] = [("objectClass", &["person"]), ("sn", &["x"])];
-        let below = format!("cn=x,{dn}");
-        told.push(of(fixture.add_as(&ada, &below, &person, &controls).unwrap_err()));
-        told.push(of(directory.may_set_password(&ada, dn).unwrap_err()));
-        told
-    };
-    let missing = told(&dn("none"));
-    for (at, (code, matched, _)) in missing.iter().enumerate() {
-        assert_eq!((*code, &**matched), (ResultCode::NoSuchObject, BASE), "answer {at}");
-    }
-    for there in [dn("kurt"), group("few")] {
-        assert_eq!(told(&there), missing, "{there}");
-    }
-    // Below an entry that is not to be known of, another one is found as ever.
-    assert_eq!(sees(&fixture, &ada), ["ada"]);
-    let below = SearchRequest { base: PEOPLE, ..request("(uid=ada)") };
-    assert_eq!(fixture.run(&ada, &below, &controls).unwrap().names(), ["ada"]);
 }
 
 #[test]

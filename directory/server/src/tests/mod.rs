@@ -4,6 +4,7 @@ mod access;
 mod access_model;
 mod compare;
 mod controls;
+mod disclosure;
 mod export;
 mod groups;
 mod hostile;

@@ -154,7 +154,8 @@ impl Request {
         let manages_referrals =
             self.manages_referrals || !core.standing.may_have_referrals(view)?;
         let how = Seeking { manages_referrals, ..Seeking::default() };
-        Ok(locate(&core.schema, &core.shared.contexts(), view, name, how)?.id)
+        let knows = core.known_to(view, &self.subject);
+        Ok(locate(&core.schema, &core.shared.contexts(), view, name, how, &knows)?.id)
     }
 
     /// By which component the entry hangs from the one above.
