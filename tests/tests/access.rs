@@ -145,6 +145,68 @@ fn administrators_help_desk_and_service_accounts_have_just_enough() {
 }
 
 #[test]
+fn an_entry_that_no_rule_lets_a_client_know_of_is_not_there() {
+    if !available(&["ldapsearch", "ldapadd", "ldapmodify", "ldappasswd"]) {
+        return;
+    }
+    let (_folder, server) = served();
+    // Ann may know of the people that she manages, and of an alias of a group.
+    let entry = |name: &str, class: &str, more: &str| {
+        format!(
+            "dn: {name},{GROUPS}\nobjectClass: {class}\nobjectClass: extensibleObject\n{more}\n\n"
+        )
+    };
+    let managed = |target: &str| format!("aliasedObjectName: {target}\nmanager: {}", dn("ann"));
+    let ldif = [
+        entry("cn=referral", "referral", "ref: ldap://secret.example.com"),
+        entry("cn=alias", "alias", &format!("aliasedObjectName: {}", dn("bob"))),
+        entry("cn=to-group", "alias", &managed(&format!("cn=admins,{GROUPS}"))),
+        entry("cn=to-referral", "alias", &managed(&format!("cn=x,cn=referral,{GROUPS}"))),
+        entry("cn=to-none", "alias", &managed(&format!("cn=none,{GROUPS}"))),
+        entry("cn=to-bob", "alias", &managed(&dn("bob"))),
+    ];
+    finish(&mut server.admin_tool("ldapadd"), &ldif.concat()).expect(0);
+    let search = |name: &str, deref: &str, more: &[&str]| {
+        let mut search = as_user(&server, "ldapsearch", "ann", server.ldaps());
+        search.args(["-LLL", "-a", deref, "-b", &format!("{name},{GROUPS}")]);
+        finish(search.args(more), "")
+    };
+    let answers = |name: &str| -> Vec<(i32, String)> {
+        let mut all = Vec::new();
+        for deref in ["never", "search", "find", "always"] {
+            for more in [["-s", "base"], ["-s", "one"], ["-s", "sub"], ["-E", "!pr=2/noprompt"]] {
+                all.push(search(name, deref, &more));
+            }
+            all.push(search(name, deref, &["-e", "!assert=(objectClass=*)"]));
+        }
+        let dn = format!("{name},{GROUPS}");
+        let change = format!("dn: {dn}\nchangetype: modify\nreplace: title\ntitle: x\n");
+        for more in [&["-v"][..], &["-e", "!assert=(objectClass=*)"]] {
+            let mut modify = as_user(&server, "ldapmodify", "ann", server.ldaps());
+            all.push(finish(modify.args(more), &change));
+        }
+        for new in ["another secret", "{SSHA}0goJVFx6/xSk9ZbduhkpbVj2wQE=", "{none}x"] {
+            let mut passwd = as_user(&server, "ldappasswd", "ann", server.ldaps());
+            all.push(finish(passwd.args(["-s", new, &dn]), ""));
+        }
+        let said = |one: Finished| (one.code, format!("{}{}", one.out, one.err).replace(&dn, "DN"));
+        all.into_iter().map(said).collect()
+    };
+    let missing = answers("cn=none");
+    assert_eq!(missing.first().map(|(code, _)| *code), Some(32));
+    for name in ["cn=admins", "cn=referral", "cn=x,cn=referral", "cn=alias", "cn=x,cn=alias"] {
+        assert_eq!(answers(name), missing, "{name}");
+    }
+    for deref in ["find", "always"] {
+        for name in ["cn=to-none", "cn=to-group", "cn=to-referral", "cn=x,cn=to-group"] {
+            search(name, deref, &[]).expect(33);
+        }
+        let found = search("cn=to-bob", deref, &["uid"]).expect(0);
+        assert!(found.out.contains(&dn("bob")), "{}", found.out);
+    }
+}
+
+#[test]
 fn managers_and_changes_of_groups_count_at_once() {
     if !available(&["ldapsearch", "ldapmodify", "ldappasswd"]) {
         return;

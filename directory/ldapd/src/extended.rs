@@ -111,15 +111,7 @@ impl Conversation {
         let Some(own) = self.subject.name().map(|name| name.to_string()) else {
             return Err(Failure::new(ResultCode::StrongerAuthRequired, "bind first"));
         };
-        let target = match user {
-            None | Some("") => own.clone(),
-            Some(user) => match self.resolve(user)? {
-                found if self.must_change && found.as_ref() != Some(&own) => {
-                    return Err(must_change::refusal());
-                }
-                found => found.ok_or_else(no_such_identity)?,
-            },
-        };
+        // The new password is looked at first: to refuse it must not tell whether there is such an entry.
         if new.is_some_and(<[u8]>::is_empty) {
             return Err(Failure::new(
                 ResultCode::ConstraintViolation,
@@ -130,6 +122,15 @@ impl Conversation {
         let new = match new {
             Some(new) => PasswordModify::given(new)?,
             None => self.shared.directory.passwords().generate().map_err(Failure::from)?,
+        };
+        let target = match user {
+            None | Some("") => own.clone(),
+            Some(user) => match self.resolve(user)? {
+                found if self.must_change && found.as_ref() != Some(&own) => {
+                    return Err(must_change::refusal());
+                }
+                found => found.ok_or_else(no_such_identity)?,
+            },
         };
         let audit = self
             .journal
