@@ -1,9 +1,9 @@
 //! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
 use crate::asks::Asks;
-use crate::conversation::Conversation;
 use crate::outcome::Answer;
 use crate::peer::PeerCredentials;
+use crate::session::Session;
 use keyway_codec::message::{
     Authentication, BindRequest, BindResponse, LdapResult, Op, ResultCode,
 };
@@ -25,7 +25,7 @@ enum Outcome {
     Checking(PasswordCheck, Box<PendingBind>),
 }
 
-impl Conversation {
+impl Session {
     /// A bind that was received when no other request is under way.
     pub(crate) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: Asks) {
         match self.authenticate(id, request) {

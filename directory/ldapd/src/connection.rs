@@ -1,4 +1,4 @@
-//! One connection's task: it moves bytes between the stream and the conversation.
+//! One connection's task: it moves bytes between the stream and the session.
 //!
 //! A turn reads what is there, takes every whole request in it, and sends all the answers with one
 //! write; then the other connections have theirs. Nothing here waits for one request alone: a peer
@@ -6,7 +6,6 @@
 
 use crate::administrator::FINGERPRINT_BYTES;
 use crate::channel::{Channel, Ending, Stop};
-use crate::conversation::Conversation;
 use crate::journal::Origin;
 use crate::limits::{
     CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
@@ -15,6 +14,7 @@ use crate::limits::{
 use crate::listen::Mode;
 use crate::proxied::{NOT_ASKED, begins_with_tls};
 use crate::registry::Leave;
+use crate::session::Session;
 use crate::state::ServerState;
 use crate::stream::{Stream, drain};
 use keyway_codec::certificate::subject_dn;
@@ -84,8 +84,8 @@ pub(crate) async fn serve(
         },
         Stream::Tls(_) => tls_channel(&shared, &stream),
     };
-    let conversation = Conversation::new(shared.clone(), channel, origin.clone());
-    let mut connection = Connection::new(stream, conversation, stop);
+    let session = Session::new(shared.clone(), channel, origin.clone());
+    let mut connection = Connection::new(stream, session, stop);
     loop {
         match (poll_fn(|context| connection.poll_turn(context)).await, &upgrade) {
             (Next::StartTls, Some(tls)) => {
@@ -105,7 +105,7 @@ pub(crate) async fn serve(
                 let close = async {
                     // A client that does not take its last answer in time goes without.
                     if let Ok(Ok(())) = timeout(CLOSE_MAX, connection.close()).await {
-                        let max = match connection.conversation.left_bytes() {
+                        let max = match connection.session.left_bytes() {
                             0 => LINGER_MAX,
                             _ => LEFT_MAX,
                         };
@@ -190,10 +190,10 @@ enum Next {
 
 struct Connection {
     stream: Stream,
-    conversation: Conversation,
+    session: Session,
     /// What was read and not taken; there may be passwords in it.
     input: Zeroizing<Vec<u8>>,
-    /// Why the conversation took no more of it.
+    /// Why the session took no more of it.
     stopped: Stop,
     /// The peer sends no more.
     end_of_input: bool,
@@ -217,11 +217,11 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(stream: Stream, conversation: Conversation, stop: oneshot::Receiver<Leave>) -> Self {
-        let idle = Box::pin(tokio::time::sleep(idle_max(&conversation)));
+    fn new(stream: Stream, session: Session, stop: oneshot::Receiver<Leave>) -> Self {
+        let idle = Box::pin(tokio::time::sleep(idle_max(&session)));
         Connection {
             stream,
-            conversation,
+            session,
             input: Zeroizing::default(),
             stopped: Stop::Incomplete,
             end_of_input: false,
@@ -238,11 +238,11 @@ impl Connection {
     }
 
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Next> {
-        self.conversation.begin_turn();
-        while self.conversation.work() {
+        self.session.begin_turn();
+        while self.session.work() {
             self.poll_stop(context);
             if self.makes_room {
-                self.conversation.make_room();
+                self.session.make_room();
                 // A client that has no room for it goes without.
                 let _ = self.poll_write(context);
                 return Poll::Ready(Next::Drop);
@@ -265,16 +265,16 @@ impl Connection {
 
     /// Reads, works and writes once; says whether any of it came to anything.
     fn round(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
-        let mut progress = self.conversation.poll_waiting(context);
+        let mut progress = self.session.poll_waiting(context);
         if self.may_read() {
             progress |= self.poll_read(context)?;
         }
         if self.stopped != Stop::Incomplete && !self.winding_up {
             progress |= self.take_input();
         }
-        progress |= self.conversation.step_searches();
+        progress |= self.session.step_searches();
         if self.winding_up {
-            self.conversation.wind_up();
+            self.session.wind_up();
         }
         progress |= self.poll_write(context)?;
         Ok(progress)
@@ -282,11 +282,11 @@ impl Connection {
 
     /// What there is to do after a round, if the turns are over.
     fn next(&self) -> Option<Next> {
-        let ending = self.conversation.ending;
+        let ending = self.session.ending;
         if ending == Some(Ending::Unbound) {
             return Some(Next::Close);
         }
-        if self.unflushed || !self.conversation.outbox.unsent().is_empty() {
+        if self.unflushed || !self.session.outbox.unsent().is_empty() {
             return None;
         }
         match ending {
@@ -297,7 +297,7 @@ impl Connection {
             Some(Ending::StartTls) => Some(Next::StartTls),
             _ if self.end_of_input
                 && self.stopped == Stop::Incomplete
-                && self.conversation.in_flight() == 0 =>
+                && self.session.in_flight() == 0 =>
             {
                 Some(Next::Close)
             }
@@ -319,7 +319,7 @@ impl Connection {
         self.stopped == Stop::Incomplete
             && !self.end_of_input
             && !self.winding_up
-            && self.conversation.ending.is_none()
+            && self.session.ending.is_none()
     }
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
@@ -332,11 +332,11 @@ impl Connection {
             let bytes = buffer.filled_mut();
             self.end_of_input = bytes.is_empty();
             self.active = true;
-            self.conversation.journal.received();
-            self.conversation.shared.meters.bytes_in.add(bytes.len() as u64);
+            self.session.journal.received();
+            self.session.shared.meters.bytes_in.add(bytes.len() as u64);
             if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
                 let why = [("text", Value::Text(NOT_ASKED))];
-                self.conversation.journal.origin.connection(Access::Refused, "proxy-header", &why);
+                self.session.journal.origin.connection(Access::Refused, "proxy-header", &why);
             }
             self.received(bytes);
             bytes.zeroize();
@@ -350,7 +350,7 @@ impl Connection {
             self.take_input();
             return;
         }
-        let (taken, stopped) = self.conversation.receive(bytes);
+        let (taken, stopped) = self.session.receive(bytes);
         self.stopped = stopped;
         self.keep(bytes.get(taken..).unwrap_or_default());
     }
@@ -360,7 +360,7 @@ impl Connection {
         let wanted = self.input.len() + bytes.len();
         if wanted > self.input.capacity() {
             // No more than the request needs, if that is known.
-            let doubled = (2 * self.input.capacity()).min(self.conversation.unread_bytes());
+            let doubled = (2 * self.input.capacity()).min(self.session.unread_bytes());
             let mut larger = Vec::with_capacity(wanted.max(doubled));
             larger.extend_from_slice(&self.input);
             self.input = Zeroizing::new(larger);
@@ -370,7 +370,7 @@ impl Connection {
 
     /// Offers what was read and not taken; says whether any of it was taken now.
     fn take_input(&mut self) -> bool {
-        let (taken, stopped) = self.conversation.receive(&self.input);
+        let (taken, stopped) = self.session.receive(&self.input);
         self.stopped = stopped;
         // What is left moves to the front; behind it nothing of what was there may stay.
         let left = self.input.len() - taken;
@@ -387,7 +387,7 @@ impl Connection {
 
     fn poll_write(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         let mut written = 0;
-        let outbox = &mut self.conversation.outbox;
+        let outbox = &mut self.session.outbox;
         while !outbox.unsent().is_empty() {
             match Pin::new(&mut self.stream).poll_write(context, outbox.unsent()) {
                 Poll::Pending => break,
@@ -401,10 +401,10 @@ impl Connection {
         }
         if written > 0 {
             (self.active, self.unflushed) = (true, true);
-            self.conversation.shared.meters.bytes_out.add(written as u64);
+            self.session.shared.meters.bytes_out.add(written as u64);
         }
         self.unflushed |= self.stream.has_alert();
-        if self.unflushed && self.conversation.outbox.unsent().is_empty() {
+        if self.unflushed && self.session.outbox.unsent().is_empty() {
             self.unflushed = match Pin::new(&mut self.stream).poll_flush(context) {
                 Poll::Pending => true,
                 Poll::Ready(result) => {
@@ -418,11 +418,11 @@ impl Connection {
 
     /// Waits for what wakes us, and closes what has been idle for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
-        let unfinished = self.conversation.unfinished().filter(|_| self.may_read());
-        let within_entry = self.conversation.is_within_entry();
+        let unfinished = self.session.unfinished().filter(|_| self.may_read());
+        let within_entry = self.session.is_within_entry();
         if unfinished != self.unfinished || within_entry != self.within_entry {
             self.within_entry = within_entry;
-            let idle_max = idle_max(&self.conversation);
+            let idle_max = idle_max(&self.session);
             let max = if unfinished.is_some() { UNFINISHED_MAX.min(idle_max) } else { idle_max };
             self.idle.as_mut().reset(Instant::now() + max);
             self.unfinished = unfinished;
@@ -431,20 +431,20 @@ impl Connection {
             ready!(self.idle.as_mut().poll(context));
             if self.unfinished.is_some() {
                 let why = "a request takes too long to come in";
-                self.conversation.disconnect(ResultCode::Busy, why);
+                self.session.disconnect(ResultCode::Busy, why);
                 return Poll::Ready(Next::Close);
             }
-            let unsent = !self.conversation.outbox.unsent().is_empty();
-            let busy = !unsent && self.conversation.in_flight() > 0;
+            let unsent = !self.session.outbox.unsent().is_empty();
+            let busy = !unsent && self.session.in_flight() > 0;
             if !self.active && !busy {
                 if unsent {
                     return Poll::Ready(Next::Drop);
                 }
-                self.conversation.disconnect(ResultCode::Unavailable, "idle for too long");
+                self.session.disconnect(ResultCode::Unavailable, "idle for too long");
                 return Poll::Ready(Next::Close);
             }
             self.active = false;
-            self.idle.as_mut().reset(Instant::now() + idle_max(&self.conversation));
+            self.idle.as_mut().reset(Instant::now() + idle_max(&self.session));
         }
     }
 
@@ -454,9 +454,7 @@ impl Connection {
         config: Arc<ServerConfig>,
         handshake_max: Duration,
     ) -> Option<Result<io::Result<Self>, Elapsed>> {
-        let Connection {
-            stream: Stream::Plain(tcp), mut conversation, stop: Some(mut stop), ..
-        } = self
+        let Connection { stream: Stream::Plain(tcp), mut session, stop: Some(mut stop), .. } = self
         else {
             return None;
         };
@@ -466,36 +464,36 @@ impl Connection {
         };
         Some(stream.map(|stream| {
             let stream = stream?;
-            let channel = tls_channel(&conversation.shared, &stream);
-            conversation.tls_started(channel);
-            Ok(Connection::new(stream, conversation, stop))
+            let channel = tls_channel(&session.shared, &stream);
+            session.tls_started(channel);
+            Ok(Connection::new(stream, session, stop))
         }))
     }
 
     /// Sends what is left and says that this was all.
     async fn close(&mut self) -> io::Result<()> {
-        if self.conversation.ending != Some(Ending::Unbound) {
-            self.stream.write_all(self.conversation.outbox.unsent()).await?;
+        if self.session.ending != Some(Ending::Unbound) {
+            self.stream.write_all(self.session.outbox.unsent()).await?;
         }
         self.stream.shutdown().await
     }
 
     /// Lets the peer see a notice.
     async fn linger(&mut self) -> io::Result<()> {
-        if self.conversation.ending != Some(Ending::Notice) || self.end_of_input {
+        if self.session.ending != Some(Ending::Notice) || self.end_of_input {
             return Ok(());
         }
-        drain(&mut self.stream, self.conversation.left_bytes()).await
+        drain(&mut self.stream, self.session.left_bytes()).await
     }
 }
 
-fn idle_max(conversation: &Conversation) -> Duration {
-    let limits = &conversation.settings.limits;
-    let idle_max = match conversation.subject.is_anonymous() {
+fn idle_max(session: &Session) -> Duration {
+    let limits = &session.settings.limits;
+    let idle_max = match session.subject.is_anonymous() {
         true => limits.idle_before_bind_max,
         false => limits.idle_max,
     };
-    match conversation.is_within_entry() {
+    match session.is_within_entry() {
         // A state of the store is kept for it.
         true => ENTRY_STALL_MAX.min(idle_max),
         false => idle_max,

@@ -2,9 +2,9 @@
 
 use crate::asks::Asks;
 use crate::channel::Ending;
-use crate::conversation::Conversation;
 use crate::must_change;
 use crate::outcome::Answer;
+use crate::session::Session;
 use keyway_codec::extended::{
     CANCEL, CancelRequest, PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse,
     START_TLS, WHO_AM_I,
@@ -19,7 +19,7 @@ const SUPPORTED: &[&str] = &[START_TLS, WHO_AM_I, PASSWORD_MODIFY, CANCEL];
 
 type Value = Option<Zeroizing<Vec<u8>>>;
 
-impl Conversation {
+impl Session {
     /// The operations that `supportedExtension` names on this connection.
     pub(crate) fn supported(&self) -> &'static [&'static str] {
         let has_tls = self.channel.tls || self.channel.can_start_tls;

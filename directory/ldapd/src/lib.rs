@@ -2,8 +2,8 @@
 //! they show of themselves below `cn=monitor`.
 //!
 //! ```text
-//! listener ── connection (bytes, turns) ── conversation (requests, answers) ── Directory
-//!                  │                            └─ bind, extended
+//! listener ── connection (bytes, turns) ── session (requests, answers) ── Directory
+//!                  │                       └─ bind, extended
 //!                  └─ stream (plain or TLS)
 //! ```
 //!
@@ -21,7 +21,6 @@ mod bind;
 mod budget;
 mod channel;
 mod connection;
-mod conversation;
 mod crowd;
 mod extended;
 mod fault;
@@ -38,6 +37,7 @@ mod proxied;
 mod registry;
 mod seen;
 mod server;
+mod session;
 mod settings;
 mod slow;
 mod state;

@@ -45,7 +45,7 @@ use zeroize::Zeroizing;
 const UNFINISHED_FULL: &str =
     "the server holds as many unfinished requests as it may; try again later";
 
-pub(crate) struct Conversation {
+pub(crate) struct Session {
     pub(crate) shared: Arc<ServerState>,
     /// As they were when the connection was opened.
     pub(crate) settings: Arc<ConnectionSettings>,
@@ -138,12 +138,12 @@ struct Finished {
     answer: Answer,
 }
 
-impl Conversation {
+impl Session {
     pub fn new(shared: Arc<ServerState>, channel: Channel, origin: Origin) -> Self {
         let settings = shared.settings();
         let share = Share::of(&shared.unfinished);
         let queued = Queued { requests: 0, all: shared.meters.queue, seen: origin.seen.clone() };
-        let mut conversation = Conversation {
+        let mut session = Session {
             shared,
             settings,
             from: origin.peer.ip(),
@@ -170,8 +170,8 @@ impl Conversation {
             queued,
             work_left: 0,
         };
-        conversation.become_subject(Subject::anonymous());
-        conversation
+        session.become_subject(Subject::anonymous());
+        session
     }
 
     /// Begins a turn.
@@ -602,7 +602,7 @@ impl Conversation {
         });
     }
 
-    /// As [`Conversation::wait_for`], for a bind, which keeps all else waiting.
+    /// As [`Session::wait_for`], for a bind, which keeps all else waiting.
     pub(crate) fn wait_for_bind(
         &mut self,
         id: u32,
