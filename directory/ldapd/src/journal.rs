@@ -12,7 +12,7 @@ use crate::slow::Slowest;
 use keyway_codec::message::{LdapResult, Op, ResultCode};
 use keyway_server::log::stages::{self, Laps, Stage, Stopwatch};
 use keyway_server::log::{
-    Access, Audit, AuditedChange, AuditedRequest, Book, Field, Log, Record, Severity, Value,
+    Access, Audit, AuditedChange, AuditedRequest, Field, Log, LogKind, Record, Severity, Value,
 };
 use keyway_server::{SearchProgress, Subject};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Origin {
         ];
         fields.extend_from_slice(more);
         let at = (self.clock)();
-        self.log.put(&Record { at, book: Book::Access, event, fields: &fields });
+        self.log.put(&Record { at, kind: LogKind::Access, event, fields: &fields });
     }
 }
 
@@ -185,10 +185,10 @@ impl Journal {
             self.from = self.origin.peer.to_string();
         }
         if is_written {
-            self.write(Book::Access, &answered);
+            self.write(LogKind::Access, &answered);
         }
         if is_ours {
-            self.write(Book::Error(Severity::Error), &answered);
+            self.write(LogKind::Error(Severity::Error), &answered);
         }
         if waited.is_none() {
             // Its id may be another's from now on.
@@ -226,7 +226,7 @@ impl Journal {
         }
     }
 
-    fn write(&self, book: Book, answered: &Answered<'_>) {
+    fn write(&self, kind: LogKind, answered: &Answered<'_>) {
         let Answered { asked, result, subject, at, watch, progress, unindexed, reason } = answered;
         let entries = progress.map(|progress| progress.returned);
         let time_us = watch.as_ref().and_then(Stopwatch::total_us);
@@ -257,7 +257,7 @@ impl Journal {
             ("text", reason.map_or(Value::filled(&result.diagnostic), Value::Text)),
         ];
         let event = asked.operation;
-        self.origin.log.put(&Record { at: *at, book, event, fields: &fields });
+        self.origin.log.put(&Record { at: *at, kind, event, fields: &fields });
     }
 
     /// What the audit log will say of a change when it is done, if it is to say anything.

@@ -5,7 +5,7 @@
 
 use crate::escape::{Escaped, Needs, needs};
 use crate::settings::Form;
-use keyway_server::log::{Book, Record, Severity, Value};
+use keyway_server::log::{LogKind, Record, Severity, Value};
 use std::cell::RefCell;
 use std::fmt::{Display, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,7 +28,7 @@ pub fn line(out: &mut Vec<u8>, record: &Record<'_>, form: Form) {
 /// `TIME KIND EVENT name=value ...`
 fn text(out: &mut Vec<u8>, record: &Record<'_>) {
     time(out, record.at);
-    put(out, &[" ", kind(record.book), " ", record.event]);
+    put(out, &[" ", kind(record.kind), " ", record.event]);
     for (name, value) in record.fields {
         match value {
             Value::None => {}
@@ -82,8 +82,8 @@ fn escaped(out: &mut Vec<u8>, text: &str, form: Form) {
 fn json(out: &mut Vec<u8>, record: &Record<'_>) {
     put(out, &["{\"time\":\""]);
     time(out, record.at);
-    put(out, &["\",\"log\":\"", log(record.book)]);
-    if let Book::Error(severity) = record.book {
+    put(out, &["\",\"log\":\"", log(record.kind)]);
+    if let LogKind::Error(severity) = record.kind {
         put(out, &["\",\"severity\":\"", of(severity)]);
     }
     put(out, &["\",\"event\":\"", record.event, "\""]);
@@ -112,14 +112,14 @@ fn json(out: &mut Vec<u8>, record: &Record<'_>) {
 /// The native protocol of systemd's journal: `NAME=value` lines. The message is the line as text, so
 /// that whoever reads the journal as such sees all of it.
 fn journal(out: &mut Vec<u8>, record: &Record<'_>) {
-    let priority = match record.book {
-        Book::Error(Severity::Error) => "3",
-        Book::Error(Severity::Warning) => "4",
+    let priority = match record.kind {
+        LogKind::Error(Severity::Error) => "3",
+        LogKind::Error(Severity::Warning) => "4",
         _ => "6",
     };
     put(out, &["PRIORITY=", priority, "\nSYSLOG_IDENTIFIER=keyway\nMESSAGE="]);
     text(out, record);
-    put(out, &["KEYWAY_LOG=", log(record.book), "\nKEYWAY_EVENT=", record.event, "\n"]);
+    put(out, &["KEYWAY_LOG=", log(record.kind), "\nKEYWAY_EVENT=", record.event, "\n"]);
     for (name, value) in record.fields {
         match value {
             Value::None => {}
@@ -173,19 +173,19 @@ fn number(out: &mut Vec<u8>, mut number: u64) {
     }
 }
 
-fn log(book: Book) -> &'static str {
-    match book {
-        Book::Access => "access",
-        Book::Audit => "audit",
-        Book::Error(_) => "error",
+fn log(kind: LogKind) -> &'static str {
+    match kind {
+        LogKind::Access => "access",
+        LogKind::Audit => "audit",
+        LogKind::Error(_) => "error",
     }
 }
 
 /// The log, and how bad it is where it may be.
-fn kind(book: Book) -> &'static str {
-    match book {
-        Book::Error(severity) => of(severity),
-        book => log(book),
+fn kind(kind: LogKind) -> &'static str {
+    match kind {
+        LogKind::Error(severity) => of(severity),
+        kind => log(kind),
     }
 }
 
@@ -231,8 +231,8 @@ mod tests {
     fn line_of(form: Form, fields: &[(&'static str, Value<'_>)]) -> String {
         let at = UNIX_EPOCH + Duration::from_micros(1_800_000_000_000_042);
         let mut out = Vec::new();
-        let book = Book::Error(Severity::Warning);
-        line(&mut out, &Record { at, book, event: "test", fields }, form);
+        let kind = LogKind::Error(Severity::Warning);
+        line(&mut out, &Record { at, kind, event: "test", fields }, form);
         String::from_utf8(out).unwrap()
     }
 

@@ -4,7 +4,7 @@ use crate::format;
 use crate::limits::{LOG_BATCH_BYTES_MAX, LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
 use crate::settings::{Form, WhenFull, place};
 use crate::writer::{Counts, Lines, Writer};
-use keyway_server::log::{Book, Record};
+use keyway_server::log::{LogKind, Record};
 use std::cell::RefCell;
 use std::mem;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -102,7 +102,7 @@ impl Queue {
             loop {
                 bytes.clear();
                 format::line(bytes, record, *form);
-                match self.append(record.book, bytes, *form) {
+                match self.append(record.kind, bytes, *form) {
                     Ok(()) => return,
                     // It was set anew since this thread's last line.
                     Err(wanted) => *form = wanted,
@@ -112,11 +112,11 @@ impl Queue {
     }
 
     /// Appends a line, unless another form is wanted by now.
-    fn append(&self, book: Book, line: &[u8], form: Form) -> Result<(), Form> {
+    fn append(&self, kind: LogKind, line: &[u8], form: Form) -> Result<(), Form> {
         let mut state = self.lock();
         while state.bytes() + line.len() > LOG_QUEUE_BYTES_MAX {
             if state.when_full == WhenFull::Drop || state.closed {
-                state.lost[place(book)] += 1;
+                state.lost[place(kind)] += 1;
                 return Ok(());
             }
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -124,9 +124,9 @@ impl Queue {
         if state.form != form {
             return Err(state.form);
         }
-        state.lines[place(book)].extend_from_slice(line);
+        state.lines[place(kind)].extend_from_slice(line);
         // A search can wait to be written; who looks into the others looks for what is there now.
-        state.urgent |= book != Book::Access;
+        state.urgent |= kind != LogKind::Access;
         self.wake(state);
         Ok(())
     }

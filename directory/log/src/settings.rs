@@ -1,7 +1,7 @@
 //! `[log]` of the configuration, and the logs it is about.
 
 use keyway_folder::data::name;
-use keyway_server::log::{Access, Book};
+use keyway_server::log::{Access, LogKind};
 use std::path::PathBuf;
 
 /// `[log]` of the configuration.
@@ -108,13 +108,13 @@ pub fn folder_mode(mode: u32) -> u32 {
 }
 
 /// The three logs, in the order of their files.
-pub const BOOKS: [&str; 3] = ["access", "error", "audit"];
+pub const LOG_NAMES: [&str; 3] = ["access", "error", "audit"];
 
 /// The place of a log among the three.
-pub fn place(book: Book) -> usize {
-    match book {
-        Book::Access => 0,
-        Book::Error(_) => 1,
-        Book::Audit => 2,
+pub fn place(kind: LogKind) -> usize {
+    match kind {
+        LogKind::Access => 0,
+        LogKind::Error(_) => 1,
+        LogKind::Audit => 2,
     }
 }

@@ -4,19 +4,19 @@ use crate::file::{Rotating, Sizes};
 use crate::format;
 use crate::journal::{self, Journal};
 use crate::limits::{LOG_LEFT_OUT_SAY_EVERY, LOG_RESERVE_BYTES};
-use crate::settings::{BOOKS, Form, Settings, To, place};
+use crate::settings::{Form, LOG_NAMES, Settings, To, place};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_meter::{Counter, counter};
-use keyway_server::log::{Book, Field, Record, Severity, Value};
+use keyway_server::log::{Field, LogKind, Record, Severity, Value};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 /// Whole lines, of each log.
-pub type Lines = [Vec<u8>; BOOKS.len()];
+pub type Lines = [Vec<u8>; LOG_NAMES.len()];
 /// How many, of each log.
-pub type Counts = [u64; BOOKS.len()];
+pub type Counts = [u64; LOG_NAMES.len()];
 
 /// Where lines go, and what became of those before.
 pub struct Writer {
@@ -36,7 +36,7 @@ struct LeftOut {
 }
 
 enum Target {
-    Files([Rotating; BOOKS.len()]),
+    Files([Rotating; LOG_NAMES.len()]),
     Journal(Journal),
     Stderr,
     Nowhere,
@@ -60,11 +60,11 @@ impl Writer {
                 let folder = data.join(&settings.folder);
                 let sizes = Sizes { bytes_max: settings.file_bytes_max, kept: settings.files_kept };
                 // That the disk is full is to be in the error log.
-                let reserve = |book| if book == "error" { LOG_RESERVE_BYTES } else { 0 };
-                let new = |book| {
-                    Rotating::new(&folder, book, sizes, settings.mode).with_reserve(reserve(book))
+                let reserve = |kind| if kind == "error" { LOG_RESERVE_BYTES } else { 0 };
+                let new = |kind| {
+                    Rotating::new(&folder, kind, sizes, settings.mode).with_reserve(reserve(kind))
                 };
-                let mut files = BOOKS.map(new);
+                let mut files = LOG_NAMES.map(new);
                 for file in &mut files {
                     match file.open() {
                         Err(why) if !is_full(&why) => {
@@ -85,11 +85,11 @@ impl Writer {
     /// Writes lines, and tells of those that were lost where it has to be told now: if some were
     /// just lost, or these are the last.
     pub fn write(&mut self, lines: &Lines, lost: &Counts, form: Form, last: bool) {
-        for (book, lines) in lines.iter().enumerate() {
-            self.put(book, lines, form);
-            self.lose(book, lost[book]);
-            if lost[book] > 0 || last {
-                self.tell_of_lost(book, form);
+        for (kind, lines) in lines.iter().enumerate() {
+            self.put(kind, lines, form);
+            self.lose(kind, lost[kind]);
+            if lost[kind] > 0 || last {
+                self.tell_of_lost(kind, form);
             }
         }
         if last || self.left_out.looked.elapsed() >= LOG_LEFT_OUT_SAY_EVERY {
@@ -101,7 +101,7 @@ impl Writer {
     pub fn sync_audit(&mut self) -> bool {
         match &mut self.target {
             Target::Files(files) => {
-                let audit = place(Book::Audit);
+                let audit = place(LogKind::Audit);
                 self.lost[audit] == 0 && files[audit].sync().is_ok()
             }
             // Who takes them there answers for them.
@@ -115,12 +115,12 @@ impl Writer {
     }
 
     /// Writes lines of one log. When it can be written again, a line says how many could not be.
-    fn put(&mut self, book: usize, lines: &[u8], form: Form) {
-        if let Err((left, why)) = self.target.put(book, lines) {
-            if self.lost[book] == 0 {
+    fn put(&mut self, kind: usize, lines: &[u8], form: Form) {
+        if let Err((left, why)) = self.target.put(kind, lines) {
+            if self.lost[kind] == 0 {
                 output::note(format_args!(
                     "the {} log cannot be written ({}); lines are counted until it can be",
-                    BOOKS[book],
+                    LOG_NAMES[kind],
                     plain(&why)
                 ));
             }
@@ -128,14 +128,14 @@ impl Writer {
                 Form::Journal => journal::count(left),
                 _ => count(left),
             };
-            self.lose(book, lines);
+            self.lose(kind, lines);
         } else if !lines.is_empty() {
-            self.tell_of_lost(book, form);
+            self.tell_of_lost(kind, form);
         }
     }
 
-    fn lose(&mut self, book: usize, lines: u64) {
-        self.lost[book] += lines;
+    fn lose(&mut self, kind: usize, lines: u64) {
+        self.lost[kind] += lines;
         self.lost_ever.add(lines);
     }
 
@@ -144,28 +144,29 @@ impl Writer {
         self.left_out.looked = Instant::now();
         let ever = self.left_out.ever.value();
         let lines = ever.wrapping_sub(self.left_out.told);
-        if lines > 0 && self.say(Book::Access, "left-out", &[("lines", Value::Number(lines))], form)
+        if lines > 0
+            && self.say(LogKind::Access, "left-out", &[("lines", Value::Number(lines))], form)
         {
             self.left_out.told = ever;
         }
     }
 
-    fn tell_of_lost(&mut self, book: usize, form: Form) {
-        if self.lost[book] == 0 {
+    fn tell_of_lost(&mut self, kind: usize, form: Form) {
+        if self.lost[kind] == 0 {
             return;
         }
         let fields =
-            [("name", Value::Text(BOOKS[book])), ("lines", Value::Number(self.lost[book]))];
-        if self.say(Book::Error(Severity::Error), "lost", &fields, form) {
-            self.lost[book] = 0;
+            [("name", Value::Text(LOG_NAMES[kind])), ("lines", Value::Number(self.lost[kind]))];
+        if self.say(LogKind::Error(Severity::Error), "lost", &fields, form) {
+            self.lost[kind] = 0;
         }
     }
 
     /// Writes a line of its own; says whether it could.
-    fn say(&mut self, book: Book, event: &str, fields: &[Field<'_>], form: Form) -> bool {
+    fn say(&mut self, kind: LogKind, event: &str, fields: &[Field<'_>], form: Form) -> bool {
         let mut line = Vec::new();
-        format::line(&mut line, &Record { at: SystemTime::now(), book, event, fields }, form);
-        self.target.put(place(book), &line).is_ok()
+        format::line(&mut line, &Record { at: SystemTime::now(), kind, event, fields }, form);
+        self.target.put(place(kind), &line).is_ok()
     }
 }
 
@@ -180,9 +181,9 @@ fn no_journal(path: &Path, why: &io::Error) -> Failure {
 
 impl Target {
     /// Writes whole lines; gives back those that could not be written.
-    fn put<'a>(&mut self, book: usize, lines: &'a [u8]) -> Result<(), (&'a [u8], io::Error)> {
+    fn put<'a>(&mut self, kind: usize, lines: &'a [u8]) -> Result<(), (&'a [u8], io::Error)> {
         match self {
-            Target::Files(files) => files[book].put(lines),
+            Target::Files(files) => files[kind].put(lines),
             Target::Journal(journal) => journal.put(lines),
             Target::Stderr => io::stderr().lock().write_all(lines).map_err(|why| (lines, why)),
             Target::Nowhere => Ok(()),

@@ -1,6 +1,6 @@
 //! The handle through which every part of the server writes lines.
 
-use super::record::{Access, Book, Field, Record, Severity};
+use super::record::{Access, Field, LogKind, Record, Severity};
 use keyway_meter::{Counter, counter};
 use std::fmt;
 use std::sync::Arc;
@@ -111,6 +111,6 @@ impl Log {
 
     /// Writes a line of the error log.
     pub fn say(&self, at: SystemTime, severity: Severity, event: &str, fields: &[Field<'_>]) {
-        self.put(&Record { at, book: Book::Error(severity), event, fields });
+        self.put(&Record { at, kind: LogKind::Error(severity), event, fields });
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Rows are numbered without gaps, since each is written together with the number of the next.
 
-use super::record::{Book, Record, Value};
+use super::record::{LogKind, Record, Value};
 use crate::failure::Result;
 use keyway_store::{View, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -49,7 +49,7 @@ impl Kept {
             ("new_rdn", Value::filled(&self.new_rdn)),
             ("new_superior", Value::filled(&self.new_superior)),
         ];
-        put(&Record { at: self.at, book: Book::Audit, event: &self.event, fields: &fields });
+        put(&Record { at: self.at, kind: LogKind::Audit, event: &self.event, fields: &fields });
     }
 
     /// Keeps it with the change that is being made. Returns the number of the row after it.

@@ -16,5 +16,5 @@ mod text;
 pub use audit::{Audit, AuditedChange, AuditedRequest};
 pub use handle::Log;
 pub use kept::Kept;
-pub use record::{Access, Book, Field, Record, Severity, Value};
+pub use record::{Access, Field, LogKind, Record, Severity, Value};
 pub use text::{Capped, hidden};

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 /// Which log a line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Book {
+pub enum LogKind {
     /// Operations and connections of clients.
     Access,
     /// What concerns the server itself.
@@ -43,7 +43,7 @@ pub struct Record<'a> {
     /// When.
     pub at: SystemTime,
     /// Where it belongs.
-    pub book: Book,
+    pub kind: LogKind,
     /// What happened, as a word for programs.
     pub event: &'a str,
     /// What is to be said of it, in this order.
