@@ -221,8 +221,9 @@ impl Module {
             {
                 after
             }
+            // Of `const fn` and `unsafe fn` the name is behind the second word.
             [TokenTree::Ident(word), TokenTree::Ident(name), after @ ..]
-                if items && is_item(&word.to_string()) =>
+                if items && is_item(&word.to_string()) && !is_item(&name.to_string()) =>
             {
                 self.defined.insert(name.to_string());
                 after

@@ -134,8 +134,8 @@ mod tests {
                 "use crate::*; pub static G: u8 = f();",
             ),
             (
-                "pub use crate::b::g; pub fn f() { g() }",
-                "use super::a; pub fn g() { if true { a::f() } }",
+                "pub use crate::b::g; pub const fn f() { g() }",
+                "use super::a; pub const fn g() { if true { a::f() } }",
             ),
         ] {
             let lib = "mod a; mod b; mod c; pub use a::f;";
