@@ -1,4 +1,4 @@
-//! What all checks share: the drivers, how thoroughly to look, and how a check ends.
+//! Parts that all checks share: the drivers, how thoroughly to look, and how a check ends.
 
 use keyway_engine::{Algorithm, Driver, Engine};
 use std::any::Any;
@@ -39,7 +39,7 @@ impl Stop {
 /// The number of cases that were looked at.
 pub type Checked = Result<usize, Stop>;
 
-/// What all checks share.
+/// The state that all checks share.
 pub struct Bench {
     pub driver: Arc<dyn Driver>,
     pub reference: Arc<dyn Driver>,
@@ -51,7 +51,7 @@ pub struct Bench {
     pub loses: AtomicBool,
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

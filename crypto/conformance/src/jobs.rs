@@ -16,7 +16,7 @@ fn parameters(algorithm: Algorithm, key: &OwnKey) -> Parameters<'_> {
     Parameters::new(algorithm, key.view()).nonces(Nonces::Given)
 }
 
-/// The same session twice: on the driver under test and on the reference.
+/// One session opened twice: on the driver under test and on the reference.
 pub(crate) struct Pair {
     pub subject: Session,
     pub reference: Session,
@@ -112,7 +112,7 @@ pub(crate) enum Expect {
     Same { outputs: Vec<Vec<u8>>, result: usize },
     /// A refusal, and nothing of this text at this position.
     Refused { never: Vec<u8>, at: usize },
-    /// What this finds good.
+    /// The proof that this check gives.
     Proved(Proof),
 }
 
@@ -516,7 +516,7 @@ fn chain(pair: &Pair, work: &Work, rng: &mut Rng, size: usize) -> Result<Vec<Job
         Operation::chain(Direction::Unprotect, sealed, room, parts)
     };
     let mut damaged = sealed.clone();
-    // Somewhere that the tag covers or is; padding is nobody's.
+    // Somewhere that the tag covers or is; padding is neither.
     let covered = sealed.len() - (end - layout_end);
     // In a cipher's chain before a MAC a changed block changes the padding behind it, no more.
     let covered = if mac_first { covered.min(start + size) } else { covered };

@@ -1,4 +1,4 @@
-//! What every driver has to pass.
+//! Checks that every driver has to pass.
 //!
 //! [`run`] takes a driver and a reference to hold it against, and makes a list of checks: published
 //! vectors, every operation against the reference, both entry points (sessions and queues), full
@@ -7,7 +7,7 @@
 //! The same code serves the tests of this repository and an operator who wants to know whether a
 //! device is to be trusted.
 //!
-//! What may not enter: a driver, and anything that knows one by name.
+//! These may not enter: a driver, and anything that knows one by name.
 #![forbid(unsafe_code)]
 // The queues take boxes, so that a task may go round without being moved.
 #![allow(clippy::vec_box)]
@@ -45,7 +45,7 @@ pub struct Progress<'a> {
     pub total: usize,
 }
 
-/// What was found.
+/// The findings of all checks.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// In the order in which they were made.
@@ -67,7 +67,7 @@ impl Report {
 /// One check of one algorithm or chain.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What was looked at: `vectors`, `cross`, `entry-points`, ….
+    /// The name of the check: `vectors`, `cross`, `entry-points`, ….
     pub name: &'static str,
     /// The algorithm's name, or those of a chain joined by `+`.
     pub work: String,
@@ -105,7 +105,7 @@ pub enum Outcome {
     },
     /// The driver did wrong.
     Failed {
-        /// What it did.
+        /// The driver's behaviour.
         why: String,
         /// With what, so that it can be tried again.
         case: String,
@@ -203,7 +203,7 @@ fn chains() -> Vec<Vec<Algorithm>> {
         }
     }
     for compression in of(Kind::Compression) {
-        // What compression leaves is seldom whole blocks.
+        // The output of compression is seldom whole blocks.
         for cipher in [Algorithm::Aes128Ctr, Algorithm::Aes256Ctr] {
             chains.push(vec![compression, cipher, Algorithm::HmacSha256]);
         }

@@ -1,4 +1,4 @@
-//! What nobody should do, answered with an error and never with a panic; and the driver goes on.
+//! Misuse, answered with an error and never with a panic; and the driver goes on.
 
 use crate::bench::{Bench, Checked, Stop};
 use crate::jobs::{Expect, jobs};
@@ -117,7 +117,7 @@ fn others(algorithm: Algorithm) -> Vec<Operation> {
     operations.collect()
 }
 
-/// The same with an output buffer that is too small, where it has one.
+/// The operation with an output buffer that is too small, where it has one.
 fn cramped(operation: &Operation) -> Option<Operation> {
     let mut operation = operation.clone();
     let cut = |out: &mut Vec<u8>| {

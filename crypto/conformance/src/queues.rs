@@ -100,7 +100,7 @@ impl Bench {
             }
             expected.saturating_sub(done.len())
         })?;
-        // What comes twice may come late.
+        // A task that comes twice may come late.
         queue.poll(done);
         Ok(())
     }
@@ -123,7 +123,7 @@ fn submit(queue: &mut Queue, mut tasks: Tasks, more: bool) -> Result<(), Stop> {
     Err(Stop::fail(format!("{whole} tasks"), format!("a queue with room took {accepted}")))
 }
 
-/// The same work through a session and through queues, in bursts, collected and delivered.
+/// Runs equal work through a session and through queues, in bursts, collected and delivered.
 pub(crate) fn entry_points(bench: &Bench, work: &Work) -> Checked {
     bench.loses_nothing()?;
     let mut rng = bench.rng(work);

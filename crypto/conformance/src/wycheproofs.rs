@@ -14,7 +14,7 @@ struct Test {
     number: usize,
     key: OwnKey,
     operation: Operation,
-    /// What has to come out, or its front; `None` where that is random or nothing.
+    /// The output that has to come, or its front; `None` where that is random or nothing.
     expected: Option<Vec<u8>>,
     result: TestResult,
 }

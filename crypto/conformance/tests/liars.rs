@@ -10,7 +10,7 @@ use keyway_engine::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is wrong with it.
+/// The fault of a driver.
 #[derive(Clone, Copy, PartialEq)]
 enum Lie {
     Nothing,

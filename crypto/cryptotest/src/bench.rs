@@ -32,15 +32,15 @@ pub struct Bench<'a> {
     pub interrupt: Interrupt,
 }
 
-/// What happens while it is measured.
+/// An event during a measurement.
 pub enum Event<'a> {
     /// A cell is about to be measured.
     Cell {
         /// Cells before it.
         done: u64,
-        /// What is done in it.
+        /// The work of the measurement.
         work: &'a Work,
-        /// By whom.
+        /// The driver that does it.
         driver: &'a str,
         /// Bytes that an operation works on.
         bytes: usize,
@@ -49,7 +49,7 @@ pub enum Event<'a> {
     Table(&'a Table),
 }
 
-/// What came of it.
+/// The outcome of a bench.
 pub struct Outcome {
     /// Those with at least one cell.
     pub tables: Vec<Table>,
@@ -59,7 +59,7 @@ pub struct Outcome {
 
 /// One work through one entry point: sizes down, drivers across.
 pub struct Table {
-    /// What was done.
+    /// The work that was measured.
     pub work: Work,
     /// How operations got to the engine.
     pub entry: Entry,
@@ -71,7 +71,7 @@ pub struct Table {
     pub cells: Vec<Vec<Option<Cell>>>,
 }
 
-/// What one operation takes.
+/// The time of one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
     /// The median of the runs.
@@ -98,7 +98,7 @@ impl Bench<'_> {
     /// before it is measured, and of each table when it is complete.
     ///
     /// # Errors
-    /// What `observe` returns; then nothing more is measured.
+    /// The error that `observe` returns; then nothing more is measured.
     pub fn run<E>(
         &self,
         works: &[Work],
@@ -211,7 +211,7 @@ impl Cell {
 }
 
 impl Table {
-    /// What it shows, in a line.
+    /// The plot's subject, in a line.
     pub fn title(&self) -> String {
         format!("{}, {}, {}", self.work, self.work.verb(), self.entry)
     }

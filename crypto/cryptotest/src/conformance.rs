@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// check.
 ///
 /// # Errors
-/// [`Error::Interrupted`]. What a driver does wrong is in the report.
+/// [`Error::Interrupted`]. Faults of a driver are in the report.
 pub fn conformance(
     driver: &Arc<dyn Driver>,
     plan: &Plan,

@@ -36,7 +36,7 @@ pub enum Spec {
     Queued2003,
     /// Software that fails now and then.
     Fault {
-        /// Of the failures' order.
+        /// The seed of the failures' order.
         seed: u64,
     },
     /// A daemon that listens at this socket.

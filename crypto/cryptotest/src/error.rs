@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why something could not be begun. What to do about it depends on how the caller was asked.
+/// Why something could not be begun. The remedy depends on how the caller was asked.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -45,9 +45,9 @@ pub enum Error {
         in_flight: usize,
         /// Length of the largest, in bytes.
         operation_bytes: usize,
-        /// What they take, in MiB.
+        /// The memory they take, in MiB.
         needed_mib: usize,
-        /// What they may take, in MiB.
+        /// The memory they may take, in MiB.
         allowed_mib: usize,
     },
     /// The conformance suite was ended early.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody has asked for the end. Clones are of the same one.
+/// Whether the user has asked for the end. Clones are of the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -13,7 +13,7 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody has.
+    /// Whether the user has.
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,13 +1,13 @@
-//! What drivers do, and where it pays to take another.
+//! The abilities of drivers, and where it pays to take another.
 
 use keyway_engine::{Algorithm, CostReport, Driver, DriverReport, Kind, Linear, Selection};
 use std::sync::Arc;
 
-/// The sizes at which a crossover is looked for, in bytes: up to the longest text of a request that
-/// anybody sends.
+/// The sizes at which a crossover is looked for, in bytes: up to the longest text of a request in
+/// practice.
 const CROSSOVER_BYTES_MAX: f64 = 16_777_216.0;
 
-/// Who finishes a lone request of one work first.
+/// The driver that finishes a lone request of one work first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crossover {
     /// The work's name.
@@ -16,7 +16,7 @@ pub struct Crossover {
     pub first: Vec<(u64, String)>,
 }
 
-/// What a driver can do beside its algorithms, in words.
+/// Abilities of a driver beside its algorithms, in words.
 pub fn features(driver: &Arc<dyn Driver>) -> Vec<String> {
     let mut features = Vec::new();
     if driver.name() == "simd"

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What an operation takes beside its text, in bytes; about.
+/// The memory of an operation beside its text, in bytes; about.
 const OPERATION_BYTES: usize = 256;
 /// Most memory for operations, in bytes.
 const MEMORY_BYTES_MAX: usize = 2 << 30;
@@ -79,7 +79,7 @@ pub struct Load {
     ready: Vec<Box<Task>>,
     /// Run, and not made ready again.
     finished: Vec<Box<Task>>,
-    /// Of what was run so far.
+    /// The errors so far.
     pub errors: Errors,
     interrupt: Interrupt,
 }
@@ -141,7 +141,7 @@ impl Load {
         (done, took)
     }
 
-    /// The same without a look at what the operations begin with.
+    /// Runs operations without a look at their first data.
     fn stretch(&mut self, operations: usize) -> (usize, Duration) {
         if self.ready.len() < operations {
             self.again();
@@ -212,7 +212,7 @@ impl Load {
         collected
     }
 
-    /// What was run may be run again.
+    /// Makes the finished operations ready to run again.
     fn again(&mut self) {
         self.ready.append(&mut self.finished);
     }
@@ -298,7 +298,7 @@ mod tests {
             let work: Work = name.parse().unwrap();
             for (driver, wrong) in [("software", 0), ("null", 3)] {
                 let subject = Subject::open(&engine, &work, Demand::Named(driver), None);
-                // The null driver has no public keys that anybody could verify with.
+                // The null driver has no public keys that a signature could be verified with.
                 let subject = Arc::new(subject.unwrap());
                 let mut load = Load::new(&engine, &subject, 64, Entry::Queue(2), 4_096, &interrupt);
                 assert_eq!(load.run(3).0, 3);

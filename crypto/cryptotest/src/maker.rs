@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Makes the operations of one thread, all of one size.
 pub struct Maker {
     pub(crate) subject: Arc<Subject>,
-    /// What those that work in place begin with.
+    /// The first data of operations that work in place.
     pub(crate) plain: Vec<u8>,
     number: u64,
 }

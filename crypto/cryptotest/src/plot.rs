@@ -4,11 +4,11 @@ use std::fmt::{self, Formatter};
 
 /// A picture; [`fmt::Display`] writes it as SVG 1.1.
 pub struct Plot {
-    /// What it shows.
+    /// The plot's subject.
     pub title: String,
-    /// What the axis to the right shows, with its unit.
+    /// The quantity of the axis to the right, with its unit.
     pub x: &'static str,
-    /// What the axis upwards shows, with its unit.
+    /// The quantity of the axis upwards, with its unit.
     pub y: &'static str,
     /// The lines, in the order of the legend.
     pub lines: Vec<Line>,
@@ -16,7 +16,7 @@ pub struct Plot {
 
 /// One line.
 pub struct Line {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// From left to right; what is not above 0 is left out.
     pub points: Vec<(f64, f64)>,
@@ -91,7 +91,7 @@ fn label(value: f64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// What XML would read as its own.
+/// The text, with the characters escaped that XML would read as its own.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -21,7 +21,7 @@ const SIGNATURE_BYTES_MAX: usize = 8_192;
 pub struct Subject {
     /// On the engine.
     pub session: Session,
-    /// What it does.
+    /// Its work.
     pub work: Work,
     check: Check,
 }
@@ -30,7 +30,7 @@ pub struct Subject {
 struct Check {
     /// One for each step, with the same keys; or the peer's.
     sessions: Vec<Box<dyn DriverSession>>,
-    /// What goes in beside the text: the peer's public key, or a ciphertext for ours.
+    /// The input beside the text: the peer's public key, or a ciphertext for ours.
     input: Vec<u8>,
     /// Our public key, for those who verify.
     public_key: Vec<u8>,
@@ -39,7 +39,7 @@ struct Check {
 }
 
 impl Subject {
-    /// What goes in beside the text: the peer's public key, or a ciphertext for ours.
+    /// The input beside the text: the peer's public key, or a ciphertext for ours.
     pub(crate) fn input(&self) -> &[u8] {
         &self.check.input
     }
@@ -151,10 +151,10 @@ impl Check {
                 let public_key = session.public_key()?;
                 let mut out = vec![0; public_key.len()];
                 let message = &[0x6b; MESSAGE_BYTES];
-                let anybody = open(Step { algorithm, key: Key::None })?;
+                let keyless = open(Step { algorithm, key: Key::None })?;
                 let request =
                     &mut Request::PublicEncrypt { public_key: &public_key, message, out: &mut out };
-                let used = anybody.run(request)?;
+                let used = keyless.run(request)?;
                 out.truncate(used);
                 check.input = out;
             }

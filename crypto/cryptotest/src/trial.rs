@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that one thread's operations take, in a processor's nearest caches.
 const THREAD_BYTES_ONE: usize = 64 << 10;
-/// The same for several threads, which need longer rounds, so that they do run at the same time.
+/// The size of a round for several threads, which need longer ones, so that they do run at the same
+/// time.
 const THREAD_BYTES_SEVERAL: usize = 4 << 20;
 /// How often an operation is run in one round where nothing is checked.
 const REPEATS: usize = 16;
@@ -23,7 +24,7 @@ const STAGES: [&str; 3] = ["queue", "run", "deliver"];
 /// The engine's own name for running a chain step by step.
 const CHAIN: &str = "chain";
 
-/// What is done with each work and size.
+/// The way each work and size is measured.
 pub struct Trial<'a> {
     /// On which it is done.
     pub engine: &'a Engine,
@@ -47,13 +48,13 @@ pub struct Trial<'a> {
 pub struct Figures {
     /// Threads that did it at the same time.
     pub threads: usize,
-    /// What was done.
+    /// The work that was measured.
     pub work: Work,
     /// Bytes that an operation works on.
     pub bytes: usize,
-    /// Of all threads together.
+    /// The count of all threads together.
     pub operations: u64,
-    /// Of one thread, on average.
+    /// The time of one thread, on average.
     pub seconds: f64,
     /// Operations a second of all threads together.
     pub per_second: f64,
@@ -67,18 +68,18 @@ pub struct Figures {
     pub profile: Option<Profile>,
 }
 
-/// What the stages of a request took.
+/// The times of the stages of a request.
 pub struct Profile {
-    /// Of each driver's stages.
+    /// The stages of each driver.
     pub stages: Vec<StageTimes>,
     /// Nanoseconds an operation of one thread with every request timed: the median of the rounds,
     /// so that what else the machine does is not in it.
     pub with: f64,
-    /// The same with none timed.
+    /// That time with none timed.
     pub without: f64,
 }
 
-/// What one stage of the requests on one driver took.
+/// The time of one stage of the requests on one driver.
 pub struct StageTimes {
     /// The driver.
     pub driver: String,
@@ -88,7 +89,7 @@ pub struct StageTimes {
     pub nanoseconds: Distribution,
 }
 
-/// What one thread did.
+/// The part of one thread.
 #[derive(Default)]
 struct Share {
     operations: u64,
@@ -239,7 +240,7 @@ impl Trial<'_> {
     }
 }
 
-/// What the threads of a measurement have in common.
+/// The state that the threads of a measurement have in common.
 struct Rounds<'a> {
     /// Operations of this thread; `None` where time decides.
     quota: Option<u64>,
@@ -256,7 +257,7 @@ fn part(number: u64, threads: usize, index: usize) -> u64 {
     number / threads + u64::from(index < number % threads)
 }
 
-/// What the engine counts of one work: operations, and requests that found a driver full.
+/// The engine's counts for one work: operations, and requests that found a driver full.
 fn meters(drivers: &[String], label: &str) -> Vec<[u64; 2]> {
     let read = |driver: &String| {
         ["operations", "busy"]
@@ -265,7 +266,7 @@ fn meters(drivers: &[String], label: &str) -> Vec<[u64; 2]> {
     drivers.iter().map(read).collect()
 }
 
-/// What the engine has timed of one work, by driver and stage.
+/// The engine's times for one work, by driver and stage.
 fn stages(drivers: &[String], label: &str) -> Vec<StageTimes> {
     let read = |driver: &String, stage: &'static str| {
         let nanoseconds = histogram(&format!("engine.{driver}.{label}.{stage}")).read();
@@ -297,7 +298,7 @@ impl Figures {
 }
 
 impl Profile {
-    /// What it costs to time an operation, in nanoseconds.
+    /// The cost of timing an operation, in nanoseconds.
     pub fn cost(&self) -> f64 {
         self.with - self.without
     }

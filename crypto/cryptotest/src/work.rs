@@ -1,4 +1,4 @@
-//! What is done over and over: an algorithm, or a chain of them.
+//! The work that is repeated: an algorithm, or a chain of them.
 
 use keyway_engine::{Algorithm, Kind, limits};
 use std::fmt;
@@ -55,7 +55,7 @@ impl From<Algorithm> for Work {
 }
 
 impl Work {
-    /// The same algorithm, with signatures verified instead of made. `None` where it makes none.
+    /// This algorithm, with signatures verified instead of made. `None` where it makes none.
     pub fn verifying(&self) -> Option<Work> {
         let signs = !self.is_chain() && self.algorithm().kind() == Kind::Signature;
         signs.then(|| Work { steps: self.steps.clone(), verifies: true })
@@ -75,7 +75,7 @@ impl Work {
         self.steps.len() > 1
     }
 
-    /// What is done over and over.
+    /// The verb for the work.
     pub fn verb(&self) -> &'static str {
         if self.is_chain() {
             return "protect";

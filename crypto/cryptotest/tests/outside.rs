@@ -73,7 +73,7 @@ fn the_suite_can_be_interrupted() {
 }
 
 #[test]
-fn a_name_that_is_nobodys_is_refused() {
+fn a_name_of_no_driver_is_refused() {
     let drivers = drivers(&[Spec::Fault { seed: 1 }]).unwrap();
     assert!(known(&["fault".to_owned()], &drivers).is_ok());
     let why = known(&["nobody".to_owned()], &drivers).unwrap_err();

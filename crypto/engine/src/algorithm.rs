@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What an algorithm does, which decides the [`Request`](crate::Request)s that fit it.
+/// The kind of an algorithm, which decides the [`Request`](crate::Request)s that fit it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Seal and open (RFC 5116).
@@ -68,7 +68,7 @@ macro_rules! algorithms {
                 match self { $(Algorithm::$id => $name,)* }
             }
 
-            /// What it does.
+            /// Its kind.
             #[inline]
             pub const fn kind(self) -> Kind {
                 match self { $(Algorithm::$id => Kind::$kind,)* }

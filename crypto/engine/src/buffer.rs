@@ -1,4 +1,4 @@
-//! Where the data of a task lies: in bytes of its own, or in memory that somebody lends it.
+//! Where the data of a task lies: in bytes of its own, or in memory that the consumer lends it.
 
 use std::any::Any;
 use std::fmt;
@@ -50,10 +50,10 @@ const _: () = assert!(size_of::<Buffer>() == size_of::<Vec<u8>>());
 /// Memory that is lent to a [`Buffer`], which drops it when it is dropped.
 pub trait Memory: Any + Send + Sync {
     /// The bytes to be worked on. It is asked for them several times, from any thread, and answers
-    /// with the same ones, as many as at first. Nobody else changes them meanwhile.
+    /// with the same ones, as many as at first. Nothing else changes them meanwhile.
     fn bytes(&self) -> &[u8];
 
-    /// The same bytes, for the result to be put there.
+    /// These bytes, for the result to be put there.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
@@ -64,7 +64,7 @@ impl Buffer {
         Buffer(Kind::Lent { memory: Box::new(Box::new(memory)), bytes })
     }
 
-    /// What was lent, if it is of this type.
+    /// The lent memory, if it is of this type.
     pub fn memory<M: Memory>(&mut self) -> Option<&mut M> {
         match &mut self.0 {
             Kind::Owned(_) => None,

@@ -1,9 +1,9 @@
 //! Measures what a driver's work costs, the first time that there is a choice.
 //!
 //! Two sizes are measured, each single and batched. That takes some hundred microseconds on a
-//! processor and some milliseconds on a slow device. What cannot be measured without the consumer's
-//! key (RSA) stays unknown. An unknown driver is tried first, and its first request is the
-//! measurement.
+//! processor and some milliseconds on a slow device. A cost that cannot be measured without the
+//! consumer's key (RSA) stays unknown. An unknown driver is tried first, and its first request is
+//! the measurement.
 
 use crate::costs::Linear;
 use crate::metrics::Work;
@@ -167,7 +167,7 @@ fn operation(session: &Session, bytes: usize) -> Option<Operation> {
     match session.algorithm().kind() {
         Kind::Encryption | Kind::Password => return None,
         Kind::Exchange | Kind::Kem => peer = session.public_key().ok()?,
-        // Nobody derives more than a key or two at a time.
+        // No consumer derives more than a key or two at a time.
         Kind::Hkdf => bytes = 32,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! What a driver's work costs: a line through two measured points, bent by what is seen later.
+//! The cost of a driver's work: a line through two measured points, bent by what is seen later.
 //!
 //! ```text
 //! nanoseconds(bytes) = (fixed + per_byte · bytes) · correction[size class]
@@ -58,7 +58,7 @@ impl Default for Line {
     }
 }
 
-/// What one request costs: `fixed` nanoseconds and `per_byte` for each byte.
+/// The cost of one request: `fixed` nanoseconds and `per_byte` for each byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linear {
     /// Nanoseconds, whatever the size.
@@ -92,7 +92,7 @@ pub(crate) fn sizes(class: usize) -> RangeInclusive<usize> {
     least..=if class + 1 < CLASSES { end(class) } else { usize::MAX }
 }
 
-/// What the scheduler must know of a driver besides its costs.
+/// The scheduler's knowledge of a driver besides its costs.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     /// Whether the work takes the caller's own time.

@@ -18,12 +18,12 @@ use std::time::Duration;
 
 /// Executes requests.
 ///
-/// One driver serves all threads at once. It says what it can do, opens sessions that hold a key
-/// in whatever form suits it, and forgets them when they are dropped. Before each call, the engine
-/// has checked that the request's kind and its buffer lengths fit the algorithm, and that costs are
-/// within [`limits`](crate::limits). What only the driver can find (a malformed key, a point that
-/// is not on the curve) it answers with an [`Error`]. It must not panic on any input. In the slow
-/// class a panic is caught and answered as [`Error::Driver`].
+/// One driver serves all threads at once. It says what it can do, opens sessions that hold a key in
+/// whatever form suits it, and forgets them when they are dropped. Before each call, the engine has
+/// checked that the request's kind and its buffer lengths fit the algorithm, and that costs are
+/// within [`limits`](crate::limits). Faults that only the driver can find (a malformed key, a point
+/// that is not on the curve) it answers with an [`Error`]. It must not panic on any input. In the
+/// slow class a panic is caught and answered as [`Error::Driver`].
 pub trait Driver: Send + Sync {
     /// A short name for metrics and flags: lower-case letters, digits and dashes.
     fn name(&self) -> &str;
@@ -72,7 +72,7 @@ pub enum Flow {
     Open,
     /// It is full: what it left stays with the engine, which offers it again after the next poll.
     Busy,
-    /// The driver is dead. What it had accepted comes out of [`DriverQueue::poll`], finished,
+    /// The driver is dead. Tasks that it had accepted come out of [`DriverQueue::poll`], finished,
     /// failed or given back.
     Gone,
 }

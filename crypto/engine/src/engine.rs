@@ -31,7 +31,7 @@ pub(crate) struct Inner {
     keyless: [OnceLock<Session>; Algorithm::COUNT],
 }
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub struct Builder {
     drivers: Vec<Arc<dyn Driver>>,
     slow_threads: usize,
@@ -76,8 +76,8 @@ impl Builder {
         self
     }
 
-    /// Starts the pool and hands out the engine. Of two drivers of one name the second is left
-    /// out, and so are those beyond [`DRIVERS_MAX`](limits::DRIVERS_MAX).
+    /// Starts the pool and hands out the engine. The second of two drivers of one name is left out,
+    /// and so are those beyond [`DRIVERS_MAX`](limits::DRIVERS_MAX).
     pub fn build(self) -> Engine {
         let registry = Arc::new(Registry::new(self.legacy, self.sample, HOOKS));
         for driver in self.drivers {
@@ -134,9 +134,9 @@ impl Engine {
         self.inner.registry.register(Arc::new(Whole(driver)))
     }
 
-    /// Unregisters a driver, at any time, and says whether there was one of that name. What it has
-    /// accepted it finishes; sessions go elsewhere with their next request. The driver is dropped
-    /// with the last session that could have used it, the engine's own among them.
+    /// Unregisters a driver, at any time, and says whether there was one of that name. It finishes
+    /// the work that it has accepted; sessions go elsewhere with their next request. The driver is
+    /// dropped with the last session that could have used it, the engine's own among them.
     pub fn unregister(&self, driver: &str) -> bool {
         self.inner.registry.unregister(driver)
     }
@@ -171,7 +171,7 @@ impl Engine {
         self.queue_with(depth, Waker::new())
     }
 
-    /// The same for a thread that waits for other things too, and so sleeps elsewhere: `call` wakes
+    /// A queue for a thread that waits for other things too, and so sleeps elsewhere: `call` wakes
     /// it there, from any thread. [`Queue::arm`] asks for a call.
     pub fn queue_calling(&self, depth: usize, call: impl Fn() + Send + Sync + 'static) -> Queue {
         self.queue_with(depth, Waker::calling(call))
@@ -321,7 +321,7 @@ impl Engine {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// What is registered, in order of registration.
+    /// The registered drivers, in order of registration.
     pub fn drivers(&self) -> Vec<DriverReport> {
         self.inner.registry.drivers().iter().map(|driver| DriverReport::new(driver)).collect()
     }
@@ -332,8 +332,8 @@ impl Engine {
         self.inner.registry.pending.most()
     }
 
-    /// What is known of every driver's costs: of all that was in use where there was a choice, and
-    /// with `all` of everything that can be measured, which takes a moment.
+    /// The known costs of every driver: of all that was in use where there was a choice, and with
+    /// `all` of everything that can be measured, which takes a moment.
     pub fn costs(&self, all: bool) -> Vec<CostReport> {
         let drivers = self.inner.registry.drivers();
         if all {
@@ -379,7 +379,7 @@ impl Engine {
     }
 }
 
-/// What one registered driver says of itself.
+/// One registered driver's account of itself.
 #[derive(Clone, Debug)]
 pub struct DriverReport {
     /// Its name.
@@ -418,7 +418,7 @@ impl DriverReport {
     }
 }
 
-/// What one driver's work is taken to cost.
+/// The estimated cost of one driver's work.
 #[derive(Clone, Debug)]
 pub struct CostReport {
     /// The driver.

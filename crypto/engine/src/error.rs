@@ -1,4 +1,4 @@
-//! What can go wrong, and who is at fault.
+//! Errors of the engine, and the party at fault.
 
 use crate::Algorithm;
 use std::fmt;
@@ -29,14 +29,14 @@ pub enum Error {
     Gone,
     /// The driver failed.
     Driver {
-        /// Which one.
+        /// The driver's name.
         driver: &'static str,
-        /// What it said.
+        /// The driver's reason.
         why: &'static str,
     },
 }
 
-/// What is wrong with a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -44,12 +44,12 @@ pub enum RequestError {
     Kind {
         /// The request's name ([`Request::name`](crate::Request::name)).
         request: &'static str,
-        /// What the session is for.
+        /// The session's algorithm.
         algorithm: Algorithm,
     },
     /// A part of it is longer or shorter than the algorithm or a limit wants it.
     Length {
-        /// Which part.
+        /// The part at fault.
         of: Field,
         /// How long it is, in bytes.
         given: usize,
@@ -71,7 +71,7 @@ pub enum Field {
     Out,
     /// The room for a shared secret.
     Secret,
-    /// What is sent to the holder of a KEM's key.
+    /// The bytes that are sent to the holder of a KEM's key.
     Ciphertext,
     /// The password.
     Password,
@@ -79,7 +79,7 @@ pub enum Field {
     Salt,
     /// The name of the entry.
     Entry,
-    /// What is compared with.
+    /// The bytes that are compared with.
     Expected,
 }
 
@@ -149,7 +149,7 @@ impl fmt::Display for ExpectedLength {
     }
 }
 
-/// Who is at fault.
+/// The party at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// The one who called.
@@ -175,7 +175,7 @@ impl Error {
         Error::InvalidRequest(RequestError::Length { of, given, expected })
     }
 
-    /// Who is at fault.
+    /// The party at fault.
     pub fn blame(&self) -> Blame {
         match self {
             Error::Unsupported(_)
@@ -213,7 +213,7 @@ impl Error {
     /// How many kinds the meters know.
     pub(crate) const KINDS: usize = 11;
 
-    /// Which of them it is.
+    /// The error's number.
     pub(crate) const fn kind(&self) -> usize {
         match self {
             Error::Unsupported(_) => 0,

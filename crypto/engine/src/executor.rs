@@ -1,8 +1,8 @@
 //! Requests that are awaited: a future each, for any async executor.
 //!
-//! What would run on the caller's stack anyway does so at once, and its future is ready. Slow work
-//! goes to the slow pool. The rest goes to the *executor thread*. It is started when it is first
-//! needed, owns a [`Queue`], and sleeps while nothing happens.
+//! Work that would run on the caller's stack anyway does so at once, and its future is ready. Slow
+//! work goes to the slow pool. The rest goes to the *executor thread*. It is started when it is
+//! first needed, owns a [`Queue`], and sleeps while nothing happens.
 
 use crate::registry::Registry;
 use crate::slot::Slot;
@@ -174,7 +174,7 @@ impl Inbox {
 }
 
 impl Drop for ExecutorThread {
-    /// What was submitted is finished first.
+    /// Submitted work is finished first.
     fn drop(&mut self) {
         lock(&self.shared.inbox).closed = true;
         self.shared.waker.wake();

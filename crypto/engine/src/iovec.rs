@@ -23,7 +23,7 @@ pub enum Iovec<'a, 'b> {
 impl Session {
     /// Runs a request over data in pieces: a [`Request::Seal`], [`Request::Open`],
     /// [`Request::Encrypt`], [`Request::Decrypt`] or [`Request::Chain`] with an empty `data`, which
-    /// is taken from `iovec`. What the request puts out fills the pieces from the front. Bytes
+    /// is taken from `iovec`. The output of the request fills the pieces from the front. Bytes
     /// behind it stay as they were. A request that fails leaves `to` undefined. Data in place it
     /// leaves as it was, or, if that is one piece, as [`Session::run`] leaves it.
     ///
@@ -84,7 +84,7 @@ impl Session {
 
 const SHORT: Error = Error::invalid_request("there is too little room for the result");
 
-/// The same request over other data.
+/// A copy of the request over other data.
 fn over<'s>(request: &'s mut Request<'_>, data: &'s mut [u8]) -> Result<Request<'s>, Error> {
     Ok(match request {
         Request::Seal { nonce, aad, tag, .. } => Request::Seal { nonce, aad, data, tag },

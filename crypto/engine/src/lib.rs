@@ -195,5 +195,5 @@ pub use slow::Done;
 pub use stream::Stream;
 pub use task::Task;
 pub use waker::Waker;
-/// What secrets of [`Operation`]s lie in: wiped when it is dropped.
+/// The container of secrets in [`Operation`]s: wiped when it is dropped.
 pub use zeroize::Zeroizing;

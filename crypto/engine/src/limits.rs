@@ -60,10 +60,10 @@ pub const SLOW_CLOSE: Duration = Duration::from_millis(500);
 /// Most requests that the executor thread has in flight: awaited, and not of the slow class.
 pub const EXECUTOR_IN_FLIGHT_MAX: usize = 4_096;
 /// How deep the stack is overwritten on which a key was opened or used, in bytes: half as much
-/// again as any driver's way with a key takes. What is not optimised has larger frames.
+/// again as any driver's way with a key takes. Code that is not optimised has larger frames.
 pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 96 << 10 } else { 48 << 10 };
-/// The same where drivers are known to stay far above. Handshakes open such keys by the dozen, and
-/// to overwrite more would empty the processor's nearest cache each time.
+/// That depth where drivers are known to stay far above. Handshakes open such keys by the dozen,
+/// and to overwrite more would empty the processor's nearest cache each time.
 pub const STACK_SHALLOW_BYTES: usize = if cfg!(debug_assertions) { STACK_BYTES } else { 16 << 10 };
 /// Longest public key of a signature algorithm, in bytes: ML-DSA-87, in its encoding.
 pub const PUBLIC_KEY_BYTES_MAX: usize = 2_600;

@@ -1,4 +1,4 @@
-//! What is counted and timed: for each driver and algorithm, and for each client.
+//! Counts and times: for each driver and algorithm, and for each client.
 
 use crate::costs::Costs;
 use crate::{Algorithm, Error};
@@ -41,7 +41,7 @@ pub(crate) struct Work {
     stages: [OnceLock<Histogram>; 3],
 }
 
-/// What a driver shows for one algorithm.
+/// The figures of a driver for one algorithm.
 #[derive(Default)]
 pub(crate) struct Shown {
     pub predicted: OnceLock<Gauge>,
@@ -126,7 +126,7 @@ impl ByError {
     }
 }
 
-/// What is counted for one client.
+/// The counts for one client.
 pub(crate) struct Client {
     name: String,
     operations: Counter,

@@ -1,4 +1,4 @@
-//! What sessions and the scheduler need of a driver: the part of its contract that knows no tasks.
+//! The part of a driver's contract that sessions and the scheduler need: it knows no tasks.
 
 use crate::{Algorithm, Error, NONCE_BYTES, Request, Step};
 use std::any::Any;
@@ -36,12 +36,12 @@ pub trait DriverSession: Any + Send + Sync {
     /// [`Error::Gone`] if it left the request's buffers as they were.
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error>;
 
-    /// Executes [`Request::Seal`] under a nonce that whoever holds the key makes, and says which:
-    /// for drivers with keys that consumers only name. What the request has for a nonce means
-    /// nothing.
+    /// Executes [`Request::Seal`] under a nonce that the holder of the key makes, and says which:
+    /// for drivers with keys that consumers only name. The nonce in the request means nothing.
     ///
     /// # Errors
-    /// [`Error::InvalidRequest`] where nobody makes nonces; else those of [`DriverSession::run`].
+    /// [`Error::InvalidRequest`] where the holder makes no nonces; else those of
+    /// [`DriverSession::run`].
     fn seal_next(
         &self,
         _request: &mut Request<'_>,
@@ -68,7 +68,7 @@ pub trait DriverStream: Send + Sync {
     fn finish(self: Box<Self>, out: &mut [u8]) -> Result<(), Error>;
 }
 
-/// A driver without its queues. What it promises is said at [`Driver`](crate::Driver).
+/// A driver without its queues. Its promises are said at [`Driver`](crate::Driver).
 pub(crate) trait Opener: Any + Send + Sync {
     fn name(&self) -> &str;
     fn selection(&self) -> Selection;

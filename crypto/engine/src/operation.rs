@@ -10,8 +10,8 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 /// One operation with its buffers; each variant is [`Request`]'s of the same name, which says what
-/// the fields mean. The buffers come back with the result, to be used again. What streams through
-/// may lie in lent memory.
+/// the fields mean. The buffers come back with the result, to be used again. Data that streams
+/// through may lie in lent memory.
 // Its tag is a byte of its own: a queue asks for it often, and would have to work it out otherwise.
 #[derive(Clone)]
 #[repr(u8)]
@@ -280,7 +280,7 @@ fn put_out(algorithm: Algorithm) -> Vec<u8> {
 }
 
 impl Operation {
-    /// What is asked for, in a word or two, as it is written in messages.
+    /// The kind of the request, in a word or two, as it is written in messages.
     pub const fn name(&self) -> &'static str {
         name_of!(Operation, self)
     }
@@ -434,7 +434,7 @@ impl Operation {
         matches!(self, Operation::VerifyPassword { effort: Effort::Recall, .. })
     }
 
-    /// Which class it runs in; see [`Request::class`].
+    /// The class it runs in; see [`Request::class`].
     #[inline]
     pub fn class(&mut self, algorithm: Algorithm) -> Class {
         match self {

@@ -1,4 +1,4 @@
-//! What a session is opened with.
+//! The parameters that a session is opened with.
 
 use crate::{Algorithm, Error, Kind, NONCE_BYTES, limits};
 use std::fmt;
@@ -8,27 +8,29 @@ use zeroize::Zeroizing;
 /// One thing that a session does, and the key it does it with.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// What is done.
+    /// The algorithm of the step.
     pub algorithm: Algorithm,
     /// Under which key.
     pub key: Key<'a>,
 }
 
-/// What a session is opened with. The engine keeps a copy, so that it can open the session anew in
-/// another driver. It wipes the copy when the session ends; the caller may wipe its own at once.
+/// The parameters that a session is opened with. The engine keeps a copy, so that it can open the
+/// session anew in another driver. It wipes the copy when the session ends; the caller may wipe its
+/// own at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameters<'a> {
     steps: Steps<'a>,
-    /// Which drivers may do the work.
+    /// The drivers that may do the work.
     pub demand: Demand<'a>,
     /// Whether the results of this session leave a [`Queue`](crate::Queue) in the order in which
     /// they went in.
     pub ordered: bool,
-    /// Who makes the nonces.
+    /// The maker of the nonces.
     pub nonces: Nonces,
     /// How often the key may be used.
     pub usage: Usage,
-    /// Whom the work is for, in the meters: a short name of lower-case letters, digits and dashes.
+    /// The client that the work is for, in the meters: a short name of lower-case letters, digits
+    /// and dashes.
     pub client: Option<&'a str>,
 }
 
@@ -93,13 +95,13 @@ impl<'a> Parameters<'a> {
         Parameters { usage, ..self }
     }
 
-    /// Says whom the work is for, in the meters.
+    /// Names the client that the work is for, in the meters.
     #[must_use]
     pub const fn client(self, client: &'a str) -> Self {
         Parameters { client: Some(client), ..self }
     }
 
-    /// What the session does, in the order of protecting.
+    /// The steps of the session, in the order of protecting.
     pub fn steps(&self) -> &[Step<'a>] {
         match &self.steps {
             Steps::One(step) => step,
@@ -191,7 +193,7 @@ pub fn key_reference(text: &str) -> Option<(&str, Option<u32>)> {
     is_key_name(name).then_some((name, version))
 }
 
-/// Which drivers may do the work.
+/// The drivers that may do the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Demand<'a> {
     /// Any driver that the scheduler picks.
@@ -205,13 +207,13 @@ pub enum Demand<'a> {
     Named(&'a str),
 }
 
-/// Who makes the nonces of a session for an AEAD or for packets.
+/// The maker of the nonces of a session for an AEAD or for packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Nonces {
     /// The consumer. It must never give the same one twice under one key: not in this session, not
     /// in another, not in a later process. Nothing checks this. With AES-GCM or ChaCha20-Poly1305,
     /// two texts under one key and nonce reveal where they differ, and reveal the key of the tags,
-    /// so that anybody can forge. A consumer that cannot keep count takes [`Nonces::Salted`].
+    /// so that any attacker can forge. A consumer that cannot keep count takes [`Nonces::Salted`].
     Given,
     /// The session. It draws a start at random when it is opened, and counts from there on. So it
     /// repeats none. Two sessions under one key meet only if their starts, of 96 bits each, happen
@@ -279,9 +281,9 @@ impl Usage {
 pub enum Key<'a> {
     /// No key: hashes, random bytes, verification, encapsulation, password hashing, compression.
     None,
-    /// The key itself: AEAD, cipher, MAC, or an HKDF pseudo-random key. Of password hashing, the
-    /// pepper: what is hashed is HMAC-SHA-256 of the password under it, so that what is stored is
-    /// worth nothing to whoever has not got it.
+    /// The key itself: AEAD, cipher, MAC, or an HKDF pseudo-random key. For password hashing, the
+    /// pepper: the input of the hash is HMAC-SHA-256 of the password under it, so that stored
+    /// values are worth nothing to an attacker without it.
     Secret(&'a [u8]),
     /// HKDF-Extract of these (RFC 5869 § 2.2).
     Extract {
@@ -307,9 +309,10 @@ pub enum Key<'a> {
     Named(&'a str),
 }
 
-/// What protects the packets of one direction of a QUIC connection (RFC 9001 § 5.1): a key for
-/// headers, which stays, and keys for payloads, which are updated (§ 6). After an update, and when
-/// the next key is there, [`Session::update`](crate::Session::update) gives them to the session.
+/// Keys that protect the packets of one direction of a QUIC connection (RFC 9001 § 5.1): one for
+/// headers, which stays, and others for payloads, which are updated (§ 6). After an update, and
+/// when the next key is there, [`Session::update`](crate::Session::update) gives them to the
+/// session.
 #[derive(Clone, Copy)]
 pub struct PacketKeys<'a> {
     /// For headers; as long as the others.
@@ -332,7 +335,7 @@ pub struct PacketKeys<'a> {
 pub struct PacketKey<'a> {
     /// [`Algorithm::key_bytes`].
     pub key: &'a [u8],
-    /// What packet numbers are xored into (RFC 9001 § 5.3).
+    /// The bytes that packet numbers are xored into (RFC 9001 § 5.3).
     pub iv: &'a [u8; NONCE_BYTES],
 }
 

@@ -1,4 +1,4 @@
-//! Which driver a request of a session runs on: the scheduler.
+//! The scheduler: it chooses the driver that a request of a session runs on.
 //!
 //! Below each session hang *bindings*, one for each driver that it was ever placed on: what that
 //! driver made of the key, and the costs and counters of its work. A *table* names the bindings
@@ -39,7 +39,7 @@ pub(crate) struct Placement {
     making: Mutex<()>,
 }
 
-/// What one driver knows of a session.
+/// One driver's part of a session.
 pub(crate) struct Binding {
     pub driver: Arc<RegisteredDriver>,
     pub work: Arc<Work>,
@@ -90,7 +90,7 @@ pub(crate) struct Choice {
     pub local: bool,
 }
 
-/// What is expected of one candidate.
+/// The expected cost of one candidate.
 struct Estimate {
     binding: u32,
     /// Nanoseconds until it has finished the request.
@@ -120,7 +120,7 @@ const TRY_FACTOR_MAX: f64 = 16.0;
 const SIZES: [usize; 4] = [0, 1 << 10, 1 << 12, 1 << 20];
 /// Two measurements that differ by less than this factor count as equal.
 const MARGIN: f64 = 1.2;
-/// The same for large sizes, where it costs next to nothing to choose anew for each request.
+/// The margin for large sizes, where it costs next to nothing to choose anew for each request.
 const LARGE_MARGIN: f64 = 1.05;
 /// About how many nanoseconds it costs to choose. For less gain it is not worth it.
 const CHOICE_NS: f64 = 40.0;

@@ -49,11 +49,11 @@ pub struct Queue {
     slow_waiting: VecDeque<Box<Task>>,
     slow_in_flight: usize,
     slow_done: Arc<Mutex<Vec<Box<Task>>>>,
-    /// Whose slow tasks these are.
+    /// The process that these slow tasks are of.
     process: Generation,
     /// Finished, and not yet collected.
     done: Vec<Box<Task>>,
-    /// What a driver handed back last. Empty between calls, kept for its capacity.
+    /// The tasks that a driver handed back last. Empty between calls, kept for its capacity.
     found: Vec<Box<Task>>,
     orders: Orders,
     each: Option<Each>,
@@ -253,7 +253,7 @@ impl Queue {
         self.deliver(task);
     }
 
-    /// The same for one task, which comes back if there is no room.
+    /// Submits one task, which comes back if there is no room.
     ///
     /// # Errors
     /// The task, if as many are in flight as the queue takes.
@@ -284,8 +284,8 @@ impl Queue {
         self.wait_while_idle(done, most, None)
     }
 
-    /// The same, ended also by `news`, which is asked again after each wake-up; with nothing in
-    /// flight it waits for `news` only.
+    /// As [`Queue::wait`], ended also by `news`, which is asked again after each wake-up; with
+    /// nothing in flight it waits for `news` only.
     pub(crate) fn wait_or(
         &mut self,
         done: &mut Vec<Box<Task>>,
@@ -558,7 +558,7 @@ impl Queue {
         }
     }
 
-    /// What does not come from drivers' queues, and what had to wait.
+    /// Gathers tasks that do not come from drivers' queues, and those that had to wait.
     #[inline]
     fn gather_rest(&mut self) {
         if self.slow_in_flight > 0 {
@@ -604,7 +604,7 @@ impl Queue {
         }
     }
 
-    /// What becomes of tasks that a driver handed over.
+    /// Settles the tasks that a driver handed over.
     fn settle(&mut self, tasks: &mut Vec<Box<Task>>) {
         count_routed(tasks);
         let mut again = Vec::new();

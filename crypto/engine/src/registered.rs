@@ -45,7 +45,7 @@ impl RegisteredDriver {
         }
     }
 
-    /// What stands for the engine's own way to run chains.
+    /// The stand-in for the engine's own way to run chains.
     pub fn chain() -> Self {
         Self::bare(CHAIN.to_owned(), None, Place::Caller, Selection::Any)
     }

@@ -34,8 +34,8 @@ type OpenChain =
 /// Measures what a driver's work costs, unless that was done.
 type Calibrate = fn(&Arc<Registry>, &Arc<RegisteredDriver>, &Work, &[Algorithm]);
 
-/// What the scheduler calls although both open sessions. The engine passes these in, so that
-/// the scheduler does not import what is built on it.
+/// Functions that the scheduler calls although both open sessions. The engine passes these in, so
+/// that the scheduler does not import what is built on it.
 pub(crate) struct Hooks {
     pub open_chain: OpenChain,
     pub calibrate: Calibrate,

@@ -1,4 +1,4 @@
-//! What a consumer asks for: one operation, with borrowed buffers.
+//! A consumer's request: one operation, with borrowed buffers.
 
 use crate::lengths::LengthLimits;
 use crate::{Algorithm, Class, Error, ExpectedLength, Field, Kind, RequestError, limits};
@@ -19,7 +19,7 @@ pub const SAMPLE_BYTES: usize = 16;
 /// Length of a QUIC header mask, in bytes (RFC 9001 § 5.4.1).
 pub const MASK_BYTES: usize = 5;
 
-/// Which way a chain is run.
+/// The direction that a chain is run in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// In the session's order: compress, encrypt, write tags.
@@ -28,11 +28,11 @@ pub enum Direction {
     Unprotect,
 }
 
-/// What one step of a chain works on. Positions count in the request's `data`.
+/// The part of the data that one step of a chain works on. Positions count in the request's `data`.
 ///
-/// Compression changes the length of its text. What lies behind the text moves with its end, and
-/// the engine moves the positions of the other parts too. So positions are always those of the data
-/// as it is when the request begins: not yet compressed when protecting, not yet decompressed when
+/// Compression changes the length of its text. The bytes behind the text move with its end, and the
+/// engine moves the positions of the other parts too. So positions are always those of the data as
+/// it is when the request begins: not yet compressed when protecting, not yet decompressed when
 /// unprotecting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -47,7 +47,7 @@ pub enum Part {
     /// [`Algorithm::output_bytes`] is the front of the whole one; at least
     /// [`CHAIN_TAG_BYTES_MIN`](limits::CHAIN_TAG_BYTES_MIN) bytes.
     Mac {
-        /// What is authenticated.
+        /// The authenticated part.
         over: Range<usize>,
         /// Where the tag lies; not within `over`.
         tag: Range<usize>,
@@ -112,14 +112,14 @@ pub enum Cost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// Only as far as a driver remembers: whether it has found this password right for this entry
-    /// and this stored value lately. Of the fast class. That it does not know says nothing of the
-    /// password.
+    /// and this stored value lately. It runs in the fast class. That it does not know says nothing
+    /// of the password.
     Recall,
-    /// Until it is known. Of the slow class.
+    /// Until it is known. It runs in the slow class.
     Full,
 }
 
-/// What [`Request::Unprotect`] found in a packet that was authentic.
+/// The fields that [`Request::Unprotect`] found in a packet that was authentic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
     /// Its whole number.
@@ -218,7 +218,7 @@ pub enum Request<'a> {
         number_at: usize,
         /// The packet to its end; afterwards header, plaintext and tag.
         packet: &'a mut [u8],
-        /// What was found, where it was authentic.
+        /// The fields found, where it was authentic.
         opened: &'a mut Opened,
     },
     /// Make a QUIC header mask.
@@ -251,20 +251,20 @@ pub enum Request<'a> {
     },
     /// Decompress.
     Decompress {
-        /// What was compressed.
+        /// The compressed bytes.
         data: &'a [u8],
         /// Room for the text; too little is an error, so that no bomb goes off.
         out: &'a mut [u8],
     },
     /// All of a chain's steps.
     Chain {
-        /// Which way.
+        /// The direction.
         direction: Direction,
         /// The message, and room behind it if a step makes it longer.
         data: &'a mut [u8],
         /// Length of the message in `data`; `run` returns its length afterwards.
         length: usize,
-        /// What each step works on, in the session's order.
+        /// The part that each step works on, in the session's order.
         parts: &'a [Part],
     },
     /// Hash the parts one after the other.
@@ -372,15 +372,15 @@ pub enum Request<'a> {
         effort: Effort,
         /// How much work the derivation is.
         cost: Cost,
-        /// Whose password it is: any bytes by which a driver that remembers tells one from another,
-        /// [`ENTRY_BYTES_MAX`](limits::ENTRY_BYTES_MAX) at most. Empty for nobody: nothing is
-        /// remembered then.
+        /// The owner of the password: any bytes by which a driver that remembers tells one from
+        /// another, [`ENTRY_BYTES_MAX`](limits::ENTRY_BYTES_MAX) at most. Empty for no owner:
+        /// nothing is remembered then.
         entry: &'a [u8],
         /// The password.
         password: &'a [u8],
         /// The salt.
         salt: &'a [u8],
-        /// What the derivation has to come to, in as many bytes.
+        /// The bytes that the derivation has to come to, as many as it makes.
         expected: &'a [u8],
     },
 }
@@ -592,12 +592,12 @@ impl Request<'_> {
         }
     }
 
-    /// What is asked for, in a word or two, as it is written in messages.
+    /// The kind of the request, in a word or two, as it is written in messages.
     pub const fn name(&self) -> &'static str {
         name_of!(Request, self)
     }
 
-    /// The same for a session that does these steps.
+    /// Checks a request to a session that does these steps.
     pub(crate) fn check_chain(&self, steps: &[Algorithm]) -> Result<(), Error> {
         let Request::Chain { data, length, parts, .. } = self else {
             return Err(Error::invalid_request("this session takes chains only"));
@@ -678,7 +678,7 @@ impl fmt::Debug for Request<'_> {
 
 /// A password derivation that owns its inputs, for the slow class.
 pub struct Derivation {
-    /// Of [`Kind::Password`].
+    /// One of [`Kind::Password`].
     pub algorithm: Algorithm,
     /// How much work.
     pub cost: Cost,

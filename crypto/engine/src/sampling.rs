@@ -1,4 +1,4 @@
-//! Which requests are timed: one in so many of each thread.
+//! The choice of requests that are timed: one in so many of each thread.
 
 use std::cell::Cell;
 

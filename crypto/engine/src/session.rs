@@ -1,4 +1,4 @@
-//! What a consumer holds: a session.
+//! A session, as a consumer holds it.
 //!
 //! A session keeps its keys, and three parts do the rest. [`KeyUsage`] says whether the key may be
 //! used again. [`Placement`] says on which driver a request runs. The request itself
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl fmt::Debug for Session {
-    /// What it does and where, and nothing of its key.
+    /// Its work and its place, and nothing of its key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (algorithms, driver) = (self.algorithms(), self.driver());
         let mut shown = f.debug_struct("Session");
@@ -103,7 +103,7 @@ impl Session {
         Ok(Session { inner })
     }
 
-    /// What it was opened for; of a chain, its first step.
+    /// The algorithm it was opened for; for a chain, that of its first step.
     pub fn algorithm(&self) -> Algorithm {
         // A session has at least one step.
         self.algorithms().first().copied().unwrap_or(Algorithm::Random)
@@ -187,7 +187,7 @@ impl Session {
         Ok(tag)
     }
 
-    /// Encrypts `data` in place under a nonce that the session makes, or whoever holds its
+    /// Encrypts `data` in place under a nonce that the session makes, or the holder of its
     /// [named](Key::Named) key, and returns nonce and tag.
     ///
     /// # Errors
@@ -313,7 +313,7 @@ impl Inner {
         }
     }
 
-    /// What becomes of a request that failed on the fast path.
+    /// Deals with a request that failed on the fast path.
     #[cold]
     fn failed(
         &self,
@@ -338,7 +338,7 @@ impl Inner {
         }
     }
 
-    /// Whether neither the session makes its nonces nor its consumer, but whoever holds the key.
+    /// Whether neither the session nor its consumer makes its nonces, but the holder of the key.
     fn nonces_are_elsewhere(&self) -> bool {
         self.placement.has_named_key() && !self.usage.makes_nonces()
     }

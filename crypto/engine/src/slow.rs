@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use zeroize::Zeroizing;
 
-/// What is called with a slow request's result, on the pool's thread; it should return at once.
+/// The function that gets a slow request's result, on the pool's thread; it should return at once.
 pub type Done = Box<dyn FnOnce(Result<Zeroizing<Vec<u8>>, Error>) + Send>;
 
 pub(crate) struct SlowPool {
@@ -51,7 +51,7 @@ struct Job {
     deliver: Deliver,
 }
 
-/// What is called with a finished task, on the pool's thread.
+/// The function that gets a finished task, on the pool's thread.
 pub(crate) type Deliver = Box<dyn FnOnce(Box<Task>) + Send>;
 
 impl SlowPool {

@@ -16,13 +16,13 @@ use std::sync::Arc;
 pub struct Task {
     // In this order, what every task touches on its way lies in two lines of the cache.
     pub(crate) session: Session,
-    /// Which of the session's bindings it was placed on.
+    /// The session's binding that it was placed on.
     pub(crate) binding: u32,
     /// Nanoseconds that the scheduler reckons with.
     pub(crate) predicted: u32,
     pub(crate) marks: u8,
     pub(crate) result: Result<usize, Error>,
-    /// What is to be done; afterwards, what it put out.
+    /// The operation to be done; afterwards, with its output.
     pub operation: Operation,
     /// The consumer's: it comes back as it was.
     pub user: u64,
@@ -96,7 +96,7 @@ impl Task {
         self.binding = if self.session.inner().needs_admission() { NOT_ADMITTED } else { 0 };
     }
 
-    /// The same, with a number for the consumer to know it by.
+    /// A task with a number for the consumer to know it by.
     pub fn tagged(session: &Session, operation: Operation, user: u64) -> Box<Task> {
         let mut task = Task::new(session, operation);
         task.user = user;
@@ -123,8 +123,7 @@ impl Task {
         self.result
     }
 
-    /// What it put out, where that is in its operation: [`Operation::output`], as much of it as
-    /// counts.
+    /// Its output, where that is in its operation: [`Operation::output`], as much of it as counts.
     ///
     /// # Errors
     /// As [`Task::result`].

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The limits on one key, and how much of them is used up.
 pub(crate) struct KeyUsage {
     limits: Usage,
-    /// What the session's own nonces are made from, if it makes them.
+    /// The start of the session's own nonces, if it makes them.
     iv: Option<[u8; NONCE_BYTES]>,
     /// Whether packets are protected with ascending numbers only.
     is_numbered: bool,
@@ -38,7 +38,7 @@ const REPLACED: Error = Error::invalid_request(
 );
 
 impl KeyUsage {
-    /// Of a new session. The caller has turned [`Nonces::Salted`] into a counter already.
+    /// The usage of a new session. The caller has turned [`Nonces::Salted`] into a counter already.
     pub fn new(limits: Usage, nonces: Nonces) -> Self {
         let (iv, from) = match nonces {
             Nonces::Counter { iv, from } => (Some(iv), from),

@@ -1,5 +1,5 @@
-//! What is not counted as it happens, told to those who watch: how much the drivers have before them, what
-//! their work is expected to take, and when it last failed.
+//! Gauges of the drivers, for those who watch: how much the drivers have before them, what their work is
+//! expected to take, and when it last failed.
 
 use crate::Engine;
 use crate::costs::Mode;

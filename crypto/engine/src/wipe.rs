@@ -1,4 +1,4 @@
-//! What work with keys leaves on the stack.
+//! Wipes the traces that work with keys leaves on the stack.
 //!
 //! To open a session is to copy its key: out of an encoding, into round keys, from where a library
 //! made them to where they stay. A request puts round keys on the stack when registers are few.

@@ -13,7 +13,7 @@ pub const PACKET_HEADER: [u8; 9] = [0x43; 9];
 const PACKET_NUMBER_BYTES: usize = 4;
 /// Authenticated beside the text of an AEAD, in bytes; about a record's header.
 const AAD_BYTES: usize = 16;
-/// What a password derivation puts out where nothing else is fixed, in bytes.
+/// The output of a password derivation where nothing else is fixed, in bytes.
 const DERIVED_BYTES: usize = 32;
 /// Space behind a message for what compression adds to what it cannot compress, in bytes.
 const COMPRESSION_SLACK_BYTES: usize = 1_024;
@@ -28,8 +28,8 @@ pub fn secret_bytes(algorithm: Algorithm) -> Option<usize> {
     }
 }
 
-/// A key that fits. `secret` has [`secret_bytes`]. A packet's header and text have the same key.
-/// What has a private key generates it, as far as that is possible: RSA has to be given one.
+/// A key that fits. `secret` has [`secret_bytes`]. A packet's header and text have the same key. An
+/// algorithm with a private key generates it, as far as that is possible: RSA has to be given one.
 pub fn key(algorithm: Algorithm, secret: &[u8]) -> Key<'_> {
     match algorithm.kind() {
         Kind::Aead | Kind::Mask | Kind::Cipher | Kind::Mac | Kind::Hkdf => Key::Secret(secret),
@@ -42,7 +42,7 @@ pub fn key(algorithm: Algorithm, secret: &[u8]) -> Key<'_> {
     }
 }
 
-/// What an algorithm is for, asked once; of the steps of a chain, to protect.
+/// The plain operation of an algorithm, requested once; the steps of a chain are to protect.
 ///
 /// It works on all of `text`, or puts out as many bytes. `input` goes in beside the text: the
 /// peer's public key, or a ciphertext for the session's. A signature has `signature_bytes` of room.
@@ -106,8 +106,9 @@ fn chain(steps: &[Algorithm], mut data: Vec<u8>) -> Operation {
     Operation::chain(Direction::Protect, data, capacity, parts)
 }
 
-/// What undoes an operation of [`operation`] that was done with this result. `None` where nothing
-/// does that takes no other key. Of one that was not done it is as long, and not authentic.
+/// The operation that undoes one of [`operation`] that was done with this result. `None` where
+/// nothing does that takes no other key. For one that was not done it is as long, and not
+/// authentic.
 pub fn inverse(operation: &Operation, result: usize) -> Option<Operation> {
     Some(match operation {
         Operation::Seal { nonce, aad, data, tag } => {

@@ -1,4 +1,5 @@
-//! What is counted for a driver is what it has done: nothing is counted that is taken back later.
+//! The counts for a driver are of work that it has done: nothing is counted that is taken back
+//! later.
 
 use keyway_engine::*;
 use std::sync::Arc;

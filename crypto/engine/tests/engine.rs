@@ -394,6 +394,6 @@ fn a_named_key_is_where_it_is_held_and_nowhere_else() {
     assert_eq!(mac(), Err(Error::Gone));
     engine.register(Arc::new(Holder)).unwrap();
     assert_eq!(mac(), Ok([7; 32]));
-    // What is known of the key outlives a connection to its holder.
+    // The facts known of the key outlive a connection to its holder.
     assert_eq!(session.signature_bytes_max(), 9);
 }

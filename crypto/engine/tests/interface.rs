@@ -1,4 +1,4 @@
-//! What those who use the crate see: names, messages, and no secrets.
+//! The crate as its users see it: names, messages, and no secrets.
 
 use keyway_engine::*;
 use std::sync::Arc;

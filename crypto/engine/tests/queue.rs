@@ -1,4 +1,4 @@
-//! What a queue promises, shown with a device made for the purpose: it has a ring of some slots,
+//! The promises of a queue, shown with a device made for the purpose: it has a ring of some slots,
 //! finishes requests when it is told to, in whatever order, and can die.
 
 use keyway_engine::limits::ROUTES;
@@ -65,12 +65,12 @@ struct Device {
 
 struct Ring {
     slots: usize,
-    /// Of all queues together.
+    /// The slots in use by all queues together.
     used: usize,
     /// How many requests the next polls may finish.
     ready: usize,
     backwards: bool,
-    /// How often somebody slept here, if one can. Then it finishes a request.
+    /// How often a thread slept here, if one can. Then it finishes a request.
     slept: Option<usize>,
 }
 
@@ -317,7 +317,7 @@ fn high_water_marks_count_requests_of_all_queues() {
 }
 
 #[test]
-fn a_dead_driver_is_replaced_without_anybody_noticing() {
+fn a_dead_driver_is_replaced_unnoticed() {
     let device = Device::new("queue-dying", 3);
     let engine = Engine::builder().driver(device.clone()).build();
     let session = engine.session(GCM).unwrap();
@@ -339,7 +339,7 @@ fn a_dead_driver_is_replaced_without_anybody_noticing() {
 }
 
 #[test]
-fn with_nobody_left_the_error_is_clear_and_a_new_driver_is_found() {
+fn with_no_driver_left_the_error_is_clear_and_a_new_one_is_found() {
     let device = Device::new("queue-last", 3);
     let engine = Engine::builder().driver(device.clone()).build();
     let session = engine.session(GCM).unwrap();
@@ -488,14 +488,14 @@ fn a_future_is_ready_at_once_here_and_later_elsewhere() {
         let task = futures_executor::block_on(pending);
         assert_eq!((task.user, task.result()), (user as u64, Ok(1)));
     }
-    // The engine finishes what was begun, whoever still waits for it.
+    // The engine finishes work that was begun, also if no caller waits for it.
     let last = engine.start(Task::new(&there, seal(&[1]))).unwrap();
     device.finish(1);
     drop(engine);
     assert_eq!(futures_executor::block_on(last).result(), Ok(1));
 }
 
-/// What may happen to a queue.
+/// An event in the life of a queue.
 #[derive(Clone, Debug)]
 enum Event {
     Submit(usize, bool),
@@ -522,7 +522,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// Whatever happens to its drivers, a queue hands every accepted task back once, with the right
-    /// bytes or (when nobody was left) untouched.
+    /// bytes or (when no driver was left) untouched.
     #[test]
     fn every_accepted_task_comes_back_once(steps in steps(), depth in 1..40usize) {
         let mut device = Device::new("queue-model-device", 4);
@@ -575,7 +575,7 @@ proptest! {
                 }
                 Event::Replace => {
                     engine.unregister("queue-model-device");
-                    // What the old one has it will finish.
+                    // The old one will finish its tasks.
                     device.finish(1_000);
                     queue.poll(&mut back);
                     device = Device::new("queue-model-device", 4);

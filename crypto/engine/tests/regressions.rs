@@ -101,7 +101,7 @@ fn count(name: &str) -> u64 {
 }
 
 #[test]
-fn a_chain_whose_steps_have_nobody_left_ends_with_an_error() {
+fn a_chain_whose_steps_have_no_driver_left_ends_with_an_error() {
     let engine =
         Engine::builder().driver(Arc::new(D::new("regression-01", fine))).sample(0).build();
     let session = engine.session(Parameters::chain(&CHAIN)).unwrap();
@@ -116,7 +116,7 @@ fn a_chain_whose_steps_have_nobody_left_ends_with_an_error() {
 #[test]
 fn a_chain_that_lost_its_second_step_is_not_begun_anew_elsewhere() {
     // The cipher's driver works; the MAC's is dead when it is asked. The buffer has been encrypted
-    // by then: whoever runs the chain next would encrypt it twice.
+    // by then: a driver that runs the chain next would encrypt it twice.
     let cipher =
         D { does: |s| s == [Algorithm::Aes128Ctr], ..D::new("regression-02-cipher", fine) };
     let mac = D {
@@ -279,7 +279,7 @@ fn a_driver_is_not_dropped_under_the_registrys_lock() {
 }
 
 #[test]
-fn a_request_that_finds_nobody_is_counted() {
+fn a_request_that_finds_no_driver_is_counted() {
     let engine = Engine::builder().driver(Arc::new(D::new("regression-11", fine))).build();
     let session = engine.session(GCM.client("regression-11-client")).unwrap();
     engine.unregister("regression-11");
@@ -312,7 +312,7 @@ fn a_chain_that_failed_to_open_once_is_tried_again_when_drivers_come() {
     let engine = Engine::builder().driver(Arc::new(whole)).build();
     let session = engine.session(Parameters::chain(&CHAIN)).unwrap();
     engine.unregister("regression-13-whole");
-    // Nobody: fine.
+    // No driver: fine.
     assert!(packet().with(|request| session.run(request)).is_err());
     engine.register(step()).unwrap();
     assert_eq!(packet().with(|request| session.run(request)), Ok(36));
@@ -558,7 +558,7 @@ fn a_driver_is_measured_by_one_thread_at_a_time() {
     assert!(runs.load(Ordering::SeqCst) <= 10, "{} runs", runs.load(Ordering::SeqCst));
 }
 
-mod nobody_left {
+mod no_driver_left {
     use keyway_engine::*;
     use std::sync::Arc;
 
@@ -587,7 +587,7 @@ mod nobody_left {
     }
 
     #[test]
-    fn a_queued_chain_whose_steps_have_nobody_left_comes_back_with_an_error() {
+    fn a_queued_chain_whose_steps_have_no_driver_left_comes_back_with_an_error() {
         let engine = Engine::builder().driver(Arc::new(Plain)).sample(0).build();
         let steps = [
             Step { algorithm: Algorithm::Aes128Ctr, key: Key::Secret(&[1; 16]) },

@@ -1,9 +1,9 @@
 //! Tells a process from those that it was forked from.
 //!
-//! What `fork` copies and two processes must not go on with (a connection, a counter of nonces) is made
-//! with the [`Generation`] of its process, and looked at again before it is used: [`Generation::is_current`]
-//! is two loads. No handler has to be called and no system call made, so it also holds for a `fork` that
-//! a library or another language makes.
+//! State that `fork` copies and two processes must not go on with (a connection, a counter of nonces) is
+//! made with the [`Generation`] of its process, and looked at again before it is used:
+//! [`Generation::is_current`] is two loads. No handler has to be called and no system call made, so it also
+//! holds for a `fork` that a library or another language makes.
 //!
 //! A page that the system hands to a forked child as zeros (`MADV_WIPEONFORK`) has the generation.
 //! A caller that finds zero there is the first to look in a child, and begins the child's
@@ -107,7 +107,7 @@ mod tests {
 
     /// A child, its child, and the process itself afterwards; what they find is their exit status.
     #[test]
-    fn whoever_was_forked_is_another() {
+    fn a_forked_child_is_another() {
         let generations: Vec<Generation> = vec![Generation::current()];
         assert!(forked(&generations, 2));
         assert!(generations[0].is_current());

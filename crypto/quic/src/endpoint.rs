@@ -37,11 +37,11 @@ pub const NO_ERROR: VarInt = VarInt::from_u32(0);
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How long a peer may take to hear that it is over.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
-/// What the system is asked to keep of datagrams for us, in bytes; it may allow less.
+/// The room that the system is asked to keep for our datagrams, in bytes; it may allow less.
 const SOCKET_BYTES: usize = 2 << 20;
 /// How packets are made and sent.
 pub struct Options {
-    /// Whose cryptography: its suites of TLS 1.3 that have QUIC keys are used.
+    /// The cryptography: its suites of TLS 1.3 that have QUIC keys are used.
     pub provider: CryptoProvider,
     /// The only suite, if one is demanded.
     pub cipher: Option<CipherSuite>,
@@ -52,14 +52,14 @@ pub struct Options {
     pub mtu: Option<u16>,
 }
 
-/// What all endpoints of one purpose have in common.
+/// The settings that all endpoints of one purpose have in common.
 pub struct Host {
     provider: Arc<CryptoProvider>,
     /// The suite that every connection begins with (RFC 9001 § 5.2).
     initial: rustls::quic::Suite,
     transport: Arc<TransportConfig>,
     mtu: Option<u16>,
-    /// What its keys and sockets took.
+    /// The times of its keys and sockets.
     pub stages: Arc<Stages>,
 }
 
@@ -122,7 +122,7 @@ impl Host {
         self.server_with(Arc::new(SingleCertAndKey::from(certified)), protocols, socket)
     }
 
-    /// The same with certificates whose keys are elsewhere.
+    /// As [`Self::server`], with certificates whose keys are elsewhere.
     ///
     /// # Errors
     /// If the cryptography cannot do TLS 1.3, or the system refuses.
@@ -225,7 +225,7 @@ fn socket_refused(why: io::Error) -> Error {
 /// Connects to a server, at the first of its addresses that answers.
 ///
 /// # Errors
-/// Who did not answer, or what was wrong with the answer.
+/// The peer that did not answer, or the fault of its answer.
 pub async fn connect(
     endpoint: &Endpoint,
     config: &quinn::ClientConfig,
@@ -255,8 +255,7 @@ pub async fn connect(
     last.unwrap_or_else(|| Err(unknown()))
 }
 
-/// Returns if the other system says that nobody has the port. quinn cannot hear that: it is told
-/// only to sockets that speak to one address.
+/// Returns if the other system says that no program has the port.
 async fn is_closed(address: SocketAddr) {
     let refused = async {
         let any: SocketAddr = match address {
@@ -275,7 +274,7 @@ async fn is_closed(address: SocketAddr) {
     }
 }
 
-/// What both sides agreed to speak.
+/// The protocol that both sides agreed to speak.
 pub fn protocol(connection: &Connection) -> Vec<u8> {
     let data = connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
     data.and_then(|data| data.protocol).unwrap_or_default()

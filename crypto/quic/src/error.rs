@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-// What a server resets a stream with.
+// The code that a server resets a stream with.
 
 /// The stream's request was none.
 pub const BAD_REQUEST: VarInt = VarInt::from_u32(1);
@@ -43,7 +43,7 @@ pub enum Error {
         /// Why.
         why: quinn::ConnectError,
     },
-    /// The peer's system says that nobody listens there.
+    /// The peer's system says that no server listens there.
     NobodyListens(String),
     /// There is no connection to the peer, or none any more.
     Connection {
@@ -54,14 +54,14 @@ pub enum Error {
     },
     /// A file could not be had from a server.
     Refused {
-        /// Which.
+        /// The target.
         from: Target,
         /// Why.
         why: ReadError,
     },
     /// A file could not be written.
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         why: Arc<io::Error>,
@@ -113,7 +113,7 @@ impl fmt::Display for Error {
                 write!(f, "there is no host {host}; look at the address's spelling")
             }
             Error::Address { peer, why } => write!(f, "cannot connect to {peer}: {why}"),
-            Error::NobodyListens(peer) => write!(f, "nobody listens at {peer} (UDP)"),
+            Error::NobodyListens(peer) => write!(f, "no server listens at {peer} (UDP)"),
             Error::Connection { peer, why } => write_connection(f, peer, why),
             Error::Refused { from, why } => write_refused(f, from, why),
             Error::File { path, why } => write!(f, "cannot write {}: {why}", path.display()),

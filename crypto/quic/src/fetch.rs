@@ -81,7 +81,7 @@ impl Drop for Part {
 /// A file that was asked for.
 #[derive(Debug)]
 pub struct Fetched {
-    /// Whose it is.
+    /// The target that the file is of.
     pub from: Target,
     /// The file it went to; `None` for a stream, and where its server could not be reached.
     pub place: Option<PathBuf>,

@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// What is sent at once, in bytes.
+/// The size of one write, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
-/// What is uploaded or downloaded is nothing in particular.
+/// The uploaded and downloaded bytes are nothing in particular.
 static PIECE: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 /// Pieces taken from a stream at once.
 const PIECES: usize = 32;
@@ -31,7 +31,7 @@ const REQUEST_BYTES: usize = 64;
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is measured.
+/// The quantity that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Bytes to the server.
@@ -201,7 +201,7 @@ impl Side {
     /// and [`Side::interrupt`] is called it ends early, with what was done until then.
     ///
     /// # Errors
-    /// If there is nobody to measure with, or the connection is lost.
+    /// If there is no server to measure with, or the connection is lost.
     pub async fn measure(
         &self,
         test: Test,
@@ -296,16 +296,16 @@ impl Side {
     }
 }
 
-/// What a new connection needs.
+/// The parts that a new connection needs.
 struct Again {
     client: Endpoint,
     config: ClientConfig,
     target: Target,
 }
 
-/// What all tasks of a test do together. Each does something, however late it comes to it.
+/// The work that all tasks of a test do together. Each does something, however late it comes to it.
 struct Work {
-    /// Bytes that nobody has begun to send.
+    /// Bytes that no task has begun to send.
     left: AtomicU64,
     /// Bytes that each stream asks for.
     each: u64,
@@ -412,7 +412,7 @@ struct Mark {
 
 const ALL: [Stage; 5] = [Stage::Send, Stage::Receive, Stage::Seal, Stage::Open, Stage::Mask];
 
-/// What was used between two points in time.
+/// The use of resources between two points in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     /// Time that went by.
@@ -441,7 +441,7 @@ impl Mark {
 }
 
 impl Used {
-    /// What one stage took.
+    /// The time of one stage.
     pub fn stage(&self, stage: Stage) -> Took {
         self.stages[stage as usize]
     }
@@ -487,7 +487,7 @@ impl Used {
         stages.iter().map(|stage| self.stage(*stage).seconds).sum()
     }
 
-    /// What one call, or one packet, of a stage took, in nanoseconds; `None` if there was none.
+    /// The time of one call, or one packet, of a stage, in nanoseconds; `None` if there was none.
     pub fn nanoseconds(&self, stage: Stage) -> Option<f64> {
         let took = self.stage(stage);
         (took.calls > 0).then(|| took.seconds * 1e9 / took.calls as f64)
@@ -497,13 +497,13 @@ impl Used {
 /// One test's result.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Which test.
+    /// The test.
     pub test: Test,
     /// Bytes that went or came, requests included.
     pub bytes: u64,
     /// Streams of an upload or download, requests, or connections.
     pub operations: u64,
-    /// What it took.
+    /// The resources it took.
     pub took: Used,
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 4_096;
-/// What is read of a file at once, in bytes.
+/// The size of one read of a file, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 /// Connections at the same time; further ones are refused.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -42,7 +42,7 @@ struct Counters {
     bytes: AtomicU64,
 }
 
-/// What was served so far.
+/// The files and bytes served so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Connections whose handshake was completed.
@@ -71,7 +71,7 @@ impl Server {
         })
     }
 
-    /// What was served so far.
+    /// The files and bytes served so far.
     pub fn served(&self) -> Served {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { connections, files, bytes, .. } = &self.counters;
@@ -88,7 +88,7 @@ impl Server {
             self.counters.open.fetch_add(1, Ordering::Relaxed);
             let server = self.clone();
             tokio::spawn(async move {
-                // A client whose handshake fails knows why; there is nobody else to tell.
+                // A client whose handshake fails knows why; there is no other party to tell.
                 if let Ok(connection) = incoming.await {
                     server.counters.connections.fetch_add(1, Ordering::Relaxed);
                     match &endpoint::protocol(&connection)[..] {
@@ -151,7 +151,7 @@ impl Server {
             if bytes == 0 {
                 break;
             }
-            // Who hangs up wants no more of it.
+            // A client that hangs up wants no more of it.
             send.write_all(&piece[..bytes]).await.map_err(|_| NO_ERROR)?;
             self.counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         }

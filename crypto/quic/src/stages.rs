@@ -25,7 +25,7 @@ const EVERY: u32 = 13;
 /// A packet that took longer was interrupted, and is left out.
 const SAMPLE_MAX: Duration = Duration::from_micros(100);
 
-/// What is timed.
+/// A stage that is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Giving datagrams to the system.
@@ -42,11 +42,11 @@ pub enum Stage {
 
 const STAGES: usize = 5;
 
-/// What the stages took so far.
+/// The times of the stages so far.
 #[derive(Debug)]
 pub struct Stages {
     meters: [Meter; STAGES],
-    /// What it takes to read the clock, in nanoseconds.
+    /// The time that it takes to read the clock, in nanoseconds.
     clock: u64,
 }
 
@@ -58,7 +58,7 @@ struct Meter {
     bytes: AtomicU64,
 }
 
-/// What a stage took.
+/// The time of a stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Took {
     /// Times; packets for those that work on packets.
@@ -141,7 +141,7 @@ impl Took {
     }
 }
 
-/// What a clock of processor time shows.
+/// The reading of a clock of processor time.
 pub fn processor_time(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)

@@ -1,4 +1,4 @@
-//! Who is asked, and for what.
+//! The target of a request: a host and a path.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub fn target(text: &str) -> Result<Target, String> {
         let host = uri.host().filter(|host| !host.is_empty())?;
         let port = match uri.port_u16() {
             Some(port) => port,
-            // What stands beside the host then is a port that is none, or somebody's name.
+            // The text beside the host then is a port that is none, or a user's name.
             None => (uri.authority()?.as_str() == host).then_some(HTTPS_PORT)?,
         };
         Some((uri.scheme_str()?, host, port, uri.path_and_query()?))
@@ -56,7 +56,7 @@ pub fn address(text: &str) -> Result<Target, String> {
 }
 
 impl Target {
-    /// What its file is called: the last part of the path.
+    /// The name of its file: the last part of the path.
     pub fn file_name(&self) -> &str {
         let path = self.path.split_once('?').map_or(&*self.path, |(path, _)| path);
         match path.rsplit('/').next() {

@@ -101,7 +101,7 @@ fn files_come_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_is_not_believed() {
+fn a_server_without_a_trusted_issuer_is_not_believed() {
     let (certificate, key) = certificate();
     runtime().block_on(async {
         let (serving, getting) = (host(), host());

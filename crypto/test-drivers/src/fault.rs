@@ -11,7 +11,8 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What goes wrong, and how often. [`Plan::default`] is a driver without fault.
+/// The faults of the driver, and how often they happen. [`Plan::default`] is a driver without
+/// fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Where the chances come from.
@@ -52,8 +53,8 @@ impl Default for Plan {
 /// A driver that has `inner` do the work and fails as planned, and a handle to it. It takes tasks
 /// without end unless the plan says that it is busy.
 ///
-/// A dead driver opens nothing and takes nothing, and single requests stay as they were. What its
-/// queues had accepted comes out with the next poll: some finished, some given back, and some
+/// A dead driver opens nothing and takes nothing, and single requests stay as they were. Tasks that
+/// its queues had accepted come out with the next poll: some finished, some given back, and some
 /// failed in the middle, with damaged data.
 pub fn fault(name: &str, inner: Arc<dyn Driver>, plan: Plan) -> (Arc<dyn Driver>, FaultHandle) {
     let shared = Arc::new(Shared {
@@ -275,7 +276,7 @@ impl DriverQueue for Queue {
 }
 
 impl Queue {
-    /// What becomes of a task that was accepted when the driver died.
+    /// Ends a task that was accepted when the driver died.
     fn die(&mut self, task: &mut Task) {
         match self.random.below(3) {
             0 => run(task),

@@ -101,7 +101,7 @@ impl Driver for Queued2003 {
 }
 
 impl Drop for Queued2003 {
-    /// What waits is given back, what runs is finished and delivered.
+    /// Waiting tasks are given back, running ones are finished and delivered.
     fn drop(&mut self) {
         let mut left = self.requests.close();
         left.iter_mut().for_each(|job| job.give_back());

@@ -75,7 +75,7 @@ fn expected() -> Vec<Vec<u8>> {
     (0..KINDS).map(run).collect()
 }
 
-/// What a driver that dies may do to what it has begun.
+/// The errors that a driver that dies may end begun work with.
 fn may_fail(error: Error) -> bool {
     matches!(error, Error::Driver { .. })
 }

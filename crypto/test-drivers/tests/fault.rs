@@ -80,7 +80,7 @@ proptest! {
     }
 }
 
-/// What a bare queue answers to a fixed sequence of calls.
+/// The answers of a bare queue to a fixed sequence of calls.
 fn transcript(seed: u64) -> (Vec<String>, FaultHandle) {
     let plan = Plan {
         seed,

@@ -35,7 +35,7 @@ fn mac(session: &Session, number: u64, bytes: usize) -> Box<Task> {
     Task::tagged(session, operation, number)
 }
 
-/// What software makes of the same.
+/// The software driver's result for the same request.
 fn expected(engine: &Engine, number: u64, bytes: usize) -> Vec<u8> {
     let mut out = vec![0; MAC_BYTES];
     let request = &mut Request::Mac { data: &[&text(number, bytes)], out: &mut out };
@@ -103,7 +103,7 @@ fn it_does_what_its_card_does_and_its_inner_driver_can() {
     let more = Card::hifn_7751().also(&[Aes128Cbc, HmacSha256]);
     let more = simulated("card", more, null());
     assert!(more.supports(&[Aes128Cbc, HmacSha256]));
-    // Nobody verifies on a card.
+    // No card verifies.
     let step = Step { algorithm: RsaPkcs1Sha256, key: Key::None };
     let opened = simulated("card", Card::broadcom_5820(), null()).open(&[step]);
     assert_eq!(opened.err(), Some(Error::Unsupported(RsaPkcs1Sha256)));

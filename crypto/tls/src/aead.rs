@@ -29,7 +29,7 @@ impl Aead {
         if self.algorithm == Algorithm::Aes128Gcm { 16 } else { 32 }
     }
 
-    /// What TLS 1.2 sends of the nonce: ChaCha20-Poly1305 sends nothing (RFC 7905).
+    /// The bytes of the nonce that TLS 1.2 sends: ChaCha20-Poly1305 sends nothing (RFC 7905).
     fn explicit_bytes(&self) -> usize {
         if self.algorithm == Algorithm::ChaCha20Poly1305 { 0 } else { EXPLICIT_NONCE_BYTES }
     }

@@ -34,8 +34,8 @@ impl Certified {
         Certified::checked(CertifiedKey::new(chain, key), hosts)
     }
 
-    /// With a private key that a driver of the engine holds under this name, and nobody sees here. It
-    /// signs in those schemes that it may be used for there.
+    /// With a private key that a driver of the engine holds under this name, and that is not seen
+    /// here. It signs in those schemes that it may be used for there.
     ///
     /// # Errors
     /// [`ConfigError::Certificate`].

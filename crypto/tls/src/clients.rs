@@ -1,4 +1,4 @@
-//! Which certificates of clients are taken.
+//! The certificates of clients that are taken.
 
 use crate::ConfigError;
 use rustls::client::danger::HandshakeSignatureValid;

@@ -1,4 +1,4 @@
-//! What a server and a client of ours are configured with.
+//! The configurations of a server and a client of ours.
 
 use crate::certified::{ByHost, Certified};
 use crate::error::ConfigError;
@@ -17,16 +17,16 @@ use std::time::Instant;
 /// TLS 1.3 and 1.2.
 pub const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 
-/// What a server's configurations have in common. Made once and given to each, it lets tickets of
-/// an earlier one open under a later one.
+/// The options that a server's configurations have in common. Made once and given to each, it lets
+/// tickets of an earlier one open under a later one.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// What does the cryptography.
+    /// The provider of the cryptography.
     pub provider: Arc<CryptoProvider>,
-    /// Which versions of TLS are spoken: [`VERSIONS`], or some of them.
+    /// The versions of TLS that are spoken: [`VERSIONS`], or some of them.
     pub versions: &'static [&'static SupportedProtocolVersion],
-    /// What seals session tickets. A client that resumes is not verified again: whoever trusts
-    /// fewer clients than before gives new [`Tickets`], too.
+    /// The sealer of session tickets. A client that resumes is not verified again: a server that
+    /// trusts fewer clients than before needs new [`Tickets`], too.
     pub tickets: Arc<dyn ProducesTickets>,
     /// Whether clients are asked for a certificate, and which are taken: a
     /// [`ClientVerifier`](crate::ClientVerifier), rustls' `NoClientAuth`, or another.

@@ -1,4 +1,4 @@
-//! What may be wrong with a configuration.
+//! Errors of a configuration.
 
 use std::fmt;
 

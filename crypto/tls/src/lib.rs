@@ -3,9 +3,9 @@
 //! [`provider`] makes rustls' `CryptoProvider` out of an [`Engine`]: every record sealed or opened,
 //! every hash, MAC and key derivation, every key exchange, every signature made or checked and
 //! every random byte is a request to that engine, so it is counted, scheduled and observed like all
-//! other cryptography of the process. [`server_config`] and [`client_config`] put it to use, as
-//! often as somebody likes: what they share ([`ServerOptions`]) is made once, and nothing is leaked
-//! twice.
+//! other cryptography of the process. [`server_config`] and [`client_config`] put it to use, any
+//! number of times: the part that they share ([`ServerOptions`]) is made once, and nothing is
+//! leaked twice.
 //!
 //! The suites of TLS 1.3 have QUIC's keys, so the same two configurations put QUIC on the engine:
 //! with quinn, `quinn::crypto::rustls::QuicServerConfig::try_from(server_config)` and its client's
@@ -15,7 +15,7 @@
 //! Where it does not, the answer is replaced by random bytes, so that the connection cannot
 //! continue; the module `random_fallback` says why that is safe.
 //!
-//! What may not enter: any primitive (that is a driver's), any socket, and any rustls feature that
+//! These may not enter: any primitive (that is a driver's), any socket, and any rustls feature that
 //! brings a provider of its own.
 //!
 //! # A server and a client
@@ -63,7 +63,7 @@ use table::{leak, offers};
 /// A provider that was made, and for what.
 struct Known {
     engine: &'static Engine,
-    /// What the engine offered then.
+    /// The algorithms that the engine offered then.
     offered: Vec<Algorithm>,
     provider: Arc<CryptoProvider>,
 }

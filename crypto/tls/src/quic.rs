@@ -1,10 +1,10 @@
 //! QUIC packets: payloads sealed and opened in place, headers masked, one engine request each
 //! (RFC 9001 § 5.3, § 5.4).
 //!
-//! Who uses these keys takes a failure to seal or to mask for impossible, and panics (quinn does).
-//! So a packet that the engine did not seal leaves as noise, and a header that it has no mask for
-//! gets one that nobody can predict (see [`random_fallback`]): at either end the packet then fails
-//! to open, and is dropped like one that the network damaged.
+//! The user of these keys takes a failure to seal or to mask for impossible, and panics (quinn
+//! does). So a packet that the engine did not seal leaves as noise, and a header that it has no
+//! mask for gets one that cannot be predicted (see [`random_fallback`]): at either end the packet
+//! then fails to open, and is dropped like one that the network damaged.
 
 use crate::aead::Cipher;
 use crate::limits::{

@@ -1,4 +1,4 @@
-//! What happens when the engine fails.
+//! Random stand-ins for when the engine fails.
 //!
 //! Most of rustls' traits return a `Result`; there the engine's error is passed on ([`fault`]).
 //! Hashing, HKDF's expansion, TLS 1.2's PRF and HMAC cannot fail in rustls' eyes, and an error from

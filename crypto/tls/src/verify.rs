@@ -65,7 +65,7 @@ const SCHEMES: &[(SignatureScheme, &[Algorithm])] = &[
 
 type Verifiers = &'static [&'static dyn SignatureVerificationAlgorithm];
 
-/// What the engine's drivers can verify.
+/// The algorithms that the engine's drivers can verify.
 pub(crate) fn algorithms(engine: &'static Engine) -> WebPkiSupportedAlgorithms {
     let rows = ROWS.iter().filter(|(algorithm, ..)| offers(engine, *algorithm));
     let all: Vec<&'static Verifier> = rows

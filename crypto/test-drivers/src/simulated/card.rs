@@ -8,15 +8,15 @@
 //! **Fixed costs** come from OpenBSD's tables 1 and 2, the rows with one thread: there a request
 //! takes its bytes at the card's rated speed and 37 to 44 µs more on the 7751 (16 B to 16 KiB), 23
 //! to 28 µs more on the 5820 (16 B to 1 KiB). 19.5 µs of that are the host's: so long takes the
-//! null algorithm at 1 KiB (420 Mbit/s, § 5.2). What remains, 19 and 6 µs, is the card with its bus
-//! and its interrupt. How much of it occupies the card the tables do not show, since with 32
-//! threads and small requests the host was full before the cards were. We take a fifth on the Hifn
-//! and a third on the Broadcom: little enough for 16 KiB to run at the rated speed within 1 %. The
-//! rest is delay that overlaps with the next request's work.
+//! null algorithm at 1 KiB (420 Mbit/s, § 5.2). The rest, 19 and 6 µs, is the card with its bus and
+//! its interrupt. How much of it occupies the card the tables do not show, since with 32 threads
+//! and small requests the host was full before the cards were. We take a fifth on the Hifn and a
+//! third on the Broadcom: little enough for 16 KiB to run at the rated speed within 1 %. The rest
+//! is delay that overlaps with the next request's work.
 
 use keyway_engine::{Algorithm, Direction};
 
-/// What one card can do, and how fast. 1 Mbit/s is 1,000,000 bits a second.
+/// The abilities of one card, and how fast it is. 1 Mbit/s is 1,000,000 bits a second.
 #[derive(Clone, Debug)]
 pub struct Card {
     /// Requests that its ring of descriptors holds, at least 1: those it works on, those that wait,
@@ -43,7 +43,7 @@ pub struct Card {
     pub coalesce_ns: u64,
     /// Nanoseconds after which a card that hangs is taken for dead.
     pub watchdog_ns: u64,
-    /// What it does; of these, one cipher and one MAC in that order also in one pass.
+    /// Its algorithms; one cipher and one MAC of these in that order also in one pass.
     pub algorithms: Vec<Algorithm>,
 }
 
@@ -100,7 +100,7 @@ impl Card {
         Card::broadcom(410, 800)
     }
 
-    /// The same card, able to do these too, at the speed of its cipher.
+    /// This card, able to do these too, at the speed of its cipher.
     #[must_use]
     pub fn also(mut self, algorithms: &[Algorithm]) -> Card {
         self.algorithms.extend(algorithms);

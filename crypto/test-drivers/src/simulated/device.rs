@@ -203,7 +203,7 @@ impl Device {
 
     /// Nanoseconds that this half has worked until now.
     pub fn busy(&self, half: Half) -> u64 {
-        // What is ahead of now was accepted without a gap.
+        // Work ahead of now was accepted without a gap.
         let unit = &self.units[half as usize];
         unit.work.saturating_sub(unit.free_at.saturating_sub(self.now.min(self.stops_at)))
     }
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(device.announces_at(&first), 210 + 100 + 10);
         put(&mut device, 11);
         assert_eq!(device.announces_at(&first), 221 + 10);
-        // What ended before its batch was closed is announced from then on.
+        // A request that ended before its batch was closed is announced from then on.
         device.advance(231);
         let single = put(&mut device, 9);
         device.advance(250);

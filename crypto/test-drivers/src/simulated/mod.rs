@@ -49,14 +49,14 @@ pub struct Simulated {
     shared: Arc<Shared>,
 }
 
-/// What a card has done since it was plugged in.
+/// Counts of a card's work since it was plugged in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Requests that its rings took.
     pub accepted: u64,
     /// Bytes of these.
     pub bytes: u64,
-    /// How often somebody found a ring full.
+    /// How often a submission found a ring full.
     pub refused: u64,
     /// Interrupts that it raised.
     pub interrupts: u64,
@@ -74,7 +74,7 @@ impl Counters {
         self.busy.as_secs_f64() / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// What came since an earlier look at the same card.
+    /// The counts since an earlier look at the same card.
     #[must_use]
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
@@ -90,8 +90,8 @@ impl Counters {
 }
 
 impl Simulated {
-    /// Pulls the card out of its slot. What it had announced is done; the rest of what it had
-    /// accepted is given back.
+    /// Pulls the card out of its slot. Requests that it had announced are done; the rest of the
+    /// accepted ones are given back.
     pub fn kill(&self) {
         self.shared.change(Device::kill);
     }
@@ -107,7 +107,7 @@ impl Simulated {
         self.shared.change(|device| device.kill_after(requests));
     }
 
-    /// What it has done until now.
+    /// Its counts until now.
     pub fn counters(&self) -> Counters {
         let state = self.shared.look();
         let device = &state.device;

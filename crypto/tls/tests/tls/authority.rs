@@ -47,7 +47,7 @@ impl KeyType {
         .unwrap()
     }
 
-    /// What TLS 1.2's suites call it.
+    /// The name in TLS 1.2's suites.
     pub fn suite_algorithm(self) -> SignatureAlgorithm {
         match self {
             KeyType::P256 | KeyType::P384 => SignatureAlgorithm::ECDSA,
@@ -72,7 +72,7 @@ pub struct Identity {
 impl Authority {
     pub fn new(key_type: KeyType) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
-        // Of two authorities with one name it would depend on chance which is tried.
+        // With two authorities of one name it would depend on chance which is tried.
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("authority {}", COUNT.fetch_add(1, Ordering::Relaxed));
         params.distinguished_name.push(DnType::CommonName, name);

@@ -1,4 +1,4 @@
-//! Which certificates of clients a server takes.
+//! The certificates of clients that a server takes.
 
 use crate::authority::{Authority, Identity, KeyType};
 use crate::wire::Conversation;
@@ -38,7 +38,7 @@ fn client(
     })
 }
 
-/// What the server says to a client with this certificate.
+/// The server's answer to a client with this certificate.
 #[track_caller]
 fn refusal(server: &Arc<ServerConfig>, identity: Option<&Identity>) -> String {
     let [one, other] = [&TLS12, &TLS13].map(|version| {

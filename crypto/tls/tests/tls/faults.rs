@@ -1,5 +1,5 @@
 //! An engine that fails, at every single operation of a conversation: both sides come to a clean
-//! end, nobody takes a wrong hash or key for a right one, and no plaintext leaves.
+//! end, neither takes a wrong hash or key for a right one, and no plaintext leaves.
 
 use crate::authority::{Authority, Identity, KeyType, server_config};
 use crate::probe::{Op, Probe};
@@ -25,7 +25,7 @@ struct Pair {
     server: Arc<ServerConfig>,
 }
 
-/// Whose engine fails.
+/// The side whose engine fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Client,
@@ -130,7 +130,7 @@ impl Pair {
         false
     }
 
-    /// After a success: either what the failed operation spoiled is of use to nobody (the two
+    /// After a success: either the output that the failed operation spoiled is of no use (the two
     /// sides' exporters differ, or the ticket does not resume), or it spoiled nothing.
     fn assert_consistent(
         &self,
@@ -151,7 +151,7 @@ impl Pair {
 }
 
 /// Whether a conversation may succeed without this operation: a secret for the exporter or for
-/// early data, a ticket, a hash that nobody reads. Not so key exchanges, signatures, Finished
+/// early data, a ticket, a hash that is never read. Not so key exchanges, signatures, Finished
 /// messages, random bytes, and records, which here are not sealed with what tickets are.
 fn may_be_harmless(op: Op, algorithm: Algorithm) -> bool {
     match op {
@@ -213,7 +213,7 @@ fn tls12_server_resuming() {
     Pair::new(&TLS12).fail_everywhere(Who::Server, HandshakeKind::Resumed);
 }
 
-/// What stands in for an answer is different every time, whatever was asked.
+/// The stand-in for an answer is different every time, whatever was asked.
 #[test]
 fn stand_ins_are_unpredictable() {
     let probe = Probe::new();

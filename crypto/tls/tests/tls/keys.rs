@@ -51,7 +51,7 @@ fn every_type_says_what_it_signs_with() {
     }
 }
 
-/// The same key in another wrapping is the same key.
+/// A key in another wrapping is the same key.
 #[test]
 fn pkcs1_and_sec1() {
     let rsa = KeyType::Rsa.generate().serialize_der();

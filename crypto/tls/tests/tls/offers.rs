@@ -1,4 +1,4 @@
-//! What is offered follows from what the engine's drivers can do.
+//! The offer follows from what the engine's drivers can do.
 
 use crate::authority::KeyType;
 use crate::probe::Probe;

@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Longer than any of this takes; it only keeps a failure from hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What OpenSSL is told to talk: a version, a suite, and groups. In TLS 1.2 the groups must contain
-/// the certificate's curve too (RFC 8422 § 5.1).
+/// Settings that OpenSSL is told to talk: a version, a suite, and groups. In TLS 1.2 the groups
+/// must contain the certificate's curve too (RFC 8422 § 5.1).
 const WAYS: &[&[&str]] = &[
     &["-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384", "-groups", "X25519"],
     &["-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256", "-groups", "P-256"],

@@ -6,7 +6,7 @@ use keyway_engine::{
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// What was asked of the driver.
+/// A request to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A session with a key that was given.

@@ -105,7 +105,7 @@ const SERVER_HELLO: &str = "\
     0d89690b84d08a60993c144eca684d1081287c834d5311bcf32bb9da1a002b00 \
     020304";
 
-/// What one version's standard shows of Initial packets.
+/// Initial packets as one version's standard shows them.
 struct Example {
     version: Version,
     client_header: &'static str,
@@ -220,7 +220,7 @@ fn packets_are_those_of_ring() {
                 let payload: Vec<u8> = (0..length).map(|at| at as u8 ^ seed).collect();
                 let number = u64::from(seed) << 40 | 7;
                 let at = header.len() - number_bytes;
-                // A packet with too little in it to be sampled is padded by whoever makes it.
+                // A packet with too little in it to be sampled is padded by its maker.
                 let what = format!("{name:?}, {version:?}, {length} bytes, header {header:02x?}");
                 let both = (header.clone(), payload.clone());
                 if at == 0 {
@@ -243,8 +243,8 @@ fn packets_are_those_of_ring() {
     }
 }
 
-/// All first bytes, with as much of the packet as somebody may hand over for its number: what is
-/// not the number's stays.
+/// All first bytes, with as much of the packet as a caller may hand over for its number: bits that
+/// are not the number's stay.
 #[test]
 fn header_masks_are_those_of_ring() {
     let (ours, theirs) = (ours(), suites(&ring::default_provider()));
@@ -310,7 +310,7 @@ fn a_packet_that_was_changed_does_not_open() {
     }
 }
 
-/// What does not open is not left decrypted in the buffer either.
+/// A packet that does not open is not left decrypted in the buffer either.
 #[test]
 fn nothing_of_a_forged_packet_is_released() {
     for suite in ours() {

@@ -74,8 +74,8 @@ impl Conversation {
         self
     }
 
-    /// Like [`run`](Self::run), with somebody on the wire who may change what the client (`true`)
-    /// or the server sends.
+    /// Like [`run`](Self::run), with an attacker on the wire who may change what the client
+    /// (`true`) or the server sends.
     pub fn run_through(&mut self, mut meddle: impl FnMut(bool, &mut Vec<u8>)) {
         for _ in 0..ROUNDS_MAX {
             // The client asks as soon as it may, the server once it has heard the question.
