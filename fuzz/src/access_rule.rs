@@ -3,8 +3,8 @@
 use keyway_server::access::{Origin, Rule};
 use keyway_store::EntryId;
 
-/// Reads the bytes as a rule. What is accepted holds in the entry and nowhere else, and what is not
-/// has a reason that is a line.
+/// Reads the bytes as a rule. An accepted rule holds in the entry and nowhere else, and a rejected
+/// one has a reason that is a line.
 pub fn access_rule(data: &[u8]) {
     match Rule::of_value(EntryId::ROOT, data) {
         Ok(rule) => {

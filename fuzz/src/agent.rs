@@ -1,4 +1,4 @@
-//! What an agent of `keyway load` and its hub say to one another.
+//! The messages between an agent of `keyway load` and its hub.
 
 use keyway_load::said_again;
 

@@ -12,7 +12,7 @@ pub fn certificate(data: &[u8]) {
             assert!(name.covers(name), "{name} does not cover itself");
         }
     }
-    // A subject beyond the limits of names is nobody's.
+    // A subject beyond the limits of names gives no user.
     if let Ok(subject) = subject_dn(data)
         && let Ok(dn) = Dn::parse(&subject)
     {

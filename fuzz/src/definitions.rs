@@ -3,8 +3,8 @@
 use keyway_codec::definitions::{File, read};
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
 
-/// Reads the bytes as a file. What is accepted must be the same after it was written and read again,
-/// and what is not must be wrong at a line of the file.
+/// Reads the bytes as a file. An accepted file must be the same after it was written and read again,
+/// and a rejected one must be wrong at a line of the file.
 pub fn definitions(data: &[u8]) {
     let lines = data.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
     match read(&[File { name: "file", bytes: data }]) {

@@ -16,7 +16,7 @@ pub fn key_log(data: &[u8]) {
     let Ok(Some(Item::KeyLog(log))) = capture.read() else { panic!("there is a key log in it") };
     assert_eq!(log, data);
     assert!(matches!(capture.read(), Ok(None)));
-    // The block as somebody else may have written it: of any length, of any kind.
+    // The block as another program may have written it: of any length, of any kind.
     if let Some((at, rest)) = data.split_first() {
         let mut file = pcapng(rest);
         let at = SECTION_BYTES + usize::from(*at) % (file.len() - SECTION_BYTES);

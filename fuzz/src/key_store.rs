@@ -1,4 +1,4 @@
-//! The files of a key store, which a disk or somebody else may have spoilt, and keys to import.
+//! The files of a key store, which a disk or an attacker may have spoilt, and keys to import.
 
 use keyway_daemon::keys::{Encoding, Header, Index, Record, SealedFile, decode_pem};
 

@@ -1,4 +1,4 @@
-//! What is fuzzed: one plain function for each parser, and for each way into the daemon, which
+//! The fuzzed parts: one plain function for each parser, and for each way into the daemon, which
 //! panics where that is wrong.
 //!
 //! A target takes any bytes. It checks more than that nothing panics: what a parser accepts must

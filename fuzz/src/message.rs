@@ -34,7 +34,7 @@ fn encoded(message: &Message<'_>) -> Vec<u8> {
     bytes
 }
 
-/// What arrives in two parts has the same frame as what arrives at once.
+/// A message that arrives in two parts has the same frame as one that arrives at once.
 fn framed(data: &[u8]) {
     const MAX: usize = 1 << 16;
     let Ok(Some(length)) = ber::frame(data, MAX) else { return };

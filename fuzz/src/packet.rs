@@ -57,9 +57,9 @@ fn wide(high: u128, low: u128) -> [u8; 32] {
     bytes
 }
 
-/// What the first bytes of an input say about the others.
+/// The first bytes of an input, which say how the others are read.
 struct Shape {
-    /// Which AEAD the first packet has; the others follow in turn.
+    /// The AEAD of the first packet; the others follow in turn.
     aead: usize,
     /// Length of a packet; the last one is what is left.
     packet_bytes: usize,

@@ -1,4 +1,4 @@
-//! What browsers send to the page: forms, and orders of runs.
+//! The input of browsers to the page: forms, and orders of runs.
 
 use keyway_load::Options;
 use keyway_web::{field, scenario_of};

@@ -13,7 +13,7 @@ pub fn record(data: &[u8]) {
     accept_values(&[checksum(data).as_slice(), data].concat());
 }
 
-/// The same of a row of the table of values; the checksum is over the row's key, too.
+/// Reads a row of the table of values; the checksum is over the row's key, too.
 fn accept_values(bytes: &[u8]) {
     let row = ID.0.to_be_bytes();
     let Ok(found) = ValueChunk::decode(&row, bytes) else { return };

@@ -1,4 +1,4 @@
-//! What a client writes into the memory that it shares with the daemon.
+//! The bytes that a client writes into the memory that it shares with the daemon.
 
 use crate::client::{Client, Pair, Region};
 use crate::served::{Served, sessions};
@@ -19,7 +19,7 @@ const DESCRIPTOR_BYTES: usize = DESCRIPTOR_WORDS * 8;
 /// One daemon and one client for all inputs of a thread.
 struct Bench {
     pair: Pair,
-    /// Whose memory is spoilt.
+    /// The pair whose memory is spoilt.
     other: Pair,
     client: Client,
     region: Region,
@@ -32,8 +32,8 @@ thread_local! {
 }
 
 /// The first byte is a number of descriptors, which come next. They go into a ring as they are but
-/// for what their first bytes say, and each has one answer, under its cookie. What follows them
-/// lies in the region meanwhile. If the first bit is set, all of it is also written over another
+/// for what their first bytes say, and each has one answer, under its cookie. The bytes behind them
+/// lie in the region meanwhile. If the first bit is set, all of it is also written over another
 /// pair's rings, and the daemon still answers.
 pub fn ring(data: &[u8]) {
     let Some((&count, rest)) = data.split_first() else { return };

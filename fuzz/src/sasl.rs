@@ -1,4 +1,5 @@
-//! What SASL mechanisms put into a bind: PLAIN's message, and the identity of EXTERNAL and PLAIN.
+//! The values that SASL mechanisms put into a bind: PLAIN's message, and the identity of EXTERNAL
+//! and PLAIN.
 
 use keyway_codec::sasl::{Identity, Plain};
 

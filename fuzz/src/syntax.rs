@@ -27,14 +27,14 @@ pub fn syntax(data: &[u8]) {
     }
 }
 
-/// What has a normal form is a valid value, and a piece of itself.
+/// A value that has a normal form is a valid value, and a piece of itself.
 fn by_rule(rule: MatchingRule, data: &[u8]) {
     for part in [Part::Initial, Part::Any, Part::Final] {
         let _ = rule.normalize_substring(data, part);
     }
     let Some(normal) = rule.normalize(data, &Few) else { return };
     if rule.has_words() {
-        // What is equal sounds alike, so that an approximate match has all that an equality match has.
+        // Equal values sound alike, so that an approximate match has all that an equality match has.
         let again = sounds(&normal).expect("a normal form is text");
         assert_eq!(sounds(data).map(|own| sounds_like(&own, &again)), Some(true), "{normal:?}");
     }

@@ -10,7 +10,7 @@ pub(crate) struct Entry {
     pub(crate) text: Vec<u8>,
     /// Where in the text each value is.
     pub(crate) spans: Vec<(usize, usize)>,
-    /// Which of those are each line's: the first, and how many.
+    /// The part of those that each line has: the first, and how many.
     pub(crate) of_line: Vec<(usize, usize)>,
     /// The kind of entry whose values that never change are there, and how much that is.
     prepared: Option<usize>,
@@ -73,7 +73,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
     pub(crate) kind: usize,
-    /// Which of the parent's subordinate templates, and which of its entries.
+    /// The number of the parent's subordinate template, and of its entry.
     pub(crate) slot: usize,
     pub(crate) child: u64,
     pub(crate) index: u64,
@@ -82,6 +82,6 @@ pub(crate) struct Frame {
     pub(crate) names: u64,
     pub(crate) in_parent: u64,
     pub(crate) entry: Entry,
-    /// Which entry is in `entry`, and how much of it.
+    /// The entry that is in `entry`, and how much of it.
     pub(crate) made: Option<(u64, Extent)>,
 }

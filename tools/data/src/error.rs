@@ -12,7 +12,7 @@ pub struct TemplateError {
     pub line: u32,
     /// In characters, counted from 1.
     pub column: u32,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
 }
 

@@ -91,7 +91,7 @@ pub(crate) mod class {
     pub(crate) const KINDS: usize = 2;
 }
 
-/// Which lines are worked out, in this order: a line after those that it depends on.
+/// The lines that are worked out, in this order: a line after those that it depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     /// For the name.

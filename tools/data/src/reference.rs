@@ -38,7 +38,7 @@ impl Reference {
         Walk { start, step }
     }
 
-    /// Which entry the so-many-th value refers to.
+    /// The entry that the so-many-th value refers to.
     pub(crate) fn at(&self, walk: Walk, copy: u64) -> u64 {
         let far = u128::from(walk.start) + u128::from(walk.step) * u128::from(copy);
         (far % u128::from(self.total.max(1))) as u64

@@ -28,7 +28,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) above: &'a [Frame],
 }
 
-/// Which value of a line it is.
+/// The turn of one of a line's values.
 pub(crate) struct Turn<'a> {
     pub(crate) copy: u64,
     pub(crate) walk: Walk,

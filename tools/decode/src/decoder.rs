@@ -278,7 +278,8 @@ impl Decoder {
 
     fn begin(&mut self, segment: &Segment<'_>) -> Flow {
         let (from, to) = (segment.from, segment.to);
-        // Who opens it is the client; joined midway, who is not at a server's port.
+        // The end that opens it is the client; joined midway, the end that is not at a server's
+        // port.
         let answers = match segment.syn {
             true => segment.acknowledgement.is_some(),
             false => self.is_ours(from) && !self.is_ours(to),

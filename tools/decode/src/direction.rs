@@ -20,7 +20,7 @@ impl Direction {
     }
 }
 
-/// Which of the two ends octets come from: `First` is that of the address that was named first.
+/// The end that octets come from: `First` is that of the address that was named first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The client, as far as is known.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Who is at fault, and where.
+/// The party at fault, and the place.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,7 +22,7 @@ pub enum Error {
     Damaged {
         /// How many bytes into it (uncompressed).
         offset: u64,
-        /// What is wrong there.
+        /// The fault there.
         what: &'static str,
     },
 }

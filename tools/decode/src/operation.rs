@@ -14,9 +14,10 @@ use std::net::SocketAddr;
 pub struct Connection {
     /// Counted from 1.
     pub number: u64,
-    /// Who asks. Before the first request was seen, who opened the connection, or sent first.
+    /// The client's address. Before the first request was seen, the end that opened the connection,
+    /// or sent first.
     pub client: SocketAddr,
-    /// Who answers.
+    /// The server's address.
     pub server: SocketAddr,
     /// Whether TLS protects it by now.
     pub tls: bool,
@@ -149,7 +150,7 @@ pub struct Operation<'a> {
     pub connection: &'a Connection,
     /// The message id.
     pub id: u32,
-    /// Which request of its connection it is, from 1; 0 without a request.
+    /// The number of the request on its connection, from 1; 0 without a request.
     pub place: u64,
     /// Its kind.
     pub kind: Kind,

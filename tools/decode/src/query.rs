@@ -1,4 +1,4 @@
-//! Which operations: an LDAP filter (RFC 4515) over their attributes.
+//! The choice of operations: an LDAP filter (RFC 4515) over their attributes.
 //!
 //! `(&(op=search)(code>=1)(latency>=10ms)(filter=*mail*))`. Text is compared without regard to case;
 //! a field that an operation has not, such as the latency of one without an answer, is matched by

@@ -315,7 +315,7 @@ impl Session {
         pairing.take(connection, raw, operation, *options, sink)
     }
 
-    /// Who sends a request is the client, whatever its port.
+    /// The end that sends a request is the client, whatever its port.
     fn learn_client(&mut self, side: Side, is_request: bool) {
         self.client_known = true;
         if is_request == (side == self.client_side) {

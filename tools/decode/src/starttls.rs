@@ -14,7 +14,7 @@ const START_TLS_BYTES_MAX: usize = 4096;
 /// Follows the messages of one side.
 #[derive(Debug, Default)]
 pub struct StartTlsWatch {
-    /// Of a message that came in pieces, what there is of it.
+    /// The octets so far of a message that came in pieces.
     head: Vec<u8>,
     /// How much of a message that is of no interest is still to come.
     skip: usize,

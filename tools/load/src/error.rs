@@ -15,7 +15,7 @@ pub enum Error {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong, and what to do.
+        /// The fault, and the remedy.
         why: String,
     },
     /// A template that the scenario names says something that makes no sense.

@@ -58,7 +58,7 @@ pub struct Outcome {
 pub struct AgentUse {
     /// The name that it gives itself.
     pub name: String,
-    /// Which of [`Outcome::threads`] are its.
+    /// The part of [`Outcome::threads`] that is its.
     pub threads: Range<usize>,
     /// How far its clock is ahead of ours, in nanoseconds, and how sure that is.
     pub clock_ns: (i64, u64),
@@ -69,7 +69,7 @@ pub struct AgentUse {
 /// A second of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Second {
-    /// Which one, from 0.
+    /// Its number, from 0.
     pub number: u64,
     /// Starts that came due.
     pub due: u64,
@@ -321,7 +321,7 @@ impl Outcome {
     #[must_use]
     pub fn client_limit(&self, scenario: &Scenario) -> Option<String> {
         let (done, errors) = self.ended();
-        // Who does little but hear that it failed is no measure of anything.
+        // A generator that does little but hear that it failed is no measure of anything.
         if errors > done {
             return None;
         }

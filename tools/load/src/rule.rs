@@ -62,7 +62,7 @@ impl Rule {
     /// Reads one; jobs are those with these names.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the text.
     pub fn parse(text: &str, jobs: &[String]) -> Result<Rule, String> {
         let spaced = text.replace('<', " < ").replace('>', " > ").replace("<  =", "<=");
         let spaced = spaced.replace("< =", "<=").replace("> =", ">=");

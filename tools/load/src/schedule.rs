@@ -76,7 +76,7 @@ pub struct Start {
     pub at_ns: u64,
     /// In which phase.
     pub phase: usize,
-    /// Which one it is, of all threads.
+    /// Its number, of all threads.
     pub index: u64,
 }
 

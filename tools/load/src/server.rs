@@ -17,7 +17,7 @@ pub(crate) struct Server {
     pub(crate) address: Address,
     /// Its name in its URL.
     pub(crate) host: String,
-    /// Who it has to be.
+    /// The name that its certificate has to have.
     pub(crate) name: Option<ServerName<'static>>,
     /// Whether TLS comes first.
     pub(crate) tls: bool,

@@ -16,7 +16,7 @@ pub struct Source {
     pub(crate) pick: Pick,
     /// The next one, where the order matters.
     next: AtomicU64,
-    /// Which of how many agents this is: each takes other values where each is taken once.
+    /// The number of this agent, of how many: each takes other values where each is taken once.
     pub(crate) share: (u64, u64),
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Values {
 #[derive(Debug, Clone)]
 pub(crate) struct Entries {
     pub(crate) plan: Arc<Plan>,
-    /// Which of the plan's templates.
+    /// The number of the plan's template.
     pub(crate) template: usize,
     /// The number of the first that is used.
     pub(crate) from: u64,
@@ -84,7 +84,7 @@ impl Lines {
     }
 }
 
-/// Which value comes next.
+/// The choice of the next value.
 #[derive(Debug, Clone)]
 pub(crate) enum Pick {
     /// Each as likely as the others.

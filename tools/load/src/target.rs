@@ -37,7 +37,7 @@ impl Url {
     /// Reads one.
     ///
     /// # Errors
-    /// What is wrong with it, and how it should look.
+    /// The fault of the text, and how it should look.
     pub fn parse(text: &str) -> Result<Url, String> {
         let wrong = |why: &str| {
             format!(

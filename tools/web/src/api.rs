@@ -31,7 +31,7 @@ pub(crate) fn now(target: &MonitorTarget, after: u64, page: u64) -> Value {
         names.filter(|name| name.starts_with("ldap.")).collect::<Vec<_>>()
     });
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Who has numbers of another process wants all.
+    // A page that has numbers of another process wants all.
     let after = if after > seen.history.next() { 0 } else { after };
     json!({
         "history": page.to_string(),

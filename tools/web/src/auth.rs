@@ -1,4 +1,4 @@
-//! Who may see the page.
+//! The users who may see the page.
 //!
 //! Loopback is shared by all users of a machine: there a token in the URL that the program prints lets one
 //! browser in, once. Elsewhere there is TLS, and an administrator's login. A request that names another
@@ -33,7 +33,7 @@ pub enum AuthMethod {
     Login(Arc<Login>),
 }
 
-/// Who gets in.
+/// The check of the users who get in.
 pub struct Auth {
     method: AuthMethod,
     /// `http://` or `https://`, and what may follow.

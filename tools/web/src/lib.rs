@@ -1,6 +1,6 @@
 //! The one web page: what a server is doing, live, and load on it.
 //!
-//! [`serve`] answers browsers on a socket. Who may see something, the [`Auth`] decides; what there is to
+//! [`serve`] answers browsers on a socket. The [`Auth`] decides which user may see the page; what there is to
 //! see comes from a [`Source`] for each server, which is looked at once a second whether or not a browser
 //! looks, so that a page that is opened later has the last minutes too ([`MonitorTarget`]). Load is put on the
 //! servers that the program has named, and no others ([`Races`]).

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// Which scenario, by its name.
+    /// The scenario, by its name.
     pub scenario: String,
     /// On which servers, by their places in the list; two of them are raced.
     pub targets: Vec<usize>,
@@ -39,7 +39,7 @@ impl Order {
     /// Whether it stays within what the page may ask for.
     ///
     /// # Errors
-    /// Which part exceeds the limits, and the limits.
+    /// The part that exceeds the limits, and the limits.
     pub(crate) fn check(&self, targets: usize) -> Result<(), String> {
         let different = self.targets.iter().collect::<std::collections::BTreeSet<_>>().len();
         if self.targets.is_empty() || self.targets.len() > LANES_MAX {

@@ -1,4 +1,4 @@
-//! Which request gets which answer.
+//! The answer to each request.
 
 use crate::answer::{answer, json, refused, with_security_headers};
 use crate::api;
@@ -27,7 +27,7 @@ type Answer = Response<Body>;
 
 /// All of the page.
 pub struct App {
-    /// Who may see it.
+    /// The check of the users who may see it.
     pub auth: Auth,
     /// The servers that it shows.
     pub monitored: Vec<MonitorTarget>,

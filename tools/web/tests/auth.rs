@@ -1,4 +1,4 @@
-//! Who gets in, over real connections: tokens, hosts, origins, logins, limits.
+//! Admission, over real connections: tokens, hosts, origins, logins, limits.
 
 use keyway_load::Options;
 use keyway_meter::Snapshot;
@@ -70,7 +70,7 @@ impl Page {
         let hosts = vec![address.to_string(), format!("localhost:{}", address.port())];
         let auth = Auth::new(method, hosts, false, Box::new(random)).unwrap();
         let provider = keyway_tls::provider(&keyway_drivers::engine());
-        let target = Target { name: "nobody".into(), options: Box::new(|| Ok(Options::default())) };
+        let target = Target { name: "none".into(), options: Box::new(|| Ok(Options::default())) };
         let app = App {
             auth,
             monitored: vec![MonitorTarget::new("counting".into(), Box::new(Counting(0))).unwrap()],
@@ -241,7 +241,7 @@ fn other_hosts_and_other_sites_are_refused() {
 }
 
 #[test]
-fn answers_are_what_a_page_may_use_and_nobody_else() {
+fn answers_are_for_a_page_and_no_other_site() {
     let page = Page::with_token();
     let (cookie, key) = page.enter();
     let both = [("Cookie", cookie.as_str()), ("X-Keyway-Page", key.as_str())];
@@ -326,7 +326,7 @@ fn logins_are_the_directorys() {
 }
 
 #[test]
-fn hostile_requests_are_refused_and_hurt_nobody() {
+fn hostile_requests_are_refused_and_hurt_no_client() {
     let page = Page::with_token();
     let (cookie, key) = page.enter();
     let both = [("Cookie", cookie.as_str()), ("X-Keyway-Page", key.as_str())];
@@ -362,7 +362,7 @@ fn hostile_requests_are_refused_and_hurt_nobody() {
 }
 
 #[test]
-fn a_crowd_that_says_nothing_keeps_nobody_out() {
+fn a_crowd_that_says_nothing_keeps_no_client_out() {
     let page = Page::with_token();
     let (cookie, key) = page.enter();
     let both = [("Cookie", cookie.as_str()), ("X-Keyway-Page", key.as_str())];

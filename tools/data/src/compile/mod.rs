@@ -19,7 +19,7 @@ impl Plan {
     /// that it names.
     ///
     /// # Errors
-    /// What is wrong, where, and what to do.
+    /// The fault, its place, and the remedy.
     pub fn compile(
         name: &str,
         text: &str,

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 /// Where something is in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Which of the files ([`crate::Plan::file`]).
+    /// The number of the file ([`crate::Plan::file`]).
     pub file: usize,
     /// Counted from 1.
     pub line: u32,

@@ -5,7 +5,7 @@ use super::items::{BrowsedItems, ItemBody};
 use super::list::{ItemList, operations};
 use crate::Kept;
 
-/// What fills the screen.
+/// The page that fills the screen.
 #[derive(Debug)]
 pub enum BrowserPage {
     /// The list.
@@ -14,21 +14,21 @@ pub enum BrowserPage {
     Detail(Box<OperationDetail>),
 }
 
-/// What lies over that until a key comes.
+/// The popup that lies over that until a key comes.
 #[derive(Debug)]
 pub enum BrowserPopup {
-    /// What keys do.
+    /// The help for the keys.
     Help,
     /// Operations in other words.
     Words {
-        /// What they are.
+        /// Their title.
         title: String,
         /// The words.
         text: String,
     },
 }
 
-/// What a line is typed in for.
+/// The purpose of a line that is typed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptKind {
     /// A filter.
@@ -40,7 +40,7 @@ pub enum PromptKind {
 }
 
 impl PromptKind {
-    /// What stands before the line.
+    /// The label before the line.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -54,9 +54,9 @@ impl PromptKind {
 /// A line that is typed in.
 #[derive(Debug)]
 pub struct BrowserPrompt {
-    /// What for.
+    /// The purpose of the line.
     pub kind: PromptKind,
-    /// What was typed so far.
+    /// The text that was typed so far.
     pub text: String,
     /// The filter before.
     pub(super) before: String,
@@ -65,20 +65,20 @@ pub struct BrowserPrompt {
 /// The state of the screen.
 #[derive(Debug)]
 pub struct Browser {
-    /// What is read.
+    /// The source that is read.
     source: String,
     /// The operations that are shown.
     pub list: ItemList,
-    /// What fills the screen.
+    /// The page that fills the screen.
     pub page: BrowserPage,
-    /// What lies over that.
+    /// The popup that lies over that.
     pub popup: Option<BrowserPopup>,
     /// The line that is typed in.
     pub prompt: Option<BrowserPrompt>,
     pub(super) filter: String,
-    /// What is wrong with what was typed in.
+    /// The fault of the typed text.
     pub(super) wrong: Option<String>,
-    /// What was done last.
+    /// The message about the last action.
     pub(super) said: Option<String>,
     pub(super) is_paused: bool,
     /// Whether the user has left.
@@ -134,7 +134,7 @@ impl Browser {
         }
     }
 
-    /// What is read and how much of it is shown, in a line.
+    /// The source and how much of it is shown, in a line.
     #[must_use]
     pub fn title(&self, items: &BrowsedItems) -> String {
         let shown = self.list.shown().len();
@@ -151,7 +151,7 @@ impl Browser {
     /// How the list is shown and what was said last, in a line.
     ///
     /// # Errors
-    /// What is wrong with what was typed in, in a line.
+    /// The fault of the typed text, in a line.
     pub fn status(&self, items: &BrowsedItems) -> Result<String, String> {
         if let Some(why) = &self.wrong {
             return Err(format!(" {why}"));

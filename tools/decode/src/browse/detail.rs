@@ -19,7 +19,7 @@ pub enum DetailTab {
 /// A line of the tree: an element, or the begin of a message.
 #[derive(Debug)]
 pub struct DetailRow {
-    /// Which message.
+    /// The message's number.
     pub message: usize,
     /// `None` where a message begins.
     pub node: Option<Node>,
@@ -41,9 +41,9 @@ pub struct OperationDetail {
     pub tab: DetailTab,
     /// The row that is looked at, of all.
     selected: usize,
-    /// Of the rows shown, the first on the screen.
+    /// The first row on the screen.
     pub top: usize,
-    /// Of the lines in words, the first on the screen.
+    /// The first line in words on the screen.
     pub words_top: usize,
 }
 
@@ -111,7 +111,7 @@ impl OperationDetail {
         self.selected
     }
 
-    /// What a message is called.
+    /// The title of a message.
     #[must_use]
     pub fn title(&self, message: usize) -> &str {
         self.titles.get(message).map_or("", String::as_str)

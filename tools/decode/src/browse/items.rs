@@ -1,4 +1,5 @@
-//! What was seen, as much of it as is kept: the oldest goes when there is too much, and that is counted.
+//! The items that were seen, as much of them as is kept: the oldest goes when there is too much, and
+//! that is counted.
 
 use crate::limits::{BROWSER_BYTES_MAX, BROWSER_ITEMS_MAX, BROWSER_REMARKS_MAX};
 use crate::unpoisoned::unpoisoned;
@@ -21,7 +22,7 @@ pub enum ItemBody {
 pub struct BrowsedItem {
     /// Counted from 0, and never again the same.
     pub number: u64,
-    /// What happened.
+    /// The event itself.
     pub body: ItemBody,
     /// Whether the user has marked it.
     pub is_marked: bool,
@@ -63,7 +64,7 @@ pub struct BrowsedItems {
     pub dropped: u64,
     /// How many of them were marked.
     pub dropped_marked: u64,
-    /// What was to be said on standard error, the newest last.
+    /// The remarks for standard error, the newest last.
     pub remarks: VecDeque<String>,
     /// Nothing more comes.
     pub is_complete: bool,

@@ -1,4 +1,4 @@
-//! What keys do.
+//! The effects of keys.
 
 use super::browser::{Browser, BrowserPage, BrowserPopup, BrowserPrompt, PromptKind};
 use super::detail::DetailTab;
@@ -43,7 +43,7 @@ pub enum BrowserKey {
     Other,
 }
 
-/// What keys have done outside of the browser.
+/// The effects of keys outside of the browser.
 pub trait BrowserEffects {
     /// Gives text to the terminal to be pasted; whether that has worked.
     fn copy(&mut self, text: &[u8]) -> bool;
@@ -82,7 +82,7 @@ impl Browser {
         }
     }
 
-    /// What is the same everywhere.
+    /// The keys that are the same everywhere.
     fn common(&mut self, key: BrowserKey, items: &mut BrowsedItems) -> bool {
         match key {
             BrowserKey::Char('?') => self.popup = Some(BrowserPopup::Help),

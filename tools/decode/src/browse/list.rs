@@ -1,10 +1,10 @@
-//! Which of them are shown, in what order, and which one is looked at.
+//! The items that are shown, in what order, and the one that is looked at.
 
 use super::items::{BrowsedItem, BrowsedItems, ItemBody};
 use crate::{Kept, Query};
 use std::cmp::Reverse;
 
-/// Which are shown.
+/// The items that are shown.
 #[derive(Clone, Debug, Default)]
 enum Wanted {
     #[default]
@@ -42,7 +42,7 @@ impl Wanted {
     }
 }
 
-/// What the list is sorted by.
+/// The key that the list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ItemOrder {
     /// As they came.
@@ -67,7 +67,7 @@ const ORDERS: [(ItemOrder, &str); 5] = [
 ];
 
 impl ItemOrder {
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         ORDERS.iter().find(|(order, _)| *order == self).map_or("", |(_, name)| *name)
@@ -89,7 +89,7 @@ impl ItemOrder {
     }
 }
 
-/// What is shown of all items.
+/// The shown ones of all items.
 #[derive(Debug, Default)]
 pub struct ItemList {
     /// Numbers, in the order in which they are shown.
@@ -98,14 +98,14 @@ pub struct ItemList {
     seen: u64,
     wanted: Wanted,
     only_marked: bool,
-    /// What it is sorted by.
+    /// The key it is sorted by.
     pub order: ItemOrder,
     /// Whether the other way round.
     pub is_reversed: bool,
     /// The last one is looked at, whatever comes.
     pub follows: bool,
     selected: Option<u64>,
-    /// Of those shown, the first on the screen.
+    /// The first shown one on the screen.
     pub top: usize,
 }
 

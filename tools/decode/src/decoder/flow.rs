@@ -22,7 +22,7 @@ pub(super) struct Flow {
     pub(super) used: u64,
     pub(super) held_bytes: usize,
     pub(super) is_closed: bool,
-    /// Who has nothing more to send, where that is all that is looked at.
+    /// The ends that have nothing more to send, where that is all that is looked at.
     ended: [bool; 2],
     /// Packets whose sender had received what is not in the capture yet, and those after them.
     deferred: Vec<Deferred>,

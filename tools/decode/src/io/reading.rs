@@ -39,7 +39,7 @@ pub fn decode<V: View>(
             break;
         }
     }
-    // What is known is told, whatever ended it.
+    // The decoded part is told, whatever ended it.
     let ended = decoder.finish(&mut printer).and_then(|counts| printer.end().map(|()| counts));
     match ended {
         // One that could not be read at all has said so.
@@ -83,7 +83,7 @@ pub fn one(
     Ok(!capture.is_cut_short())
 }
 
-/// What there was, in a line.
+/// The counts of the source, in a line.
 fn summary(counts: Counts, seen: u64, told: u64) -> String {
     let mut text = format!(
         "operations: {}; connections: {}; packets: {}",

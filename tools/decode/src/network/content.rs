@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 /// A TCP segment (RFC 9293 § 3.1), as far as it was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Who sent it.
+    /// The sender's address.
     pub from: SocketAddr,
     /// The receiver.
     pub to: SocketAddr,
@@ -28,7 +28,7 @@ pub struct Segment<'a> {
 /// A datagram of UDP (RFC 768), as far as it was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// The sender's address.
     pub from: SocketAddr,
     /// Its receiver.
     pub to: SocketAddr,

@@ -4,7 +4,7 @@ use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_MAX, FRAGMENTS_MAX};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-/// Which datagram a fragment is of.
+/// The datagram that a fragment is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) source: IpAddr,
@@ -12,7 +12,7 @@ pub(super) struct Key {
     pub(super) identification: u32,
 }
 
-/// Which part of it, in bytes, and whether others follow.
+/// The part of it, in bytes, and whether others follow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fragment {
     pub(super) offset: usize,

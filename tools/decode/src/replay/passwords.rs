@@ -1,11 +1,11 @@
-//! Which passwords are sent again.
+//! The passwords that are sent again.
 
 use keyway_codec::dn::Dn;
 use std::collections::HashMap;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Which passwords are sent.
+/// The passwords that are sent.
 #[derive(Default)]
 pub enum Passwords {
     /// None: requests with one are left out.

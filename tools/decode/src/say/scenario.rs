@@ -3,7 +3,8 @@
 //! Requests that differ in values only are one job, whose weight is how often there was one. A value
 //! that is always the same stays where it is; one that varies is a name in braces, whose values are in
 //! a file, a line each, or a range of numbers where they are all that. Result codes that there were are
-//! expected again. Who asked most binds on each connection, but for those of binds.
+//! expected again. The identity that sent most requests binds on each connection, but for the requests
+//! of binds.
 
 use crate::limits::{DISTINCT_MAX, SCENARIO_JOBS_MAX, SCENARIO_VALUES_MAX};
 use crate::operation::{Note, Operation};
@@ -26,7 +27,7 @@ pub struct Scenario {
     has_tls: bool,
     has_start_tls: bool,
     jobs: Jobs,
-    /// Who asked what is no bind, and how often.
+    /// The identities that sent requests other than binds, and how often.
     bound: BTreeMap<String, u64>,
     left_out: BTreeMap<&'static str, u64>,
 }
@@ -251,7 +252,7 @@ impl Job {
         let (kind, count, body) = (self.kind, self.count, body.join(", "));
         let _ = write!(jobs, "\n[[job]]\nname = \"{name}\"\nweight = {count}\n");
         if kind == "bind" && has_bind {
-            // Who binds here is not who asks elsewhere.
+            // The identity that binds here is not the one of other requests.
             jobs.push_str("connections = { bind = \"none\" }\n");
         }
         let _ = writeln!(jobs, "steps = [{{ {kind} = {{ {body} }} }}]");

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Mutex;
 use zeroize::Zeroizing;
 
-/// Which secret.
+/// The kind of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Label {
     Master,

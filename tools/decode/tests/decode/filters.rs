@@ -1,4 +1,4 @@
-//! Which operations a filter means.
+//! The operations that a filter means.
 
 use super::wire::*;
 use keyway_codec::message::{LdapResult, ResultCode};

@@ -275,7 +275,7 @@ pub fn file(format: Format, link: u32, packets: &[Packet]) -> Vec<u8> {
     out
 }
 
-/// Which end speaks.
+/// The end that speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Client,

@@ -95,7 +95,7 @@ fn commands_are_those_of_a_shell() {
 /// A client names itself, and what it asks for, as it likes: a terminal gets no commands, and a program no
 /// options.
 #[test]
-fn what_clients_send_commands_nobody() {
+fn text_from_clients_commands_no_terminal() {
     let evil = "uid=x\u{1b}[31m\u{202e}\u{9b},dc=example";
     let sasl =
         Authentication::Sasl { mechanism: "DIGEST-MD5\u{1b}[31m\nevil\n#", credentials: None };

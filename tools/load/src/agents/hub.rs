@@ -29,7 +29,7 @@ pub struct Hub {
     greeting: Cell<usize>,
 }
 
-/// Who has called, and what came of it.
+/// The agent that has called, and the result.
 type Greeted = (SocketAddr, io::Result<Called>);
 
 /// An agent that has called.

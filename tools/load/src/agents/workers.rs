@@ -155,7 +155,7 @@ struct Agents<'c> {
 
 struct Agent<'c> {
     called: &'c mut Called,
-    /// Which threads are its, among all.
+    /// The threads that are its, among all.
     threads: Range<usize>,
     is_done: bool,
 }

@@ -42,8 +42,8 @@ fn words(result: &Value) -> &str {
     result["verdict"].as_str().unwrap_or("no verdict")
 }
 
-/// Which knee is higher, if that can be said: each lies between the highest rate that was good and the lowest
-/// that was not.
+/// The higher of two knees, if that can be said: each lies between the highest rate that was good and the
+/// lowest that was not.
 fn knees(one: &Value, other: &Value) -> String {
     let between = |result: &Value| Some((result["good"].as_f64()?, result["bad"].as_f64()?));
     for (name, result) in [("A", one), ("B", other)] {

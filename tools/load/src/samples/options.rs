@@ -4,7 +4,7 @@ use crate::scenario::parent;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Who the users are.
+/// The source of the users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Users {
     /// Numbered from the first to the last of these.
@@ -107,7 +107,7 @@ pub struct Knee {
 pub struct Adds {
     /// MakeLDIF's, in a file or built in.
     pub template: String,
-    /// Which of its templates.
+    /// The name of one of its templates.
     pub of: Option<String>,
     /// The number of the first.
     pub from: Option<u64>,

@@ -1,4 +1,4 @@
-//! Who binds, and how: with a name and a password, or by a mechanism of SASL.
+//! The identity that binds, and how: with a name and a password, or by a mechanism of SASL.
 
 use super::section::Section;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 /// The keys of an account.
 pub(crate) const KEYS: [&str; 6] = ["dn", "password", "password_file", "sasl", "user", "as"];
 
-/// Who binds, and with what.
+/// The identity that binds, and its credentials.
 #[derive(Clone)]
 pub(crate) enum Account {
     /// RFC 4513 § 5.1.

@@ -1,4 +1,4 @@
-//! Which files a scenario may name.
+//! The files that a scenario may name.
 
 use super::section::{self, Document};
 use crate::error::Error;

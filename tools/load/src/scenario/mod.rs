@@ -73,7 +73,7 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// The text it was read from, with passwords left out.
     pub text: String,
-    /// Which of how many agents this is; what is shared out, is so by these.
+    /// The number of this agent, of how many; work is shared out by these.
     pub(crate) share: (u64, u64),
     pub(crate) sources: Vec<Source>,
     pub(crate) groups: Vec<Group>,
@@ -85,7 +85,7 @@ impl Scenario {
     /// Reads a scenario's file; files that it names are looked for beside it.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The fault, and its place.
     pub fn read(path: &Path) -> Result<Scenario, Error> {
         let bytes = read(path, SCENARIO_BYTES_MAX)?;
         let text = String::from_utf8(bytes);
@@ -98,7 +98,7 @@ impl Scenario {
     /// `folder`.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The fault, and its place.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Scenario, Error> {
         Scenario::parse_with(text, name, folder, false)
     }

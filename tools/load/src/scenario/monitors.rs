@@ -166,7 +166,7 @@ fn url(section: &mut Section<'_>, key: &'static str, context: &Context<'_>) -> R
     }
 }
 
-/// Who looks; the administrator if there is one and nothing is said.
+/// The identity that looks; the administrator if there is one and nothing is said.
 fn bind(section: &mut Section<'_>, context: &Context<'_>) -> Result<Option<Request>, Error> {
     let account = match section.get("bind") {
         None => context.target.admin.clone(),

@@ -66,7 +66,7 @@ impl Trust {
         Ok(Arc::new(config))
     }
 
-    /// Which servers are taken.
+    /// The verifier for the servers that are taken.
     ///
     /// # Errors
     /// If the authorities cannot be read.

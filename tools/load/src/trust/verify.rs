@@ -1,4 +1,4 @@
-//! Which certificates of servers are taken.
+//! The certificates of servers that are taken.
 
 use crate::error::Error;
 use keyway_codec::certificate::Certificate;

@@ -106,7 +106,7 @@ impl Worker<'_> {
     }
 }
 
-/// What is wrong with an answer that has come to its end.
+/// The fault of an answer that has come to its end.
 pub(super) fn fault(
     operation: &Operation,
     code: u32,

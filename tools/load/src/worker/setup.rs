@@ -1,4 +1,4 @@
-//! Which connections and virtual users a thread has, and their being opened before a run.
+//! The connections and virtual users of a thread, and their being opened before a run.
 
 use super::state::{Connection, State, VirtualUser};
 use super::{Worker, WorkerMessage};

@@ -28,7 +28,7 @@ pub(super) struct Connection {
     pub(super) virtual_users: Range<usize>,
     pub(super) state: State,
     pub(super) stream: Option<Stream>,
-    /// Which socket this is, so that events of an earlier one are known.
+    /// The number of this socket, so that events of an earlier one are known.
     pub(super) generation: u32,
     /// The beginning of a message of which more is to come.
     pub(super) partial: Vec<u8>,

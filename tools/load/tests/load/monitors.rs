@@ -9,7 +9,7 @@ fn monitored(url: &str, phase: &str, monitor: &str) -> String {
 }
 
 #[test]
-fn a_monitor_that_reaches_nobody_is_an_event() {
+fn a_monitor_that_reaches_no_server_is_an_event() {
     let stub = Stub::new(|_| FINE);
     let mut said = Vec::new();
     let monitor =

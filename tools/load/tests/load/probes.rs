@@ -43,8 +43,8 @@ fn each_job_is_tried_once_and_advice_names_flags() {
     assert!(said.contains("change, step 2 (modify)"), "{said}");
     assert!(said.contains("insufficientAccessRights") && said.contains("--bind-dn"), "{said}");
 
-    let nobody = Stub::new(|_| Answer::Code(ResultCode::Success, 0));
-    let said = tried(&scenario(&nobody.url, "", "for = \"10s\"", SEARCH)).unwrap().unwrap();
+    let stub = Stub::new(|_| Answer::Code(ResultCode::Success, 0));
+    let said = tried(&scenario(&stub.url, "", "for = \"10s\"", SEARCH)).unwrap().unwrap();
     assert!(said.contains("--users, --filter") && said.contains("--bind-dn"), "{said}");
 }
 

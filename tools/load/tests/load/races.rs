@@ -52,7 +52,7 @@ fn the_quick_one_waits_for_the_slow_one() {
 }
 
 #[test]
-fn one_that_cannot_begin_keeps_nobody_waiting() {
+fn one_that_cannot_begin_keeps_no_other_waiting() {
     let stub = Stub::new(|_| FINE);
     let mut barrier = Barrier::of(3).into_iter();
     let (one, other) = (barrier.next().unwrap(), barrier.next().unwrap());

@@ -38,7 +38,7 @@ fn handshakes_are_counted_by_kind() {
 }
 
 #[test]
-fn whoever_is_not_trusted_is_not_used() {
+fn an_untrusted_server_is_not_used() {
     let why = run(true, "", "\"kept\"").unwrap_err().to_string();
     assert!(why.contains("TLS failed") && why.contains("--ca FILE"), "{why}");
     // One that has signed itself is believed if it is in the file; not for another host, and not after its end.

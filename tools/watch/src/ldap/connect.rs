@@ -19,7 +19,7 @@ impl<S: Read + Write + Send> LdapStream for S {}
 /// How a server is connected to.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// Which server is the right one.
+    /// How the right server is known.
     pub trust: Trust,
     /// Begin TLS on ldap:// with StartTLS.
     pub start_tls: bool,

@@ -1,14 +1,14 @@
-//! Who asks a server.
+//! The identity that asks a server.
 
 use keyway_folder::data::read_password;
 use keyway_host::failure::Failure;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// Who asks: a name and its password.
+/// The identity that asks: a name and its password.
 pub type Login = Option<(String, Zeroizing<Vec<u8>>)>;
 
-/// Who asks each of so many servers: one login for all of them, or one for each, in their order.
+/// The login for each of so many servers: one for all of them, or one for each, in their order.
 ///
 /// # Errors
 /// If there are too few or too many, or a password cannot be read.

@@ -62,8 +62,8 @@ fn metric_of(metric: &Metric, time_unix_nano: u64) -> WireMetric {
     WireMetric { name, description, unit: unit(metric), data: Some(data) }
 }
 
-/// The unit in UCUM's form. What is no unit is an annotation, in braces: who makes Prometheus' names of it
-/// adds no annotation to them.
+/// The unit in UCUM's form. A text that is no unit is an annotation, in braces: a collector that makes
+/// Prometheus' names of it adds no annotation to them.
 fn unit(metric: &Metric) -> String {
     match metric.unit {
         "" => String::new(),

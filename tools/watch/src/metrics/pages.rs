@@ -7,7 +7,7 @@ use keyway_meter::{Reader, Snapshot};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Which process a page is of, and where it lies; without a place it is this process's own.
+/// The process that a page is of, and where it lies; without a place it is this process's own.
 pub struct PageSource {
     process: &'static str,
     page: Option<PathBuf>,

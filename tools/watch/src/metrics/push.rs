@@ -21,7 +21,7 @@ pub struct PushSettings {
     pub collector: Collector,
     /// From one time to the next.
     pub every: Duration,
-    /// Which collector at `https://` is the right one.
+    /// How the right collector at `https://` is known.
     pub trust: Trust,
 }
 
@@ -53,8 +53,8 @@ pub fn resource(folder: &Path) -> Vec<(&'static str, String)> {
 }
 
 impl Push {
-    /// Pushes for ever. What does not arrive is not kept: the next time has it too, since all is counted from
-    /// the start.
+    /// Pushes for ever. A push that does not arrive is not kept: the next one has it too, since all is
+    /// counted from the start.
     pub async fn run(&self, settings: &PushSettings) {
         let mut ticks = interval(settings.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

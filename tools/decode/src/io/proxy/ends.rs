@@ -8,7 +8,7 @@ use rustls_pki_types::ServerName;
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// What a proxy is to do.
+/// The settings of a proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyOptions {
     /// The server.

@@ -16,7 +16,7 @@ pub(super) fn now_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What is being passed on.
+/// The octets that are being passed on.
 pub(super) struct Pass<'p> {
     pub tap: &'p Tap,
     pub number: u64,
@@ -31,7 +31,7 @@ struct StartTls {
     answered: Notify,
 }
 
-/// What is to be done when octets were passed on.
+/// The step after octets were passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     GoOn,

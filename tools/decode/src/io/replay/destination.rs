@@ -27,7 +27,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 /// How TLS is spoken with the server.
 #[derive(Clone, Debug)]
 pub struct ReplayTls {
-    /// What is trusted.
+    /// The configuration of trust.
     pub config: Arc<ClientConfig>,
     /// Words for a handshake with this host that has failed.
     pub words: fn(&io::Error, &str) -> String,

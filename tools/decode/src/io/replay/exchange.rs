@@ -55,7 +55,7 @@ pub(super) async fn replay(
     }
 }
 
-/// What is under way on a connection.
+/// The requests under way on a connection.
 struct Exchange<'c> {
     conversation: &'c Conversation,
     telling: &'c Telling,
@@ -66,11 +66,11 @@ struct Exchange<'c> {
 struct Progress {
     now: Vec<Now>,
     sent: Vec<Option<Instant>>,
-    /// Of which it was told what came.
+    /// The requests whose results were told.
     told: Vec<bool>,
     /// Requests that have been sent and not answered, by their ids.
     open: HashMap<u32, usize>,
-    /// Which answers are there, in the order in which they came when captured.
+    /// The answers that are there, in the order in which they came when captured.
     answered: Vec<bool>,
     /// How many of them without a hole.
     in_order: usize,

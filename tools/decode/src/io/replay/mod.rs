@@ -41,7 +41,7 @@ pub async fn send(
         tokio::select! {
             () = send_all(script, speed, server, &telling) => true,
             () = stop => false,
-            // What comes of it has no listener any more.
+            // The results have no listener any more.
             () = telling.unheard() => false,
         }
     });

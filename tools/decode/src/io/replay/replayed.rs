@@ -1,11 +1,11 @@
-//! What a replay came to.
+//! The result of a replay.
 
 use crate::replay::Comparison;
 use keyway_host::output::grouped;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct Replayed {
     /// The results beside those of the capture.

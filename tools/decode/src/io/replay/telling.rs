@@ -1,4 +1,4 @@
-//! What comes of requests: told to a listener as it comes, and summed up.
+//! The results of requests: told to a listener as they come, and summed up.
 
 use super::replayed::Replayed;
 use crate::replay::{Comparison, Difference, Now, Request};
@@ -24,7 +24,7 @@ pub trait ReplayListener {
     fn remark(&self, text: &dyn Display);
 }
 
-/// What came of requests so far, for all connections.
+/// The results of requests so far, for all connections.
 #[derive(Clone)]
 pub(super) struct Telling(Rc<Told>);
 
@@ -59,7 +59,7 @@ impl Telling {
         }))
     }
 
-    /// What came of a request.
+    /// Notes the result of a request.
     pub fn result(&self, connection: u64, request: &Request, now: Now) {
         let told = &self.0;
         let mut comparison = told.comparison.borrow_mut();
@@ -104,7 +104,7 @@ impl Telling {
         self.0.unheard.notified().await;
     }
 
-    /// What all came to.
+    /// The sum of all results.
     pub fn end(&self, sent_all: bool) -> Result<Replayed, Failure> {
         let told = &self.0;
         if let Some(why) = told.failed.borrow_mut().take() {
