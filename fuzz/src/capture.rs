@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 /// A decoder whose keys are those of the file.
 fn new_decoder(options: Options) -> Decoder {
-    // Made once; what a file brings with it stays, and is no other file's.
+    // Made once; the secrets that a file brings with it stay, and are no other file's.
     static KEYS: OnceLock<Arc<Keys>> = OnceLock::new();
     let keys = KEYS.get_or_init(|| Arc::new(Keys::new(&keyway_drivers::engine())));
     Decoder::new(&[], options).with_keys(keys.clone())

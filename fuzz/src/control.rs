@@ -21,7 +21,7 @@ thread_local! {
     static BENCH: RefCell<Bench> = RefCell::new(Bench::new());
 }
 
-/// Reads the bytes as what each side says: what is accepted is the same after it was written and
+/// Reads the bytes as what each side says: an accepted one is the same after it was written and
 /// read again. Then they are cut into messages with files, and said to a daemon by a client, or, if
 /// the first bit is set, by a daemon that hands over to a new one.
 pub fn control(data: &[u8]) {

@@ -21,9 +21,9 @@ const PIECES: [(usize, usize); 6] = [
     (HISTOGRAMS_AT + HISTOGRAM_BYTES, HISTOGRAM_BYTES),
 ];
 
-/// Reads these bytes as they are, and as the pieces of a page of full size that count; compares
-/// that page with one without the last piece, as if it had come in since. Reads them as a histogram's text
-/// too: what is accepted is the same after it was written and read again.
+/// Reads these bytes as they are, and as the pieces of a page of full size that count; compares that page
+/// with one without the last piece, as if it had come in since. Reads them as a histogram's text too: an
+/// accepted one is the same after it was written and read again.
 pub fn meter_page(data: &[u8]) {
     let text = std::str::from_utf8(data).ok();
     if let Some(values) = text.and_then(Distribution::from_text) {

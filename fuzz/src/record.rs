@@ -4,7 +4,7 @@ use keyway_store::{EntryId, EntryRef, Large, ValueChunk};
 
 const ID: EntryId = EntryId(1);
 
-/// Reads the bytes as a record, and as what follows a right checksum: what is accepted is the same
+/// Reads the bytes as a record, and as what follows a right checksum: an accepted one is the same
 /// after it was written and read again.
 pub fn record(data: &[u8]) {
     accept(data);

@@ -1,4 +1,4 @@
-//! Templates of entries: what is taken makes entries that LDIF's reader takes.
+//! Templates of entries: an accepted template makes entries that LDIF's reader takes.
 
 use keyway_codec::ldif::Reader;
 use keyway_data::{CompileOptions, Format, Job, Part, Plan};

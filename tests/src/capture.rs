@@ -14,7 +14,7 @@ pub struct Capture {
     tcpdump: Child,
     tee: Child,
     decode: Child,
-    /// Read as they come: who waits for a reader captures nothing.
+    /// Read as they come: a program that waits for a reader captures nothing.
     lines: Receiver<Value>,
     file: PathBuf,
 }

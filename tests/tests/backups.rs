@@ -107,7 +107,8 @@ fn an_export_beside_a_server_is_of_one_moment() {
     assert_eq!(text.matches("\ndn: uid=").count(), PEOPLE as usize);
     until("it is gone", || metric(&data, "keyway_store_reader_lag") == 0);
 
-    // The server dies and is started again meanwhile: what the export sees stays as it is.
+    // The server dies and is started again meanwhile: the state that the export sees stays as it
+    // is.
     let export = Export::begin(&data);
     let pid = Pid::from_raw(server.server_pid() as i32).expect("a pid");
     kill_process(pid, Signal::KILL).expect("a signal");
@@ -183,7 +184,7 @@ fn what_goes_wrong_is_written_down_and_a_spoilt_record_is_no_reason_to_fail() {
     let mode = std::os::unix::fs::PermissionsExt::mode;
     let record = std::fs::metadata(data.join("history.jsonl")).expect("it is there");
     assert_eq!(mode(&record.permissions()) & 0o777, 0o600);
-    // Two may not write the same file: what is in place is whole.
+    // Two may not write the same file: the file in place is whole.
     let others = place.path().join("all.ldif.new");
     let draft = std::fs::File::create(&others).expect("made");
     rustix::fs::flock(&draft, rustix::fs::FlockOperation::LockExclusive).expect("locked");

@@ -86,7 +86,7 @@ fn settings_are_read_and_changed_over_ldap() {
     assert_eq!(server.next_event()["event"], "not-reloaded");
     assert_eq!(fs::read_to_string(&file).unwrap(), after);
 
-    // An index is a value; what waits is said.
+    // An index is a value; work that waits is said.
     let index =
         change("cn=indexes,cn=config", "add: keywayIndex\nkeywayIndex: carLicense equality");
     modify(&server, &index).expect(0);

@@ -216,7 +216,7 @@ fn a_scenario_that_was_captured_runs() {
     assert_eq!(finished.code, 0);
 }
 
-/// Passes octets on, the server's after a while: what is long is measured alike wherever it is.
+/// Passes octets on, the server's after a while: long times are measured alike wherever they are.
 fn slow_link(to: &str) -> String {
     const PAUSE: Duration = Duration::from_millis(100);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

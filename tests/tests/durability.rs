@@ -1,5 +1,4 @@
-//! kill -9 in the middle of a stream of adds: what was acknowledged is there, and the store is
-//! sound.
+//! kill -9 in the middle of a stream of adds: acknowledged adds are there, and the store is sound.
 
 use keyway_tests::client::Client;
 use keyway_tests::{Server, finish, keyway};

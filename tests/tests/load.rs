@@ -123,8 +123,8 @@ fn the_exit_status_is_that_of_the_rules() {
     };
     assert_eq!(ruled("p99 > 1h or errors > 0", 0)["good"], true);
     assert_eq!(ruled("rate > 1", 1)["thresholds"][0]["kept"], false);
-    // Users that are not there: an empty answer is no success. It is known before the start; who runs a file
-    // may know better, and has it counted.
+    // Users that are not there: an empty answer is no success. It is known before the start; a user who runs
+    // a file may know better, and has it counted.
     let none = load(&format!("{search} --users 900-999")).expect(1);
     assert!(none.err.contains("empty answer") && none.err.contains("--users"), "{}", none.err);
     let shown = load(&format!("{search} --users 900-999 --show-scenario")).expect(0).out;
@@ -316,7 +316,7 @@ fn what_is_wrong_with_tls_is_said_in_words() {
     };
     let (_openssl, port) = own(&key, &pem);
     let at = |host: &str| format!("ldaps://{host}:{port}");
-    // Believed: what it does not speak is LDAP.
+    // Believed: the protocol it lacks is LDAP.
     let believed = load(&format!("wait {} --ca {pem} --at-most 0s", at("localhost"))).expect(1).err;
     assert!(believed.contains("does not answer") || believed.contains("closed"), "{believed}");
     let name = said(&at("127.0.0.1"), &format!("--ca {pem}"));

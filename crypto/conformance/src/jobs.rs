@@ -376,7 +376,7 @@ fn password_jobs(reference: &Session, rng: &mut Rng, derive: Operation) -> Resul
     ])
 }
 
-/// Under the key in use; what comes under another key cannot be made by one session.
+/// Under the key in use; a request under another key cannot be made by one session.
 fn packet(reference: &Session, rng: &mut Rng, size: usize) -> Result<Vec<Job>, Stop> {
     let number_bytes = rng.usize(1..=4);
     // A long header, or a short one of the phase that the keys have.

@@ -49,7 +49,7 @@ pub fn chains(driver: &Arc<dyn Driver>, asked: impl Fn(&Algorithm) -> bool) -> V
     chains.into_iter().filter(there).map(name).collect()
 }
 
-/// For each work that several drivers are chosen for, who is first from which size on.
+/// For each work that several drivers are chosen for, the driver that is first from each size on.
 pub fn crossovers(reports: &[DriverReport], costs: &[CostReport]) -> Vec<Crossover> {
     let chosen = |name: &str| {
         let is_chosen = |report: &DriverReport| report.selection == Selection::Any;

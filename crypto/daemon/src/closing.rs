@@ -7,8 +7,9 @@
 //! connection that waits for a thread keeps its files open meanwhile; if too many wait
 //! ([`CLOSING_MAX`]), no client is let in until there are fewer.
 //!
-//! Files are never taken out of the messages they come with: what was taken has to be closed by `close`,
-//! which asks the file system's server, where that is the client's own, and waits for its answer.
+//! Files are never taken out of the messages they come with: a file that was taken has to be closed by
+//! `close`, which asks the file system's server, where that is the client's own, and waits for its
+//! answer.
 
 use crate::limits::{CLOSER_IDLE, CLOSERS_MAX, CLOSERS_USER_MAX, CLOSING_MAX};
 use keyway_ring::Socket;

@@ -17,7 +17,7 @@
 #![doc = include_str!("../examples/client.rs")]
 //! ```
 //!
-//! What may not enter: any primitive (that is a driver's), what a directory is, flags and output.
+//! These may not enter: any primitive (that is a driver's), what a directory is, flags and output.
 #![forbid(unsafe_code)]
 
 mod admission;

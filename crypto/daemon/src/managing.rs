@@ -133,7 +133,7 @@ impl Policy {
         let algorithms = algorithms.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
         let purposes = match (purposes.is_empty(), algorithms.first()) {
             (true, Some(algorithm)) => {
-                // To wrap is apart: who wants it says so.
+                // To wrap is apart: a policy that wants it says so.
                 let does = Purposes::of(*algorithm).iter();
                 does.filter(|purpose| *purpose != crate::keys::Purpose::Wrap).collect()
             }

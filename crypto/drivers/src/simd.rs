@@ -143,8 +143,8 @@ const fn length(_: KeyLength) -> Error {
     Error::InvalidKey("it is not as long as the algorithm's keys are")
 }
 
-// Each with a frame of its own: what a key may have left on the stack is wiped, and the less of the stack,
-// the faster.
+// Each with a frame of its own: the traces of a key on the stack are wiped, and the less of the stack, the
+// faster.
 
 #[inline(never)]
 fn open_aead(

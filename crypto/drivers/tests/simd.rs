@@ -99,7 +99,7 @@ fn a_queue_refuses_numbers_as_a_direct_call_does() {
             for mut task in done {
                 let Operation::Protect { packet, .. } = &mut task.operation else { panic!() };
                 match task.user {
-                    // A number came twice: who was refused has the plaintext still.
+                    // A number came twice: the refused side has the plaintext still.
                     _ if packet[HEADER_BYTES..].starts_with(TEXT) => {}
                     number => {
                         let opened = unprotect(&session, packet).unwrap();

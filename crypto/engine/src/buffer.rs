@@ -158,7 +158,7 @@ impl Clone for Buffer {
 }
 
 impl fmt::Debug for Buffer {
-    /// How long it is; what it says may be secret.
+    /// How long it is; its bytes may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Buffer({} bytes)", self.len())
     }

@@ -70,7 +70,8 @@ pub trait Driver: Send + Sync {
 pub enum Flow {
     /// It took them all, and would take more.
     Open,
-    /// It is full: what it left stays with the engine, which offers it again after the next poll.
+    /// It is full: tasks that it left stay with the engine, which offers it again after the next
+    /// poll.
     Busy,
     /// The driver is dead. Tasks that it had accepted come out of [`DriverQueue::poll`], finished,
     /// failed or given back.

@@ -104,7 +104,7 @@ fn over<'s>(request: &'s mut Request<'_>, data: &'s mut [u8]) -> Result<Request<
 
 /// All pieces, one after the other.
 fn gather<'a>(pieces: impl Iterator<Item = &'a [u8]> + Clone) -> Zeroizing<Vec<u8>> {
-    // Allocated for all at once: what a growing vector leaves behind is not wiped.
+    // Allocated for all at once: the bytes that a growing vector leaves behind are not wiped.
     let length = pieces.clone().map(<[u8]>::len).sum();
     let mut whole = Zeroizing::new(Vec::with_capacity(length));
     for piece in pieces {

@@ -47,7 +47,7 @@
 //!
 //! # How a request runs
 //!
-//! What [`Session::run`] does, in order. The names in brackets are files of this crate.
+//! The steps of [`Session::run`], in order. The names in brackets are files of this crate.
 //!
 //! 1. **Does it fit?** The request must be of a kind that the session's algorithm does, and its
 //!    buffers must have lengths that the algorithm takes (`request`, `lengths`). If not, it ends
@@ -58,8 +58,7 @@
 //!    closes the path. Packets take their number here too.
 //! 3. **May the key be used?** A session with limited keys counts the seal, or refuses it with
 //!    [`Error::Exhausted`]. Nonces that the session makes, and packet numbers, are taken now
-//!    (`usage`). What is taken is not given back, even if the request fails: no nonce is ever used
-//!    twice.
+//!    (`usage`). They are not given back, even if the request fails: no nonce is ever used twice.
 //! 4. **On which driver?** Each candidate has a *binding* below the session: the driver's own form
 //!    of the key, and what its work has cost until now. The scheduler predicts for each when it
 //!    would be finished, and picks the earliest (`placement`, over `costs`). A driver that is
@@ -126,7 +125,7 @@
 //!
 //! `keyway-conformance` tests a driver against everything that is promised here.
 //!
-//! What may not enter: any primitive (that is a driver's), any I/O, any clock but the one that
+//! These may not enter: any primitive (that is a driver's), any I/O, any clock but the one that
 //! times samples and waits.
 #![forbid(unsafe_code)]
 

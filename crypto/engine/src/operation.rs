@@ -131,7 +131,7 @@ pub enum Operation {
 }
 
 impl fmt::Debug for Operation {
-    /// Its name and its bytes; what it is about may be secret.
+    /// Its name and its bytes; its data may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Operation({}, {} bytes)", self.name(), self.bytes())
     }

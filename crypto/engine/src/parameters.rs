@@ -317,7 +317,7 @@ pub enum Key<'a> {
 pub struct PacketKeys<'a> {
     /// For headers; as long as the others.
     pub header: &'a [u8],
-    /// The key in use: what is protected is protected under it.
+    /// The key in use: packets are protected under it.
     pub current: PacketKey<'a>,
     /// The key phase bit that goes with it.
     pub phase: bool,

@@ -264,7 +264,7 @@ async fn is_closed(address: SocketAddr) {
         };
         let socket = tokio::net::UdpSocket::bind(any).await.ok()?;
         socket.connect(address).await.ok()?;
-        // An empty datagram is no packet: who understands QUIC drops it.
+        // An empty datagram is no packet: a QUIC endpoint drops it.
         socket.send(&[]).await.ok()?;
         let heard = socket.recv(&mut [0]).await.err()?;
         (heard.kind() == std::io::ErrorKind::ConnectionRefused).then_some(())

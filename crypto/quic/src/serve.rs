@@ -27,7 +27,7 @@ type Unreadable = dyn Fn(&Path, &io::Error) + Send + Sync;
 /// Serves the files below one folder (HTTP/0.9 over QUIC, [`HQ`]), and answers measurements
 /// ([`PERF`]). A path that leads out of the folder, also through a link, is no file.
 pub struct Server {
-    /// Canonical: what is served lies below it.
+    /// Canonical: served files lie below it.
     root: PathBuf,
     at_once: Semaphore,
     counters: Counters,

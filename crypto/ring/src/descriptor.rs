@@ -276,7 +276,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The status of this value; what is not known counts as the daemon's failure.
+    /// The status of this value; an unknown value counts as the daemon's failure.
     pub const fn new(value: u8) -> Status {
         match value {
             0 => Status::Done,

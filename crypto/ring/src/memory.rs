@@ -72,7 +72,7 @@ impl SharedMemory {
     /// Makes new memory of at least so many bytes, all zero, and seals it.
     ///
     /// It has ordinary pages: a hole in a file of huge ones can be filled again only if the system has
-    /// one to spare, and who touches it else gets a signal.
+    /// one to spare, and a thread that touches it otherwise gets a signal.
     ///
     /// # Errors
     /// The system's; `InvalidInput` for no bytes or more than [`REGION_BYTES_MAX`].

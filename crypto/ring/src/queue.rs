@@ -38,7 +38,7 @@ impl Place {
         fits.then_some(Place { first, shift: entries.trailing_zeros() })
     }
 
-    /// The first entry has stamp 1: what was never written has 0.
+    /// The first entry has stamp 1: an entry that was never written has 0.
     fn begin(self) -> u64 {
         1 << self.shift
     }

@@ -269,7 +269,7 @@ pub fn decode(
         Request::Protect { packet, .. } => in_place(packet)?,
         Request::Unprotect { packet, opened, .. } => {
             let found = values::opened(&completion.result).ok_or(NONSENSE)?;
-            // The payload lies behind the header: who takes it relies on that.
+            // The payload lies behind the header: the consumer relies on that.
             match found.header_bytes.checked_add(used) {
                 Some(end) if end <= packet.len() => **opened = found,
                 _ => return Err(NONSENSE),

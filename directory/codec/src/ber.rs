@@ -278,7 +278,7 @@ impl<'b> Writer<'b> {
         Writer { out }
     }
 
-    /// Begins a constructed element; what is written until [`Writer::end`] is its contents.
+    /// Begins a constructed element; the elements written until [`Writer::end`] are its contents.
     pub fn begin(&mut self, tag: u8) -> Mark {
         self.out.extend_from_slice(&[tag, 0]);
         Mark(self.out.len())

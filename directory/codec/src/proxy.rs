@@ -178,7 +178,7 @@ mod tests {
         bytes
     }
 
-    /// The header, however much of it comes at a time; what follows is not looked at.
+    /// The header, however much of it comes at a time; the bytes behind it are not looked at.
     fn whole(header: &[u8], client: Option<SocketAddr>) {
         let mut have = 0;
         loop {

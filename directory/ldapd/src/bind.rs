@@ -1,4 +1,4 @@
-//! Bind: who is this? (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
+//! Bind: the identity of a client. (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
 use crate::asks::Asks;
 use crate::outcome::Answer;

@@ -24,7 +24,7 @@ pub struct LdapServer {
 
 impl LdapServer {
     /// Starts to accept. Connections are tasks of the tokio runtime this is called in, which must
-    /// be of the kind with several threads: what takes long runs beside the rest.
+    /// be of the kind with several threads: long work runs beside the rest.
     ///
     /// # Errors
     /// If the system does not let a listener be set up.

@@ -371,7 +371,7 @@ async fn a_pepper_is_named_in_what_is_stored_and_nothing_verifies_without_it() {
             Ok(CheckOutcome::Wrong)
         );
     }
-    // Under another name from now on: what was stored is right, and to be stored again.
+    // Under another name from now on: the stored value is right, and to be stored again.
     let later = peppered(&["cayenne", "paprika.2"], Some("cayenne"));
     assert_eq!(verdict(&later, "secret", &[&value]).await, right(Some(0)));
     let plain = peppered(&["paprika.2"], None);

@@ -212,7 +212,8 @@ fn equal(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<FilterTest
     Some(FilterTest::Equal { rule, given: value.to_vec(), normal: schema.normalize(rule, value)? })
 }
 
-/// Text is compared by the sound of its words; what is no text, or has none, is to be equal.
+/// Text is compared by the sound of its words; a value that is no text, or has no words, is to be
+/// equal.
 fn approximate(schema: &Schema, rule: MatchingRule, value: &[u8]) -> Option<FilterTest> {
     match rule.has_words().then(|| sounds(value)) {
         Some(sounds) => match sounds? {

@@ -196,7 +196,7 @@ fn files_come_before_what_the_program_brings() {
     let other = "attributetype ( 1.9.1 NAME 'shoeSize' SUP name SINGLE-VALUE )";
     let error = composed(&[("a", own), ("b", other)]).err().unwrap().to_string();
     assert!(error.contains("shoeSize (b, line 1): a, line 1 has it in another form"), "{error}");
-    // A standard attribute by its OID: what is not said stays, names among it.
+    // A standard attribute by its OID: parts that are not said stay, names among it.
     let uid = "attributetype ( 0.9.2342.19200300.100.1.1 NAME 'login' \
         SYNTAX 1.3.6.1.4.1.1466.115.121.1.15{256} )";
     let (schema, _) = composed(&[("a", uid)]).unwrap();

@@ -40,7 +40,7 @@ pub struct BindOutcome {
 }
 
 impl BindOutcome {
-    /// A bind that needed no check: its result, and who it is.
+    /// A bind that needed no check: its result, and its subject.
     pub fn of(result: impl Into<LdapResult<'static>>, subject: Option<Subject>) -> BindOutcome {
         let (must_change, policy) = (false, PasswordPolicyResponse::default());
         let result = result.into();
@@ -103,7 +103,7 @@ impl Directory {
 }
 
 impl PendingBind {
-    /// The bind's result, which does not say what was wrong, and who it is.
+    /// The bind's result, which does not say what was wrong, and its subject.
     pub fn end(mut self, verdict: Result<CheckOutcome, keyway_password::Error>) -> BindOutcome {
         let verdict = match verdict {
             Ok(verdict) => verdict,

@@ -12,8 +12,8 @@ use keyway_store::{EntryId, Key, Store};
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
-/// A directory on a store. All threads use it at once; what is asked of it while it writes sees
-/// the last committed state.
+/// A directory on a store. All threads use it at once; a request while it writes sees the last
+/// committed state.
 pub struct Directory {
     // It works on the store, so it goes first.
     pub(crate) builder: Builder,
@@ -35,11 +35,11 @@ impl Directory {
         of_files.chain(core.schema.warnings().iter().map(ToString::to_string)).collect()
     }
 
-    /// Ends it: what was accepted is on the disk when this returns, and the store can be opened
+    /// Ends it: accepted changes are on the disk when this returns, and the store can be opened
     /// again.
     ///
     /// # Errors
-    /// The store's; what was acknowledged before is safe all the same.
+    /// The store's; acknowledged changes are safe all the same.
     pub fn close(self) -> Result<()> {
         self.builder.stop();
         Ok(self.store.close()?)

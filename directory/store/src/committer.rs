@@ -17,7 +17,7 @@ use crate::{Error, Write};
 /// A message in the committer's queue.
 pub(crate) enum Message {
     Job(Box<dyn Task>),
-    /// The last one: what was accepted before it is still committed and answered.
+    /// The last one: jobs accepted before it are still committed and answered.
     Close,
 }
 

@@ -1,4 +1,4 @@
-//! Errors of the store, and whose fault they are.
+//! Errors of the store, and the party at fault.
 
 use std::fmt;
 use std::io;
@@ -163,7 +163,8 @@ pub enum OpenError {
         /// What is wrong.
         what: String,
     },
-    /// The caller: a bulk load (`Options::sync` off) was interrupted; what it left is not whole.
+    /// The caller: a bulk load (`Options::sync` off) was interrupted; the store it left is not
+    /// whole.
     Unfinished,
     /// The caller: the store that has to be there is not.
     Missing,

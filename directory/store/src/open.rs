@@ -184,7 +184,7 @@ pub(crate) fn is_ours(dir: &Path) -> bool {
     Lock::is_signed(&dir.join(LOCK)) || dir.join(DATA).exists() && survey(dir).is_ok()
 }
 
-/// Whether the store is still to be created; what an interrupted creation has left is removed.
+/// Whether the store is still to be created; the remains of an interrupted creation are removed.
 fn is_fresh(dir: &Path) -> Result<bool, OpenError> {
     match disk::marked(dir)? {
         Some(Mark::Loading) => return Err(OpenError::Unfinished),

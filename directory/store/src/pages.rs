@@ -404,7 +404,7 @@ impl Walk<'_> {
             let fits = from >= least && next.is_none_or(|next| from < next);
             if self.is_ordered() && !fits {
                 self.wrong(number, format!("way {index} is not where its key belongs"));
-                // The bounds say nothing now; what is below is looked at without.
+                // The bounds say nothing now; the pages below are looked at without.
                 self.page(child, level + 1, &[], None);
                 continue;
             }

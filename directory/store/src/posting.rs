@@ -43,7 +43,7 @@ pub struct Postings<'t> {
 }
 
 impl Postings<'_> {
-    /// The lesser of what comes next in the table and aside of it; what is in both comes once.
+    /// The lesser of what comes next in the table and aside of it; an id in both comes once.
     fn step(&mut self) -> Result<Option<EntryId>, Error> {
         let Some(&aside) = self.aside.peek() else {
             return match self.ahead.take() {

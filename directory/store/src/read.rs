@@ -46,7 +46,7 @@ impl Read {
 
 /// One state of the store, as a read transaction or a running change sees it.
 ///
-/// Cheap to copy; what it returns lives as long as the transaction is borrowed.
+/// Cheap to copy; its results live as long as the transaction is borrowed.
 #[derive(Clone, Copy)]
 pub struct View<'t> {
     pub(crate) txn: &'t Txn<'t>,

@@ -46,7 +46,8 @@ struct Named {
 
 /// Looks at every page of a store that no process has open, and says what is wrong with each.
 ///
-/// Nothing is mapped or written but the lock; what a page holds is compared by `View::check` only.
+/// Nothing is mapped or written but the lock; the contents of a page are compared by `View::check`
+/// only.
 ///
 /// # Errors
 /// If it is in use or its data file cannot be read at all.

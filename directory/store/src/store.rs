@@ -134,7 +134,8 @@ impl Store {
         answered.recv().unwrap_or_else(|_| Err(Error::closed().into()))
     }
 
-    /// How large it is, and who holds it up. Readers whose process has died are let go of first.
+    /// How large it is, and the reader that holds it up. Readers whose process has died are let go
+    /// of first.
     ///
     /// # Errors
     /// As [`Store::read`], and the system's.

@@ -1,4 +1,4 @@
-//! Group commit: who hears what, and how often.
+//! Group commit: the answers to each caller, and how often they come.
 
 use std::path::Path;
 use std::sync::Arc;

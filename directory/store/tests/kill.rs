@@ -1,4 +1,4 @@
-//! A writer that is killed: what it had acknowledged is there, and the store is sound.
+//! A writer that is killed: acknowledged changes are there, and the store is sound.
 //!
 //! Shows that acknowledging comes after committing. It does not show that the disk was reached:
 //! the page cache survives a killed process.

@@ -184,7 +184,7 @@ fn lists_are_made_and_dropped_in_pieces() {
     store
         .write_now(move |write| {
             for n in 1..=ENTRIES {
-                // Twice: what is listed stays so.
+                // Twice: a listed entry stays so.
                 write.list(EntryId(n), &[own(n), wanted.clone()])?;
                 write.list(EntryId(n), &[own(n)])?;
             }

@@ -1,4 +1,4 @@
-//! `keyway cryptod`: who it serves, how it ends, and what it refuses to begin.
+//! `keyway cryptod`: the clients it serves, how it ends, and what it refuses to begin.
 
 use crate::support::{Finished, KEYWAY, Running, finish, installed, keyway};
 use keyway_conformance::{Plan, run};
@@ -262,7 +262,7 @@ fn as_nobody(program: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn another_user_gets_what_he_may() {
+fn another_user_gets_no_more_than_allowed() {
     let Some((place, program)) = others_place().filter(|_| installed("python3")) else { return };
     let finished = |arguments: &[&str]| -> Finished {
         finish(as_nobody(&program, arguments).current_dir(place.path()), "")

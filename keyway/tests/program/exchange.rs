@@ -112,7 +112,7 @@ fn with_continue_it_goes_on_and_says_what_it_left_out() {
     assert!(done.err.lines().all(|line| line.starts_with("keyway: ")), "{}", done.err);
     let out = directory(&data, &["export"]).well().out;
     assert!(out.contains("cn=two,o=bad") && !out.contains("cn=one") && !out.contains("cn=three"));
-    // Again: what is there as it is, is no reason to stop; what is there in another form is.
+    // Again: an entry that is there in the same form is no reason to stop; one in another form is.
     let again = directory(&data, &["import", file.to_str().unwrap()]);
     again.refused(1, &["line 5", "cn=one,o=bad"]);
     let other = "dn: o=bad\nobjectClass: organization\no: bad\no: other\n";

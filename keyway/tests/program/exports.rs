@@ -1,4 +1,5 @@
-//! Exports that were cut off or changed, compressed files, and whose the files are that root makes.
+//! Exports that were cut off or changed, compressed files, and the owners of the files that root
+//! makes.
 
 use crate::support::{Finished, KEYWAY, finish, keyway, keyway_with};
 use rustix::process::geteuid;

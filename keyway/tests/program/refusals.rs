@@ -83,7 +83,7 @@ fn a_folder_that_another_instance_uses() {
         let arguments = [&["directory"], command, &["--data", shown]].concat();
         keyway(arguments).refused(1, &[&process, "stop it first"]);
     }
-    // The port is taken as well then; who has the folder matters more.
+    // The port is taken as well then; the process that has the folder matters more.
     let address = running.text("ldap").trim_start_matches("ldap://");
     keyway(["up", "--listen", address, "--data", shown]).refused(1, &[&process]);
     running.stop();

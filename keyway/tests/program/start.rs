@@ -366,7 +366,7 @@ assert status == 0, status
     finish(&mut python, "").well();
 }
 
-/// A first start takes as long as its import, and who began it may leave: the server comes up, and
+/// A first start takes as long as its import, and its starter may leave: the server comes up, and
 /// reads again what it had begun with. It is told when it has opened what it imports.
 #[test]
 fn a_hangup_ends_no_first_start() {

@@ -197,7 +197,7 @@ fn a_killed_supervisor_takes_both_with_it() {
         let up = place.up();
         let both = [up.server(), up.child("cryptod").unwrap()];
         up.kill();
-        // At once: who is still dying has the folder.
+        // At once: the dying process still has the folder.
         let next = place.up();
         assert!(!both.into_iter().any(is_alive));
         next.stop();
@@ -273,7 +273,7 @@ fn why_one_is_not_started_again_is_in_the_log() {
     up.kill();
 }
 
-/// One that is stopped, or hangs, is noticed; who needs nothing of it is served meanwhile.
+/// One that is stopped, or hangs, is noticed; clients that need nothing of it are served meanwhile.
 #[test]
 fn one_that_hangs_is_killed_and_started_again() {
     let place = Place::new();

@@ -54,7 +54,8 @@ fn attack(
     (before, last, files): (&[Vec<u8>], &[u8], usize),
     times: u32,
 ) {
-    // It is stopped until it alone has the files: who closes one last is who waits.
+    // It is stopped until it alone has the files: the process that closes one last is the one that
+    // waits.
     cryptod.signal(Signal::STOP);
     for _ in 0..times {
         let socket = as_user(USER, || Socket::connect(cryptod.socket()).unwrap());

@@ -5,7 +5,7 @@
 //!
 //! ```ignore
 //! #[test]
-//! fn such_a_thing_harms_nobody() {
+//! fn such_a_thing_harms_no_client() {
 //!     beside_neighbours(Cryptod::start(&[]), |cryptod| {
 //!         let client = Client::new(cryptod.socket());
 //!         ...                    // the attack
@@ -22,8 +22,8 @@
 //! - `Neighbour` is an honest client on a thread: `goes_on()` waits until it has had 100 more things done, and
 //!   `rounds()` says how many it had, to compare shares. `Neighbour::start` makes one that does something
 //!   else (`Cryptod::engine` is a whole engine with the daemon behind it).
-//! - No assertion is on time: what is never done fails after `PATIENCE`. An attack takes a second or two;
-//!   `keyway_tests::nightly()` says when it may be as long as it likes.
+//! - No assertion is on time: a step that is never done fails after `PATIENCE`. An attack takes a second
+//!   or two; `keyway_tests::nightly()` says when it may be as long as it likes.
 
 mod audit;
 mod crowds;

@@ -143,7 +143,7 @@ impl Recorded {
         connect(self.ready["ldap"].as_str().unwrap())
     }
 
-    /// kill -9: what it would still have written is not in the record.
+    /// kill -9: later writes are not in the record.
     fn kill(self) {}
 }
 

@@ -111,7 +111,7 @@ fn only_members_of_a_group_get_in() {
 }
 
 #[test]
-fn a_user_changes_his_password() {
+fn a_user_changes_the_own_password() {
     let Some(site) = served() else { return };
     let passwd = |user: &str, old: &str, new: &str| {
         let done = site

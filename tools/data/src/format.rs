@@ -114,7 +114,7 @@ fn ldif_values(view: &View<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a line; what is neither plain nor short is the codec's business.
+/// Writes a line; a value that is neither plain nor short is the codec's business.
 #[inline]
 fn push_value(out: &mut Vec<u8>, prefix: &[u8], name: &str, value: &[u8], plain: bool) {
     if prefix.len() + value.len() <= LINE_BYTES_MAX && (plain || is_plain(value)) {

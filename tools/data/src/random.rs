@@ -60,7 +60,8 @@ pub(crate) fn permuted(index: u64, size: u64, key: u64) -> u64 {
     let half = bits.div_ceil(2);
     let mask = (1u64 << half) - 1;
     let mut number = index;
-    // A Feistel network permutes up to four times as many; what leaves the range goes round again.
+    // A Feistel network permutes up to four times as many; a number that leaves the range goes
+    // round again.
     loop {
         let (mut left, mut right) = (number >> half, number & mask);
         for round in 0..4 {

@@ -259,7 +259,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A new connection between the same ends: what is left of the former one is told.
+    /// A new connection between the same ends: the rest of the former one is told.
     fn end_former(
         &mut self,
         ends: &Ends,

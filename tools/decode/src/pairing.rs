@@ -56,7 +56,7 @@ struct Pending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Consequence {
     None,
-    /// StartTLS was granted: what follows is TLS.
+    /// StartTLS was granted: the octets that follow are TLS.
     Tls,
     /// The client said goodbye.
     Unbind,

@@ -96,8 +96,8 @@ pub struct Recorder {
 const WITH_PASSWORDS: &str = "requests with passwords";
 
 impl Recorder {
-    /// One that gives these passwords. The operations must come with theirs
-    /// ([`Secrets::Shown`]): what has one, and none is given, is left out.
+    /// One that gives these passwords. The operations must come with theirs ([`Secrets::Shown`]): a
+    /// request that has one, and none is given, is left out.
     #[must_use]
     pub fn new(passwords: Passwords) -> Recorder {
         Recorder { passwords, ..Recorder::default() }

@@ -79,7 +79,7 @@ impl Session {
         self
     }
 
-    /// The end that was named first: what it sends is [`Side::First`]'s.
+    /// The end that was named first: its octets are [`Side::First`]'s.
     #[must_use]
     pub fn first(&self) -> SocketAddr {
         self.first

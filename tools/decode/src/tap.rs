@@ -81,7 +81,7 @@ impl Waiting {
     }
 }
 
-/// The queue between who forwards and who decodes.
+/// The queue between the forwarder and the decoder.
 #[derive(Debug, Default)]
 pub struct Tap {
     waiting: Mutex<Waiting>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub enum Delivery<'a> {
     /// The octets that come next.
     Octets(&'a [u8]),
-    /// So many octets are not in the capture; what comes next follows them.
+    /// So many octets are not in the capture; the next octets follow them.
     Gap(u64),
 }
 

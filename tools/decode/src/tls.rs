@@ -172,7 +172,7 @@ impl Tls {
         Ok(())
     }
 
-    /// TLS 1.2: what follows is protected.
+    /// TLS 1.2: the records that follow are protected.
     fn change_cipher(&mut self, side: Side) -> Result<(), Reason> {
         // In TLS 1.3 it means nothing (RFC 8446 appendix D.4), and may come before the version is known.
         let (Some(hello), Some(cipher)) = (&self.server, self.cipher) else { return Ok(()) };

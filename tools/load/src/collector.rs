@@ -120,7 +120,7 @@ impl<'g> Collector<'g> {
         self.next.get_mut(threads).into_iter().flatten().for_each(|next| *next = u64::MAX);
     }
 
-    /// An agent is gone: what it has not reported is in no sum.
+    /// An agent is gone: results that it has not reported are in no sum.
     fn lose(&mut self, agent: usize, why: &str, said: &mut dyn FnMut(Event<'_>)) {
         let after = self.began.elapsed().as_secs_f64();
         if let Some(agent) = self.outcome.agents.get_mut(agent) {

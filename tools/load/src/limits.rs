@@ -82,7 +82,7 @@ pub const MONITOR_PATIENCE: Duration = Duration::from_secs(2);
 pub const REPLICATION_MAX: Duration = Duration::from_secs(30);
 /// Agents of one run.
 pub const AGENTS_MAX: usize = 256;
-/// A message between an agent and who has called it, in bytes.
+/// A message between an agent and the hub that has called it, in bytes.
 pub const AGENT_MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// How long an agent tries to reach who has called it.
 pub const AGENT_CONNECT_MAX: Duration = Duration::from_secs(5);

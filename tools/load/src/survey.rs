@@ -1,5 +1,5 @@
-//! Asks a server where its entries are, and who its users are. A run whose user has not
-//! said that takes it from here.
+//! Asks a server where its entries and its users are. A run whose user has not said that takes it
+//! from here.
 
 use crate::client::Client;
 use crate::error::Error;

@@ -110,7 +110,8 @@ impl Auth {
         if !one_host || !self.hosts.contains(&host) {
             return Err(Refused::Host);
         }
-        // Browsers say where a request comes from; what says nothing is none, and has no cookie to abuse.
+        // Browsers say where a request comes from; a client that says nothing is none, and has no cookie
+        // to abuse.
         let is_ours = |origin: &str| origin.strip_prefix(self.scheme) == Some(host.as_str());
         match text(ORIGIN.as_str()) {
             Some(origin) if !is_ours(origin) => return Err(Refused::Origin),

@@ -305,7 +305,7 @@ impl Lane {
         let course = self.course();
         let seconds = course.seconds.iter().filter(|second| second.number >= after).map(second);
         let mut words = course.words.clone();
-        // A table of many jobs; what is over is over.
+        // A table of many jobs; a run that is over stays so.
         let end = words.floor_char_boundary(8 * TEXT_BYTES_MAX);
         words.truncate(end);
         json!({

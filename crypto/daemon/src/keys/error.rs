@@ -35,7 +35,7 @@ pub enum Error {
     Unusable(String),
     /// The key is revoked, and no caller may use it.
     Revoked(String),
-    /// The key is in use: what is to be deleted is revoked before.
+    /// The key is in use: a key has to be revoked before it is deleted.
     NotRevoked(String),
     /// Key, algorithm and purpose do not go together.
     Unfit(&'static str),

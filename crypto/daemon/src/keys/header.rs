@@ -3,7 +3,7 @@
 //!
 //! `KWYSTORE`, version of the format (2 bytes, little-endian), what [`Saved`] has in postcard's
 //! form, CRC-32 of all that (4 bytes, little-endian). The checksum tells a spoilt file from a wrong
-//! master key; who changes the file on purpose only makes the master key wrong.
+//! master key; an attacker who changes the file only makes the master key wrong.
 
 use super::error::Error;
 use crate::limits;
@@ -57,7 +57,8 @@ struct Saved {
 }
 
 impl Header {
-    /// That of a new store, with what is random in it; what its master key gives is still missing.
+    /// That of a new store, with what is random in it; the part that its master key gives is still
+    /// missing.
     ///
     /// # Errors
     /// [`Error::Engine`].

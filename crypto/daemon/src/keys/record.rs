@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use zeroize::Zeroizing;
 
-/// A key with all its versions, checked: what the rules below forbid is in none.
+/// A key with all its versions, checked: no key has a use that the rules below forbid.
 #[derive(Clone)]
 pub struct Record {
     pub(crate) name: String,

@@ -1,4 +1,4 @@
-//! The TPM, by tpm2-tools: what it seals, only it can unseal.
+//! The TPM, by tpm2-tools: only the TPM that sealed a key can unseal it.
 //!
 //! The blob's file: `KWYTPM2` and a zero, length of the public part (2 bytes, little-endian),
 //! public part, private part. The parent of what is sealed is the primary key of the owner

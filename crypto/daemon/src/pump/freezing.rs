@@ -58,7 +58,7 @@ impl PumpState {
         self.mailbox.bell.take();
     }
 
-    /// Listens to the clients again, who may have rung meanwhile.
+    /// Listens again to the clients, which may have rung meanwhile.
     pub fn thaw(&mut self) {
         self.frozen = None;
         self.mailbox.open_memory();

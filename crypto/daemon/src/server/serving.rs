@@ -1,4 +1,5 @@
-//! The thread itself: who is let in, whose message is next, and who leaves.
+//! The thread itself: clients are let in, their messages taken in turn, and clients that leave
+//! forgotten.
 
 use super::budget::{Share, TooMuch};
 use super::guest::Guest;

@@ -1,5 +1,5 @@
 //! Work that takes longer than a pump may take for anything: passwords, private keys of RSA, and requests of
-//! many bytes. Threads of its own do it, and whose is next is decided by cost (`shares`).
+//! many bytes. Threads of its own do it, and their order is decided by cost (`shares`).
 //!
 //! A pump hands a [`Job`] over and hears of its end through its mailbox. No thread waits for a job:
 //! the jobs that a client leaves behind when it goes are dropped. A job that has begun when the

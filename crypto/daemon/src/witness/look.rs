@@ -25,7 +25,7 @@ const NAMESPACES: [&str; 3] = ["mnt", "user", "pid"];
 /// Longest file of the kernel's about a process that is read, in bytes. One has a number for each group.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
-/// The path of the program that a process runs, who connected as this user and group.
+/// The path of the program that a process runs, which connected as this user and group.
 pub fn look(process: BorrowedFd<'_>, uid: u32, gid: u32) -> Result<PathBuf, Unseen> {
     let folder = folder(process).ok_or(Unseen::Gone)?;
     let seen = program(&folder, uid, gid);

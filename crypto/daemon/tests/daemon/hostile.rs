@@ -326,8 +326,8 @@ fn the_socket_takes_no_nonsense() {
     is_served(&served.socket());
 }
 
-/// Point 10: who rings without end is listened to once a second, and has its requests done all the
-/// same.
+/// Point 10: a client that rings without end is listened to once a second, and has its requests
+/// done all the same.
 #[test]
 fn a_flood_of_doorbells_is_bounded() {
     let served = Served::with(ClientLimits { doorbells: 50, ..ClientLimits::default() });

@@ -153,8 +153,8 @@ impl Home {
             (state.link.take(), state.watcher.take())
         };
         era.changed.notify_all();
-        // Without a connection no driver is registered, and who greets a daemon that does not
-        // answer hears only later that it is over.
+        // Without a connection no driver is registered, and a client that greets a daemon that does
+        // not answer hears only later that it is over.
         let Some(link) = link else { return };
         link.die();
         if let Some(watcher) = watcher

@@ -1,4 +1,4 @@
-//! Buffers in shared memory: what lies in one is worked on where it lies.
+//! Buffers in shared memory: data in one is worked on where it lies.
 
 use super::connection::Connection;
 use super::sync::lock;
@@ -50,7 +50,7 @@ impl Memory for SharedBuffer {
 }
 
 impl Regions {
-    /// A buffer of so many bytes that the connection's daemon reaches; what is in it is not known. Where
+    /// A buffer of so many bytes that the connection's daemon reaches; its contents are not known. Where
     /// the daemon makes no more regions, one that it does not reach.
     pub fn buffer(&self, bytes: usize, connection: &Connection) -> io::Result<Buffer> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "a buffer has at most 1 GiB");

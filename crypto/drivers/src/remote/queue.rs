@@ -188,7 +188,7 @@ impl RemoteQueue {
         }
     }
 
-    /// The daemon is gone: what it has not answered goes back to the engine as it was.
+    /// The daemon is gone: a request that it has not answered goes back to the engine as it was.
     #[cold]
     fn abandon(&mut self, done: &mut Vec<Box<Task>>) {
         // In a forked child these are copies of the parent's tasks, and their lent memory is not there.

@@ -197,7 +197,7 @@ fn ml_dsa_verifies() {
         for group in TestSet::load(name).unwrap().test_groups {
             for test in group.tests {
                 let accepted = verify(algorithm, &group.pubkey, &test.msg, &test.sig).is_ok();
-                // The context is empty here: what was signed in another is not genuine.
+                // The context is empty here: a signature in another is not genuine.
                 let ours = test.ctx.is_none_or(|context| context.is_empty());
                 let expected = if ours { test.result } else { TestResult::Invalid };
                 assert!(allows(expected, accepted), "{algorithm} {}", test.tc_id);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
-/// Longer than anything here takes: who waits so long was forgotten.
+/// Longer than anything here takes: a task that waits so long was forgotten.
 pub const FOREVER: Duration = Duration::from_secs(120);
 
 pub fn engine(driver: Arc<dyn Driver>) -> Engine {

@@ -122,7 +122,7 @@ impl Device {
         Some(Slot { half, number, begin })
     }
 
-    /// Ends a batch: what was accepted waits for no further requests.
+    /// Ends a batch: the accepted requests wait for no further requests.
     pub fn close(&mut self) {
         if self.now < self.stops_at {
             for unit in &mut self.units {

@@ -102,7 +102,7 @@ impl Simulated {
     }
 
     /// The card dies when it has worked on so many requests, counted from the first it ever took,
-    /// and turns to the next; what it had no time to announce is lost with it.
+    /// and turns to the next; a request that it had no time to announce is lost with it.
     pub fn kill_after(&self, requests: u64) {
         self.shared.change(|device| device.kill_after(requests));
     }

@@ -10,7 +10,7 @@ use crate::limits::DN_NESTING_MAX;
 impl MatchingRule {
     /// The normal form of an attribute value, or of an assertion value that is no substring's.
     ///
-    /// `None` if the value is not one that the rule can take: what is asserted is Undefined.
+    /// `None` if the value is not one that the rule can take: the assertion is Undefined.
     #[must_use]
     pub fn normalize(self, value: &[u8], names: &dyn Descriptors) -> Option<Vec<u8>> {
         normalize(self.form(), value, names)

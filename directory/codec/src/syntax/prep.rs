@@ -37,7 +37,7 @@ pub enum Part {
 
 /// Prepares a string in which blanks are insignificant as § 2.6.1 says.
 ///
-/// `None` if it is not UTF-8 or holds a prohibited character: what is asserted is Undefined.
+/// `None` if it is not UTF-8 or holds a prohibited character: the assertion is Undefined.
 #[must_use]
 pub fn string(value: &[u8], case: Case, part: Part) -> Option<Vec<u8>> {
     let mut spaced = Spaced::new(value.len(), part);

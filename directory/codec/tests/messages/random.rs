@@ -38,7 +38,7 @@ pub const ALL: Reach = Reach {
 type Strings = BoxedStrategy<&'static str>;
 type Bytes = BoxedStrategy<&'static [u8]>;
 
-/// The types borrow: what is generated lives as long as the test.
+/// The types borrow: generated values live as long as the test.
 fn text() -> Strings {
     prop_oneof![
         6 => "[a-z]{1,8}=[A-Za-z0-9 ]{0,12}",

@@ -107,7 +107,7 @@ async fn a_wrong_password_costs_the_same_for_every_name() {
 
 /// Others guess at his name from his own address, each over a connection of its own, more than are answered.
 #[tokio::test]
-async fn an_owner_logs_in_beside_those_who_guess_from_his_own_address() {
+async fn an_owner_logs_in_beside_guessers_at_the_same_address() {
     let (server, _) = remembering().await;
     let mut owner = Client::connect(server.address).await;
     assert_eq!(owner.ask(bind(SLOW, PASSWORD)).await.code(), ResultCode::Success);

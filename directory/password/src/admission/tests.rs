@@ -102,7 +102,7 @@ fn an_address_within_a_network_is_no_new_source() {
 }
 
 #[test]
-fn an_owner_waits_for_failures_from_his_own_source_only() {
+fn an_owner_waits_for_failures_from_the_same_source_only() {
     let mut world = world();
     let owner = world.attempt(1, "ada");
     world.succeed(&owner, 0);

@@ -221,7 +221,7 @@ impl Inner {
     }
 
     /// Gives turns to all who can have one. Only one thread does it at a time, and never within
-    /// itself: what a job gives back, that one hands out too.
+    /// itself: the turns that a job gives back, that one hands out too.
     fn hand_out(this: &Arc<Inner>) {
         let mut state = this.lock();
         if state.handing_out {

@@ -27,7 +27,7 @@ impl Core {
     /// # Errors
     /// The store's.
     pub fn look_up(&self, subject: &Subject, tree: Tree<'_>) -> Result<()> {
-        // Read first: what changes meanwhile has it looked up again.
+        // Read first: a change meanwhile has it looked up again.
         let generation = self.shared.access.generation.load(Ordering::Acquire);
         let table = self.shared.access.table();
         let facts = self.facts(subject, &table, tree)?;

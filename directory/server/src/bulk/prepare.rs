@@ -141,7 +141,7 @@ impl Group {
         self.records.len()
     }
 
-    /// Understands a record and takes it in; what it says of groups goes to `claims`. Passwords in clear are
+    /// Understands a record and takes it in; its values about groups go to `claims`. Passwords in clear are
     /// hashed here if they are to be hashed fast.
     ///
     /// # Errors

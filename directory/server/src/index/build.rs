@@ -283,7 +283,7 @@ fn step(store: &Store, shared: &Shared, current: &Current) -> Result<State> {
 
 fn piece(core: &Core, write: &mut Write<'_>) -> Result<State> {
     let mut state = State::read(write.view())?.unwrap_or_default();
-    // The schema has just been changed: who searches and writes does not know of it yet.
+    // The schema has just been changed: searches and writes under way do not know of it yet.
     if core.require_current(write).is_err() || !state.adding.is_subset(&core.indexes.kinds()) {
         return Ok(state);
     }

@@ -26,7 +26,7 @@ pub struct ModifiedAttribute {
     pub values: Vec<Vec<u8>>,
 }
 
-/// Called once, with why it was not done if it was not; what was done is on the disk.
+/// Called once, with why it was not done if it was not; a change that was done is on the disk.
 pub type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 type Entries = dyn Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync;

@@ -143,7 +143,7 @@ impl Pending {
         state.is_writing.then(|| state.writing.clone())
     }
 
-    /// It is written, as the store has it since this state; what could not be is forgotten.
+    /// It is written, as the store has it since this state; events that could not be are forgotten.
     pub fn end(&self, version: u64) {
         let mut state = self.lock();
         state.last = std::mem::take(&mut state.writing);

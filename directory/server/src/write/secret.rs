@@ -18,8 +18,8 @@ pub(crate) enum Giver {
     User,
     /// The administrator. It may bring what another server stored, if it can be verified here.
     Administrator,
-    /// An import. It brings whatever another server stored; what cannot be verified here matches
-    /// nothing.
+    /// An import. It brings whatever another server stored; a value that cannot be verified here
+    /// matches nothing.
     Import,
 }
 

@@ -7,8 +7,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Creates a file that only its owner reads: what people say to a directory is theirs. One that is among
-/// these captures is left as it is: to open it would empty what is about to be read.
+/// Creates a file that only its owner reads: requests to a directory are their users' own. One that is
+/// among these captures is left as it is: to open it would empty what is about to be read.
 ///
 /// # Errors
 /// If it is one of the captures, or the system refuses.

@@ -68,7 +68,7 @@ impl<'a> Octets<'a> {
         Some(Octets { data: self.data.get(count..)?, original: self.original.checked_sub(count)? })
     }
 
-    /// No more than the first `count`: what follows is padding.
+    /// No more than the first `count`: the rest is padding.
     pub(super) fn first(self, count: usize) -> Self {
         let captured = self.data.len().min(count);
         Octets {

@@ -68,7 +68,7 @@ struct Order {
     held: Option<(f64, u64)>,
 }
 
-/// A scenario that was read before: what it gives out once, it does not again.
+/// A scenario that was read before: a value that it has given out is not given out again.
 struct Known {
     text: String,
     share: (u64, u64),

@@ -19,7 +19,7 @@ const FORM: u32 = 2;
 /// The messages between hub and agent.
 #[derive(Debug, Serialize, Deserialize)]
 enum Message {
-    /// From an agent: who it is.
+    /// From an agent: its name.
     Hello { form: u32, name: String },
     /// From the hub: whether it is there, and what its clock says.
     Ping,

@@ -162,7 +162,7 @@ impl Worker<'_> {
         self.fail(index, fault, why, now);
     }
 
-    /// Closes a connection that is of no use; what was under way on it has failed.
+    /// Closes a connection that is of no use; requests under way on it have failed.
     pub(super) fn fail(&mut self, index: usize, fault: Fault, why: &str, now: u64) {
         let connection = &mut self.connections[index];
         if connection.state == State::Closed {

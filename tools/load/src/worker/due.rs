@@ -65,7 +65,7 @@ impl Worker<'_> {
                 .get(self.phase)
                 .is_some_and(|phase| phase.rate == Rate::AsAnswered);
         for group in 0..self.free.len() {
-            // Each virtual user once: what fails at once must not go round for ever.
+            // Each virtual user once: one that fails at once must not go round for ever.
             for _ in 0..self.free[group].len() {
                 let pending = match self.backlog[group].pop_front() {
                     Some(pending) => {

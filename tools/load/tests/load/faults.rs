@@ -64,7 +64,8 @@ fn what_the_connection_begins_with_may_be_refused() {
     assert!(error.to_string().contains("localhost.invalid"), "{error}");
 }
 
-/// A server that takes no connection any more: what was to start there has failed as that.
+/// A server that takes no connection any more: connections that were to start there have failed as
+/// that.
 #[test]
 fn a_server_that_goes_away_is_seen() {
     let served = AtomicUsize::new(0);

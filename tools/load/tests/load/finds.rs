@@ -20,7 +20,7 @@ fn searching(url: &str, search: &str, settings: &str, steps: &str) -> (String, S
     (text, scenario, search)
 }
 
-/// Searches here; what happens meanwhile is told.
+/// Searches here; events meanwhile are told.
 fn found(
     url: &str,
     search: &str,

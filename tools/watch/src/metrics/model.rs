@@ -124,7 +124,7 @@ fn seconds_left(event: &Event, pages: &[(&str, &Snapshot)], now_unix_s: u64) -> 
     Some(gauge(&name, "seconds", &help, vec![point(Vec::new(), page, left)]))
 }
 
-/// All of an event, in all pages: what is said twice is said once, with the sum.
+/// All of an event, in all pages: a metric that is there twice is told once, with the sum.
 fn numbers(event: &Event, pages: &[(&str, &Snapshot)]) -> Metric {
     let mut all: BTreeMap<Labels, (u64, u64)> = BTreeMap::new();
     for (process, page) in pages {
