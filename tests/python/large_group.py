@@ -88,11 +88,11 @@ def members_are_renamed_and_deleted(c):
 
 
 def all_at_once(c):
-    everybody = members(c)
-    assert len(set(everybody)) == MEMBERS
-    modify(c, (ldap.MOD_REPLACE, everybody[:-1] + [value("ann")]))
+    all_members = members(c)
+    assert len(set(all_members)) == MEMBERS
+    modify(c, (ldap.MOD_REPLACE, all_members[:-1] + [value("ann")]))
     assert groups(c, "ann") == [GROUP.encode()] and len(members(c)) == MEMBERS
-    assert not is_member(c, everybody[-1].decode())
+    assert not is_member(c, all_members[-1].decode())
     modify(c, (ldap.MOD_REPLACE, [value("ann")]))
     assert members(c) == [value("ann")]
     modify(c, (ldap.MOD_DELETE, None))
@@ -103,8 +103,8 @@ def all_at_once(c):
     c.rename_s(f"cn=Everybody,{BASE}", "cn=all", delold=1)
     c.delete_s(GROUP)
     # All of it in one message.
-    c.add_s(GROUP, [("objectClass", [b"groupOfNames"]), ("member", everybody)])
-    assert sorted(members(c)) == sorted(everybody)
+    c.add_s(GROUP, [("objectClass", [b"groupOfNames"]), ("member", all_members)])
+    assert sorted(members(c)) == sorted(all_members)
     modify(c, (ldap.MOD_ADD, [value("ann")]))
     assert groups(c, "ann") == [GROUP.encode()] and len(members(c)) == MEMBERS + 1
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A machine of its own for other people's programs: this one, with layers over /usr, /etc and /var
-# and a /run of its own, in a mount namespace that `unshare` has made. What is installed and
-# configured there, PAM and name service included, nobody else sees.
+# and a /run of its own, in a mount namespace that `unshare` has made. Packages and settings
+# there, PAM and name service included, are seen by no other process.
 #
 #   machine.sh install LAYERS PACKAGE...   install Debian packages into the layers, once
 #   machine.sh run LAYERS CHANGES          be such a machine until standard input ends; changes are
