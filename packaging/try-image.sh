@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the image of packaging/Containerfile, on a Debian that is fetched with debootstrap instead of from a
-# registry, runs it in a network of its own, and asks it something. What `cargo xtask package` made has to be
-# there. Needs root, buildah, debootstrap and ldap-utils.
+# registry, runs it in a separate network, and sends it requests. `cargo xtask package` has to be run
+# before. Needs root, buildah, debootstrap and ldap-utils.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -22,14 +22,14 @@ $images rm "$container" > /dev/null
 $images bud --isolation chroot --build-arg BASE=localhost/base -t keyway -f packaging/Containerfile .
 
 container=$($images from keyway)
-# buildah runs what it is told, not the entry point: this is the one of the file.
+# buildah does not run the entry point: this is the one of the file.
 command=$(sed -n '/^ENTRYPOINT/,$p' packaging/Containerfile | tr -d '\\\n",[]' | sed 's/^ENTRYPOINT//')
 export LDAPTLS_REQCERT=never LDAPCONF=/dev/null
 unshare --mount --net --pid --fork --mount-proc --kill-child sh -c '
     ip link set lo up
     '"$images run --isolation chroot --user 800:800 $container -- $command > $space/output 2>&1"' &
     server=$!
-    # Whoever is refused comes too early.
+    # A refused connection means that the server is not ready yet.
     until ldapsearch -x -LLL -ZZ -H ldap://localhost:1389 -s base -b "" vendorVersion; do
         kill -0 $server || exit 1
     done 2> '"$space/answers"'
