@@ -74,7 +74,8 @@ fn flush(page: &mut String, rows: &mut Vec<Row>) {
     if rows.is_empty() {
         return;
     }
-    *page += "\n| setting | default | unit | in force | meaning |\n| --- | --- | --- | --- | --- |\n";
+    *page +=
+        "\n| setting | default | unit | in force | meaning |\n| --- | --- | --- | --- | --- |\n";
     for Row { key, value, meaning } in rows.drain(..) {
         let taken = match key.as_str() {
             "listen" | "listen_tls" => "at a reload by `keyway up`",
