@@ -7,7 +7,7 @@ use crate::failure::Result;
 use crate::naming::ADMINISTRATOR_DN;
 use crate::naming::SYSTEM_DN;
 use crate::policy::USER_PASSWORD;
-use crate::state::Core;
+use crate::state::Snapshot;
 use crate::write::{Add, Modify, Source};
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, Write};
@@ -28,8 +28,8 @@ impl Directory {
     /// # Errors
     /// The store's.
     pub fn bootstrap_administrator(&self, hashed: Vec<u8>) -> Result<()> {
-        let core = self.core();
-        let top = core.own_add(
+        let snapshot = self.snapshot();
+        let top = snapshot.own_add(
             SYSTEM_DN,
             &[
                 ("objectClass", &["top", "applicationProcess"]),
@@ -37,7 +37,7 @@ impl Directory {
                 ("description", &["The server's own entries"]),
             ],
         )?;
-        let administrator = core.own_add(
+        let administrator = snapshot.own_add(
             ADMINISTRATOR_DN,
             &[
                 ("objectClass", &["top", "organizationalRole", "simpleSecurityObject"]),
@@ -47,25 +47,25 @@ impl Directory {
                 (USER_PASSWORD, &["{SSHA}"]),
             ],
         )?;
-        let subject = Core::own_subject();
-        let password = Modify::password(&core, &subject, ADMINISTRATOR_DN, hashed, false)?;
+        let subject = Snapshot::own_subject();
+        let password = Modify::password(&snapshot, &subject, ADMINISTRATOR_DN, hashed, false)?;
         self.store.write_now(move |write| {
-            ensure(&core, write, &top)?;
-            ensure(&core, write, &administrator)?;
-            password.apply(&core, write).map(drop)
+            ensure(&snapshot, write, &top)?;
+            ensure(&snapshot, write, &administrator)?;
+            password.apply(&snapshot, write).map(drop)
         })
     }
 }
 
 /// Adds an entry unless it is there.
-fn ensure(core: &Core, write: &mut Write<'_>, add: &Add) -> Result<()> {
-    match add.apply(core, write) {
+fn ensure(snapshot: &Snapshot, write: &mut Write<'_>, add: &Add) -> Result<()> {
+    match add.apply(snapshot, write) {
         Err(failure) if failure.code == ResultCode::EntryAlreadyExists => Ok(()),
         result => result.map(drop),
     }
 }
 
-impl Core {
+impl Snapshot {
     /// Whom the server's own changes are made by.
     pub fn own_subject() -> Subject {
         Subject::administrator(ADMINISTRATOR_DN, EntryId::ROOT)
@@ -79,6 +79,6 @@ impl Core {
             attributes.iter().map(|(name, values)| (*name, bytes(values))).collect();
         let given = attributes.iter().map(|(name, values)| (*name, values.as_slice()));
         let controls = RequestControls::default();
-        Add::of(self, &Core::own_subject(), dn, given, Source::Client, &controls)
+        Add::of(self, &Snapshot::own_subject(), dn, given, Source::Client, &controls)
     }
 }

@@ -5,7 +5,7 @@ use crate::access::Memo;
 use crate::failure::Result;
 use crate::integrity::{Groups, MemberOf, Membership};
 use crate::large::holds;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::syntax::MatchingRule;
 use keyway_schema::operational::{Computed, SUBSCHEMA_DN};
 use keyway_schema::{EntryAttributes, EntryName};
@@ -21,7 +21,7 @@ enum Body<'t> {
 
 /// An entry with all that can be asked of it.
 pub struct Candidate<'t, 'n> {
-    core: &'n Core,
+    snapshot: &'n Snapshot,
     id: EntryId,
     body: Body<'t>,
     /// Its attributes as they are to be seen, if not as they are stored.
@@ -37,14 +37,14 @@ pub struct Candidate<'t, 'n> {
 impl<'t, 'n> Candidate<'t, 'n> {
     /// An entry of the store.
     pub(crate) fn stored(
-        core: &'n Core,
+        snapshot: &'n Snapshot,
         id: EntryId,
         entry: EntryRef<'t>,
         view: View<'t>,
         names: &'n RefCell<Names>,
     ) -> Self {
         Candidate {
-            core,
+            snapshot,
             id,
             body: Body::Stored(entry),
             shown: None,
@@ -62,9 +62,9 @@ impl<'t, 'n> Candidate<'t, 'n> {
     }
 
     /// An entry that is in no tree and has nothing that is worked out.
-    pub(crate) fn made(core: &'n Core, dn: &str, attributes: &'t EntryAttributes) -> Self {
+    pub(crate) fn made(snapshot: &'n Snapshot, dn: &str, attributes: &'t EntryAttributes) -> Self {
         Candidate {
-            core,
+            snapshot,
             id: EntryId::ROOT,
             body: Body::Made(attributes),
             shown: None,
@@ -76,8 +76,8 @@ impl<'t, 'n> Candidate<'t, 'n> {
     }
 
     /// The directory that it is looked at in.
-    pub(crate) fn core(&self) -> &'n Core {
-        self.core
+    pub(crate) fn snapshot(&self) -> &'n Snapshot {
+        self.snapshot
     }
 
     /// The state of the tree that it is in.
@@ -150,7 +150,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
         normal: &[u8],
     ) -> Result<Option<bool>> {
         match self.tree {
-            Some((view, _)) => holds(&self.core.schema, view, self.id, large, (rule, normal)),
+            Some((view, _)) => holds(&self.snapshot.schema, view, self.id, large, (rule, normal)),
             None => Ok(None),
         }
     }
@@ -179,7 +179,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
     /// The store's.
     pub(crate) fn is_in_group(&self, group: &EntryName) -> Result<Option<bool>> {
         let Some(membership) = self.membership(true) else { return Ok(None) };
-        match self.core.entry_named(membership.view, group)? {
+        match self.snapshot.entry_named(membership.view, group)? {
             Some(group) => self.is_in_nested(group),
             None => Ok(None),
         }
@@ -198,7 +198,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
 
     fn membership(&self, nested: bool) -> Option<Membership<'_>> {
         let (view, names) = self.tree?;
-        Some(Membership { core: self.core, view, names, nested })
+        Some(Membership { snapshot: self.snapshot, view, names, nested })
     }
 
     /// The groups that `memberOf` shows.
@@ -209,7 +209,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
         if let Some(groups) = self.groups.get() {
             return Ok(groups);
         }
-        let shown = self.core.integrity.member_of;
+        let shown = self.snapshot.integrity.member_of;
         let membership = self.membership(shown == MemberOf::Nested);
         let groups = match (&self.body, membership) {
             (Body::Stored(entry), Some(membership)) if shown != MemberOf::Off => {
@@ -225,7 +225,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
     /// # Errors
     /// The store's.
     pub(crate) fn shows_group(&self, group: EntryId) -> Result<bool> {
-        let shown = self.core.integrity.member_of;
+        let shown = self.snapshot.integrity.member_of;
         if shown == MemberOf::Off {
             return Ok(false);
         }

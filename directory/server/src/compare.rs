@@ -12,7 +12,7 @@ use crate::made::Wanted;
 use crate::naming::{self, Place};
 use crate::policy::as_seen;
 use crate::settings::Announced;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::Filter;
 use keyway_codec::message::{CompareRequest, ResultCode, Scope};
 use keyway_schema::{EntryName, ItemScope, Matcher, base, has_options};
@@ -29,27 +29,30 @@ impl Directory {
         controls: &RequestControls<'_>,
         announced: Announced,
     ) -> Result<bool> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         self.refresh(subject)?;
-        let compare = Compare { core, subject, request, controls };
-        let name = EntryName::parse(&core.schema, request.dn)?;
-        let contexts = core.shared.contexts();
+        let compare = Compare { snapshot, subject, request, controls };
+        let name = EntryName::parse(&snapshot.schema, request.dn)?;
+        let contexts = snapshot.shared.contexts();
         match naming::place(&contexts, &name) {
             Place::Root => {
-                let attributes = core.root_dse(&contexts, announced);
-                compare.with(access::Place::RootDse, &Candidate::made(core, "", &attributes))
+                let attributes = snapshot.root_dse(&contexts, announced);
+                compare.with(access::Place::RootDse, &Candidate::made(snapshot, "", &attributes))
             }
             Place::Subschema => {
-                let attributes = core.subschema();
-                let candidate =
-                    Candidate::made(core, keyway_schema::operational::SUBSCHEMA_DN, &attributes);
+                let attributes = snapshot.subschema();
+                let candidate = Candidate::made(
+                    snapshot,
+                    keyway_schema::operational::SUBSCHEMA_DN,
+                    &attributes,
+                );
                 compare.with(access::Place::Subschema, &candidate)
             }
             Place::Made(tree) => {
                 compare.may_anywhere(tree.place())?;
-                let entries = core.made(tree, &Wanted::new(&name, Scope::Base, None));
+                let entries = snapshot.made(tree, &Wanted::new(&name, Scope::Base, None));
                 let entry = entries.find(&name)?;
-                let candidate = Candidate::made(core, &entry.dn, &entry.attributes);
+                let candidate = Candidate::made(snapshot, &entry.dn, &entry.attributes);
                 compare.with(tree.place(), &candidate)
             }
             Place::Outside => {
@@ -61,19 +64,19 @@ impl Directory {
                 let read = self.store.read()?;
                 let view = read.view();
                 let told = |failure| {
-                    let rights = core.permissions(subject, context.place());
-                    core.disclosed(view, &rights, (context, &name, below), failure)
+                    let rights = snapshot.permissions(subject, context.place());
+                    snapshot.disclosed(view, &rights, (context, &name, below), failure)
                 };
                 let manages_referrals =
-                    controls.manage_dsa_it || !core.standing.has_referrals(&read)?;
+                    controls.manage_dsa_it || !snapshot.standing.has_referrals(&read)?;
                 let how = Seeking { manages_referrals, ..Seeking::default() };
-                let knows = core.known_to(view, subject);
-                let found = locate(&core.schema, &contexts, view, &name, how, &knows);
+                let knows = snapshot.known_to(view, subject);
+                let found = locate(&snapshot.schema, &contexts, view, &name, how, &knows);
                 let id = found.map_err(told)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
-                let compared = core.shared.with_names(|names| {
-                    let seen = as_seen(core, view, read.version(), id, &entry)?;
-                    let candidate = Candidate::stored(core, id, entry, view, names);
+                let compared = snapshot.shared.with_names(|names| {
+                    let seen = as_seen(snapshot, view, read.version(), id, &entry)?;
+                    let candidate = Candidate::stored(snapshot, id, entry, view, names);
                     match &seen {
                         None => compare.with(context.place(), &candidate),
                         Some(seen) => compare.with(context.place(), &candidate.showing(seen)),
@@ -86,7 +89,7 @@ impl Directory {
 }
 
 struct Compare<'a> {
-    core: &'a Core,
+    snapshot: &'a Snapshot,
     subject: &'a Subject,
     request: &'a CompareRequest<'a>,
     controls: &'a RequestControls<'a>,
@@ -95,7 +98,7 @@ struct Compare<'a> {
 impl Compare<'_> {
     /// Refuses a subject that may not compare anything there, before he learns what is there.
     fn may_anywhere(&self, place: access::Place) -> Result<()> {
-        if self.core.permissions(self.subject, place).may_anywhere(Rights::COMPARE) {
+        if self.snapshot.permissions(self.subject, place).may_anywhere(Rights::COMPARE) {
             return Ok(());
         }
         Err(Failure::denied("compare here"))
@@ -103,9 +106,9 @@ impl Compare<'_> {
 
     fn with(&self, place: access::Place, entry: &Candidate<'_, '_>) -> Result<bool> {
         let CompareRequest { attribute, value, .. } = *self.request;
-        let schema = &self.core.schema;
+        let schema = &self.snapshot.schema;
         let description = crate::write::describe(schema, attribute)?;
-        let rights = self.core.permissions(self.subject, place);
+        let rights = self.snapshot.permissions(self.subject, place);
         if let Some(assertion) = &self.controls.assertion {
             let evaluator = Evaluator::search(schema, &rights);
             asserted(evaluator.matches(&Matcher::new(schema, assertion), entry)?)?;

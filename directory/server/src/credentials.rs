@@ -36,7 +36,7 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn credentials(&self, dn: &str) -> Result<Option<Credentials>> {
-        self.credentials_of(&EntryName::parse(&self.core().schema, dn)?)
+        self.credentials_of(&EntryName::parse(&self.snapshot().schema, dn)?)
     }
 
     /// As [`Directory::credentials`], for a name that has been understood.
@@ -65,7 +65,7 @@ impl Directory {
     pub fn must_change(&self, subject: &Subject) -> bool {
         let Some(dn) = subject.name() else { return false };
         match self.credentials(&dn) {
-            Ok(Some(found)) => found.status(policy::micros(self.core().shared.now())).reset,
+            Ok(Some(found)) => found.status(policy::micros(self.snapshot().shared.now())).reset,
             _ => true,
         }
     }
@@ -77,8 +77,8 @@ impl Directory {
     }
 
     fn stored_credentials(&self, name: &EntryName) -> Result<Option<Credentials>> {
-        let core = &*self.core();
-        let contexts = core.shared.contexts();
+        let snapshot = &*self.snapshot();
+        let contexts = snapshot.shared.contexts();
         let Place::Inside { context, below } = naming::place(&contexts, name) else {
             return Ok(None);
         };
@@ -90,9 +90,9 @@ impl Directory {
             Err(failure) => return Err(failure),
         };
         let Some(entry) = view.entry(id)? else { return Ok(None) };
-        let dn = core.shared.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
+        let dn = snapshot.shared.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
         let passwords = entry.values(USER_PASSWORD).map(<[u8]>::to_vec).collect();
-        let subject = match name.canonical() == core.shared.administrator {
+        let subject = match name.canonical() == snapshot.shared.administrator {
             true => Subject::administrator(&dn, id),
             false => Subject::user(&dn, id),
         };
@@ -101,8 +101,9 @@ impl Directory {
             true => (Arc::new(Policy::NONE), Account::default()),
             false => {
                 let own = policy::subentry(&entry);
-                let policy = core.shared.policies.of(core, view, Some(read.version()), own)?;
-                (policy, Account::read(&core.schema, &entry))
+                let policy =
+                    snapshot.shared.policies.of(snapshot, view, Some(read.version()), own)?;
+                (policy, Account::read(&snapshot.schema, &entry))
             }
         };
         Ok(Some(Credentials { subject, dn, passwords, account, policy }))
@@ -114,22 +115,22 @@ impl Directory {
     /// `insufficientAccessRights` if not, or `noSuchObject` if the subject may not know of the entry,
     /// `invalidDNSyntax`, or the store's.
     pub fn may_set_password(&self, subject: &Subject, dn: &str) -> Result<()> {
-        let core = &*self.core();
-        let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.shared.contexts();
+        let snapshot = &*self.snapshot();
+        let name = EntryName::parse(&snapshot.schema, dn)?;
+        let contexts = snapshot.shared.contexts();
         let denied = || Failure::denied("set this password");
         let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Err(denied());
         };
         self.refresh(subject)?;
-        let rights = core.permissions(subject, context.place());
+        let rights = snapshot.permissions(subject, context.place());
         let read = self.store.read()?;
         let view = read.view();
-        let told = |failure| core.disclosed(view, &rights, (context, &name, below), failure);
+        let told = |failure| snapshot.disclosed(view, &rights, (context, &name, below), failure);
         let id = naming::resolve(view, context, &name, below).map_err(told)?;
         let entry = view.entry(id)?.ok_or_else(denied)?;
-        let allowed = core.shared.with_names(|names| {
-            let candidate = Candidate::stored(core, id, entry, view, names);
+        let allowed = snapshot.shared.with_names(|names| {
+            let candidate = Candidate::stored(snapshot, id, entry, view, names);
             let may = rights.may(Rights::WRITE, USER_PASSWORD, &candidate)?
                 || rights.may(Rights::RESET, USER_PASSWORD, &candidate)?;
             if may { Ok(()) } else { Err(denied()) }

@@ -4,7 +4,7 @@ use crate::access::Subject;
 use crate::failure::Result;
 use crate::index::Builder;
 use crate::log::Log;
-use crate::state::{Core, Current, Shared};
+use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_engine::Engine;
 use keyway_password::Passwords;
 use keyway_schema::Schema;
@@ -18,21 +18,21 @@ pub struct Directory {
     // It works on the store, so it goes first.
     pub(crate) builder: Builder,
     pub(crate) store: Store,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) current: Current,
+    pub(crate) shared: Arc<DirectoryState>,
+    pub(crate) current: CurrentSnapshot,
 }
 
 impl Directory {
     /// The state of the schema as it is now.
-    pub(crate) fn core(&self) -> Arc<Core> {
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Definitions of the schema's files and sets that are taken for something else than they say, for people.
     pub fn schema_warnings(&self) -> Vec<String> {
-        let core = self.core();
-        let of_files = core.composed.warnings.iter().cloned();
-        of_files.chain(core.schema.warnings().iter().map(ToString::to_string)).collect()
+        let snapshot = self.snapshot();
+        let of_files = snapshot.composed.warnings.iter().cloned();
+        of_files.chain(snapshot.schema.warnings().iter().map(ToString::to_string)).collect()
     }
 
     /// Ends it: accepted changes are on the disk when this returns, and the store can be opened
@@ -57,7 +57,7 @@ impl Directory {
 
     /// The schema as it is now.
     pub fn schema(&self) -> Arc<Schema> {
-        self.core().schema.clone()
+        self.snapshot().schema.clone()
     }
 
     /// The log that the settings gave it.
@@ -116,6 +116,6 @@ impl Directory {
         if self.shared.access.is_fresh(subject) {
             return Ok(());
         }
-        self.core().look_up(subject, self.store.read()?.view())
+        self.snapshot().look_up(subject, self.store.read()?.view())
     }
 }

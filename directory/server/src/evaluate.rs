@@ -5,7 +5,7 @@ use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
 use crate::integrity::Chain;
 use crate::limits::CHAINS_MAX;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::dn::Dn;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::{MatchingRule, sounds, sounds_like};
@@ -205,7 +205,7 @@ impl<'a> Evaluator<'a> {
         if let (Computed::MemberOf, FilterTest::Equal { given, .. }, Some(tree)) =
             (which, test, entry.tree())
         {
-            let is_in = match self.group(given, entry.core(), tree)? {
+            let is_in = match self.group(given, entry.snapshot(), tree)? {
                 Some(group) => entry.shows_group(group)?,
                 None => false,
             };
@@ -220,7 +220,7 @@ impl<'a> Evaluator<'a> {
     /// Whether an attribute leads from the entry to another one.
     fn in_chain(&self, name: &str, normal: &[u8], entry: &Candidate<'_, '_>) -> Result<Truth> {
         let Some(tree) = entry.tree() else { return Ok(Truth::False) };
-        let Some(chain) = self.chain(name, normal, entry.core(), tree)? else {
+        let Some(chain) = self.chain(name, normal, entry.snapshot(), tree)? else {
             return Ok(Truth::Undefined);
         };
         Ok(match chain.ids.binary_search(&entry.id()) {
@@ -235,14 +235,14 @@ impl<'a> Evaluator<'a> {
         &self,
         name: &str,
         normal: &[u8],
-        core: &Core,
+        snapshot: &Snapshot,
         tree: View<'_>,
     ) -> Result<Option<Rc<Chain>>> {
         let is_it = |known: &&KnownChain| known.0 == name && known.1 == normal;
         if let Some((_, _, chain)) = self.chains.borrow().iter().find(is_it) {
             return Ok(chain.clone());
         }
-        let chain = core.chain(tree, name, normal)?.map(Rc::new);
+        let chain = snapshot.chain(tree, name, normal)?.map(Rc::new);
         self.worked(chain.as_ref().map_or(0, |chain| chain.ids.len()));
         if self.chains.borrow().len() < CHAINS_MAX {
             self.chains.borrow_mut().push((name.to_owned(), normal.to_vec(), chain.clone()));
@@ -254,7 +254,7 @@ impl<'a> Evaluator<'a> {
     fn in_nested_group(&self, dn: &[u8], entry: &Candidate<'_, '_>) -> Result<Truth> {
         let Some(tree) = entry.tree() else { return Ok(Truth::False) };
         self.worked(MEMBER_OF_WORK);
-        let Some(group) = self.group(dn, entry.core(), tree)? else { return Ok(Truth::False) };
+        let Some(group) = self.group(dn, entry.snapshot(), tree)? else { return Ok(Truth::False) };
         if entry.shows_group(group)? {
             return Ok(Truth::True);
         }
@@ -266,16 +266,16 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The entry of a group's name, looked up once.
-    fn group(&self, dn: &[u8], core: &Core, tree: View<'_>) -> Result<Option<EntryId>> {
+    fn group(&self, dn: &[u8], snapshot: &Snapshot, tree: View<'_>) -> Result<Option<EntryId>> {
         if let Some((known, id)) = &*self.group.borrow()
             && known == dn
         {
             return Ok(*id);
         }
         let name =
-            std::str::from_utf8(dn).ok().and_then(|dn| EntryName::parse(&core.schema, dn).ok());
+            std::str::from_utf8(dn).ok().and_then(|dn| EntryName::parse(&snapshot.schema, dn).ok());
         let id = match name {
-            Some(name) => core.entry_named(tree, &name)?,
+            Some(name) => snapshot.entry_named(tree, &name)?,
             None => None,
         };
         *self.group.borrow_mut() = Some((dn.to_vec(), id));

@@ -22,12 +22,12 @@ impl Directory {
     /// `entryAlreadyExists` if a naming context is or holds this DN, or lies below it;
     /// `invalidDNSyntax`, `unwillingToPerform`, or the store's.
     pub fn add_naming_context(&self, dn: &str) -> Result<()> {
-        let core = &*self.core();
-        let name = naming::of_context(&core.schema, dn)?;
+        let snapshot = &*self.snapshot();
+        let name = naming::of_context(&snapshot.schema, dn)?;
         // Held over the commit, so that of two contexts added at once none is forgotten. Those who
         // only read do not wait.
-        let _turn = core.shared.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = core.shared.contexts();
+        let _turn = snapshot.shared.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = snapshot.shared.contexts();
         let within = |one: &NamingContext| name.is_within(&one.name) || one.name.is_within(&name);
         if let Some(other) = held.iter().find(|one| within(one)) {
             let text = format!("\"{dn}\" overlaps the naming context \"{}\"", other.text);
@@ -42,7 +42,7 @@ impl Directory {
         let row = contexts_row(&contexts);
         self.store
             .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
-        *core.shared.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts.into();
+        *snapshot.shared.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts.into();
         Ok(())
     }
 }

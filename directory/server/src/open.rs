@@ -13,9 +13,9 @@ use crate::naming_contexts::load_contexts;
 use crate::open_error::OpenError;
 use crate::policy::Policies;
 use crate::redefine::{Redefinition, Stored, check_entries, install, put};
-use crate::search::{Cookies, Snapshots, Unindexed};
+use crate::search::{Cookies, KeptReads, Unindexed};
 use crate::settings::Settings;
-use crate::state::{Core, Shared};
+use crate::state::{DirectoryState, Snapshot};
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
@@ -76,7 +76,7 @@ impl Directory {
     ) -> Result<Self, OpenError> {
         let directory = Directory::make(store, settings, engine)?;
         let stored = Stored::read(directory.store.read()?.view())?;
-        if !stored.is(&directory.core().composed) {
+        if !stored.is(&directory.snapshot().composed) {
             return Err(OpenError::Settings(
                 "[schema] and the files of the schema say something else than the store knows; it \
                  is taken at the server's next start or reload"
@@ -123,7 +123,7 @@ impl Directory {
         let passwords = Passwords::new(engine.clone(), settings.password_cost)
             .timed_by(stages::lap_of_password);
         set_policy(&passwords, settings);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DirectoryState {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
@@ -134,7 +134,7 @@ impl Directory {
                 settings.password_min_length,
             ),
             cookies: Cookies::new(&engine).map_err(OpenError::Engine)?,
-            snapshots: Snapshots::default(),
+            kept_reads: KeptReads::default(),
             unindexed: Unindexed::default(),
             search_time: counter("search.time"),
             search_entries_max: settings.search_entries_max.into(),
@@ -151,7 +151,7 @@ impl Directory {
             engine,
         });
         let is_new = !stored.is(&composed);
-        let core = Arc::new(Core {
+        let snapshot = Arc::new(Snapshot {
             schema_time: if is_new { shared.timestamp() } else { stored.time.clone() },
             generation: stored.generation + u64::from(is_new),
             sources: settings.schema.clone(),
@@ -163,29 +163,31 @@ impl Directory {
             integrity: Arc::new(integrity),
             indexes: Arc::new(indexes),
         });
-        let current = Arc::new(RwLock::new(core));
+        let current = Arc::new(RwLock::new(snapshot));
         Ok(Directory { builder: Builder::default(), store, shared, current })
     }
 
     /// Checks that the schema is one for what is stored, and notes it if it is another than before.
     fn settle_schema(&self) -> Result<(), OpenError> {
         let stored = Stored::read(self.store.read()?.view())?;
-        let core = self.core();
-        if stored.is(&core.composed) {
+        let snapshot = self.snapshot();
+        if stored.is(&snapshot.composed) {
             return Ok(());
         }
         let before = stored.schema().map_err(OpenError::Schema)?;
-        check_entries(self.store.read()?.view(), &before, &core.schema).map_err(contradicted)?;
-        Ok(self.store.write_now(move |write| put(write, &core))?)
+        check_entries(self.store.read()?.view(), &before, &snapshot.schema)
+            .map_err(contradicted)?;
+        Ok(self.store.write_now(move |write| put(write, &snapshot))?)
     }
 
     /// Takes the access rules that entries hold.
     fn load_rules(&self) -> Result<(), OpenError> {
-        let core = self.core();
-        let rules = core.stored_rules(self.store.read()?.view())?;
-        core.shared
+        let snapshot = self.snapshot();
+        let rules = snapshot.stored_rules(self.store.read()?.view())?;
+        snapshot
+            .shared
             .access
-            .store(rules, &core.schema)
+            .store(rules, &snapshot.schema)
             .map_err(|why| OpenError::Settings(why.to_string()))
     }
 
@@ -207,17 +209,17 @@ impl Directory {
         let shared = &*self.shared;
         self.check_pepper(given)?;
         let is_building = shared.building.lock().unwrap_or_else(PoisonError::into_inner);
-        let core = self.core();
+        let snapshot = self.snapshot();
         // These stay until the next start.
         let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let takes_integrity = core.has_indexes_of(given);
+        let takes_integrity = snapshot.has_indexes_of(given);
         let integrity = if takes_integrity { given.integrity.clone() } else { held.integrity };
         let settings = Settings { integrity, ..given.clone() };
-        let (sources, changes) = (settings.schema.clone(), core.changes.clone());
-        let redefinition = Redefinition::new(&core, sources, changes, &settings)
+        let (sources, changes) = (settings.schema.clone(), snapshot.changes.clone());
+        let redefinition = Redefinition::new(&snapshot, sources, changes, &settings)
             .map_err(|failure| OpenError::Settings(failure.diagnostic))?;
         let next = redefinition.as_ref().map(Redefinition::next);
-        let schema = &next.as_ref().unwrap_or(&core).schema;
+        let schema = &next.as_ref().unwrap_or(&snapshot).schema;
         Access::new(&settings.rules, schema).map_err(OpenError::Settings)?;
         // Settings that wait for the next start are to be right then.
         required_indexes(given, schema)?;
@@ -255,7 +257,7 @@ impl Directory {
     }
 }
 
-impl Core {
+impl Snapshot {
     /// Whether groups and integrity as these settings have them find what they need.
     fn has_indexes_of(&self, settings: &Settings) -> bool {
         let integrity = Integrity::new(&settings.integrity, &self.schema);

@@ -11,7 +11,7 @@ use crate::index::{IndexKind, Kinds, turn};
 use crate::large::whole;
 use crate::locate::Standing;
 use crate::settings::Settings;
-use crate::state::{Core, Current, Shared};
+use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_codec::message::ResultCode;
 use keyway_schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use keyway_store::{EntryId, Names, View, Write};
@@ -73,10 +73,10 @@ fn other(why: &SchemaError) -> Failure {
 }
 
 /// Puts the rows of a schema.
-pub(crate) fn put(write: &mut Write<'_>, core: &Core) -> Result<()> {
-    write.meta_put(META_SCHEMA, core.composed.to_text().as_bytes())?;
-    write.meta_put(META_CHANGES, core.changes.to_text().as_bytes())?;
-    let numbered = format!("{} {}", core.generation, core.schema_time);
+pub(crate) fn put(write: &mut Write<'_>, snapshot: &Snapshot) -> Result<()> {
+    write.meta_put(META_SCHEMA, snapshot.composed.to_text().as_bytes())?;
+    write.meta_put(META_CHANGES, snapshot.changes.to_text().as_bytes())?;
+    let numbered = format!("{} {}", snapshot.generation, snapshot.schema_time);
     Ok(write.meta_put(META_GENERATION, numbered.as_bytes())?)
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn check_entries(view: View<'_>, old: &Schema, new: &Schema) -> Resul
 
 /// A schema that is to take the place of another.
 pub(crate) struct Redefinition {
-    old: Arc<Core>,
-    next: Arc<Core>,
+    old: Arc<Snapshot>,
+    next: Arc<Snapshot>,
     /// Indexes that are made anew.
     anew: Kinds,
 }
@@ -134,7 +134,7 @@ impl Redefinition {
     /// `invalidAttributeSyntax` for definitions that make no schema; `unwillingToPerform` if the
     /// settings name what would be gone.
     pub fn new(
-        old: &Arc<Core>,
+        old: &Arc<Snapshot>,
         sources: Sources,
         changes: Changes,
         settings: &Settings,
@@ -154,7 +154,7 @@ impl Redefinition {
         // Their keys would be in another order.
         let anew = reordered(&old.schema, &schema, &indexes.kinds());
         let indexes = indexes.without(&anew);
-        let next = Core {
+        let next = Snapshot {
             standing: Arc::new(Standing::new(&schema, &indexes)),
             schema: Arc::new(schema),
             integrity: Arc::new(integrity),
@@ -183,12 +183,12 @@ impl Redefinition {
     }
 
     /// The new state, to be used when it is on the disk.
-    pub fn next(&self) -> Arc<Core> {
+    pub fn next(&self) -> Arc<Snapshot> {
         self.next.clone()
     }
 }
 
-impl Core {
+impl Snapshot {
     /// Checks that the store's entries are those of this schema.
     ///
     /// # Errors
@@ -214,9 +214,9 @@ pub(crate) fn require_generation(write: &Write<'_>, generation: u64) -> Result<(
 /// Uses the settings from now on, with another state of the schema if there is one. Of the indexes
 /// these are whole, or those that are now and another schema does not make anew.
 pub(crate) fn install(
-    shared: &Shared,
-    current: &Current,
-    next: Option<Arc<Core>>,
+    shared: &DirectoryState,
+    current: &CurrentSnapshot,
+    next: Option<Arc<Snapshot>>,
     whole: Option<&Kinds>,
 ) {
     let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);

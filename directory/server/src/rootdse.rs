@@ -5,7 +5,7 @@ use crate::controls;
 use crate::made::MadeTree;
 use crate::naming::NamingContext;
 use crate::settings::Announced;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::syntax::{MatchingRule, Syntax};
 use keyway_schema::EntryAttributes;
 use keyway_schema::operational::{
@@ -25,7 +25,7 @@ const LANGUAGE_TAGS: &str = "1.3.6.1.4.1.4203.1.5.4";
 /// The increment of modify (RFC 4525).
 const MODIFY_INCREMENT: &str = "1.3.6.1.1.14";
 
-impl Core {
+impl Snapshot {
     /// The root DSE's attributes.
     pub fn root_dse(
         &self,

@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::made::MadeTrees;
 use crate::naming::{NamingContext, SYSTEM_DN};
 use crate::policy::Policies;
-use crate::search::{Cookies, Snapshots, Unindexed};
+use crate::search::{Cookies, KeptReads, Unindexed};
 use crate::settings::Settings;
 use crate::write::Upgrades;
 use keyway_engine::Engine;
@@ -23,12 +23,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
-/// The state of the schema that operations begin with. An operation keeps the one it has.
-pub(crate) type Current = Arc<RwLock<Arc<Core>>>;
+/// The snapshot that operations begin with. An operation keeps the one it has.
+pub(crate) type CurrentSnapshot = Arc<RwLock<Arc<Snapshot>>>;
 
-/// A state of the schema and the indexes, what follows from it, and what operations share.
+/// The schema and the indexes at one moment, all that follows from them, and the state that operations share.
 #[derive(Clone)]
-pub(crate) struct Core {
+pub(crate) struct Snapshot {
     pub schema: Arc<Schema>,
     pub integrity: Arc<Integrity>,
     pub indexes: Arc<Indexes>,
@@ -41,12 +41,12 @@ pub(crate) struct Core {
     pub composed: Arc<Composed>,
     pub sources: Sources,
     pub changes: Changes,
-    pub shared: Arc<Shared>,
+    pub shared: Arc<DirectoryState>,
 }
 
-/// What operations share, also those that wait for the committer. It holds no store, so that the
+/// The state that operations share, also those that wait for the committer. It holds no store, so that the
 /// store ends with the directory and not with the last job.
-pub(crate) struct Shared {
+pub(crate) struct DirectoryState {
     pub access: Access,
     pub passwords: Passwords,
     pub upgrade_passwords: AtomicBool,
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     pub engine: Engine,
     pub cookies: Cookies,
     /// The states of the store that entries in pieces are read from.
-    pub snapshots: Snapshots,
+    pub kept_reads: KeptReads,
     /// Searches that no index helped.
     pub unindexed: Unindexed,
     /// The time that searches take, in nanoseconds.
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     pub names: Mutex<Vec<Names>>,
 }
 
-impl Shared {
+impl DirectoryState {
     /// The naming contexts as they are now.
     pub fn contexts(&self) -> Arc<[Arc<NamingContext>]> {
         self.contexts.read().unwrap_or_else(PoisonError::into_inner).clone()

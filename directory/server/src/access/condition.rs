@@ -117,7 +117,7 @@ impl Compiled {
             OfEntry::Filter => match &self.filter {
                 Some(filter) => {
                     let unrestricted = View::unrestricted();
-                    let evaluator = Evaluator::search(&entry.core().schema, &unrestricted);
+                    let evaluator = Evaluator::search(&entry.snapshot().schema, &unrestricted);
                     Ok(evaluator.matches(filter, entry)? == Truth::True)
                 }
                 None => Ok(true),
@@ -132,12 +132,12 @@ impl Compiled {
             return Ok(true);
         }
         let Some(dn) = subject else { return Ok(false) };
-        let core = entry.core();
+        let snapshot = entry.snapshot();
         for link in &self.relations {
             let wanted = link.normal(dn);
             // The index knows at once what a group of thousands would have to be read for.
             if let (Some(tree), Some(key)) =
-                (entry.tree(), core.indexes.equality(&link.name, &wanted))
+                (entry.tree(), snapshot.indexes.equality(&link.name, &wanted))
             {
                 if tree.contains(&key, entry.id())? {
                     return Ok(true);
@@ -145,8 +145,9 @@ impl Compiled {
                 continue;
             }
             let mut values = entry.attributes().filter(|(stored, _)| link.means(stored));
-            let is_wanted =
-                |value| link.normalize(&core.schema, value).as_deref() == Some(wanted.as_slice());
+            let is_wanted = |value| {
+                link.normalize(&snapshot.schema, value).as_deref() == Some(wanted.as_slice())
+            };
             if values.any(|(_, mut values)| values.any(is_wanted)) {
                 return Ok(true);
             }
@@ -171,7 +172,7 @@ impl Compiled {
         }
         let top = match top {
             Top::Entry(id) => Some(*id),
-            Top::Named(name) => view.top(at, entry.core(), tree, name)?,
+            Top::Named(name) => view.top(at, entry.snapshot(), tree, name)?,
         };
         let (Some(top), id) = (top, entry.id()) else { return Ok(false) };
         Ok(match scope {

@@ -5,12 +5,12 @@ use super::{Subject, View};
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
 use keyway_schema::EntryName;
 use keyway_store::{EntryId, View as Tree};
 
-impl Core {
+impl Snapshot {
     /// A failure of an operation on the entry of a name, as this subject may be told it: that there is no entry,
     /// where its existence is not for this subject, and as matched the last one above that is. Any failure would
     /// tell of the entry, but for those of the server and those that lead elsewhere, by a referral object or an

@@ -9,7 +9,7 @@ use crate::candidate::Candidate;
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::naming::{self};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_schema::EntryName;
 use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_store::{EntryId, Names, Read, View as Tree};
@@ -51,7 +51,7 @@ impl Directory {
     /// The store's.
     pub fn may_read_rules(&self, subject: &Subject) -> Result<bool> {
         self.refresh(subject)?;
-        let rights = self.core().permissions(subject, Place::Data);
+        let rights = self.snapshot().permissions(subject, Place::Data);
         Ok(rights.may_somewhere(Rights::READ, RULE))
     }
 
@@ -61,11 +61,11 @@ impl Directory {
     /// # Errors
     /// `noSuchObject`, `invalidDNSyntax`, `undefinedAttributeType`, or the store's.
     pub fn explain(&self, subject: &Subject, question: &Question<'_>) -> Result<Vec<Considered>> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         let read = self.store.read()?;
-        let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
-        let table = core.shared.access.table();
-        let facts = core.facts(subject, &table, read.view())?;
+        let attribute = question.attribute.map(|name| canonical(snapshot, name)).transpose()?;
+        let table = snapshot.shared.access.table();
+        let facts = snapshot.facts(subject, &table, read.view())?;
         let resolved = Arc::new(table.resolve(&facts, 0));
         self.with_entry(&read, question.dn, |place, entry| {
             let view = View::new(Arc::clone(&resolved), place, subject.id());
@@ -86,10 +86,10 @@ impl Directory {
     /// # Errors
     /// As [`Directory::explain`].
     pub fn who_can(&self, question: &Question<'_>, anywhere: bool) -> Result<Vec<Considered>> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         let read = self.store.read()?;
-        let attribute = question.attribute.map(|name| canonical(core, name)).transpose()?;
-        let table = core.shared.access.table();
+        let attribute = question.attribute.map(|name| canonical(snapshot, name)).transpose()?;
+        let table = snapshot.shared.access.table();
         let grants = |rule: &&Compiled| {
             let included =
                 attribute.as_deref().is_none_or(|one| rule.includes(question.right, one));
@@ -125,25 +125,25 @@ impl Directory {
         dn: &str,
         f: impl FnOnce(Place, &Candidate<'_, '_>) -> Result<T>,
     ) -> Result<T> {
-        let core = &*self.core();
-        let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.shared.contexts();
+        let snapshot = &*self.snapshot();
+        let name = EntryName::parse(&snapshot.schema, dn)?;
+        let contexts = snapshot.shared.contexts();
         let nothing = Vec::new();
         match naming::place(&contexts, &name) {
-            naming::Place::Root => f(Place::RootDse, &Candidate::made(core, "", &nothing)),
+            naming::Place::Root => f(Place::RootDse, &Candidate::made(snapshot, "", &nothing)),
             naming::Place::Subschema => {
-                f(Place::Subschema, &Candidate::made(core, SUBSCHEMA_DN, &nothing))
+                f(Place::Subschema, &Candidate::made(snapshot, SUBSCHEMA_DN, &nothing))
             }
             naming::Place::Made(tree) => {
-                f(tree.place(), &Candidate::made(core, tree.dn(), &nothing))
+                f(tree.place(), &Candidate::made(snapshot, tree.dn(), &nothing))
             }
             naming::Place::Outside => Err(Failure::no_such_object("")),
             naming::Place::Inside { context, below } => {
                 let view = read.view();
                 let id: EntryId = naming::resolve(view, context, &name, below)?;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
-                core.shared.with_names(|names| {
-                    f(context.place(), &Candidate::stored(core, id, entry, view, names))
+                snapshot.shared.with_names(|names| {
+                    f(context.place(), &Candidate::stored(snapshot, id, entry, view, names))
                 })
             }
         }
@@ -158,8 +158,8 @@ fn considered(tree: Tree<'_>, rule: &Compiled, why_not: Vec<String>) -> Result<C
     Ok(Considered { rule: rule.rule.clone(), entry, why_not })
 }
 
-fn canonical(core: &Core, name: &str) -> Result<String> {
-    Ok(crate::write::describe(&core.schema, name)?.attribute.name().to_owned())
+fn canonical(snapshot: &Snapshot, name: &str) -> Result<String> {
+    Ok(crate::write::describe(&snapshot.schema, name)?.attribute.name().to_owned())
 }
 
 /// A question, understood.

@@ -7,7 +7,7 @@ use super::table::{Chosen, Resolved, Table};
 use super::{Place, Subject};
 use crate::failure::Result;
 use crate::integrity::Membership;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_store::{Names, View as Tree};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Access {
     }
 }
 
-impl Core {
+impl Snapshot {
     /// Looks up which rules speak of a subject, and keeps it with him.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Core {
             return Ok(facts);
         }
         facts.is_called(&dn, &self.schema);
-        let membership = Membership { core: self, view: tree, names: &names, nested: true };
+        let membership = Membership { snapshot: self, view: tree, names: &names, nested: true };
         let own = membership.groups_of_name(&dn)?;
         for name in table.rules.iter().flat_map(|compiled| &compiled.groups) {
             if let Some(group) = self.entry_named(tree, name)?

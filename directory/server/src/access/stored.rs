@@ -7,7 +7,7 @@ use super::table::Misfit;
 use crate::failure::{Failure, Result};
 use crate::index::presence_key;
 use crate::naming::NamingContext;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryAttributes, base};
 use keyway_store::{EntryId, Names, View as Tree};
@@ -22,7 +22,7 @@ fn values(attributes: &EntryAttributes) -> impl Iterator<Item = &Vec<u8>> {
     attributes.iter().filter(|(name, _)| base(name) == RULE).flat_map(|(_, values)| values)
 }
 
-impl Core {
+impl Snapshot {
     /// The rules that entries hold.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use super::trace::Trace;
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
 use crate::integrity::Link;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_schema::{EntryName, Schema};
 use keyway_store::{EntryId, Names, View as Tree};
 use std::cell::RefCell;
@@ -172,7 +172,7 @@ impl View {
     pub(super) fn top(
         &self,
         at: u16,
-        core: &Core,
+        snapshot: &Snapshot,
         tree: Tree<'_>,
         name: &EntryName,
     ) -> Result<Option<EntryId>> {
@@ -180,15 +180,15 @@ impl View {
         if let Some(top) = known {
             return Ok(top);
         }
-        let top = core.entry_named(tree, name)?;
+        let top = snapshot.entry_named(tree, name)?;
         self.tops.borrow_mut().push((at, top));
         Ok(top)
     }
 }
 
-impl Core {
+impl Snapshot {
     /// What a subject may do in a place, as far as it is known: its name and groups are looked up
-    /// before, by [`Core::look_up`].
+    /// before, by [`Snapshot::look_up`].
     pub fn permissions(&self, subject: &Subject, place: Place) -> View {
         let resolved = subject.known().unwrap_or_else(|| {
             let facts = Facts::nothing(subject);

@@ -17,13 +17,13 @@ impl Directory {
     /// # Errors
     /// `other` with the first contradiction, or the store's.
     pub fn check(&self, progress: &mut dyn FnMut(&'static str, u64)) -> Result<Checked> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         let read = self.store.read()?;
         let view = read.view();
         let state = State::read(view)?.unwrap_or_default();
-        let indexes = Indexes::clone(&core.indexes).only(&state.whole);
+        let indexes = Indexes::clone(&snapshot.indexes).only(&state.whole);
         // What a server has that serves with other settings than these, if one does.
-        let others = &state.whole - &core.indexes.kinds();
+        let others = &state.whole - &snapshot.indexes.kinds();
         let unsettled = [state.unsettled(), others.iter().map(range).collect()].concat();
         let checked = view.check_and_tell(&unsettled, progress)?;
         let mut names = Names::new();
@@ -34,8 +34,8 @@ impl Directory {
             if seen % 1024 == 1 {
                 progress("keys of entries", seen);
             }
-            let keys = indexes.keys(&core.schema, &whole(view, id, &entry)?);
-            check_keys(&core.schema, view, id, &entry)?;
+            let keys = indexes.keys(&snapshot.schema, &whole(view, id, &entry)?);
+            check_keys(&snapshot.schema, view, id, &entry)?;
             for key in &keys {
                 if !view.contains(key, id)? {
                     return Err(wrong(format!("entry {id} is not listed under a key of its own")));

@@ -41,12 +41,12 @@ impl Directory {
     pub fn take_definitions(&self, text: &str) -> Result<TakenDefinitions> {
         let given = Changes::from_text(text)
             .map_err(|why| Failure::new(ResultCode::InvalidAttributeSyntax, why.to_string()))?;
-        let core = self.core();
+        let snapshot = self.snapshot();
         let mut taken = TakenDefinitions::default();
-        let mut changes = core.changes.clone();
-        let types = &core.composed.attribute_types;
+        let mut changes = snapshot.changes.clone();
+        let types = &snapshot.composed.attribute_types;
         take(types, given.attribute_types, &mut changes.attribute_types, &mut taken);
-        let classes = &core.composed.object_classes;
+        let classes = &snapshot.composed.object_classes;
         take(classes, given.object_classes, &mut changes.object_classes, &mut taken);
         if !taken.added.is_empty() {
             self.redefine(changes)?;
@@ -60,11 +60,11 @@ impl Directory {
     /// # Errors
     /// As [`Directory::take_definitions`].
     pub(super) fn define_as_text(&self, names: &BTreeMap<String, Undefined>) -> Result<()> {
-        let core = self.core();
-        let mut changes = core.changes.clone();
+        let snapshot = self.snapshot();
+        let mut changes = snapshot.changes.clone();
         for (lower, Undefined { name, is_text }) in names {
             let mut digest = [0; 32];
-            core.shared.engine.digest(
+            snapshot.shared.engine.digest(
                 Algorithm::Sha256,
                 &[NAMED, lower.as_bytes()],
                 &mut digest,
@@ -94,9 +94,11 @@ impl Directory {
             );
             return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
         }
-        let core = self.core();
-        let settings = core.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(new) = Redefinition::new(&core, core.sources.clone(), changes, &settings)? else {
+        let snapshot = self.snapshot();
+        let settings =
+            snapshot.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(new) = Redefinition::new(&snapshot, snapshot.sources.clone(), changes, &settings)?
+        else {
             return Ok(());
         };
         let next = new.next();

@@ -5,7 +5,7 @@ use super::frame::Framed;
 use crate::directory::Directory;
 use crate::failure::Failure;
 use crate::naming::{self, NamingContext, Place};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::ldif::Writer;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryName, SchemaError};
@@ -28,15 +28,15 @@ impl Directory {
         out: &mut dyn io::Write,
         progress: &mut dyn FnMut(u64),
     ) -> Result<u64, ExportError> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         let read = self.store.read()?;
         let view = read.view();
-        let tops = core.export_tops(view, base)?;
-        let definitions = core.composed.beyond_defaults().map_err(unreadable)?;
-        let out = Framed::begin(out, &core.shared.engine, &definitions)?;
+        let tops = snapshot.export_tops(view, base)?;
+        let definitions = snapshot.composed.beyond_defaults().map_err(unreadable)?;
+        let out = Framed::begin(out, &snapshot.shared.engine, &definitions)?;
         let mut export = Export { view, out, buffer: Vec::new(), entries: 0, progress };
         for top in tops {
-            export.subtree(core, top)?;
+            export.subtree(snapshot, top)?;
         }
         export.out.end(export.entries)?;
         Ok(export.entries)
@@ -48,7 +48,7 @@ pub(super) fn unreadable(why: SchemaError) -> Failure {
     Failure::new(ResultCode::Other, why.to_string())
 }
 
-impl Core {
+impl Snapshot {
     fn export_tops(&self, view: View<'_>, base: Option<&str>) -> Result<Vec<EntryId>, Failure> {
         let contexts = self.shared.contexts();
         let Some(base) = base else {
@@ -86,10 +86,10 @@ struct Level {
 }
 
 impl Export<'_> {
-    fn subtree(&mut self, core: &Core, top: EntryId) -> Result<(), ExportError> {
+    fn subtree(&mut self, snapshot: &Snapshot, top: EntryId) -> Result<(), ExportError> {
         let Some(entry) = self.view.entry(top)? else { return Ok(()) };
         let dn =
-            core.shared.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
+            snapshot.shared.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
         self.entry(top, &dn, &entry)?;
         let mut path = vec![Level { id: top, after: EntryId::ROOT, dn }];
         while let Some(level) = path.last_mut() {

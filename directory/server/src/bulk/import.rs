@@ -12,7 +12,7 @@ use crate::limits::{
     IMPORT_DEFINED_MAX, IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
     IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
 };
-use crate::state::Core;
+use crate::state::Snapshot;
 use crate::write::{Operation, take_rules};
 use keyway_codec::dn::Dn;
 use keyway_codec::ldif::{LdifError, Lines, Reader, Record};
@@ -441,8 +441,8 @@ impl Import<'_> {
     /// Says where `memberOf` and the groups, which are all in now, disagree.
     fn compare_groups(&mut self) -> Result<(), Failure> {
         let read = self.directory.store.read()?;
-        let core = &self.directory.core();
-        let (disagreements, first) = core.disagreements(read.view(), &self.claims)?;
+        let snapshot = &self.directory.snapshot();
+        let (disagreements, first) = snapshot.disagreements(read.view(), &self.claims)?;
         self.report.member_of = MemberOfReport {
             agreeing: (self.claims.len() as u64).saturating_sub(disagreements),
             disagreeing: disagreements,
@@ -530,7 +530,7 @@ impl Import<'_> {
 
     /// Defines the undefined attributes of an entry that may have attributes of all kinds.
     fn define(&mut self, record: &Record) -> Result<(), NotDefined> {
-        let unknown = undefined(&self.directory.core().schema, record);
+        let unknown = undefined(&self.directory.snapshot().schema, record);
         if unknown.is_empty() {
             return Ok(());
         }
@@ -626,7 +626,7 @@ impl Import<'_> {
             let waiting = self.waiting.iter().chain(&self.retried).map(|one| one.index);
             let waiting = waiting.chain(self.held.iter().map(|(index, _)| *index)).collect();
             let reached = Reached { seen: self.seen.clone(), is_retry: self.is_retry, waiting };
-            let job = job(&self.directory.core(), records.clone(), self.options, reached);
+            let job = job(&self.directory.snapshot(), records.clone(), self.options, reached);
             // The receiver waits in `running`, so the answer cannot go astray.
             let done = move |result| drop(sender.send(result));
             match self.directory.store.submit(job, done) {
@@ -691,17 +691,18 @@ struct Reached {
 /// Does a group's records in turn. A wrong one changes nothing; the rest is done without it, or
 /// left if the import is to stop.
 fn job(
-    core: &Arc<Core>,
+    snapshot: &Arc<Snapshot>,
     records: Arc<Vec<Prepared>>,
     options: &ImportOptions,
     reached: Reached,
 ) -> impl FnMut(&mut Write<'_>) -> Result<Outcome, Failure> + Send + 'static + use<> {
-    let (core, keep_going, source) = (core.clone(), options.keep_going, options.source.clone());
+    let (snapshot, keep_going, source) =
+        (snapshot.clone(), options.keep_going, options.source.clone());
     move |write| {
         let mut outcome = Outcome::default();
         let mut left = 0;
         for (place, record) in records.iter().enumerate() {
-            let failure = match record.operation.apply(&core, write) {
+            let failure = match record.operation.apply(&snapshot, write) {
                 Ok(done) => {
                     outcome.done += 1;
                     outcome.rules = done.rules.or(outcome.rules);
@@ -712,7 +713,7 @@ fn job(
             match (&record.operation, failure.code) {
                 (Operation::Add(_), ResultCode::NoSuchObject) => outcome.waiting.push(place),
                 (Operation::Add(add), ResultCode::EntryAlreadyExists)
-                    if add.is_there(&core, write.view())? =>
+                    if add.is_there(&snapshot, write.view())? =>
                 {
                     outcome.repeated.push(place);
                 }

@@ -8,7 +8,7 @@ use crate::directory::Directory;
 use crate::failure::Result;
 use crate::integrity::Claims;
 use crate::naming::{self, Place};
-use crate::state::Core;
+use crate::state::Snapshot;
 use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source, keep_once};
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
@@ -168,7 +168,7 @@ impl Group {
                 self.look_at(&dn, lines);
             }
         }
-        let mut operation = self.operation(&directory.core(), &dn, kind)?;
+        let mut operation = self.operation(&directory.snapshot(), &dn, kind)?;
         if is_fast {
             self.hashed_fast += Secrets::store_fast(&directory.shared.passwords, &mut operation)?;
         }
@@ -208,14 +208,19 @@ impl Group {
         });
     }
 
-    fn operation(&mut self, core: &Arc<Core>, dn: &str, kind: RecordKind) -> Result<Operation> {
-        let (subject, controls) = (Core::own_subject(), RequestControls::default());
+    fn operation(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        dn: &str,
+        kind: RecordKind,
+    ) -> Result<Operation> {
+        let (subject, controls) = (Snapshot::own_subject(), RequestControls::default());
         Ok(match kind {
             RecordKind::Content(lines) | RecordKind::Add(lines) => {
-                let (attributes, twice) = grouped(&core.schema, lines);
+                let (attributes, twice) = grouped(&snapshot.schema, lines);
                 let given =
                     attributes.iter().map(|(name, values)| (name.as_str(), values.as_slice()));
-                let add = Add::of(core, &subject, dn, given, Source::Export, &controls)?;
+                let add = Add::of(snapshot, &subject, dn, given, Source::Export, &controls)?;
                 if !self.is_told {
                     self.notes.add(Note::ValueTwice, twice, dn);
                     self.notes.add(Note::Malformed, add.malformed, dn);
@@ -223,17 +228,19 @@ impl Group {
                 }
                 Operation::Add(add)
             }
-            RecordKind::Delete => Operation::Delete(Delete::new(core, &subject, dn, &controls)?),
+            RecordKind::Delete => {
+                Operation::Delete(Delete::new(snapshot, &subject, dn, &controls)?)
+            }
             RecordKind::Modify(changes) => {
                 let changes = changes.iter().map(|change| {
                     (change.operation, change.attribute.as_str(), change.values.clone())
                 });
-                Operation::Modify(Modify::of(core, &subject, dn, changes, &controls)?)
+                Operation::Modify(Modify::of(snapshot, &subject, dn, changes, &controls)?)
             }
             RecordKind::ModRdn { new_rdn, delete_old_rdn, new_superior } => {
                 let (new_rdn, new_superior) = (new_rdn.as_str(), new_superior.as_deref());
                 let request = ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior };
-                Operation::Rename(Rename::new(core, &subject, &request, &controls)?)
+                Operation::Rename(Rename::new(snapshot, &subject, &request, &controls)?)
             }
         })
     }
@@ -305,7 +312,7 @@ fn is_of(lines: &Lines, classes: &[&str]) -> bool {
 /// Whether a naming context holds an entry; makes one of it if it looks like the top of a tree.
 fn ensure_context(directory: &Directory, dn: &str, lines: &Lines) -> Result<bool> {
     let contexts = directory.shared.contexts();
-    let name = EntryName::parse(&directory.core().schema, dn)?;
+    let name = EntryName::parse(&directory.snapshot().schema, dn)?;
     if !matches!(naming::place(&contexts, &name), Place::Outside) {
         return Ok(true);
     }

@@ -17,7 +17,7 @@ use crate::large::whole;
 use crate::limits::{INDEX_PIECE_ENTRIES_MAX, INDEX_PIECE_KEYS_MAX, INDEX_PIECE_ROWS_MAX};
 use crate::locate;
 use crate::log::{Severity, Value};
-use crate::state::{Core, Current, Shared};
+use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_codec::message::ResultCode;
 use keyway_schema::{OBJECT_CLASS, Schema};
 use keyway_store::{EntryId, Key, Store, View, Write};
@@ -61,7 +61,7 @@ pub enum IndexStanding {
 impl Directory {
     /// Notes in the store which indexes the settings want. Nobody uses it yet.
     pub(crate) fn begin_indexes(&self) -> Result<State> {
-        let wanted = self.core().indexes.kinds();
+        let wanted = self.snapshot().indexes.kinds();
         let state = self.store.write_now(move |write| turn(write, &wanted, &Kinds::new()))?;
         self.read_indexes(&state.whole);
         Ok(state)
@@ -117,11 +117,11 @@ impl Directory {
     /// cannot do without while it `is_served`; the store's.
     pub fn reindex(&self, attributes: &[String], is_served: bool) -> Result<()> {
         let is_building = lock(&self.shared.building);
-        let core = self.core();
-        let wanted = core.indexes.kinds();
+        let snapshot = self.snapshot();
+        let wanted = snapshot.indexes.kinds();
         let anew = match is_served {
-            true => anew_while_served(&core, &wanted, attributes)?,
-            false => anew(&core, &wanted, attributes)?,
+            true => anew_while_served(&snapshot, &wanted, attributes)?,
+            false => anew(&snapshot, &wanted, attributes)?,
         };
         let state = self.store.write_now(move |write| turn(write, &wanted, &anew))?;
         self.follow(&state, |whole| self.read_indexes(whole))?;
@@ -134,14 +134,14 @@ impl Directory {
     /// # Errors
     /// As [`Directory::reindex`].
     pub fn check_reindex(&self, attributes: &[String]) -> Result<()> {
-        let core = self.core();
-        anew_while_served(&core, &core.indexes.kinds(), attributes).map(drop)
+        let snapshot = self.snapshot();
+        anew_while_served(&snapshot, &snapshot.indexes.kinds(), attributes).map(drop)
     }
 
     /// Has everybody turn to the indexes that the store knows of: `install` makes searches use what is
     /// whole. Nobody else builds meanwhile.
     pub(crate) fn follow(&self, state: &State, install: impl FnOnce(&Kinds)) -> Result<()> {
-        self.shared.retired.give_up(&(&self.core().indexes.whole() - &state.whole));
+        self.shared.retired.give_up(&(&self.snapshot().indexes.whole() - &state.whole));
         install(&state.whole);
         // Behind all who have begun with the indexes of before.
         match state.is_settled() {
@@ -155,7 +155,7 @@ impl Directory {
     /// # Errors
     /// The store's.
     pub fn index_reports(&self) -> Result<Vec<IndexReport>> {
-        let wanted = self.core().indexes.kinds();
+        let wanted = self.snapshot().indexes.kinds();
         let read = self.store.read()?;
         let view = read.view();
         let state = State::read(view)?.unwrap_or_default();
@@ -176,19 +176,19 @@ impl Directory {
 
     /// Whether everything that the directory cannot do without is whole.
     pub(crate) fn has_needed_indexes(&self) -> bool {
-        let core = self.core();
-        needed(&core, &core.indexes.kinds()).is_subset(&core.indexes.whole())
+        let snapshot = self.snapshot();
+        needed(&snapshot, &snapshot.indexes.kinds()).is_subset(&snapshot.indexes.whole())
     }
 }
 
 /// Which of the indexes that are wanted are to be made anew, if it is those of these attributes.
-fn anew(core: &Core, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
+fn anew(snapshot: &Snapshot, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
     if attributes.is_empty() {
         return Ok(wanted.clone());
     }
     let mut anew = Kinds::new();
     for given in attributes {
-        let Some(name) = is_among(core, given, wanted) else {
+        let Some(name) = is_among(snapshot, given, wanted) else {
             let text = format!("attribute {given} is not indexed");
             return Err(Failure::new(ResultCode::UnwillingToPerform, text));
         };
@@ -198,27 +198,27 @@ fn anew(core: &Core, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
 }
 
 /// The same without those that a server cannot do without.
-fn anew_while_served(core: &Core, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
-    let needed = needed(core, wanted);
-    if let Some(name) = attributes.iter().find_map(|name| is_among(core, name, &needed)) {
+fn anew_while_served(snapshot: &Snapshot, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
+    let needed = needed(snapshot, wanted);
+    if let Some(name) = attributes.iter().find_map(|name| is_among(snapshot, name, &needed)) {
         let text =
             format!("the server cannot do without the index of {name}; stop it to make that anew");
         return Err(Failure::new(ResultCode::UnwillingToPerform, text));
     }
-    Ok(&anew(core, wanted, attributes)? - &needed)
+    Ok(&anew(snapshot, wanted, attributes)? - &needed)
 }
 
 /// The canonical name of an attribute, if one of these indexes is of it.
-fn is_among(core: &Core, given: &str, kinds: &Kinds) -> Option<String> {
-    let name = core.schema.attribute(given)?.name();
+fn is_among(snapshot: &Snapshot, given: &str, kinds: &Kinds) -> Option<String> {
+    let name = snapshot.schema.attribute(given)?.name();
     kinds.iter().any(|(attribute, _)| attribute == name).then(|| name.to_owned())
 }
 
 /// Of the indexes that are wanted those that references, groups, unique values and numbers are found
 /// by, what stands for others, and access rules.
-fn needed(core: &Core, wanted: &Kinds) -> Kinds {
-    let of_integrity = core.integrity.indexed(&core.schema, &[]);
-    let made = Indexes::new(&of_integrity, &core.schema);
+fn needed(snapshot: &Snapshot, wanted: &Kinds) -> Kinds {
+    let of_integrity = snapshot.integrity.indexed(&snapshot.schema, &[]);
+    let made = Indexes::new(&of_integrity, &snapshot.schema);
     let mut needed = made.map(|made| made.kinds()).unwrap_or_default();
     let others = [(OBJECT_CLASS, IndexKind::Equality), (RULE, IndexKind::Presence)];
     needed.extend(others.map(|(name, kind)| (name.to_owned(), kind)));
@@ -240,38 +240,38 @@ pub(crate) fn turn(write: &mut Write<'_>, wanted: &Kinds, anew: &Kinds) -> Resul
 }
 
 /// Has searches use what is whole.
-fn install(shared: &Shared, current: &Current, whole: &Kinds) {
+fn install(shared: &DirectoryState, current: &CurrentSnapshot, whole: &Kinds) {
     let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
     let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
     *current = Arc::new(current.reading(&settings, whole));
 }
 
-impl Core {
+impl Snapshot {
     /// The same with the integrity and the indexes of these settings; of those these are whole.
-    pub(crate) fn reading(&self, settings: &crate::settings::Settings, whole: &Kinds) -> Core {
-        let mut core = self.clone();
+    pub(crate) fn reading(&self, settings: &crate::settings::Settings, whole: &Kinds) -> Snapshot {
+        let mut snapshot = self.clone();
         // They were tried before; a schema that has changed meanwhile keeps what it was made with.
-        let indexes = match required_indexes(settings, &core.schema) {
+        let indexes = match required_indexes(settings, &snapshot.schema) {
             Ok((integrity, indexes)) => {
-                core.integrity = Arc::new(integrity);
+                snapshot.integrity = Arc::new(integrity);
                 indexes
             }
-            Err(_) => Indexes::clone(&core.indexes),
+            Err(_) => Indexes::clone(&snapshot.indexes),
         };
-        let indexes = indexes.reading(whole, &core.shared.retired);
-        core.standing = Arc::new(locate::Standing::new(&core.schema, &indexes));
-        core.indexes = Arc::new(indexes);
-        core
+        let indexes = indexes.reading(whole, &snapshot.shared.retired);
+        snapshot.standing = Arc::new(locate::Standing::new(&snapshot.schema, &indexes));
+        snapshot.indexes = Arc::new(indexes);
+        snapshot
     }
 }
 
 /// Does one piece of what is to be done. Says what is left, which searches then know.
-fn step(store: &Store, shared: &Shared, current: &Current) -> Result<State> {
+fn step(store: &Store, shared: &DirectoryState, current: &CurrentSnapshot) -> Result<State> {
     let mut is_building = lock(&shared.building);
     let latest = current.clone();
     let job = move |write: &mut Write<'_>| {
-        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
-        piece(&core, write)
+        let snapshot = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        piece(&snapshot, write)
     };
     let state = store.write_now(job)?;
     if state.is_settled() {
@@ -281,10 +281,12 @@ fn step(store: &Store, shared: &Shared, current: &Current) -> Result<State> {
     Ok(state)
 }
 
-fn piece(core: &Core, write: &mut Write<'_>) -> Result<State> {
+fn piece(snapshot: &Snapshot, write: &mut Write<'_>) -> Result<State> {
     let mut state = State::read(write.view())?.unwrap_or_default();
     // The schema has just been changed: searches and writes under way do not know of it yet.
-    if core.require_current(write).is_err() || !state.adding.is_subset(&core.indexes.kinds()) {
+    if snapshot.require_current(write).is_err()
+        || !state.adding.is_subset(&snapshot.indexes.kinds())
+    {
         return Ok(state);
     }
     if let Some(kind) = state.dropping.first().cloned() {
@@ -297,8 +299,8 @@ fn piece(core: &Core, write: &mut Write<'_>) -> Result<State> {
     if state.adding.is_empty() {
         return Ok(state);
     }
-    let indexes = Indexes::clone(&core.indexes).only(&state.adding);
-    let next = listings(write.view(), &core.schema, &indexes, state.after)?;
+    let indexes = Indexes::clone(&snapshot.indexes).only(&state.adding);
+    let next = listings(write.view(), &snapshot.schema, &indexes, state.after)?;
     for (id, keys) in &next {
         write.list(*id, keys)?;
     }
@@ -343,8 +345,8 @@ fn percent(view: View<'_>, after: EntryId) -> Result<u8> {
 /// What a thread does in the background.
 struct Background {
     store: Store,
-    shared: Arc<Shared>,
-    current: Current,
+    shared: Arc<DirectoryState>,
+    current: CurrentSnapshot,
     stop: Arc<AtomicBool>,
 }
 

@@ -47,7 +47,7 @@ pub struct Indexes {
 
 /// What values can have in common in the indexes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shared {
+pub(crate) enum DirectoryState {
     /// No key.
     Nothing,
     /// That the attribute is there.
@@ -230,26 +230,26 @@ impl Indexes {
 
     /// What values of an attribute that go can have in common with those of another that stay, both
     /// given as they are stored.
-    pub fn shared(&self, schema: &Schema, gone: &str, stays: &str) -> Shared {
+    pub fn shared(&self, schema: &Schema, gone: &str, stays: &str) -> DirectoryState {
         let targets = |name| self.targets.get(base(name)).into_iter().flatten();
         let own = schema.attribute(base(stays)).and_then(AttributeType::equality);
         let of = |index: &Index| {
             let is_own = |rule: MatchingRule| own.is_some_and(|own| own.has_form_of(rule));
             match index.equality {
                 _ if index.substrings.or(index.ordering).or(index.approximate).is_some() => {
-                    Shared::Parts
+                    DirectoryState::Parts
                 }
-                Some(rule) if gone != stays && is_own(rule) => Shared::Equal,
-                Some(_) if gone != stays => Shared::Parts,
-                _ if index.presence => Shared::Presence,
-                _ => Shared::Nothing,
+                Some(rule) if gone != stays && is_own(rule) => DirectoryState::Equal,
+                Some(_) if gone != stays => DirectoryState::Parts,
+                _ if index.presence => DirectoryState::Presence,
+                _ => DirectoryState::Nothing,
             }
         };
         targets(gone)
             .filter(|target| targets(stays).any(|shared| shared == *target))
             .filter_map(|target| self.indexes.get(target).map(of))
             .max()
-            .unwrap_or(Shared::Nothing)
+            .unwrap_or(DirectoryState::Nothing)
     }
 
     /// Whether values of both attributes go into one index.

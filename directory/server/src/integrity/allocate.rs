@@ -7,7 +7,7 @@
 use super::range::Range;
 use crate::failure::{Failure, Result};
 use crate::limits::NUMBERS_TRIED_MAX;
-use crate::state::Core;
+use crate::state::Snapshot;
 use crate::write::edit;
 use keyway_codec::message::ResultCode;
 use keyway_schema::EntryAttributes;
@@ -16,7 +16,7 @@ use keyway_store::Write;
 /// What an entry has while it is checked that it may have a number.
 const PLACEHOLDER: &str = "0";
 
-impl Core {
+impl Snapshot {
     /// The ranges of which this entry is to get a number, by their places. It gets something that
     /// passes for a number until then.
     pub fn wanted_numbers(&self, attributes: &mut EntryAttributes) -> Vec<usize> {

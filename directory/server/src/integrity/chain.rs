@@ -4,7 +4,7 @@
 use super::link::{Link, normal_dn};
 use crate::failure::Result;
 use crate::limits::CHAIN_IDS_MAX;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_store::{EntryId, Names, View};
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(crate) struct Chain {
     pub complete: bool,
 }
 
-impl Core {
+impl Snapshot {
     /// The entries that lead to the one of this name (in its normal form) by an attribute. Circles
     /// end. `None` if the attribute names no entries, or is not indexed for equality.
     ///

@@ -4,7 +4,7 @@
 use super::Membership;
 use crate::failure::Result;
 use crate::limits::{CLAIMS_MAX, DISAGREEMENTS_KEPT_MAX};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::ldif::Lines;
 use keyway_schema::operational::MEMBER_OF;
 use keyway_schema::{EntryName, base};
@@ -71,7 +71,7 @@ impl Claims {
     }
 }
 
-impl Core {
+impl Snapshot {
     /// How many claims the groups do not bear out, and the first of them. Groups in groups count.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Core {
         claims: &Claims,
     ) -> Result<(u64, Vec<Disagreement>)> {
         let names = RefCell::new(Names::new());
-        let membership = Membership { core: self, view, names: &names, nested: true };
+        let membership = Membership { snapshot: self, view, names: &names, nested: true };
         let ids: Vec<Option<EntryId>> = claims
             .groups
             .iter()

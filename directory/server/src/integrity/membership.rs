@@ -6,7 +6,7 @@ use super::setting::MemberOf;
 use crate::directory::Directory;
 use crate::failure::Result;
 use crate::limits::{MEMBER_IDS_MAX, MEMBERSHIPS_MAX};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_schema::EntryName;
 use keyway_store::{EntryId, EntryRef, Names, View};
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ impl Groups {
 /// Asks one state of the store for groups.
 #[derive(Clone, Copy)]
 pub(crate) struct Membership<'a> {
-    pub core: &'a Core,
+    pub snapshot: &'a Snapshot,
     pub view: View<'a>,
     pub names: &'a RefCell<Names>,
     /// Whether the groups of a group count as well.
@@ -95,7 +95,7 @@ impl Membership<'_> {
         dn: &str,
         entry: Option<&EntryRef<'_>>,
     ) -> Result<bool> {
-        let Some(dn) = normal_dn(&self.core.schema, dn) else { return Ok(false) };
+        let Some(dn) = normal_dn(&self.snapshot.schema, dn) else { return Ok(false) };
         for link in self.links() {
             let normals: Vec<Vec<u8>> = match (link.names_by_dn(), entry) {
                 (true, _) => vec![link.normal(&dn)],
@@ -103,7 +103,7 @@ impl Membership<'_> {
                 (false, None) => continue,
             };
             for normal in normals {
-                let key = self.core.indexes.equality(&link.name, &normal);
+                let key = self.snapshot.indexes.equality(&link.name, &normal);
                 if let Some(key) = key
                     && self.view.contains(&key, group)?
                 {
@@ -116,17 +116,17 @@ impl Membership<'_> {
 
     /// The uids of an entry, as they are in groups.
     fn uids(self, link: &Link, entry: &EntryRef<'_>) -> impl Iterator<Item = Vec<u8>> {
-        let schema = &self.core.schema;
+        let schema = &self.snapshot.schema;
         entry.values(UID).filter_map(move |uid| link.normalize(schema, uid))
     }
 
     fn links(&self) -> impl Iterator<Item = &Link> {
-        self.core.integrity.members.iter()
+        self.snapshot.integrity.members.iter()
     }
 
     /// Adds the groups that name this DN.
     fn follow(self, dn: &str, found: &mut BTreeSet<EntryId>) -> Result<()> {
-        let Some(normal) = normal_dn(&self.core.schema, dn) else { return Ok(()) };
+        let Some(normal) = normal_dn(&self.snapshot.schema, dn) else { return Ok(()) };
         for link in self.links().filter(|link| link.names_by_dn()) {
             self.listed(link, &link.normal(&normal), found)?;
         }
@@ -134,7 +134,7 @@ impl Membership<'_> {
     }
 
     fn listed(self, link: &Link, normal: &[u8], found: &mut BTreeSet<EntryId>) -> Result<()> {
-        let Some(key) = self.core.indexes.equality(&link.name, normal) else { return Ok(()) };
+        let Some(key) = self.snapshot.indexes.equality(&link.name, normal) else { return Ok(()) };
         for id in self.view.postings(&key, EntryId::ROOT)? {
             if found.len() > MEMBERSHIPS_MAX {
                 break;
@@ -170,15 +170,15 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn members_of(&self, group: &str) -> Result<Option<usize>> {
-        let name = EntryName::parse(&self.core().schema, group)?;
+        let name = EntryName::parse(&self.snapshot().schema, group)?;
         let read = self.store.read()?;
-        let Some(group) = self.core().entry_named(read.view(), &name)? else { return Ok(None) };
-        let members = self.core().members(read.view(), group, MEMBER_IDS_MAX)?;
+        let Some(group) = self.snapshot().entry_named(read.view(), &name)? else { return Ok(None) };
+        let members = self.snapshot().members(read.view(), group, MEMBER_IDS_MAX)?;
         Ok(members.map(|ids| ids.into_iter().collect::<HashSet<_>>().len()))
     }
 }
 
-impl Core {
+impl Snapshot {
     /// All that a group of which `memberOf` could speak has as members, unsorted; those of the
     /// groups in it as well if `memberOf` shows nested ones. `None` if they are more than `max`.
     ///

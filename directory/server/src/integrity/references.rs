@@ -3,7 +3,7 @@
 use super::link::{Link, normal_dn};
 use crate::failure::{Failure, Result};
 use crate::limits::REFERENCES_MAX;
-use crate::state::Core;
+use crate::state::Snapshot;
 use crate::write::{Draft, LargeDraft, Stamp};
 use keyway_codec::message::ResultCode;
 use keyway_store::{EntryId, KeyRange, ValueKey, View, Write};
@@ -20,11 +20,11 @@ pub(crate) struct Leaving {
 
 impl Leaving {
     /// An entry of this DN that gets a new one, or goes. `None` if nothing can name it.
-    pub fn new(core: &Core, old: String, new: Option<String>) -> Option<Leaving> {
-        let normal = normal_dn(&core.schema, &old)?;
+    pub fn new(snapshot: &Snapshot, old: String, new: Option<String>) -> Option<Leaving> {
+        let normal = normal_dn(&snapshot.schema, &old)?;
         let new = match new {
             Some(new) => {
-                let normal = normal_dn(&core.schema, &new)?;
+                let normal = normal_dn(&snapshot.schema, &new)?;
                 Some((new, normal))
             }
             None => None,
@@ -42,7 +42,7 @@ pub(crate) struct Referrers {
     by_entry: BTreeMap<EntryId, Vec<Reference>>,
 }
 
-impl Core {
+impl Snapshot {
     /// Finds the entries that name those that are about to leave, by the indexes of the attributes
     /// that the settings list. Those that nobody names are forgotten at once: they may be many.
     ///
@@ -114,16 +114,16 @@ impl Referrers {
     ///
     /// # Errors
     /// The store's.
-    pub fn follow(&self, core: &Core, write: &mut Write<'_>, stamp: &Stamp) -> Result<()> {
+    pub fn follow(&self, snapshot: &Snapshot, write: &mut Write<'_>, stamp: &Stamp) -> Result<()> {
         for (id, references) in &self.by_entry {
-            self.follow_in(core, write, stamp, *id, references)?;
+            self.follow_in(snapshot, write, stamp, *id, references)?;
         }
         Ok(())
     }
 
     fn follow_in(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         write: &mut Write<'_>,
         stamp: &Stamp,
         id: EntryId,
@@ -132,14 +132,14 @@ impl Referrers {
         let Some(entry) = write.view().entry(id)? else { return Ok(()) };
         let (rdn, mut draft) = (entry.rdn().to_owned(), Draft::of(id, &entry));
         let old = draft.attributes.clone();
-        for (which, link) in core.integrity.references.iter().enumerate() {
+        for (which, link) in snapshot.integrity.references.iter().enumerate() {
             let leaving = references.iter().filter(|(by, _)| *by == which);
             let leaving = leaving.filter_map(|(_, who)| self.leaving.get(*who));
             let leaving: Vec<&Leaving> = leaving.collect();
             if leaving.is_empty() {
                 continue;
             }
-            let is_there = |normal: &[u8]| match core.indexes.equality(&link.name, normal) {
+            let is_there = |normal: &[u8]| match snapshot.indexes.equality(&link.name, normal) {
                 Some(key) => write.view().contains(&key, id),
                 None => Ok(false),
             };
@@ -154,17 +154,17 @@ impl Referrers {
             }
             let named = draft.attributes.iter_mut().filter(|(name, _)| link.means(name));
             for (_, values) in named {
-                redirect(core, link, &leaving, &kept, values);
+                redirect(snapshot, link, &leaving, &kept, values);
             }
             for large in draft.large.iter_mut().filter(|large| link.means(&large.name)) {
-                redirect_large(core, write.view(), link, &leaving, &kept, large)?;
+                redirect_large(snapshot, write.view(), link, &leaving, &kept, large)?;
             }
         }
         draft.attributes.retain(|(_, values)| !values.is_empty());
         stamp.mark(&mut draft.attributes);
         let view = write.view();
-        let (removed, added) = draft.difference(core, view, &old, &draft.attributes)?;
-        let entry = draft.finish(&core.schema, view, rdn)?;
+        let (removed, added) = draft.difference(snapshot, view, &old, &draft.attributes)?;
+        let entry = draft.finish(&snapshot.schema, view, rdn)?;
         Ok(write.update(id, &entry, &removed, &added)?)
     }
 }
@@ -172,18 +172,18 @@ impl Referrers {
 /// The same as [`redirect`] for an attribute with many values, of which only those that name what
 /// leaves are looked up.
 fn redirect_large(
-    core: &Core,
+    snapshot: &Snapshot,
     view: View<'_>,
     link: &Link,
     leaving: &[&Leaving],
     kept: &HashMap<&[u8], Option<&str>>,
     large: &mut LargeDraft,
 ) -> Result<()> {
-    let Some(attribute) = large.attribute(&core.schema) else { return Ok(()) };
+    let Some(attribute) = large.attribute(&snapshot.schema) else { return Ok(()) };
     if !attribute.equality().is_some_and(|own| own.has_form_of(link.rule)) {
         let mut values = large.values(view)?;
-        redirect(core, link, leaving, kept, &mut values);
-        return large.replace(&core.schema, view, attribute, values);
+        redirect(snapshot, link, leaving, kept, &mut values);
+        return large.replace(&snapshot.schema, view, attribute, values);
     }
     for one in leaving {
         if !large.take(view, ValueKey::of(&link.normal(&one.normal)))? {
@@ -205,7 +205,7 @@ fn redirect_large(
 ///
 /// A value that is spelled as the entry's name is mostly there, and no other need be understood.
 fn redirect(
-    core: &Core,
+    snapshot: &Snapshot,
     link: &Link,
     leaving: &[&Leaving],
     kept: &HashMap<&[u8], Option<&str>>,
@@ -229,7 +229,7 @@ fn redirect(
         .map(|one| (link.normal(&one.normal), kept.get(one.old.as_bytes()).copied().flatten()))
         .collect();
     values.retain_mut(|value| {
-        let normal = link.normalize(&core.schema, value);
+        let normal = link.normalize(&snapshot.schema, value);
         match normal.and_then(|normal| normals.get(&normal)) {
             Some(new) => {
                 *value = new.map(|new| new.as_bytes().to_vec()).unwrap_or_default();

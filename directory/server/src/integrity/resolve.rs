@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext, Place};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryName, NamePart};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Finds the entries that values name; those of a group mostly lie below one entry, which is
 /// looked for once.
 pub(super) struct Resolver<'a> {
-    core: &'a Core,
+    snapshot: &'a Snapshot,
     view: View<'a>,
     contexts: Arc<[Arc<NamingContext>]>,
     /// What followed the last name's first RDN, and which entry that is.
@@ -20,8 +20,8 @@ pub(super) struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub fn new(core: &'a Core, view: View<'a>) -> Self {
-        Resolver { core, view, contexts: core.shared.contexts(), parent: None }
+    pub fn new(snapshot: &'a Snapshot, view: View<'a>) -> Self {
+        Resolver { snapshot, view, contexts: snapshot.shared.contexts(), parent: None }
     }
 
     /// The entry of a name; `None` if there is none, or it is no name.
@@ -38,7 +38,7 @@ impl<'a> Resolver<'a> {
         // The top of a naming context has no entry above it.
         let Some(parent) = parent else { return self.whole(dn) };
         let Ok(rdn) = Rdn::parse(first) else { return Ok(None) };
-        let Ok(part) = NamePart::new(&self.core.schema, &rdn) else { return Ok(None) };
+        let Ok(part) = NamePart::new(&self.snapshot.schema, &rdn) else { return Ok(None) };
         match part.component {
             Some(component) => Ok(self.view.child(parent, &component)?),
             None => Ok(None),
@@ -46,7 +46,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn whole(&self, dn: &str) -> Result<Option<EntryId>> {
-        let Ok(name) = EntryName::parse(&self.core.schema, dn) else { return Ok(None) };
+        let Ok(name) = EntryName::parse(&self.snapshot.schema, dn) else { return Ok(None) };
         find(self.view, &self.contexts, &name)
     }
 }
@@ -80,7 +80,7 @@ fn find(
     }
 }
 
-impl Core {
+impl Snapshot {
     /// The entry of a name, if there is one.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::candidate::Candidate;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::naming::{self};
-use crate::state::Core;
+use crate::state::Snapshot;
 use crate::write::LargeDraft;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryAttributes, EntryName, base};
@@ -19,7 +19,7 @@ impl UniqueSet {
     fn counts(&self, candidate: &Candidate<'_, '_>) -> Result<bool> {
         let Some(filter) = &self.filter else { return Ok(true) };
         let unrestricted = Permissions::unrestricted();
-        let evaluator = Evaluator::search(&candidate.core().schema, &unrestricted);
+        let evaluator = Evaluator::search(&candidate.snapshot().schema, &unrestricted);
         Ok(evaluator.matches(filter, candidate)? == Truth::True)
     }
 }
@@ -43,7 +43,7 @@ pub(crate) struct Proposed<'a> {
     pub rights: &'a Permissions,
 }
 
-impl Core {
+impl Snapshot {
     /// Whether any value must be unique.
     pub fn has_unique(&self) -> bool {
         !self.integrity.unique.is_empty()

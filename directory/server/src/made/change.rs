@@ -9,7 +9,7 @@ use crate::controls::RequestControls;
 use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::log::Audit;
-use crate::state::Core;
+use crate::state::Snapshot;
 use crate::write::{WriteDone, describe};
 use keyway_codec::message::{ModifyRequest, ResultCode, Scope};
 use keyway_schema::EntryName;
@@ -28,22 +28,22 @@ impl Handover {
     /// # Errors
     /// Why it cannot be done, and first of all if the subject may not.
     pub fn new(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
         (tree, name): (MadeTree, &EntryName),
     ) -> Result<Handover> {
-        let rights = core.permissions(subject, tree.place());
+        let rights = snapshot.permissions(subject, tree.place());
         if !rights.may_anywhere(Rights::WRITE) {
             return Err(Failure::denied("change this"));
         }
-        let entries = core.made(tree, &Wanted::new(name, Scope::Base, None));
+        let entries = snapshot.made(tree, &Wanted::new(name, Scope::Base, None));
         let entry = entries.find(name)?;
-        let candidate = Candidate::made(core, &entry.dn, &entry.attributes);
+        let candidate = Candidate::made(snapshot, &entry.dn, &entry.attributes);
         let mut changes = Vec::new();
         for change in &request.changes {
-            let attribute = describe(&core.schema, &change.attribute.description)?;
+            let attribute = describe(&snapshot.schema, &change.attribute.description)?;
             let attribute = attribute.canonical().into_owned();
             if !rights.may(Rights::WRITE, &attribute, &candidate)? {
                 return Err(Failure::denied(format_args!("change attribute {attribute}")));
@@ -58,7 +58,7 @@ impl Handover {
             let text = "the controls for assertions and read entries do not work here";
             return Err(Failure::new(ResultCode::UnavailableCriticalExtension, text));
         }
-        match core.shared.maker(tree) {
+        match snapshot.shared.maker(tree) {
             Some(maker) if maker.change.is_some() => {
                 let modification = Modification { dn: entry.dn.clone(), changes };
                 Ok(Handover { maker, modification })

@@ -5,16 +5,16 @@ use super::maker::Maker;
 use super::tree::Tree;
 use super::wanted::Wanted;
 use crate::directory::Directory;
-use crate::state::{Core, Shared};
+use crate::state::{DirectoryState, Snapshot};
 use std::sync::{Arc, PoisonError};
 
-impl Shared {
+impl DirectoryState {
     pub(crate) fn maker(&self, tree: MadeTree) -> Option<Arc<Maker>> {
         self.made.slot(tree).read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Core {
+impl Snapshot {
     /// The entries of a tree as they are now, those that are wanted among them.
     pub(crate) fn made(&self, tree: MadeTree, wanted: &Wanted<'_>) -> Tree {
         let entries =

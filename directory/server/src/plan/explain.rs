@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::index::IndexKind;
 use crate::limits::COUNT_MAX;
 use crate::naming::{self, Place};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::Filter;
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_schema::{EntryName, FilterItem, FilterTest, Matcher};
@@ -71,13 +71,13 @@ impl Directory {
         scope: Scope,
         filter: &Filter<'_>,
     ) -> Result<Explained> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         let read = self.store.read()?;
         let view = read.view();
-        let lists = scope_lists(core, view, base, scope)?;
+        let lists = scope_lists(snapshot, view, base, scope)?;
         let scope = Lookup::lists(lists);
-        let matcher = Matcher::new(&core.schema, filter);
-        let planner = Planner { core, view, count_max: COUNT_MAX };
+        let matcher = Matcher::new(&snapshot.schema, filter);
+        let planner = Planner { snapshot, view, count_max: COUNT_MAX };
         let plan = planner.plan(&matcher, &scope)?;
         let part = planner.part(filter, &matcher, &plan)?;
         let (walks_scope, narrows_scope) = (plan.walked == scope, plan.also.contains(&scope));
@@ -99,9 +99,9 @@ impl Directory {
 }
 
 /// The lists of a scope.
-fn scope_lists(core: &Core, view: View<'_>, base: &str, scope: Scope) -> Result<Vec<Key>> {
-    let name = EntryName::parse(&core.schema, base)?;
-    let contexts = core.shared.contexts();
+fn scope_lists(snapshot: &Snapshot, view: View<'_>, base: &str, scope: Scope) -> Result<Vec<Key>> {
+    let name = EntryName::parse(&snapshot.schema, base)?;
+    let contexts = snapshot.shared.contexts();
     let tops = match naming::place(&contexts, &name) {
         Place::Root => naming::tops(view, &contexts)?,
         Place::Inside { context, below } => vec![naming::resolve(view, context, &name, below)?],
@@ -154,7 +154,7 @@ impl Planner<'_> {
             part.lack = Some(Lack::Cannot("it is never true: its attribute or value is not known"));
             return Ok(part);
         };
-        match Way::of(self.core, self.view, item)? {
+        match Way::of(self.snapshot, self.view, item)? {
             Way::All => part.lack = Some(Lack::Cannot("all entries have it")),
             Way::None(lack) => part.lack = Some(lack),
             Way::Lookups(lookups) => {

@@ -21,7 +21,7 @@ use crate::limits::{
     ALTERNATIVES_MAX, COUNT_MAX, COUNT_MIN, MEMBER_IDS_MAX, NARROWING_MAX, RANGE_IDS_MAX,
     UNION_LISTS_MAX,
 };
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_schema::Matcher;
 use keyway_store::{EntryId, Key, View};
 use lookup::{Lookup, NARROWING_LISTS_MAX};
@@ -59,14 +59,14 @@ struct Plan {
 /// # Errors
 /// The store's.
 pub fn plan(
-    core: &Core,
+    snapshot: &Snapshot,
     view: View<'_>,
     matcher: &Matcher,
     scope_lists: Vec<Key>,
     count_max: usize,
 ) -> Result<Source> {
-    let given_up = core.indexes.given_up();
-    let planner = Planner { core, view, count_max };
+    let given_up = snapshot.indexes.given_up();
+    let planner = Planner { snapshot, view, count_max };
     let scope = Lookup { lists: scope_lists, ..Lookup::default() };
     let plan = planner.plan(matcher, &scope)?;
     let goes_by_indexes = plan.walked != scope || !plan.also.is_empty();
@@ -86,7 +86,7 @@ pub fn count_max(entries_max: u32) -> usize {
 }
 
 struct Planner<'a> {
-    core: &'a Core,
+    snapshot: &'a Snapshot,
     view: View<'a>,
     count_max: usize,
 }
@@ -127,7 +127,7 @@ impl Planner<'_> {
             // What is undefined is never true.
             Matcher::Undefined => vec![Lookup::default()],
             Matcher::Not(_) => Vec::new(),
-            Matcher::Item(item) => match Way::of(self.core, self.view, item)? {
+            Matcher::Item(item) => match Way::of(self.snapshot, self.view, item)? {
                 Way::Lookups(lookups) => lookups,
                 Way::All | Way::None(_) => Vec::new(),
             },
@@ -161,7 +161,7 @@ impl Planner<'_> {
         Ok(match matcher {
             Matcher::Undefined => None,
             Matcher::Not(_) => Some(Lack::Cannot("it says what entries are not")),
-            Matcher::Item(item) => match Way::of(self.core, self.view, item)? {
+            Matcher::Item(item) => match Way::of(self.snapshot, self.view, item)? {
                 Way::Lookups(_) | Way::All => None,
                 Way::None(lack) => Some(lack),
             },
@@ -256,7 +256,7 @@ impl Planner<'_> {
             if count >= limit {
                 return Ok(limit);
             }
-            count += self.core.member_count(self.view, *group)?;
+            count += self.snapshot.member_count(self.view, *group)?;
         }
         Ok(count.min(limit))
     }
@@ -272,7 +272,7 @@ impl Planner<'_> {
         }
         for group in &lookup.groups {
             let max = MEMBER_IDS_MAX.saturating_sub(all.len());
-            match self.core.members(self.view, *group, max)? {
+            match self.snapshot.members(self.view, *group, max)? {
                 Some(ids) => all.extend(ids),
                 None => return Ok(None),
             }

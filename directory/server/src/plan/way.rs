@@ -5,7 +5,7 @@ use super::lookup::Lookup;
 use crate::failure::Result;
 use crate::index::{GRAM_BYTES, IndexKind};
 use crate::integrity::MemberOf;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::syntax::MatchingRule;
 use keyway_schema::operational::Computed;
 use keyway_schema::{EntryName, FilterItem, FilterTest, ItemScope, OBJECT_CLASS};
@@ -42,13 +42,13 @@ impl Way {
     ///
     /// # Errors
     /// The store's.
-    pub fn of(core: &Core, view: View<'_>, item: &FilterItem) -> Result<Way> {
+    pub fn of(snapshot: &Snapshot, view: View<'_>, item: &FilterItem) -> Result<Way> {
         let ItemScope::Type { name, computed, equality, substrings, ordering, .. } = &item.scope
         else {
             return Ok(Way::cannot("it asks for a value of any attribute"));
         };
         if let FilterTest::InChain { given, normal } = &item.test {
-            return chain(core, view, name, !computed.is_empty(), (given, normal));
+            return chain(snapshot, view, name, !computed.is_empty(), (given, normal));
         }
         if item.dn_attributes {
             return Ok(Way::cannot("it looks at the names of entries as well"));
@@ -56,12 +56,12 @@ impl Way {
         if let ([Computed::MemberOf], FilterTest::Equal { given, .. }) =
             (computed.as_slice(), &item.test)
         {
-            return members(core, view, given);
+            return members(snapshot, view, given);
         }
         if !computed.is_empty() {
             return Ok(Way::cannot("the attribute is worked out, and not stored"));
         }
-        let indexes = &core.indexes;
+        let indexes = &snapshot.indexes;
         let list = |key: Option<Key>| key.map(Lookup::list);
         let range = |range: Option<KeyRange>| range.map(Lookup::range);
         // Keys are in the form of the type's own rules; that of the test may have another.
@@ -119,7 +119,7 @@ impl Way {
 
 /// To what leads to an entry, given as it was and normalised.
 fn chain(
-    core: &Core,
+    snapshot: &Snapshot,
     view: View<'_>,
     name: &str,
     is_computed: bool,
@@ -127,12 +127,12 @@ fn chain(
 ) -> Result<Way> {
     if is_computed {
         // Members of groups in it are found so only if they are shown.
-        return match core.integrity.member_of {
-            MemberOf::Nested => members(core, view, given),
+        return match snapshot.integrity.member_of {
+            MemberOf::Nested => members(snapshot, view, given),
             _ => Ok(Way::cannot("the attribute is worked out, and not stored")),
         };
     }
-    let ids = match core.chain(view, name, normal)? {
+    let ids = match snapshot.chain(view, name, normal)? {
         Some(chain) if !chain.complete => return Ok(Way::cannot("it leads to too many entries")),
         // It is undefined for every entry.
         None => Vec::new(),
@@ -142,18 +142,18 @@ fn chain(
 }
 
 /// To the members of a group; to nobody if there is no such group.
-fn members(core: &Core, view: View<'_>, group: &[u8]) -> Result<Way> {
-    if core.integrity.member_of == MemberOf::Off {
+fn members(snapshot: &Snapshot, view: View<'_>, group: &[u8]) -> Result<Way> {
+    if snapshot.integrity.member_of == MemberOf::Off {
         return Ok(Way::Lookups(vec![Lookup::default()]));
     }
-    if !core.finds_members() {
+    if !snapshot.finds_members() {
         return Ok(Way::by("uid", IndexKind::Equality, []));
     }
     let name = std::str::from_utf8(group).ok();
-    let Some(name) = name.and_then(|name| EntryName::parse(&core.schema, name).ok()) else {
+    let Some(name) = name.and_then(|name| EntryName::parse(&snapshot.schema, name).ok()) else {
         return Ok(Way::cannot("it is no DN"));
     };
-    let group = core.entry_named(view, &name)?;
+    let group = snapshot.entry_named(view, &name)?;
     let groups = group.into_iter().collect();
     Ok(Way::Lookups(vec![Lookup { groups, ..Lookup::default() }]))
 }

@@ -9,7 +9,7 @@ use super::{history, quality};
 use crate::access::Subject;
 use crate::failure::{Failure, Result};
 use crate::naming::NamingContext;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
 use keyway_codec::password_policy::PasswordError;
 use keyway_schema::{EntryAttributes, base};
@@ -28,7 +28,7 @@ impl<'t> PasswordChange<'t> {
     /// A change that the policy has a say in; `None` for one by the administrator, or of one of the
     /// server's own entries.
     pub fn of(
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         context: &NamingContext,
         subject: &Subject,
@@ -37,7 +37,7 @@ impl<'t> PasswordChange<'t> {
         if subject.is_administrator() || context.is_system {
             return Ok(None);
         }
-        let policy = core.shared.policies.of(core, view, None, subentry(&entry))?;
+        let policy = snapshot.shared.policies.of(snapshot, view, None, subentry(&entry))?;
         let is_own = subject.id() == Some(id);
         Ok(Some(PasswordChange { entry, is_own, policy }))
     }
@@ -46,7 +46,7 @@ impl<'t> PasswordChange<'t> {
     ///
     /// # Errors
     /// `insufficientAccessRights` or `constraintViolation`, and which of the policy's errors it is.
-    pub fn allow(&self, core: &Core, gave_old: bool, now: u64) -> Result<()> {
+    pub fn allow(&self, snapshot: &Snapshot, gave_old: bool, now: u64) -> Result<()> {
         use PasswordError::*;
         let denied = ResultCode::InsufficientAccessRights;
         let policy = &*self.policy;
@@ -64,7 +64,7 @@ impl<'t> PasswordChange<'t> {
         if policy.min_age_s == 0 {
             return Ok(());
         }
-        let account = Account::read(&core.schema, &self.entry);
+        let account = Account::read(&snapshot.schema, &self.entry);
         let changed = account.changed.unwrap_or(0);
         if account.reset || now >= changed.saturating_add(policy.min_age_s * SECOND) {
             return Ok(());
@@ -118,7 +118,7 @@ pub(crate) fn in_history() -> Failure {
 
 /// What an entry says of its account after a change.
 pub(crate) struct Upkeep<'a> {
-    pub core: &'a Core,
+    pub snapshot: &'a Snapshot,
     pub view: View<'a>,
     pub context: &'a NamingContext,
     pub subject: &'a Subject,
@@ -141,7 +141,7 @@ impl Upkeep<'_> {
         // Whoever unlocks an account does not want the next wrong password to lock it again.
         if old.has(LOCKED_TIME) && values(new, LOCKED_TIME).next().is_none() {
             remove(new, FAILURE_TIME);
-            self.core.shared.policies.pending.forget(self.id);
+            self.snapshot.shared.policies.pending.forget(self.id);
         }
         Ok(())
     }
@@ -149,16 +149,16 @@ impl Upkeep<'_> {
     /// It has another password. What was noted of the earlier one goes; an account that somebody has
     /// disabled stays so.
     fn changed(&self, old: &EntryRef<'_>, new: &mut EntryAttributes) -> Result<()> {
-        let (core, now) = (self.core, self.now);
-        let account = Account::of(&core.schema, new);
+        let (snapshot, now) = (self.snapshot, self.now);
+        let account = Account::of(&snapshot.schema, new);
         let policy = match self.context.is_system {
             true => Arc::new(Policy::NONE),
-            false => core.shared.policies.of(core, self.view, None, subentry(old))?,
+            false => snapshot.shared.policies.of(snapshot, self.view, None, subentry(old))?,
         };
         let mut history: Vec<Vec<u8>> = values(new, HISTORY).map(<[u8]>::to_vec).collect();
         // In the order in which they were current, whatever the clock says.
         history = history::newest(history, HISTORY_MAX);
-        let at = history.last().and_then(|last| history::time_of(&core.schema, last));
+        let at = history.last().and_then(|last| history::time_of(&snapshot.schema, last));
         let at = at.map_or(now, |last| now.max(last + 1));
         history.extend(old.values(USER_PASSWORD).map(|stored| history::value(at, stored)));
         put(new, HISTORY, history::newest(history, policy.in_history));
@@ -174,7 +174,7 @@ impl Upkeep<'_> {
             let reset = by_others && has_one && policy.must_change;
             put(new, RESET, reset.then_some("TRUE"));
         }
-        core.shared.policies.pending.forget(self.id);
+        snapshot.shared.policies.pending.forget(self.id);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use super::rules::Policy;
 use crate::failure::Result;
 use crate::log::{Severity, Value};
 use crate::naming::{self, Place};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryAttributes, EntryName, OBJECT_CLASS};
 use keyway_store::{EntryId, EntryRef, View};
@@ -19,14 +19,14 @@ impl Policies {
     /// whose policies may be remembered.
     pub fn of(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         version: Option<u64>,
         own: Option<&str>,
     ) -> Result<Arc<Policy>> {
         let (default, built_in) = self.defaults();
         for dn in own.into_iter().chain(default.as_deref()) {
-            if let Some(policy) = self.named(core, view, version, dn)? {
+            if let Some(policy) = self.named(snapshot, view, version, dn)? {
                 return Ok(policy);
             }
         }
@@ -35,7 +35,7 @@ impl Policies {
 
     fn named(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         version: Option<u64>,
         dn: &str,
@@ -45,8 +45,8 @@ impl Policies {
         {
             return Ok(Some(policy.clone()));
         }
-        let Some(policy) = read(core, view, dn)?.map(Arc::new) else {
-            self.miss(core, dn);
+        let Some(policy) = read(snapshot, view, dn)?.map(Arc::new) else {
+            self.miss(snapshot, dn);
             return Ok(None);
         };
         if let Some(version) = version {
@@ -60,7 +60,7 @@ impl Policies {
     }
 
     /// Says that there is no such policy, unless that was said before.
-    fn miss(&self, core: &Core, dn: &str) {
+    fn miss(&self, snapshot: &Snapshot, dn: &str) {
         let missed = &mut self.kept().missed;
         if missed.len() >= POLICIES_KEPT_MAX || missed.iter().any(|known| known == dn) {
             return;
@@ -69,20 +69,25 @@ impl Policies {
         let text = "there is no entry of class pwdPolicy of this name: accounts that are to have it \
                     have the default policy, or the built-in one";
         let fields = [("dn", Value::Text(dn)), ("text", Value::Text(text))];
-        core.shared.log.say(core.shared.now(), Severity::Warning, "password-policy", &fields);
+        snapshot.shared.log.say(
+            snapshot.shared.now(),
+            Severity::Warning,
+            "password-policy",
+            &fields,
+        );
     }
 }
 
 /// The attributes of an entry as they are to be seen, where its account has changed and the state of the
 /// store that they are of may lack it: a bind is answered before what follows from it is written.
 pub(crate) fn as_seen(
-    core: &Core,
+    snapshot: &Snapshot,
     view: View<'_>,
     version: u64,
     id: EntryId,
     entry: &EntryRef<'_>,
 ) -> Result<Option<EntryAttributes>> {
-    let pending = &core.shared.policies.pending;
+    let pending = &snapshot.shared.policies.pending;
     if !pending.is_ahead_of(version) {
         return Ok(None);
     }
@@ -90,8 +95,8 @@ pub(crate) fn as_seen(
     if events.is_empty() {
         return Ok(None);
     }
-    let policy = core.shared.policies.of(core, view, Some(version), subentry(entry))?;
-    let account = Account::read(&core.schema, entry);
+    let policy = snapshot.shared.policies.of(snapshot, view, Some(version), subentry(entry))?;
+    let account = Account::read(&snapshot.schema, entry);
     let account = events.iter().fold(account, |account, events| account.after(&policy, events));
     let mut attributes = entry.to_entry().attributes;
     account.put(&mut attributes);
@@ -99,9 +104,9 @@ pub(crate) fn as_seen(
 }
 
 /// The policy of this name; `None` if no entry of that class has it.
-fn read(core: &Core, view: View<'_>, dn: &str) -> Result<Option<Policy>> {
-    let Ok(name) = EntryName::parse(&core.schema, dn) else { return Ok(None) };
-    let contexts = core.shared.contexts();
+fn read(snapshot: &Snapshot, view: View<'_>, dn: &str) -> Result<Option<Policy>> {
+    let Ok(name) = EntryName::parse(&snapshot.schema, dn) else { return Ok(None) };
+    let contexts = snapshot.shared.contexts();
     let Place::Inside { context, below } = naming::place(&contexts, &name) else { return Ok(None) };
     let id = match naming::resolve(view, context, &name, below) {
         Ok(id) => id,

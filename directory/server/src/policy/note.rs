@@ -5,7 +5,7 @@ use super::attributes::subentry;
 use super::pending::Event;
 use crate::directory::Directory;
 use crate::failure::Result;
-use crate::state::{Core, Current, Shared};
+use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_store::{EntryId, Store, Write};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
@@ -23,25 +23,25 @@ impl Directory {
 
     /// Writes what has happened and is not on the disk yet, and waits for it.
     pub fn write_pending(&self) {
-        let (core, events) = (self.core(), self.shared.policies.pending.all());
+        let (snapshot, events) = (self.snapshot(), self.shared.policies.pending.all());
         if !events.is_empty() {
             // What cannot be written now is forgotten with the process.
             let _ = self.store.write_now(move |write| {
-                events.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
+                events.iter().try_for_each(|(id, events)| update(&snapshot, write, *id, events))
             });
         }
     }
 }
 
 /// Writes all that there is, one commit after the other.
-async fn write_all(store: Store, shared: Arc<Shared>, current: Current) {
+async fn write_all(store: Store, shared: Arc<DirectoryState>, current: CurrentSnapshot) {
     let pending = &shared.policies.pending;
     while let Some(accounts) = pending.begin() {
         let (sender, receiver) = oneshot::channel();
         let current = current.clone();
         let job = move |write: &mut Write<'_>| {
-            let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
-            accounts.iter().try_for_each(|(id, events)| update(&core, write, *id, events))
+            let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+            accounts.iter().try_for_each(|(id, events)| update(&snapshot, write, *id, events))
         };
         if store.submit(job, move |result: Result<()>| drop(sender.send(result))).is_err() {
             // The committer is full, or the store has failed. The next bind tries again.
@@ -53,16 +53,16 @@ async fn write_all(store: Store, shared: Arc<Shared>, current: Current) {
 }
 
 /// Writes into an entry what has happened to its account.
-fn update(core: &Core, write: &mut Write<'_>, id: EntryId, events: &Events) -> Result<()> {
+fn update(snapshot: &Snapshot, write: &mut Write<'_>, id: EntryId, events: &Events) -> Result<()> {
     let Some(entry) = write.view().entry(id)? else { return Ok(()) };
-    let policy = core.shared.policies.of(core, write.view(), None, subentry(&entry))?;
-    let account = Account::read(&core.schema, &entry).after(&policy, events);
+    let policy = snapshot.shared.policies.of(snapshot, write.view(), None, subentry(&entry))?;
+    let account = Account::read(&snapshot.schema, &entry).after(&policy, events);
     let mut entry = entry.to_entry();
     let old = entry.attributes.clone();
     account.put(&mut entry.attributes);
     if entry.attributes == old {
         return Ok(());
     }
-    let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
+    let (removed, added) = snapshot.indexes.difference(&snapshot.schema, &old, &entry.attributes);
     Ok(write.update(id, &entry, &removed, &added)?)
 }

@@ -4,7 +4,7 @@ use crate::access::Subject;
 use crate::failure::{Failure, Result};
 use crate::integrity::Membership;
 use crate::plan::Lack;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
 use keyway_schema::EntryName;
 use keyway_store::{Key, Names, View};
@@ -16,20 +16,20 @@ use std::sync::PoisonError;
 /// # Errors
 /// `adminLimitExceeded` if there is more in it than it may look at; the store's.
 pub(super) fn allow(
-    core: &Core,
+    snapshot: &Snapshot,
     view: View<'_>,
     subject: &Subject,
     scope: &[Key],
     lack: &Lack,
 ) -> Result<()> {
     let (max, free) = {
-        let settings = core.shared.settings.read().unwrap_or_else(PoisonError::into_inner);
+        let settings = snapshot.shared.settings.read().unwrap_or_else(PoisonError::into_inner);
         (settings.search_unindexed_max as usize, settings.search_unindexed_free.clone())
     };
     if max == 0 || subject.is_administrator() || !is_longer(view, scope, max)? {
         return Ok(());
     }
-    if is_free(core, view, subject, &free)? {
+    if is_free(snapshot, view, subject, &free)? {
         return Ok(());
     }
     let what = match lack {
@@ -57,15 +57,20 @@ fn is_longer(view: View<'_>, scope: &[Key], max: usize) -> Result<bool> {
 }
 
 /// Whether a subject is one of these, or in one of the groups among them.
-fn is_free(core: &Core, view: View<'_>, subject: &Subject, free: &[String]) -> Result<bool> {
+fn is_free(
+    snapshot: &Snapshot,
+    view: View<'_>,
+    subject: &Subject,
+    free: &[String],
+) -> Result<bool> {
     let Some(id) = subject.id().filter(|_| !free.is_empty()) else { return Ok(false) };
     let names = RefCell::new(Names::new());
     let dn = view.dn(id, &mut names.borrow_mut())?;
     let Some(dn) = dn else { return Ok(false) };
-    let membership = Membership { core, view, names: &names, nested: true };
+    let membership = Membership { snapshot, view, names: &names, nested: true };
     for one in free {
-        let Ok(name) = EntryName::parse(&core.schema, one) else { continue };
-        let Some(one) = core.entry_named(view, &name)? else { continue };
+        let Ok(name) = EntryName::parse(&snapshot.schema, one) else { continue };
+        let Some(one) = snapshot.entry_named(view, &name)? else { continue };
         if one == id || membership.is_in(&dn, one)? == Some(true) {
             return Ok(true);
         }

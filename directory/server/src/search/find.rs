@@ -29,23 +29,23 @@ impl Directory {
     }
 
     fn dn_of(&self, attribute: &str, value: &str) -> Result<Option<String>> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         let (attribute, value) = (attribute.into(), value.as_bytes().into());
         let filter = Filter::Equality { attribute, value };
-        let matcher = Matcher::new(&core.schema, &filter);
+        let matcher = Matcher::new(&snapshot.schema, &filter);
         let rights = View::unrestricted();
-        let evaluator = Evaluator::search(&core.schema, &rights);
+        let evaluator = Evaluator::search(&snapshot.schema, &rights);
         let read = self.store.read()?;
         let view = read.view();
-        let tops = naming::tops(view, &core.shared.contexts())?;
+        let tops = naming::tops(view, &snapshot.shared.contexts())?;
         let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();
-        let source = plan(core, view, &matcher, subtrees.clone(), count_max(2))?;
-        core.shared.with_names(|names| {
+        let source = plan(snapshot, view, &matcher, subtrees.clone(), count_max(2))?;
+        snapshot.shared.with_names(|names| {
             let mut found = None;
             for id in source.candidates(view, EntryId::ROOT)? {
                 let id = id?;
                 let Some(entry) = view.entry(id)? else { continue };
-                let candidate = Candidate::stored(core, id, entry, view, names);
+                let candidate = Candidate::stored(snapshot, id, entry, view, names);
                 if evaluator.matches(&matcher, &candidate)? != Truth::True
                     || !is_in_one(view, &subtrees, id)?
                 {

@@ -11,11 +11,11 @@
 
 mod allow;
 mod find;
+mod kept_reads;
 mod page;
 mod pieces;
 mod select;
 mod shapes;
-mod snapshots;
 mod start;
 mod unindexed;
 mod vertices;
@@ -42,13 +42,13 @@ use crate::made::MadeEntry;
 use crate::plan::Source;
 use crate::policy::USER_PASSWORD;
 use crate::policy::{Account, LOCKED_TIME, as_seen, micros, subentry};
-use crate::state::Core;
+use crate::state::Snapshot;
+pub(crate) use kept_reads::KeptReads;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
 use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
 use page::Position;
 use pieces::{Message as Entry, Pieces, Sending};
-pub(crate) use snapshots::Snapshots;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ const NOTED_MIN: Duration = Duration::from_millis(2);
 /// A search under way. It is `Send` and holds no part of the request.
 pub struct Search {
     /// The state of the schema that it began with.
-    core: Arc<Core>,
+    snapshot: Arc<Snapshot>,
     subject: Subject,
     place: access::Place,
     target: Target,
@@ -254,13 +254,13 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Step {
-        let (clock, before, sent) = (self.core.shared.clock, self.looked_at, self.sent);
+        let (clock, before, sent) = (self.snapshot.shared.clock, self.looked_at, self.sent);
         let started = clock();
         let advanced = self.advance(directory, message_id, out, budget_bytes);
         let now = clock();
         let time = now.duration_since(started).unwrap_or_default();
         self.stepped = Some(now);
-        self.core.shared.search_time.add(nanoseconds(time));
+        self.snapshot.shared.search_time.add(nanoseconds(time));
         self.spent += time;
         if !self.is_made() {
             self.shape.cost(self.looked_at - before, self.sent.saturating_sub(sent), time);
@@ -294,8 +294,8 @@ impl Search {
                 if *base != EntryId::ROOT && self.sent == 0 && !self.has_referred =>
             {
                 let read = directory.store.read()?;
-                let rights = self.core.permissions(&self.subject, self.place);
-                self.core.hidden(read.view(), &rights, *base)
+                let rights = self.snapshot.permissions(&self.subject, self.place);
+                self.snapshot.hidden(read.view(), &rights, *base)
             }
             _ => Ok(None),
         }
@@ -305,7 +305,7 @@ impl Search {
         let Some(page) = &self.page else { return Step::Done(result, Vec::new()) };
         let cookie = match next {
             Some(after) => {
-                self.core.shared.cookies.seal(&page.query, Position { after, sent: self.sent })
+                self.snapshot.shared.cookies.seal(&page.query, Position { after, sent: self.sent })
             }
             None => Ok(Vec::new()),
         };
@@ -325,27 +325,27 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Result<Pause> {
-        let core = &*self.core.clone();
+        let snapshot = &*self.snapshot.clone();
         if self.sending.is_some() {
-            return self.send(core.shared.now(), out, budget_bytes);
+            return self.send(snapshot.shared.now(), out, budget_bytes);
         }
         directory.refresh(&self.subject)?;
-        let view = core.permissions(&self.subject, self.place);
+        let view = snapshot.permissions(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {
             Target::Empty => Ok(Pause::End),
             Target::Made(mut made) => {
                 let end = out.len().saturating_add(budget_bytes);
-                let pause = self.show(core, &view, &mut made, (message_id, end), out);
+                let pause = self.show(snapshot, &view, &mut made, (message_id, end), out);
                 self.target = Target::Made(made);
                 pause
             }
             Target::Tree(mut cursor) => {
                 let end = out.len().saturating_add(budget_bytes);
                 let read = directory.store.read()?;
-                let pause = core.shared.with_names(|names| {
-                    cursor.forget_what_was_given_up(core);
+                let pause = snapshot.shared.with_names(|names| {
+                    cursor.forget_what_was_given_up(snapshot);
                     let walk = Walk {
-                        core,
+                        snapshot,
                         tree: read.view(),
                         version: read.version(),
                         view: &view,
@@ -360,8 +360,8 @@ impl Search {
                     Ok(Pause::Entry(id, entry)) => (id, entry),
                     other => return other,
                 };
-                let (snapshot, now) = (core.shared.snapshots.keep(read)?, core.shared.now());
-                self.sending = Some(Sending::new(snapshot, id, entry, now));
+                let (read, now) = (snapshot.shared.kept_reads.keep(read)?, snapshot.shared.now());
+                self.sending = Some(Sending::new(read, id, entry, now));
                 self.send(now, out, end.saturating_sub(out.len()))
             }
         }
@@ -381,19 +381,19 @@ impl Search {
     /// Goes through entries that are made up.
     fn show(
         &mut self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: &View,
         made: &mut Made,
         (message_id, end): (u32, usize),
         out: &mut Vec<u8>,
     ) -> Result<Pause> {
-        let evaluator = Evaluator::search(&core.schema, view);
+        let evaluator = Evaluator::search(&snapshot.schema, view);
         let begun = made.passed;
         while let Some(MadeEntry { dn, attributes }) = made.entries.front() {
             if made.passed > begun && out.len() >= end {
                 return Ok(Pause::Turn);
             }
-            let candidate = Candidate::made(core, dn, attributes);
+            let candidate = Candidate::made(snapshot, dn, attributes);
             if evaluator.matches(&self.matcher, &candidate)? == Truth::True
                 && view.may_something(Rights::READ, &candidate)?
             {
@@ -402,7 +402,7 @@ impl Search {
                 {
                     return Ok(pause);
                 }
-                let mut filtered = Filtered::new(&core.schema, &self.selection, view);
+                let mut filtered = Filtered::new(&snapshot.schema, &self.selection, view);
                 let mut writer = EntryWriter::begin(out, message_id, dn);
                 match encode_entry(&mut writer, &candidate, &mut filtered) {
                     Ok(()) => writer.finish(&[]),
@@ -423,15 +423,15 @@ impl Search {
         if !self.references_left.is_empty() {
             return Ok(Pause::Turn);
         }
-        let core = walk.core;
+        let snapshot = walk.snapshot;
         let tree = walk.tree;
-        let evaluator = Evaluator::search(&core.schema, walk.view);
-        let mut filtered = Filtered::new(&core.schema, &self.selection, walk.view);
+        let evaluator = Evaluator::search(&snapshot.schema, walk.view);
+        let mut filtered = Filtered::new(&snapshot.schema, &self.selection, walk.view);
         let candidates = cursor.source.candidates(tree, cursor.after)?;
         for (looked_at, id) in candidates.enumerate() {
             let id = id?;
             if looked_at % CLOCK_CANDIDATES == 0
-                && self.deadline.is_some_and(|at| core.shared.now() >= at)
+                && self.deadline.is_some_and(|at| snapshot.shared.now() >= at)
             {
                 let text = "the search took longer than it may";
                 return Ok(Pause::Limit(ResultCode::TimeLimitExceeded, text));
@@ -445,7 +445,7 @@ impl Search {
                 cursor.after = id;
                 continue;
             };
-            let candidate = Candidate::stored(core, id, entry, tree, walk.names);
+            let candidate = Candidate::stored(snapshot, id, entry, tree, walk.names);
             if !self.is_passed_over(cursor, id, &entry)
                 && evaluator.matches(&self.matcher, &candidate)? == Truth::True
                 && cursor.holds(tree, id, entry.parent())?
@@ -524,7 +524,7 @@ impl Search {
         while out.len() < walk.end {
             let Some(id) = self.references_left.pop_front() else { return Ok(()) };
             let Some(entry) = walk.tree.entry(id)? else { continue };
-            let candidate = Candidate::stored(walk.core, id, entry, walk.tree, walk.names);
+            let candidate = Candidate::stored(walk.snapshot, id, entry, walk.tree, walk.names);
             if !walk.view.may(Rights::READ, "ref", &candidate)? {
                 continue;
             }
@@ -541,7 +541,7 @@ impl Search {
 
 /// What one step works with.
 struct Walk<'a> {
-    core: &'a Core,
+    snapshot: &'a Snapshot,
     tree: Tree<'a>,
     /// That of the tree.
     version: u64,
@@ -567,11 +567,13 @@ impl Walk<'_> {
         entry: &EntryRef<'a>,
         (selection, filtered): (&Selection, &mut Filtered<'a>),
     ) -> Result<()> {
-        let Some(seen) = as_seen(self.core, self.tree, self.version, candidate.id(), entry)? else {
+        let Some(seen) = as_seen(self.snapshot, self.tree, self.version, candidate.id(), entry)?
+        else {
             return encode_entry(sink, candidate, filtered);
         };
-        let candidate = Candidate::stored(self.core, candidate.id(), *entry, self.tree, self.names);
-        let mut filtered = Filtered::new(&self.core.schema, selection, self.view);
+        let candidate =
+            Candidate::stored(self.snapshot, candidate.id(), *entry, self.tree, self.names);
+        let mut filtered = Filtered::new(&self.snapshot.schema, selection, self.view);
         encode_entry(sink, &candidate.showing(&seen), &mut filtered)
     }
 
@@ -582,15 +584,19 @@ impl Walk<'_> {
         candidate: &Candidate<'_, '_>,
         entry: &EntryRef<'_>,
     ) -> Result<Option<ResponseControl>> {
-        let core = self.core;
+        let snapshot = self.snapshot;
         if !entry.has(USER_PASSWORD) || !self.view.may(Rights::READ, LOCKED_TIME, candidate)? {
             return Ok(None);
         }
-        let policy =
-            core.shared.policies.of(core, self.tree, Some(self.version), subentry(entry))?;
-        let account = Account::read(&core.schema, entry);
-        let account = core.shared.policies.pending.apply(&policy, candidate.id(), account);
-        let now = micros(core.shared.now());
+        let policy = snapshot.shared.policies.of(
+            snapshot,
+            self.tree,
+            Some(self.version),
+            subentry(entry),
+        )?;
+        let account = Account::read(&snapshot.schema, entry);
+        let account = snapshot.shared.policies.pending.apply(&policy, candidate.id(), account);
+        let now = micros(snapshot.shared.now());
         let usability = account.status(&policy, now).usability(now);
         Ok(Some(ResponseControl::usability(usability)))
     }
@@ -599,8 +605,8 @@ impl Walk<'_> {
 impl Cursor {
     /// Goes on without indexes if one was given up since it was planned. Asked when the state of the
     /// store is taken: that has all of those that were not given up yet.
-    fn forget_what_was_given_up(&mut self, core: &Core) {
-        if self.source.given_up.is_some_and(|known| known != core.indexes.given_up()) {
+    fn forget_what_was_given_up(&mut self, snapshot: &Snapshot) {
+        if self.source.given_up.is_some_and(|known| known != snapshot.indexes.given_up()) {
             self.source = Source::scope(self.vertices.lists(self.scope));
         }
     }

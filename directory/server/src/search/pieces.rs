@@ -130,7 +130,7 @@ impl Message {
 
 /// A large entry on its way.
 pub(super) struct Sending {
-    snapshot: Arc<Mutex<Read>>,
+    read: Arc<Mutex<Read>>,
     id: EntryId,
     pieces: VecDeque<Piece>,
     /// When a client that has not read it is given up.
@@ -138,10 +138,10 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub fn new(snapshot: Arc<Mutex<Read>>, id: EntryId, message: Message, now: SystemTime) -> Self {
+    pub fn new(read: Arc<Mutex<Read>>, id: EntryId, message: Message, now: SystemTime) -> Self {
         let seconds = message.bytes as u64 / ENTRY_SEND_BYTES_S_MIN;
         let until = now + ENTRY_SEND_MAX + Duration::from_secs(seconds);
-        Sending { snapshot, id, pieces: message.pieces, until }
+        Sending { read, id, pieces: message.pieces, until }
     }
 
     /// Appends pieces until the output is so long, and says whether that was all. After an error the
@@ -154,9 +154,9 @@ impl Sending {
             let text = "the client takes too long to read an entry";
             return Err(Failure::new(ResultCode::Busy, text));
         }
-        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(piece) = self.pieces.front_mut() {
-            if out.len() >= end || !piece.put(snapshot.view(), self.id, out, end)? {
+            if out.len() >= end || !piece.put(read.view(), self.id, out, end)? {
                 return Ok(false);
             }
             self.pieces.pop_front();

@@ -14,7 +14,7 @@ use crate::made::{MadeEntry, Wanted};
 use crate::naming::{self, Place};
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::{Deref, Scope, SearchRequest};
 use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_schema::{EntryName, Matcher};
@@ -34,14 +34,14 @@ struct Planned<'a> {
 impl Planned<'_> {
     fn source(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         vertices: &Vertices,
         scope: Scope,
     ) -> Result<Source> {
-        let source = plan(core, view, self.matcher, vertices.lists(scope), self.count_max)?;
+        let source = plan(snapshot, view, self.matcher, vertices.lists(scope), self.count_max)?;
         if let Some(lack) = &source.lack {
-            allow::allow(core, view, self.subject, &vertices.lists(scope), lack)?;
+            allow::allow(snapshot, view, self.subject, &vertices.lists(scope), lack)?;
         }
         Ok(source)
     }
@@ -61,10 +61,10 @@ impl Directory {
         controls: &RequestControls<'_>,
         announced: Announced,
     ) -> Result<Search> {
-        let core = &self.core();
+        let snapshot = &self.snapshot();
         self.refresh(subject)?;
-        self.begin(core, subject, request, controls, announced).map_err(|failure| {
-            let told = self.told(core, subject, request.base, failure);
+        self.begin(snapshot, subject, request, controls, announced).map_err(|failure| {
+            let told = self.told(snapshot, subject, request.base, failure);
             told.unwrap_or_else(|store| store)
         })
     }
@@ -73,44 +73,44 @@ impl Directory {
     #[cold]
     fn told(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         base: &str,
         failure: Failure,
     ) -> Result<Failure> {
-        let Ok(name) = EntryName::parse(&core.schema, base) else { return Ok(failure) };
-        let contexts = core.shared.contexts();
+        let Ok(name) = EntryName::parse(&snapshot.schema, base) else { return Ok(failure) };
+        let contexts = snapshot.shared.contexts();
         let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Ok(failure);
         };
-        if core.may_look(subject, context.place()).is_err() {
+        if snapshot.may_look(subject, context.place()).is_err() {
             return Ok(failure);
         }
         let read = self.store.read()?;
-        let rights = core.permissions(subject, context.place());
-        Ok(core.disclosed(read.view(), &rights, (context, &name, below), failure))
+        let rights = snapshot.permissions(subject, context.place());
+        Ok(snapshot.disclosed(read.view(), &rights, (context, &name, below), failure))
     }
 
     // Inlined: a `Search` is large, and handing it on would be half of its cost.
     #[inline]
     fn begin(
         &self,
-        core: &Arc<Core>,
+        snapshot: &Arc<Snapshot>,
         subject: &Subject,
         request: &SearchRequest<'_>,
         controls: &RequestControls<'_>,
         announced: Announced,
     ) -> Result<Search> {
-        let matcher = Matcher::new(&core.schema, &request.filter);
-        let bounds = Bounds::new(core, subject, request, controls);
+        let matcher = Matcher::new(&snapshot.schema, &request.filter);
+        let bounds = Bounds::new(snapshot, subject, request, controls);
         let planned =
             Planned { subject, matcher: &matcher, count_max: count_max(bounds.answer_max) };
         let manages = controls.manage_dsa_it;
         let Found { place, mut target, references } =
-            self.target(core, subject, request, &planned, manages, announced)?;
+            self.target(snapshot, subject, request, &planned, manages, announced)?;
         if let Some(assertion) = &controls.assertion {
-            let assertion = Matcher::new(&core.schema, assertion);
-            self.assert_target(core, subject, place, &target, &assertion)?;
+            let assertion = Matcher::new(&snapshot.schema, assertion);
+            self.assert_target(snapshot, subject, place, &target, &assertion)?;
         }
         let (mut sent, mut page) = (0, None);
         let mut references_left: VecDeque<EntryId> = references.iter().copied().collect();
@@ -119,7 +119,7 @@ impl Directory {
             if !paged.cookie.is_empty() {
                 // They came with the first page.
                 references_left.clear();
-                let position = core.shared.cookies.open(&query, &paged.cookie)?;
+                let position = snapshot.shared.cookies.open(&query, &paged.cookie)?;
                 sent = position.sent;
                 target.resume(position.after);
                 if paged.size == 0 {
@@ -133,19 +133,19 @@ impl Directory {
             Target::Tree(cursor) => cursor.source.lack.as_ref(),
             Target::Made { .. } | Target::Empty => None,
         };
-        let lacking = lack.map(|lack| core.shared.unindexed.count(lack));
+        let lacking = lack.map(|lack| snapshot.shared.unindexed.count(lack));
         let shape = shapes::shape_of(request.scope, &request.filter);
         // What is made up when it is asked for says nothing of the data.
         if !matches!(target, Target::Made(_)) {
             shape.begun(lacking.is_some());
         }
         Ok(Search {
-            core: core.clone(),
+            snapshot: snapshot.clone(),
             subject: subject.clone(),
             place,
             target,
             matcher,
-            selection: Selection::new(&core.schema, &request.attributes, request.types_only),
+            selection: Selection::new(&snapshot.schema, &request.attributes, request.types_only),
             entries_max: bounds.entries_max,
             sent,
             deadline: bounds.deadline,
@@ -176,7 +176,7 @@ struct Bounds {
 
 impl Bounds {
     fn new(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         request: &SearchRequest<'_>,
         controls: &RequestControls<'_>,
@@ -188,15 +188,15 @@ impl Bounds {
             (asked, ours) => asked.min(ours),
         };
         let entries_max =
-            limit(request.size_limit, core.shared.search_entries_max.load(Ordering::Relaxed));
+            limit(request.size_limit, snapshot.shared.search_entries_max.load(Ordering::Relaxed));
         let answer_max = match &controls.paged {
             Some(paged) if entries_max == 0 || paged.size < entries_max => paged.size,
             _ => entries_max,
         };
         let seconds =
-            limit(request.time_limit_s, core.shared.search_time_max_s.load(Ordering::Relaxed));
+            limit(request.time_limit_s, snapshot.shared.search_time_max_s.load(Ordering::Relaxed));
         let deadline =
-            (seconds > 0).then(|| core.shared.now() + Duration::from_secs(seconds.into()));
+            (seconds > 0).then(|| snapshot.shared.now() + Duration::from_secs(seconds.into()));
         Bounds { entries_max, answer_max, deadline }
     }
 }
@@ -219,24 +219,24 @@ impl Directory {
     /// Finds the base and plans the way to the entries.
     fn target(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         request: &SearchRequest<'_>,
         planned: &Planned<'_>,
         manages: bool,
         announced: Announced,
     ) -> Result<Found> {
-        let name = EntryName::parse(&core.schema, request.base)?;
-        let contexts = core.shared.contexts();
+        let name = EntryName::parse(&snapshot.schema, request.base)?;
+        let contexts = snapshot.shared.contexts();
         let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
         match naming::place(&contexts, &name) {
             Place::Root if request.scope == Scope::Base => {
-                core.may_look(subject, access::Place::RootDse)?;
-                let attributes = core.root_dse(&contexts, announced);
+                snapshot.may_look(subject, access::Place::RootDse)?;
+                let attributes = snapshot.root_dse(&contexts, announced);
                 Ok(Found::new(access::Place::RootDse, Target::made("", attributes)))
             }
             Place::Root => {
-                core.may_look(subject, access::Place::Data)?;
+                snapshot.may_look(subject, access::Place::Data)?;
                 let read = self.store.read()?;
                 let tops = naming::tops(read.view(), &contexts)?;
                 if request.scope == Scope::One {
@@ -245,38 +245,38 @@ impl Directory {
                     return Ok(Found::new(access::Place::Data, target));
                 }
                 let base = (EntryId::ROOT, tops);
-                tree(core, access::Place::Data, &read, base, request, planned, manages)
+                tree(snapshot, access::Place::Data, &read, base, request, planned, manages)
             }
             Place::Subschema => {
-                core.may_look(subject, access::Place::Subschema)?;
+                snapshot.may_look(subject, access::Place::Subschema)?;
                 let target = match base_itself {
-                    true => Target::made(SUBSCHEMA_DN, core.subschema()),
+                    true => Target::made(SUBSCHEMA_DN, snapshot.subschema()),
                     false => Target::Empty,
                 };
                 Ok(Found::new(access::Place::Subschema, target))
             }
             Place::Made(tree) => {
-                core.may_look(subject, tree.place())?;
+                snapshot.may_look(subject, tree.place())?;
                 let wanted = Wanted::new(&name, request.scope, Some(&request.filter));
-                let entries = core.made(tree, &wanted).below(&name, request.scope)?;
+                let entries = snapshot.made(tree, &wanted).below(&name, request.scope)?;
                 Ok(Found::new(tree.place(), Target::Made(Made { entries, passed: 0 })))
             }
             Place::Outside => {
-                core.may_look(subject, access::Place::Data)?;
+                snapshot.may_look(subject, access::Place::Data)?;
                 Err(Failure::no_such_object(""))
             }
             Place::Inside { context, .. } => {
-                core.may_look(subject, context.place())?;
+                snapshot.may_look(subject, context.place())?;
                 let read = self.store.read()?;
                 let how = Seeking {
                     follows_aliases: matches!(request.deref, Deref::FindingBase | Deref::Always),
-                    manages_referrals: manages || !core.standing.has_referrals(&read)?,
+                    manages_referrals: manages || !snapshot.standing.has_referrals(&read)?,
                     scope: Some(request.scope),
                 };
-                let knows = core.known_to(read.view(), subject);
+                let knows = snapshot.known_to(read.view(), subject);
                 let Located { context, id } =
-                    locate(&core.schema, &contexts, read.view(), &name, how, &knows)?;
-                tree(core, context.place(), &read, (id, vec![id]), request, planned, manages)
+                    locate(&snapshot.schema, &contexts, read.view(), &name, how, &knows)?;
+                tree(snapshot, context.place(), &read, (id, vec![id]), request, planned, manages)
             }
         }
     }
@@ -284,18 +284,18 @@ impl Directory {
     /// RFC 4528: the assertion is about the base.
     fn assert_target(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         place: access::Place,
         target: &Target,
         matcher: &Matcher,
     ) -> Result<()> {
-        let view = core.permissions(subject, place);
-        let evaluator = Evaluator::search(&core.schema, &view);
+        let view = snapshot.permissions(subject, place);
+        let evaluator = Evaluator::search(&snapshot.schema, &view);
         let truth = match target {
             Target::Made(Made { entries, .. }) => match entries.front() {
                 Some(MadeEntry { dn, attributes }) => {
-                    evaluator.matches(matcher, &Candidate::made(core, dn, attributes))?
+                    evaluator.matches(matcher, &Candidate::made(snapshot, dn, attributes))?
                 }
                 None => Truth::Undefined,
             },
@@ -303,8 +303,9 @@ impl Directory {
                 let read = self.store.read()?;
                 let view = read.view();
                 let entry = view.entry(*base)?.ok_or_else(|| Failure::no_such_object(""))?;
-                core.shared.with_names(|names| {
-                    evaluator.matches(matcher, &Candidate::stored(core, *base, entry, view, names))
+                snapshot.shared.with_names(|names| {
+                    evaluator
+                        .matches(matcher, &Candidate::stored(snapshot, *base, entry, view, names))
                 })?
             }
             Target::Tree(_) | Target::Empty => Truth::Undefined,
@@ -313,7 +314,7 @@ impl Directory {
     }
 }
 
-impl Core {
+impl Snapshot {
     /// Refuses a subject that may not see anything there, before he learns what is there.
     fn may_look(&self, subject: &Subject, place: access::Place) -> Result<()> {
         if self.permissions(subject, place).may_anywhere(Rights::READ | Rights::SEARCH) {
@@ -328,7 +329,7 @@ impl Core {
 
 /// The part of the tree that a scope is, from its base or its tops.
 fn tree(
-    core: &Core,
+    snapshot: &Snapshot,
     place: access::Place,
     read: &Read,
     (base, tops): (EntryId, Vec<EntryId>),
@@ -340,18 +341,18 @@ fn tree(
     let mut vertices = Vertices::of(tops);
     let follows = matches!(request.deref, Deref::InSearching | Deref::Always);
     if follows && place == access::Place::Data {
-        vertices.follow(core, view, planned.subject, scope)?;
+        vertices.follow(snapshot, view, planned.subject, scope)?;
     }
-    let references = match manages || !core.standing.has_referrals(read)? {
+    let references = match manages || !snapshot.standing.has_referrals(read)? {
         true => Vec::new(),
         false => {
-            let rights = core.permissions(planned.subject, place);
-            vertices.references(core, view, &rights, scope)?
+            let rights = snapshot.permissions(planned.subject, place);
+            vertices.references(snapshot, view, &rights, scope)?
         }
     };
     let source = match scope {
         Scope::Base => Source::entry(base),
-        _ => planned.source(core, view, &vertices, scope)?,
+        _ => planned.source(snapshot, view, &vertices, scope)?,
     };
     let mut cursor = Cursor::new(base, scope, vertices, source);
     cursor.skips_aliases = follows && scope != Scope::Base;

@@ -5,7 +5,7 @@ use crate::access::{Subject, View as Permissions};
 use crate::failure::{Failure, Result};
 use crate::limits::{ALIASES_MAX, CONTINUATIONS_MAX};
 use crate::locate::{Located, Seeking, aliased, locate};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_store::{EntryId, Key, View};
 
@@ -31,12 +31,12 @@ impl Vertices {
     /// `adminLimitExceeded` if there are too many, or the store's.
     pub fn follow(
         &mut self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         subject: &Subject,
         scope: Scope,
     ) -> Result<()> {
-        let Some(key) = core.standing.aliases() else { return Ok(()) };
+        let Some(key) = snapshot.standing.aliases() else { return Ok(()) };
         let mut aliases = Vec::new();
         for id in view.postings(key, EntryId::ROOT)?.take(ALIASES_MAX + 1) {
             aliases.push(id?);
@@ -45,7 +45,7 @@ impl Vertices {
             let text = format!("there are more than {ALIASES_MAX} aliases to be followed");
             return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
         }
-        let target = |alias| target(core, view, subject, alias);
+        let target = |alias| target(snapshot, view, subject, alias);
         match scope {
             Scope::Base => Ok(()),
             Scope::One => self.follow_children(view, &aliases, target),
@@ -123,13 +123,13 @@ impl Vertices {
     /// `adminLimitExceeded` if there are too many, or the store's.
     pub fn references(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         rights: &Permissions,
         scope: Scope,
     ) -> Result<Vec<EntryId>> {
         let mut found = Vec::new();
-        let Some(key) = core.standing.referrals().filter(|_| scope != Scope::Base) else {
+        let Some(key) = snapshot.standing.referrals().filter(|_| scope != Scope::Base) else {
             return Ok(found);
         };
         for id in view.postings(key, EntryId::ROOT)? {
@@ -142,7 +142,7 @@ impl Vertices {
                 }
                 _ => self.covers(view, id)?,
             };
-            if is_within && core.may_know(view, rights, id)? {
+            if is_within && snapshot.may_know(view, rights, id)? {
                 found.push(id);
             }
             if found.len() > CONTINUATIONS_MAX {
@@ -162,17 +162,17 @@ fn leads_nowhere(code: ResultCode) -> bool {
 
 /// What an alias stands for at the end, if the subject may know of both.
 fn target(
-    core: &Core,
+    snapshot: &Snapshot,
     view: View<'_>,
     subject: &Subject,
     alias: EntryId,
 ) -> Result<Option<EntryId>> {
-    let Some(name) = view.entry(alias)?.and_then(|entry| aliased(&core.schema, &entry)) else {
+    let Some(name) = view.entry(alias)?.and_then(|entry| aliased(&snapshot.schema, &entry)) else {
         return Ok(None);
     };
-    let knows = core.known_to(view, subject);
+    let knows = snapshot.known_to(view, subject);
     let how = Seeking { follows_aliases: true, manages_referrals: true, scope: None };
-    match locate(&core.schema, &core.shared.contexts(), view, &name, how, &knows) {
+    match locate(&snapshot.schema, &snapshot.shared.contexts(), view, &name, how, &knows) {
         // The server's own entries are nobody's other name.
         Ok(Located { context, id }) if !context.is_system => {
             Ok((knows(&context, alias)? && knows(&context, id)?).then_some(id))

@@ -286,8 +286,8 @@ fn an_explanation_names_the_rule_and_what_is_missing() {
 #[test]
 fn a_difference_is_what_no_other_rule_covers() {
     let fixture = empty(&settings());
-    let core = fixture.directory.core();
-    let schema = &core.schema;
+    let snapshot = fixture.directory.snapshot();
+    let schema = &snapshot.schema;
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let everything = rule(look());
     let mut some = rule(look() | Rights::WRITE);

@@ -205,7 +205,7 @@ fn fixture() -> Fixture {
 #[test]
 fn the_compiled_table_says_what_the_rules_say() {
     let fixture = fixture();
-    let core = &fixture.directory.core();
+    let snapshot = &fixture.directory.snapshot();
     let cases = (prop::collection::vec(rule(), 0..5), over(), select(vec![0, 1, 2, 3]));
     proptest!(|((rules, over, who) in cases)| {
         let settings = Settings { rules: rules.clone(), ..settings() };
@@ -214,16 +214,16 @@ fn the_compiled_table_says_what_the_rules_say() {
         let subject = short.map_or_else(Subject::anonymous, |uid| fixture.subject(&full(uid)));
         let subject = subject.over(over);
         fixture.directory.refresh(&subject).unwrap();
-        let view = core.permissions(&subject, Place::Data);
+        let view = snapshot.permissions(&subject, Place::Data);
         let read = fixture.directory.store.read().unwrap();
         let tree = read.view();
         let mut anywhere = BTreeSet::new();
         for entry in ENTRIES {
-            let name = EntryName::parse(&core.schema, &full(entry)).unwrap();
-            let id = core.entry_named(tree, &name).unwrap().unwrap();
+            let name = EntryName::parse(&snapshot.schema, &full(entry)).unwrap();
+            let id = snapshot.entry_named(tree, &name).unwrap().unwrap();
             let stored = tree.entry(id).unwrap().unwrap();
             let names = std::cell::RefCell::default();
-            let candidate = Candidate::stored(core, id, stored, tree, &names);
+            let candidate = Candidate::stored(snapshot, id, stored, tree, &names);
             for (right_name, right) in Rights::EACH {
                 let mut something = false;
                 for attribute in ATTRIBUTES {

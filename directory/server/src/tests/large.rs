@@ -131,10 +131,10 @@ fn indexed() -> Settings {
 
 /// How many attributes of the entry lie apart.
 fn large_count(fixture: &Fixture, dn: &str) -> usize {
-    let core = fixture.directory.core();
+    let snapshot = fixture.directory.snapshot();
     let read = fixture.directory.store.read().unwrap();
-    let name = keyway_schema::EntryName::parse(&core.schema, dn).unwrap();
-    let id: EntryId = core.entry_named(read.view(), &name).unwrap().unwrap();
+    let name = keyway_schema::EntryName::parse(&snapshot.schema, dn).unwrap();
+    let id: EntryId = snapshot.entry_named(read.view(), &name).unwrap().unwrap();
     let entry = read.view().entry(id).unwrap().unwrap();
     assert_eq!(
         large::whole(read.view(), id, &entry).unwrap().len(),

@@ -9,13 +9,13 @@ use keyway_store::{EntryId, Key};
 
 /// The way to the entries below the sample's top, and how many candidates it has.
 fn planned(fixture: &Fixture, filter: &str) -> (Source, usize) {
-    let core = &fixture.directory.core();
+    let snapshot = &fixture.directory.snapshot();
     let read = fixture.directory.store.read().unwrap();
-    let contexts = core.shared.contexts();
+    let contexts = snapshot.shared.contexts();
     let tops = crate::naming::tops(read.view(), &contexts).unwrap();
-    let matcher = Matcher::new(&core.schema, &Filter::parse(filter).unwrap());
+    let matcher = Matcher::new(&snapshot.schema, &Filter::parse(filter).unwrap());
     let lists = tops.into_iter().map(Key::subtree).collect();
-    let source = plan(core, read.view(), &matcher, lists, COUNT_MAX).unwrap();
+    let source = plan(snapshot, read.view(), &matcher, lists, COUNT_MAX).unwrap();
     let count = source.candidates(read.view(), EntryId::ROOT).unwrap().count();
     (source, count)
 }
@@ -79,18 +79,18 @@ fn what_no_index_helps_with_is_looked_for_everywhere() {
 #[test]
 fn a_small_scope_is_walked_rather_than_a_long_list() {
     let fixture = filled();
-    let core = &fixture.directory.core();
+    let snapshot = &fixture.directory.snapshot();
     let read = fixture.directory.store.read().unwrap();
-    let contexts = core.shared.contexts();
-    let groups = keyway_schema::EntryName::parse(&core.schema, GROUPS).unwrap();
+    let contexts = snapshot.shared.contexts();
+    let groups = keyway_schema::EntryName::parse(&snapshot.schema, GROUPS).unwrap();
     let crate::naming::Place::Inside { context, below } = crate::naming::place(&contexts, &groups)
     else {
         panic!("the groups are in a context");
     };
     let base = crate::naming::resolve(read.view(), context, &groups, below).unwrap();
-    let matcher = Matcher::new(&core.schema, &Filter::parse("(objectClass=top)").unwrap());
+    let matcher = Matcher::new(&snapshot.schema, &Filter::parse("(objectClass=top)").unwrap());
     let scope = vec![Key::children(base)];
-    let source = plan(core, read.view(), &matcher, scope, COUNT_MAX).unwrap();
+    let source = plan(snapshot, read.view(), &matcher, scope, COUNT_MAX).unwrap();
     assert!(source.is_scope);
 }
 

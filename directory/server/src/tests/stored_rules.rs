@@ -195,7 +195,7 @@ fn an_explanation_names_the_entry() {
 #[test]
 fn secrets_are_nobodys_whatever_the_sets() {
     let fixture = filled();
-    let core = fixture.directory.core();
+    let snapshot = fixture.directory.snapshot();
     let ada = fixture.user("ada");
     let dn = format!("uid=alan,{PEOPLE}");
     fixture.modify(&dn, vec![change(ChangeOperation::Add, "aci", &["(targetattr=*)"])]).unwrap();
@@ -212,7 +212,7 @@ fn secrets_are_nobodys_whatever_the_sets() {
         "userPKCS12",
     ];
     for name in secret {
-        assert!(core.schema.attribute(name).is_some(), "{name}");
+        assert!(snapshot.schema.attribute(name).is_some(), "{name}");
         for right in [Rights::READ, Rights::SEARCH, Rights::COMPARE] {
             let question = Question { dn: &dn, right, attribute: Some(name) };
             let found = fixture.directory.explain(&ada, &question).unwrap();

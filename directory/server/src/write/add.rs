@@ -15,7 +15,7 @@ use crate::integrity::Proposed;
 use crate::large;
 use crate::policy::CHANGED_TIME;
 use crate::policy::USER_PASSWORD;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::dn::Dn;
 use keyway_codec::message::{AddRequest, ResultCode};
 use keyway_schema::operational::{
@@ -58,7 +58,7 @@ pub(crate) enum Source {
 impl Add {
     /// Understands a client's request.
     pub fn new(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         request: &AddRequest<'_>,
         controls: &RequestControls<'_>,
@@ -67,47 +67,47 @@ impl Add {
             .attributes
             .iter()
             .map(|attribute| (attribute.description.as_ref(), attribute.values.as_slice()));
-        Add::of(core, subject, request.dn, given, Source::Client, controls)
+        Add::of(snapshot, subject, request.dn, given, Source::Client, controls)
     }
 
     /// Makes an entry of a DN and attributes.
     pub fn of<'a>(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         dn: &str,
         given: impl Iterator<Item = (&'a str, &'a [Cow<'a, [u8]>])>,
         source: Source,
         controls: &RequestControls<'_>,
     ) -> Result<Add> {
-        let request = Request::new(core, subject, dn, Rights::ADD, controls)?;
+        let request = Request::new(snapshot, subject, dn, Rights::ADD, controls)?;
         let request = Request { needed: Needed::Parent, ..request };
         let (mut attributes, mut malformed) = (EntryAttributes::new(), 0);
         for (description, values) in given {
-            malformed += take(core, &mut attributes, description, values, source)?;
+            malformed += take(snapshot, &mut attributes, description, values, source)?;
         }
-        name_values(core, &mut attributes, dn)?;
-        complete_classes(&core.schema, &mut attributes)?;
-        let numbers = core.wanted_numbers(&mut attributes);
+        name_values(snapshot, &mut attributes, dn)?;
+        complete_classes(&snapshot.schema, &mut attributes)?;
+        let numbers = snapshot.wanted_numbers(&mut attributes);
         let (structural, is_sound) = match source {
-            Source::Client => (check_entry(&core.schema, &attributes, &[])?, true),
-            Source::Export => check_loosely(&core.schema, &attributes, &[])?,
+            Source::Client => (check_entry(&snapshot.schema, &attributes, &[])?, true),
+            Source::Export => check_loosely(&snapshot.schema, &attributes, &[])?,
         };
         let structural = structural.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
-        stamp(core, &mut attributes, &request.stamp)?;
+        stamp(snapshot, &mut attributes, &request.stamp)?;
         // Of a password that comes from elsewhere it is not known.
         if source == Source::Client && edit::values(&attributes, USER_PASSWORD).is_some() {
             edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
         }
-        let keys = core.indexes.keys(&core.schema, &attributes);
-        let large = large::keys(&core.schema, &attributes);
+        let keys = snapshot.indexes.keys(&snapshot.schema, &attributes);
+        let large = large::keys(&snapshot.schema, &attributes);
         Ok(Add { request, attributes, is_sound, malformed, keys, large, numbers })
     }
 
     /// Whether the entry that is there already has all its values and no other, those that a server notes aside.
-    pub fn is_there(&self, core: &Core, view: Tree<'_>) -> Result<bool> {
-        let (id, entry) = self.request.find(core, view)?;
-        let (held, schema) = (Draft::of(id, &entry), &core.schema);
+    pub fn is_there(&self, snapshot: &Snapshot, view: Tree<'_>) -> Result<bool> {
+        let (id, entry) = self.request.find(snapshot, view)?;
+        let (held, schema) = (Draft::of(id, &entry), &snapshot.schema);
         for (name, values) in &self.attributes {
             let Some(description) = schema.describe(name) else { return Ok(false) };
             let attribute = description.attribute;
@@ -142,16 +142,16 @@ impl Add {
     }
 
     /// Adds the entry.
-    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+    pub fn apply(&self, snapshot: &Snapshot, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
         let view = write.view();
         let (name, below) = (&request.name, request.below);
         let parent = match below {
             0 => EntryId::ROOT,
-            _ => request.locate(core, view, &name.parent())?,
+            _ => request.locate(snapshot, view, &name.parent())?,
         };
-        let rights = request.rights(core);
-        if !may_add(core, &rights, view, parent)? {
+        let rights = request.rights(snapshot);
+        if !may_add(snapshot, &rights, view, parent)? {
             return Err(Failure::denied("add entries here"));
         }
         let component = request.component()?;
@@ -161,19 +161,19 @@ impl Add {
         }
         if let Some(matcher) = &request.assertion {
             let text = name.text();
-            let candidate = Candidate::made(core, &text, &self.attributes);
-            asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)?;
+            let candidate = Candidate::made(snapshot, &text, &self.attributes);
+            asserted(Evaluator::search(&snapshot.schema, &rights).matches(matcher, &candidate)?)?;
         }
         let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
         let proposed =
             Proposed { id, name, was: None, attributes, large: &[], numbers, rights: &rights };
-        core.check_unique(view, &proposed, |_| true)?;
-        let mut rules = self.rules(core, &rights, view, parent)?;
+        snapshot.check_unique(view, &proposed, |_| true)?;
+        let mut rules = self.rules(snapshot, &rights, view, parent)?;
         let mut attributes = self.attributes.clone();
         let mut keys = Cow::Borrowed(&self.keys);
         if !self.numbers.is_empty() {
-            core.give_numbers(write, &self.numbers, &mut attributes)?;
-            keys = Cow::Owned(core.indexes.keys(&core.schema, &attributes));
+            snapshot.give_numbers(write, &self.numbers, &mut attributes)?;
+            keys = Cow::Owned(snapshot.indexes.keys(&snapshot.schema, &attributes));
         }
         let large = large::take(&mut attributes, &self.large);
         let entry = Entry { rdn: rdn_text(name, below), attributes, large };
@@ -181,7 +181,7 @@ impl Add {
         if let Some(rules) = &mut rules {
             settle(rules, id);
         }
-        let response_controls = request.post_read(core, write, id)?.into_iter().collect();
+        let response_controls = request.post_read(snapshot, write, id)?.into_iter().collect();
         Ok(WriteDone { response_controls, rules })
     }
 
@@ -189,7 +189,7 @@ impl Add {
     /// what with them: that takes the same right as to write rules into the entry above.
     fn rules(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         rights: &View,
         tree: Tree<'_>,
         parent: EntryId,
@@ -197,30 +197,35 @@ impl Add {
         if !holds_rules(&self.attributes) {
             return Ok(None);
         }
-        if !with_parent(core, tree, parent, |above| rights.may(Rights::WRITE, RULE, above))? {
+        if !with_parent(snapshot, tree, parent, |above| rights.may(Rights::WRITE, RULE, above))? {
             return Err(Failure::denied(format_args!("write attribute {RULE} here")));
         }
-        core.proposed_rules(tree, &self.request.context, None, &self.attributes).map(Some)
+        snapshot.proposed_rules(tree, &self.request.context, None, &self.attributes).map(Some)
     }
 }
 
 /// Whether somebody may add entries below this one.
-pub(super) fn may_add(core: &Core, rights: &View, tree: Tree<'_>, parent: EntryId) -> Result<bool> {
-    with_parent(core, tree, parent, |above| rights.may_something(Rights::ADD, above))
+pub(super) fn may_add(
+    snapshot: &Snapshot,
+    rights: &View,
+    tree: Tree<'_>,
+    parent: EntryId,
+) -> Result<bool> {
+    with_parent(snapshot, tree, parent, |above| rights.may_something(Rights::ADD, above))
 }
 
 /// Asks something of the entry above another one.
 fn with_parent(
-    core: &Core,
+    snapshot: &Snapshot,
     tree: Tree<'_>,
     parent: EntryId,
     ask: impl FnOnce(&Candidate<'_, '_>) -> Result<bool>,
 ) -> Result<bool> {
     let (names, nothing) = (RefCell::new(Names::new()), EntryAttributes::new());
     match tree.entry(parent)? {
-        Some(entry) => ask(&Candidate::stored(core, parent, entry, tree, &names)),
+        Some(entry) => ask(&Candidate::stored(snapshot, parent, entry, tree, &names)),
         // Above the top of a naming context.
-        None => ask(&Candidate::made(core, "", &nothing)),
+        None => ask(&Candidate::made(snapshot, "", &nothing)),
     }
 }
 
@@ -238,46 +243,46 @@ const MUST_BE_RIGHT: [&str; 2] = [OBJECT_CLASS, "aliasedObjectName"];
 /// Takes one attribute as it was given, and says how many of its values are not of their syntax:
 /// other servers have had laxer days.
 fn take(
-    core: &Core,
+    snapshot: &Snapshot,
     attributes: &mut EntryAttributes,
     given: &str,
     values: &[Cow<'_, [u8]>],
     source: Source,
 ) -> Result<u64> {
-    let description = edit::describe(&core.schema, given)?;
+    let description = edit::describe(&snapshot.schema, given)?;
     let attribute = description.attribute;
     let malformed = match source {
         Source::Client => {
             edit::require_writable(attribute)?;
-            edit::check_syntax(&core.schema, attribute, values)?;
+            edit::check_syntax(&snapshot.schema, attribute, values)?;
             0
         }
         Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(0),
         Source::Export
             if attribute.is_operational() || MUST_BE_RIGHT.contains(&attribute.name()) =>
         {
-            edit::check_imported_syntax(&core.schema, attribute, values)?;
+            edit::check_imported_syntax(&snapshot.schema, attribute, values)?;
             0
         }
-        Source::Export => edit::malformed(&core.schema, attribute, values),
+        Source::Export => edit::malformed(&snapshot.schema, attribute, values),
     };
     // A second list for one description belongs to the first.
     let values = values.iter().map(|value| value.to_vec()).collect();
-    edit::extend(&core.schema, attributes, &description, values)?;
+    edit::extend(&snapshot.schema, attributes, &description, values)?;
     Ok(malformed)
 }
 
 /// Adds the values of the RDN that are not among the attributes.
-fn name_values(core: &Core, attributes: &mut EntryAttributes, dn: &str) -> Result<()> {
+fn name_values(snapshot: &Snapshot, attributes: &mut EntryAttributes, dn: &str) -> Result<()> {
     let Some(rdn) = Dn::parse(dn).ok().and_then(|dn| dn.rdns.into_iter().next()) else {
         return Ok(());
     };
-    check_rdn(&core.schema, &rdn)?;
+    check_rdn(&snapshot.schema, &rdn)?;
     for ava in rdn.avas {
-        let description = edit::describe(&core.schema, &ava.attribute)?;
-        if !edit::has_value(&core.schema, attributes, description.attribute, &ava.value) {
-            edit::check_syntax(&core.schema, description.attribute, &[&ava.value])?;
-            edit::add(&core.schema, attributes, &description, vec![ava.value])?;
+        let description = edit::describe(&snapshot.schema, &ava.attribute)?;
+        if !edit::has_value(&snapshot.schema, attributes, description.attribute, &ava.value) {
+            edit::check_syntax(&snapshot.schema, description.attribute, &[&ava.value])?;
+            edit::add(&snapshot.schema, attributes, &description, vec![ava.value])?;
         }
     }
     if let Some(classes) = attributes.iter().position(|(name, _)| name == OBJECT_CLASS) {
@@ -288,10 +293,10 @@ fn name_values(core: &Core, attributes: &mut EntryAttributes, dn: &str) -> Resul
 }
 
 /// Notes who made the entry and when, unless that is known already.
-fn stamp(core: &Core, attributes: &mut EntryAttributes, stamp: &Stamp) -> Result<()> {
+fn stamp(snapshot: &Snapshot, attributes: &mut EntryAttributes, stamp: &Stamp) -> Result<()> {
     let uuid = match edit::values(attributes, ENTRY_UUID) {
         Some(_) => None,
-        None => Some(core.shared.uuid()?),
+        None => Some(snapshot.shared.uuid()?),
     };
     let values = [
         (ENTRY_UUID, uuid.as_deref().unwrap_or_default()),

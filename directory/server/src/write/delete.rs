@@ -9,7 +9,7 @@ use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::integrity::Leaving;
 use crate::large::whole;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
 use keyway_schema::EntryAttributes;
 use keyway_store::{Names, Write};
@@ -23,13 +23,13 @@ pub(crate) struct Delete {
 impl Delete {
     /// Understands a request.
     pub fn new(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         dn: &str,
         controls: &RequestControls<'_>,
     ) -> Result<Delete> {
-        let request = Request::new(core, subject, dn, Rights::DELETE, controls)?;
-        if core.shared.is_own(&request.name) {
+        let request = Request::new(snapshot, subject, dn, Rights::DELETE, controls)?;
+        if snapshot.shared.is_own(&request.name) {
             return Err(unwilling("the server needs this entry"));
         }
         Ok(Delete { request })
@@ -41,16 +41,16 @@ impl Delete {
     }
 
     /// Deletes the entry.
-    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+    pub fn apply(&self, snapshot: &Snapshot, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
-        let (id, entry) = request.find(core, write.view())?;
+        let (id, entry) = request.find(snapshot, write.view())?;
         let names = RefCell::new(Names::new());
-        let candidate = Candidate::stored(core, id, entry, write.view(), &names);
-        if !request.rights(core).may_something(Rights::DELETE, &candidate)? {
+        let candidate = Candidate::stored(snapshot, id, entry, write.view(), &names);
+        if !request.rights(snapshot).may_something(Rights::DELETE, &candidate)? {
             return Err(Failure::denied("delete this entry"));
         }
-        let leaving = Leaving::new(core, candidate.dn()?.to_owned(), None);
-        request.assert_entry(core, write, id, entry)?;
+        let leaving = Leaving::new(snapshot, candidate.dn()?.to_owned(), None);
+        request.assert_entry(snapshot, write, id, entry)?;
         if write.view().child_count(id)? > 0 {
             let text = "the entry has entries below it; delete those first";
             return Err(Failure::new(ResultCode::NotAllowedOnNonLeaf, text));
@@ -59,15 +59,15 @@ impl Delete {
         let rules = match holds_rules(&attributes) {
             true => {
                 let nothing = EntryAttributes::new();
-                Some(core.proposed_rules(write.view(), &request.context, Some(id), &nothing)?)
+                Some(snapshot.proposed_rules(write.view(), &request.context, Some(id), &nothing)?)
             }
             false => None,
         };
-        let response_controls = request.pre_read(core, write, id)?.into_iter().collect();
-        let referrers = core.referrers(write.view(), [Ok(leaving)].into_iter())?.without(id);
-        let keys = core.indexes.keys(&core.schema, &attributes);
+        let response_controls = request.pre_read(snapshot, write, id)?.into_iter().collect();
+        let referrers = snapshot.referrers(write.view(), [Ok(leaving)].into_iter())?.without(id);
+        let keys = snapshot.indexes.keys(&snapshot.schema, &attributes);
         write.delete(id, request.component()?, &keys)?;
-        referrers.follow(core, write, &request.stamp)?;
+        referrers.follow(snapshot, write, &request.stamp)?;
         Ok(WriteDone { response_controls, rules })
     }
 }

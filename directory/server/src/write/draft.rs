@@ -3,9 +3,9 @@
 use super::edit;
 use super::values::LargeDraft;
 use crate::failure::Result;
-use crate::index::{Indexes, Shared};
+use crate::index::{DirectoryState, Indexes};
 use crate::large::{self, key};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ChangeOperation;
 use keyway_schema::{
     AttributeType, Description, EntryAttributes, Schema, check_entry, check_loosely,
@@ -87,12 +87,12 @@ impl Draft {
     /// The store's.
     pub fn difference(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         before: &EntryAttributes,
         after: &EntryAttributes,
     ) -> Result<(Vec<Key>, Vec<Key>)> {
-        let (schema, indexes) = (&core.schema, &core.indexes);
+        let (schema, indexes) = (&snapshot.schema, &snapshot.indexes);
         if self.large.is_empty() {
             return Ok(indexes.difference(schema, before, after));
         }
@@ -108,7 +108,7 @@ impl Draft {
         }
         let mut after = after.clone();
         for large in self.large.iter().filter(|large| large.len() > 0) {
-            if let Some(values) = sharing(core, view, large, &gone)? {
+            if let Some(values) = sharing(snapshot, view, large, &gone)? {
                 after.push((large.name.clone(), values));
             }
         }
@@ -143,22 +143,22 @@ pub(super) fn large_names(large: &[LargeDraft]) -> impl Iterator<Item = &str> {
 /// Those values of a large attribute that may have a key in common with values that go; `None` if
 /// there can be none. All are read only where an index has parts of values in it.
 fn sharing(
-    core: &Core,
+    snapshot: &Snapshot,
     view: View<'_>,
     large: &LargeDraft,
     gone: &EntryAttributes,
 ) -> Result<Option<Vec<Vec<u8>>>> {
     let mut shared = None;
     for (name, values) in gone {
-        match core.indexes.shared(&core.schema, name, &large.name) {
-            Shared::Nothing => {}
-            Shared::Presence => drop(shared.get_or_insert_with(Vec::new)),
-            Shared::Parts => return large.values(view).map(Some),
-            Shared::Equal => {
-                let Some(attribute) = large.attribute(&core.schema) else { continue };
+        match snapshot.indexes.shared(&snapshot.schema, name, &large.name) {
+            DirectoryState::Nothing => {}
+            DirectoryState::Presence => drop(shared.get_or_insert_with(Vec::new)),
+            DirectoryState::Parts => return large.values(view).map(Some),
+            DirectoryState::Equal => {
+                let Some(attribute) = large.attribute(&snapshot.schema) else { continue };
                 let shared = shared.get_or_insert_with(Vec::new);
                 for value in values {
-                    shared.extend(large.get(view, key(&core.schema, attribute, value))?);
+                    shared.extend(large.get(view, key(&snapshot.schema, attribute, value))?);
                 }
             }
         }

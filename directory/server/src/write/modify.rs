@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::integrity::Proposed;
 use crate::policy::USER_PASSWORD;
 use crate::policy::{KEPT, PasswordChange, Upkeep};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
 use keyway_password::Given;
@@ -57,7 +57,7 @@ impl Edit {
 impl Modify {
     /// Understands a client's request.
     pub fn new(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
@@ -66,12 +66,12 @@ impl Modify {
             let values = change.attribute.values.iter().map(|value| value.to_vec()).collect();
             (change.operation, change.attribute.description.as_ref(), values)
         });
-        Modify::of(core, subject, request.dn, edits, controls)
+        Modify::of(snapshot, subject, request.dn, edits, controls)
     }
 
     /// The change of a password to a value that is hashed. `gave_old` says whether the old one was given.
     pub fn password(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         dn: &str,
         hashed: Vec<u8>,
@@ -79,28 +79,28 @@ impl Modify {
     ) -> Result<Modify> {
         let edit = (ChangeOperation::Replace, USER_PASSWORD, vec![hashed]);
         let controls = RequestControls::default();
-        let modify = Modify::of(core, subject, dn, [edit].into_iter(), &controls)?;
+        let modify = Modify::of(snapshot, subject, dn, [edit].into_iter(), &controls)?;
         Ok(Modify { gave_old, ..modify })
     }
 
     /// Checks all that can be checked without the entry.
     pub fn of<'a>(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         dn: &str,
         changes: impl Iterator<Item = (ChangeOperation, &'a str, Vec<Vec<u8>>)>,
         controls: &RequestControls<'_>,
     ) -> Result<Modify> {
         let one_of = Rights::WRITE | Rights::RESET | Rights::SELF_WRITE;
-        let request = Request::new(core, subject, dn, one_of, controls)?;
+        let request = Request::new(snapshot, subject, dn, one_of, controls)?;
         let edits: Vec<Edit> = changes
             .map(|(operation, given, values)| {
-                let description = describe(&core.schema, given)?;
+                let description = describe(&snapshot.schema, given)?;
                 edit::require_writable(description.attribute)?;
                 let name = description.canonical().into_owned();
                 let edit = Edit { operation, name, values };
                 if edit.stores() {
-                    edit::check_syntax(&core.schema, description.attribute, &edit.values)?;
+                    edit::check_syntax(&snapshot.schema, description.attribute, &edit.values)?;
                 }
                 if operation == ChangeOperation::Add && edit.values.is_empty() {
                     let text = format!("attribute {given} is added without a value");
@@ -109,7 +109,7 @@ impl Modify {
                 Ok(edit)
             })
             .collect::<Result<_>>()?;
-        let gave_old = edits.iter().any(|edit| edit.gives_old(core));
+        let gave_old = edits.iter().any(|edit| edit.gives_old(snapshot));
         Ok(Modify { request, edits, gave_old })
     }
 
@@ -129,21 +129,25 @@ impl Modify {
     }
 
     /// Finds the entry, and checks that the subject may change what it wants to.
-    pub fn check_rights<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
-        let found = self.find(core, view);
-        found.map_err(|failure| self.request.disclosed(core, view, failure))
+    pub fn check_rights<'t>(
+        &self,
+        snapshot: &Snapshot,
+        view: View<'t>,
+    ) -> Result<(EntryId, EntryRef<'t>)> {
+        let found = self.find(snapshot, view);
+        found.map_err(|failure| self.request.disclosed(snapshot, view, failure))
     }
 
-    fn find<'t>(&self, core: &Core, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
-        let (id, entry) = self.request.find(core, view)?;
-        let rights = self.request.rights(core);
+    fn find<'t>(&self, snapshot: &Snapshot, view: View<'t>) -> Result<(EntryId, EntryRef<'t>)> {
+        let (id, entry) = self.request.find(snapshot, view)?;
+        let rights = self.request.rights(snapshot);
         let names = RefCell::new(Names::new());
-        let candidate = Candidate::stored(core, id, entry, view, &names);
+        let candidate = Candidate::stored(snapshot, id, entry, view, &names);
         for edit in &self.edits {
             let name = base(&edit.name);
             let may = rights.may(Rights::WRITE, name, &candidate)?
                 || (edit.is_reset() && rights.may(Rights::RESET, name, &candidate)?)
-                || (edit.is_of(core, &rights)
+                || (edit.is_of(snapshot, &rights)
                     && rights.may(Rights::SELF_WRITE, name, &candidate)?);
             if !may {
                 let text = format_args!("write attribute {} of this entry", edit.name);
@@ -152,9 +156,9 @@ impl Modify {
         }
         if self.changes_password() {
             let (context, subject) = (&self.request.context, &self.request.subject);
-            let change = PasswordChange::of(core, view, context, subject, (id, entry))?;
+            let change = PasswordChange::of(snapshot, view, context, subject, (id, entry))?;
             let now = self.request.now;
-            change.map_or(Ok(()), |change| change.allow(core, self.gave_old, now))?;
+            change.map_or(Ok(()), |change| change.allow(snapshot, self.gave_old, now))?;
         }
         Ok((id, entry))
     }
@@ -165,97 +169,103 @@ impl Modify {
     }
 
     /// Changes the entry.
-    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+    pub fn apply(&self, snapshot: &Snapshot, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
-        let (id, entry) = self.check_rights(core, write.view())?;
-        request.assert_entry(core, write, id, entry)?;
+        let (id, entry) = self.check_rights(snapshot, write.view())?;
+        request.assert_entry(snapshot, write, id, entry)?;
         let rdn = rdn_of(&entry)?;
         let mut new = Draft::of(id, &entry);
-        let old = self.touched(core, &new.attributes, &[]);
-        let was_sound = is_sound(&core.schema, &new.attributes);
+        let old = self.touched(snapshot, &new.attributes, &[]);
+        let was_sound = is_sound(&snapshot.schema, &new.attributes);
         for edit in &self.edits {
-            edit.apply(core, write.view(), id, &old, &mut new)?;
+            edit.apply(snapshot, write.view(), id, &old, &mut new)?;
         }
-        let numbers = self.check(core, write.view(), &rdn, was_sound, &mut new)?;
-        self.check_unique(core, write.view(), id, &new, &numbers)?;
-        let rules = self.rules(core, write.view(), id, &new.attributes)?;
+        let numbers = self.check(snapshot, write.view(), &rdn, was_sound, &mut new)?;
+        self.check_unique(snapshot, write.view(), id, &new, &numbers)?;
+        let rules = self.rules(snapshot, write.view(), id, &new.attributes)?;
         request.stamp.mark(&mut new.attributes);
         if self.changes_account() {
             let edited: Vec<&str> = self.edits.iter().map(|edit| base(&edit.name)).collect();
             let Request { context, subject, now, .. } = request;
             let (view, edited) = (write.view(), &edited);
-            let upkeep = Upkeep { core, view, context, subject, id, edited, now: *now };
+            let upkeep = Upkeep { snapshot, view, context, subject, id, edited, now: *now };
             upkeep.carry_out(&entry, &mut new.attributes)?;
         }
         let rdn = entry.rdn().to_owned();
         let mut response_controls: Vec<_> =
-            request.pre_read(core, write, id)?.into_iter().collect();
-        core.give_numbers(write, &numbers, &mut new.attributes)?;
-        let numbered: Vec<&str> = core.numbered(&numbers).collect();
-        let touched = self.touched(core, &new.attributes, &numbered);
-        let (removed, added) = new.difference(core, write.view(), &old, &touched)?;
-        let entry = new.finish(&core.schema, write.view(), rdn)?;
+            request.pre_read(snapshot, write, id)?.into_iter().collect();
+        snapshot.give_numbers(write, &numbers, &mut new.attributes)?;
+        let numbered: Vec<&str> = snapshot.numbered(&numbers).collect();
+        let touched = self.touched(snapshot, &new.attributes, &numbered);
+        let (removed, added) = new.difference(snapshot, write.view(), &old, &touched)?;
+        let entry = new.finish(&snapshot.schema, write.view(), rdn)?;
         write.update(id, &entry, &removed, &added)?;
-        response_controls.extend(request.post_read(core, write, id)?);
+        response_controls.extend(request.post_read(snapshot, write, id)?);
         Ok(WriteDone { response_controls, rules })
     }
 
     /// The attributes that can get other keys: those that change, and those that share an index
     /// with them, so that a key which both give is not lost.
-    fn touched(&self, core: &Core, attributes: &EntryAttributes, also: &[&str]) -> EntryAttributes {
+    fn touched(
+        &self,
+        snapshot: &Snapshot,
+        attributes: &EntryAttributes,
+        also: &[&str],
+    ) -> EntryAttributes {
         let edited = self.edits.iter().map(|edit| base(&edit.name));
         let also = also.iter().copied().chain([MODIFIERS_NAME, MODIFY_TIMESTAMP]);
         let mut changed: Vec<&str> = edited.chain(also).collect();
         if self.changes_account() {
             changed.extend(KEPT);
         }
-        let related = |name: &str| changed.iter().any(|one| core.indexes.related(base(name), one));
+        let related =
+            |name: &str| changed.iter().any(|one| snapshot.indexes.related(base(name), one));
         attributes.iter().filter(|(name, _)| related(name)).cloned().collect()
     }
 
     /// The access rules that entries hold afterwards, if those of this one change.
     fn rules(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         id: EntryId,
         new: &EntryAttributes,
     ) -> Result<Option<Vec<Rule>>> {
         match self.edits.iter().any(|edit| base(&edit.name) == RULE) {
-            true => core.proposed_rules(view, &self.request.context, Some(id), new).map(Some),
+            true => snapshot.proposed_rules(view, &self.request.context, Some(id), new).map(Some),
             false => Ok(None),
         }
     }
 
     fn check_unique(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         id: EntryId,
         draft: &Draft,
         numbers: &[usize],
     ) -> Result<()> {
-        if !core.has_unique() {
+        if !snapshot.has_unique() {
             return Ok(());
         }
-        let (name, rights) = (&self.request.name, self.request.rights(core));
+        let (name, rights) = (&self.request.name, self.request.rights(snapshot));
         let (id, was, Draft { attributes, large }) = (Some(id), Some(name), draft);
         let proposed = Proposed { id, name, was, attributes, large, numbers, rights: &rights };
         let is_edited =
-            |name: &str| self.edits.iter().any(|edit| core.is_kind_of(base(&edit.name), name));
-        core.check_unique(view, &proposed, is_edited)
+            |name: &str| self.edits.iter().any(|edit| snapshot.is_kind_of(base(&edit.name), name));
+        snapshot.check_unique(view, &proposed, is_edited)
     }
 
     /// Checks the entry as it has become; of which ranges it is to get a number.
     fn check(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         rdn: &Rdn,
         was_sound: bool,
         draft: &mut Draft,
     ) -> Result<Vec<usize>> {
-        let schema = &core.schema;
+        let schema = &snapshot.schema;
         for ava in &rdn.avas {
             let Some(attribute) = schema.attribute(&ava.attribute) else { continue };
             let edited = self.edits.iter().any(|edit| edit.name == attribute.name());
@@ -274,7 +284,7 @@ impl Modify {
         if self.edits.iter().any(|edit| edit.name == OBJECT_CLASS) {
             complete_classes(schema, attributes)?;
         }
-        let numbers = core.wanted_numbers(attributes);
+        let numbers = snapshot.wanted_numbers(attributes);
         // What was let in with structural classes of its own kind can still be changed.
         let (structural, is_sound) = match was_sound {
             true => (check_entry(schema, attributes, &large)?, true),
@@ -303,17 +313,17 @@ impl Modify {
 
 impl Edit {
     /// Whether all that it adds or takes away is the DN of the user who asks.
-    fn is_of(&self, core: &Core, rights: &Permissions) -> bool {
-        let own = |value: &Vec<u8>| rights.is_named_by(&core.schema, base(&self.name), value);
+    fn is_of(&self, snapshot: &Snapshot, rights: &Permissions) -> bool {
+        let own = |value: &Vec<u8>| rights.is_named_by(&snapshot.schema, base(&self.name), value);
         matches!(self.operation, ChangeOperation::Add | ChangeOperation::Delete)
             && !self.values.is_empty()
             && self.values.iter().all(own)
     }
 
     /// Whether it names the password that there is.
-    fn gives_old(&self, core: &Core) -> bool {
+    fn gives_old(&self, snapshot: &Snapshot) -> bool {
         let is_password = |value: &Vec<u8>| {
-            matches!(core.shared.passwords.classify(value), Ok(Given::Password(_)))
+            matches!(snapshot.shared.passwords.classify(value), Ok(Given::Password(_)))
         };
         self.operation == ChangeOperation::Delete
             && base(&self.name) == USER_PASSWORD
@@ -322,16 +332,16 @@ impl Edit {
 
     fn apply(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         id: EntryId,
         old: &EntryAttributes,
         draft: &mut Draft,
     ) -> Result<()> {
-        let schema = &core.schema;
+        let schema = &snapshot.schema;
         let description = describe(schema, &self.name)?;
         let is_add = self.operation == ChangeOperation::Add;
-        if is_add && self.is_new(core, view, id, old, &draft.attributes)? {
+        if is_add && self.is_new(snapshot, view, id, old, &draft.attributes)? {
             let attributes = &mut draft.attributes;
             return edit::push(schema, attributes, &description, self.values.clone());
         }
@@ -342,7 +352,7 @@ impl Edit {
     /// not be looked at. It speaks of the entry as it was before all edits.
     fn is_new(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         id: EntryId,
         old: &EntryAttributes,
@@ -352,10 +362,11 @@ impl Edit {
         if before != now || now.is_none_or(|now| now.len() < MANY_VALUES) {
             return Ok(false);
         }
-        let rule = core.schema.attribute(base(&self.name)).and_then(AttributeType::equality);
+        let rule = snapshot.schema.attribute(base(&self.name)).and_then(AttributeType::equality);
         for value in &self.values {
-            let normal = rule.and_then(|rule| core.schema.normalize(rule, value));
-            let key = normal.and_then(|normal| core.indexes.equality(base(&self.name), &normal));
+            let normal = rule.and_then(|rule| snapshot.schema.normalize(rule, value));
+            let key =
+                normal.and_then(|normal| snapshot.indexes.equality(base(&self.name), &normal));
             match key {
                 Some(key) if !view.contains(&key, id)? => {}
                 _ => return Ok(false),

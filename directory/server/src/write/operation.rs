@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result, unwilling};
 use crate::made::Handover;
 use crate::naming::{self, Place};
 use crate::redefine::{Redefinition, require_generation};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::{ModifyRequest, Op, ResultCode};
 use keyway_schema::EntryName;
 use keyway_store::Write;
@@ -34,19 +34,19 @@ pub(crate) enum Operation {
 impl Operation {
     /// Understands a client's request; `None` if it is no write.
     pub fn of(
-        core: &Arc<Core>,
+        snapshot: &Arc<Snapshot>,
         subject: &Subject,
         op: &Op<'_>,
         controls: &RequestControls<'_>,
     ) -> Option<Result<Operation>> {
         Some(match op {
-            Op::AddRequest(add) => Add::new(core, subject, add, controls).map(Operation::Add),
-            Op::ModifyRequest(modify) => Operation::modify(core, subject, modify, controls),
+            Op::AddRequest(add) => Add::new(snapshot, subject, add, controls).map(Operation::Add),
+            Op::ModifyRequest(modify) => Operation::modify(snapshot, subject, modify, controls),
             Op::DeleteRequest(dn) => {
-                Delete::new(core, subject, dn, controls).map(Operation::Delete)
+                Delete::new(snapshot, subject, dn, controls).map(Operation::Delete)
             }
             Op::ModifyDnRequest(rename) => {
-                Rename::new(core, subject, rename, controls).map(Operation::Rename)
+                Rename::new(snapshot, subject, rename, controls).map(Operation::Rename)
             }
             _ => return None,
         })
@@ -54,7 +54,7 @@ impl Operation {
 
     /// Understands a client's modify.
     pub fn modify(
-        core: &Arc<Core>,
+        snapshot: &Arc<Snapshot>,
         subject: &Subject,
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
@@ -64,24 +64,24 @@ impl Operation {
             let text = "the request has no change in it";
             return Err(Failure::new(ResultCode::ProtocolError, text));
         }
-        let name = EntryName::parse(&core.schema, request.dn)?;
-        match naming::place(&core.shared.contexts(), &name) {
+        let name = EntryName::parse(&snapshot.schema, request.dn)?;
+        match naming::place(&snapshot.shared.contexts(), &name) {
             Place::Subschema => {
-                let redefinition = redefine::redefinition(core, subject, request, controls);
+                let redefinition = redefine::redefinition(snapshot, subject, request, controls);
                 return redefinition.map(Operation::Redefine);
             }
             Place::Made(tree) => {
-                let made = Handover::new(core, subject, request, controls, (tree, &name));
+                let made = Handover::new(snapshot, subject, request, controls, (tree, &name));
                 return made.map(Operation::Made);
             }
             _ => {}
         }
-        Modify::new(core, subject, request, controls).map(Operation::Modify)
+        Modify::new(snapshot, subject, request, controls).map(Operation::Modify)
     }
 
     /// Whether an entry could be in other groups when it is done.
-    pub fn changes_groups(&self, core: &Core) -> bool {
-        let is_membership = |name: &str| core.integrity.is_membership(name);
+    pub fn changes_groups(&self, snapshot: &Snapshot) -> bool {
+        let is_membership = |name: &str| snapshot.integrity.is_membership(name);
         match self {
             Operation::Add(add) => add.attributes.iter().any(|(name, _)| is_membership(name)),
             Operation::Modify(modify) => modify.edits.iter().any(|edit| is_membership(&edit.name)),
@@ -97,7 +97,7 @@ impl Operation {
     ///
     /// # Errors
     /// Also `busy`, if the schema was changed since it was prepared.
-    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+    pub fn apply(&self, snapshot: &Snapshot, write: &mut Write<'_>) -> Result<WriteDone> {
         if let Some(request) = self.request() {
             require_generation(write, request.generation)?;
         }
@@ -108,13 +108,13 @@ impl Operation {
             Operation::Redefine(Some(redefinition)) => {
                 return redefinition.apply(write).map(|()| WriteDone::default());
             }
-            Operation::Add(add) => add.apply(core, write),
-            Operation::Delete(delete) => delete.apply(core, write),
-            Operation::Modify(modify) => modify.apply(core, write),
-            Operation::Rename(rename) => rename.apply(core, write),
+            Operation::Add(add) => add.apply(snapshot, write),
+            Operation::Delete(delete) => delete.apply(snapshot, write),
+            Operation::Modify(modify) => modify.apply(snapshot, write),
+            Operation::Rename(rename) => rename.apply(snapshot, write),
         };
         done.map_err(|failure| match self.request() {
-            Some(request) => request.disclosed(core, write.view(), failure),
+            Some(request) => request.disclosed(snapshot, write.view(), failure),
             None => failure,
         })
     }
@@ -130,7 +130,7 @@ impl Operation {
     }
 
     /// The state of the schema that it leaves, if it changes it.
-    pub fn next(&self) -> Option<Arc<Core>> {
+    pub fn next(&self) -> Option<Arc<Snapshot>> {
         match self {
             Operation::Redefine(redefinition) => redefinition.as_ref().map(Redefinition::next),
             _ => None,

@@ -5,7 +5,7 @@ use crate::candidate::Candidate;
 use crate::controls::ResponseControl;
 use crate::failure::{Failure, Result};
 use crate::search::{Filtered, Selection, encode_entry};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::controls::{POST_READ, PRE_READ, ReadResponse};
 use keyway_codec::message::{Attribute, SearchResultEntry};
 use keyway_store::{EntryId, Names, Write};
@@ -16,26 +16,26 @@ impl Request {
     /// The entry as it is before the change, if that was asked for.
     pub(super) fn pre_read(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         write: &Write<'_>,
         id: EntryId,
     ) -> Result<Option<ResponseControl>> {
-        self.read(core, write, id, PRE_READ, self.pre_read.as_ref())
+        self.read(snapshot, write, id, PRE_READ, self.pre_read.as_ref())
     }
 
     /// The entry as it is after the change, if that was asked for.
     pub(super) fn post_read(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         write: &Write<'_>,
         id: EntryId,
     ) -> Result<Option<ResponseControl>> {
-        self.read(core, write, id, POST_READ, self.post_read.as_ref())
+        self.read(snapshot, write, id, POST_READ, self.post_read.as_ref())
     }
 
     fn read(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         write: &Write<'_>,
         id: EntryId,
         oid: &'static str,
@@ -45,9 +45,9 @@ impl Request {
         let view = write.view();
         let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         let names = RefCell::new(Names::new());
-        let candidate = Candidate::stored(core, id, entry, view, &names);
-        let rights = self.rights(core);
-        let mut filtered = Filtered::new(&core.schema, selection, &rights);
+        let candidate = Candidate::stored(snapshot, id, entry, view, &names);
+        let rights = self.rights(snapshot);
+        let mut filtered = Filtered::new(&snapshot.schema, selection, &rights);
         let mut attributes: Vec<Attribute<'static>> = Vec::new();
         encode_entry(&mut attributes, &candidate, &mut filtered)?;
         let dn = Cow::Borrowed(candidate.dn()?);

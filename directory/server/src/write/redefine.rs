@@ -7,7 +7,7 @@ use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::limits::SCHEMA_CHANGES_BYTES_MAX;
 use crate::redefine::Redefinition;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::description::{
     AttributeTypeDescription, DescriptionError, ObjectClassDescription,
 };
@@ -28,19 +28,19 @@ const OBJECT_CLASSES: [&str; 2] = ["objectClasses", "2.5.21.6"];
 /// # Errors
 /// Why it cannot be done, before any entry is looked at.
 pub(crate) fn redefinition(
-    core: &Arc<Core>,
+    snapshot: &Arc<Snapshot>,
     subject: &Subject,
     request: &ModifyRequest<'_>,
     controls: &RequestControls<'_>,
 ) -> Result<Option<Redefinition>> {
-    require_rights(core, subject, request)?;
+    require_rights(snapshot, subject, request)?;
     if controls.assertion.is_some() || controls.pre_read.is_some() || controls.post_read.is_some() {
         let text = "the controls for assertions and read entries do not work on the schema";
         return Err(Failure::new(ResultCode::UnavailableCriticalExtension, text));
     }
-    let mut changes = core.changes.clone();
-    let mut types = Edited::new(&core.composed.attribute_types);
-    let mut classes = Edited::new(&core.composed.object_classes);
+    let mut changes = snapshot.changes.clone();
+    let mut types = Edited::new(&snapshot.composed.attribute_types);
+    let mut classes = Edited::new(&snapshot.composed.object_classes);
     for change in &request.changes {
         match kind(&change.attribute.description)? {
             Kind::AttributeTypes => types.edit(change, AttributeTypeDescription::parse_stored)?,
@@ -58,7 +58,7 @@ pub(crate) fn redefinition(
     changes.deleted.dedup();
     let deleted = std::mem::take(&mut changes.deleted);
     // Only what a file would bring again need be remembered.
-    let files = Composed::new(&core.sources, &Changes::default())
+    let files = Composed::new(&snapshot.sources, &Changes::default())
         .map_err(|why| Failure::new(ResultCode::Other, why.to_string()))?;
     let is_needed = |oid: &String| files.defines(oid) && !is_there(&changes, oid);
     changes.deleted = deleted.into_iter().filter(|oid| is_needed(oid)).collect();
@@ -66,16 +66,20 @@ pub(crate) fn redefinition(
         let text = format!("definitions made over LDAP may have {SCHEMA_CHANGES_BYTES_MAX} bytes");
         return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
     }
-    let settings = core.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
-    Redefinition::new(core, core.sources.clone(), changes, &settings)
+    let settings = snapshot.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+    Redefinition::new(snapshot, snapshot.sources.clone(), changes, &settings)
 }
 
-fn require_rights(core: &Core, subject: &Subject, request: &ModifyRequest<'_>) -> Result<()> {
-    let rights = core.permissions(subject, Place::Subschema);
+fn require_rights(
+    snapshot: &Snapshot,
+    subject: &Subject,
+    request: &ModifyRequest<'_>,
+) -> Result<()> {
+    let rights = snapshot.permissions(subject, Place::Subschema);
     let (dn, nothing) = (SUBSCHEMA_DN, EntryAttributes::new());
-    let entry = Candidate::made(core, dn, &nothing);
+    let entry = Candidate::made(snapshot, dn, &nothing);
     for change in &request.changes {
-        let known = core.schema.attribute(&change.attribute.description);
+        let known = snapshot.schema.attribute(&change.attribute.description);
         let name = known.map_or(ATTRIBUTE_TYPES[0], |known| known.name());
         if !rights.may(Rights::WRITE, name, &entry)? {
             return Err(Failure::denied("change the schema"));

@@ -13,7 +13,7 @@ use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
 use crate::integrity::{Leaving, Proposed, Referrers};
 use crate::naming::{self, NamingContext, Place};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyDnRequest, ResultCode};
 use keyway_schema::{EntryName, NamePart, is_sound};
@@ -35,14 +35,14 @@ pub(crate) struct Rename {
 impl Rename {
     /// Understands a request.
     pub fn new(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         request: &ModifyDnRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> Result<Rename> {
         let ModifyDnRequest { dn, new_rdn, delete_old_rdn, new_superior } = *request;
-        let request = Request::new(core, subject, dn, Rights::RENAME, controls)?;
-        if core.shared.is_own(&request.name) {
+        let request = Request::new(snapshot, subject, dn, Rights::RENAME, controls)?;
+        if snapshot.shared.is_own(&request.name) {
             return Err(unwilling("the server needs this entry"));
         }
         if request.below == 0 {
@@ -52,12 +52,12 @@ impl Rename {
             let text = format!("the new RDN is not valid: {error}");
             Failure::new(ResultCode::InvalidDnSyntax, text)
         })?;
-        check_rdn(&core.schema, &new_rdn)?;
+        check_rdn(&snapshot.schema, &new_rdn)?;
         let (superior, new_context, new_below) = match new_superior {
             None => (request.name.parent(), request.context.clone(), request.below),
-            Some(superior) => superior_of(core, &request, superior)?,
+            Some(superior) => superior_of(snapshot, &request, superior)?,
         };
-        let mut new_name = EntryName { parts: vec![NamePart::new(&core.schema, &new_rdn)?] };
+        let mut new_name = EntryName { parts: vec![NamePart::new(&snapshot.schema, &new_rdn)?] };
         new_name.parts.extend(superior.parts);
         Ok(Rename { request, new_rdn, new_name, new_context, new_below, delete_old_rdn })
     }
@@ -68,23 +68,23 @@ impl Rename {
     }
 
     /// Renames the entry.
-    pub fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<WriteDone> {
+    pub fn apply(&self, snapshot: &Snapshot, write: &mut Write<'_>) -> Result<WriteDone> {
         let request = &self.request;
-        let (id, entry) = request.find(core, write.view())?;
-        let rights = request.rights(core);
+        let (id, entry) = request.find(snapshot, write.view())?;
+        let rights = request.rights(snapshot);
         let names = RefCell::new(Names::new());
-        let candidate = Candidate::stored(core, id, entry, write.view(), &names);
+        let candidate = Candidate::stored(snapshot, id, entry, write.view(), &names);
         if !rights.may_something(Rights::RENAME, &candidate)? {
             return Err(Failure::denied("rename this entry"));
         }
-        self.may_write(core, write.view(), &rights, (id, &entry), &candidate)?;
-        request.assert_entry(core, write, id, entry)?;
-        let there = core.permissions(&request.subject, self.new_context.place());
+        self.may_write(snapshot, write.view(), &rights, (id, &entry), &candidate)?;
+        request.assert_entry(snapshot, write, id, entry)?;
+        let there = snapshot.permissions(&request.subject, self.new_context.place());
         let superior = self.new_name.parent();
         let superior = (&*self.new_context, &superior, self.new_below.saturating_sub(1));
-        let told = |failure| core.disclosed(write.view(), &there, superior, failure);
-        let new_parent = self.new_parent(core, write.view(), id).map_err(told)?;
-        if new_parent != entry.parent() && !may_add(core, &there, write.view(), new_parent)? {
+        let told = |failure| snapshot.disclosed(write.view(), &there, superior, failure);
+        let new_parent = self.new_parent(snapshot, write.view(), id).map_err(told)?;
+        if new_parent != entry.parent() && !may_add(snapshot, &there, write.view(), new_parent)? {
             return Err(told(Failure::denied("move entries there")));
         }
         let component = component(&self.new_context, &self.new_name, self.new_below)?;
@@ -92,14 +92,14 @@ impl Rename {
             let text = "an entry of the new name is there already";
             return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
         }
-        let (new, removed, added) = self.renamed(core, write.view(), id, &entry)?;
-        let referrers = self.referrers(core, write.view(), id, new_parent, candidate.dn()?)?;
+        let (new, removed, added) = self.renamed(snapshot, write.view(), id, &entry)?;
+        let referrers = self.referrers(snapshot, write.view(), id, new_parent, candidate.dn()?)?;
         let mut response_controls: Vec<_> =
-            request.pre_read(core, write, id)?.into_iter().collect();
+            request.pre_read(snapshot, write, id)?.into_iter().collect();
         write.rename(id, new_parent, request.component()?, component)?;
         write.update(id, &new, &removed, &added)?;
-        referrers.follow(core, write, &request.stamp)?;
-        response_controls.extend(request.post_read(core, write, id)?);
+        referrers.follow(snapshot, write, &request.stamp)?;
+        response_controls.extend(request.post_read(snapshot, write, id)?);
         Ok(WriteDone { response_controls, rules: None })
     }
 
@@ -107,13 +107,13 @@ impl Rename {
     /// not write them: to rename is to give other values to what an entry is named by, and no more.
     fn may_write(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         rights: &Permissions,
         (id, entry): (EntryId, &EntryRef<'_>),
         candidate: &Candidate<'_, '_>,
     ) -> Result<()> {
-        let (schema, draft) = (&core.schema, Draft::of(id, entry));
+        let (schema, draft) = (&snapshot.schema, Draft::of(id, entry));
         let old = rdn_of(entry)?;
         let types = |rdn: &Rdn| -> Result<Vec<String>> {
             let names = rdn.avas.iter().map(|ava| edit::describe(schema, &ava.attribute));
@@ -141,8 +141,8 @@ impl Rename {
     }
 
     /// The entry above in the new place, which must not be the entry itself or below it.
-    fn new_parent(&self, core: &Core, view: View<'_>, id: EntryId) -> Result<EntryId> {
-        let parent = self.request.locate(core, view, &self.new_name.parent())?;
+    fn new_parent(&self, snapshot: &Snapshot, view: View<'_>, id: EntryId) -> Result<EntryId> {
+        let parent = self.request.locate(snapshot, view, &self.new_name.parent())?;
         if view.contains(&Key::subtree(id), parent)? {
             return Err(unwilling("an entry cannot be moved below itself"));
         }
@@ -152,7 +152,7 @@ impl Rename {
     /// Who refers to the entry or to one below it, and what they are called then.
     fn referrers(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         id: EntryId,
         new_parent: EntryId,
@@ -166,17 +166,23 @@ impl Rename {
         let leaving = moved.map(|moved| {
             let dn = view.dn(moved?, &mut names)?.unwrap_or_default();
             let renamed = dn.strip_suffix(old).map(|below| format!("{below}{new}"));
-            Ok(renamed.and_then(|renamed| Leaving::new(core, dn, Some(renamed))))
+            Ok(renamed.and_then(|renamed| Leaving::new(snapshot, dn, Some(renamed))))
         });
-        core.referrers(view, leaving)
+        snapshot.referrers(view, leaving)
     }
 
     /// Values that are unique must be so at the new place as well, those of the entries below too.
-    fn check_unique(&self, core: &Core, view: View<'_>, id: EntryId, draft: &Draft) -> Result<()> {
-        if !core.has_unique() {
+    fn check_unique(
+        &self,
+        snapshot: &Snapshot,
+        view: View<'_>,
+        id: EntryId,
+        draft: &Draft,
+    ) -> Result<()> {
+        if !snapshot.has_unique() {
             return Ok(());
         }
-        let rights = self.request.rights(core);
+        let rights = self.request.rights(snapshot);
         let name = &self.new_name;
         let was = Some(&self.request.name);
         let Draft { attributes, large } = draft;
@@ -185,15 +191,15 @@ impl Rename {
             Proposed { id: Some(id), name, was, attributes, large, numbers, rights: &rights };
         let is_new = |name: &str| {
             let mut avas = self.new_rdn.avas.iter();
-            avas.any(|ava| core.is_kind_of(&ava.attribute, name))
+            avas.any(|ava| snapshot.is_kind_of(&ava.attribute, name))
         };
-        core.check_unique(view, &proposed, is_new)?;
+        snapshot.check_unique(view, &proposed, is_new)?;
         for below in view.postings(&Key::subtree(id), EntryId::ROOT)? {
             let below = below?;
             let Some(entry) = view.entry(below)?.filter(|_| below != id) else { continue };
             let Draft { attributes, large } = &Draft::of(below, &entry);
             let proposed = Proposed { id: Some(below), attributes, large, ..proposed };
-            core.check_unique(view, &proposed, |_| false)?;
+            snapshot.check_unique(view, &proposed, |_| false)?;
         }
         Ok(())
     }
@@ -201,15 +207,15 @@ impl Rename {
     /// The entry with its new RDN, and the keys that it loses and gets.
     fn renamed(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         view: View<'_>,
         id: EntryId,
         entry: &EntryRef<'_>,
     ) -> Result<(Entry, Vec<Key>, Vec<Key>)> {
-        let (schema, mut draft) = (&core.schema, Draft::of(id, entry));
+        let (schema, mut draft) = (&snapshot.schema, Draft::of(id, entry));
         let old = draft.attributes.clone();
         if self.delete_old_rdn {
-            self.remove_old(core, view, &rdn_of(entry)?, &mut draft)?;
+            self.remove_old(snapshot, view, &rdn_of(entry)?, &mut draft)?;
         }
         for ava in &self.new_rdn.avas {
             let description = edit::describe(schema, &ava.attribute)?;
@@ -222,16 +228,22 @@ impl Rename {
         }
         draft.check(schema, is_sound(schema, &old))?;
         self.request.stamp.mark(&mut draft.attributes);
-        self.check_unique(core, view, id, &draft)?;
-        let (removed, added) = draft.difference(core, view, &old, &draft.attributes)?;
+        self.check_unique(snapshot, view, id, &draft)?;
+        let (removed, added) = draft.difference(snapshot, view, &old, &draft.attributes)?;
         let rdn = self.new_name.parts.first().map(|part| part.text.clone()).unwrap_or_default();
         Ok((draft.finish(schema, view, rdn)?, removed, added))
     }
 
     /// Removes the values of the old RDN that are not in the new one, in the same spelling: a new
     /// spelling is to be stored too.
-    fn remove_old(&self, core: &Core, view: View<'_>, old: &Rdn, draft: &mut Draft) -> Result<()> {
-        let schema = &core.schema;
+    fn remove_old(
+        &self,
+        snapshot: &Snapshot,
+        view: View<'_>,
+        old: &Rdn,
+        draft: &mut Draft,
+    ) -> Result<()> {
+        let schema = &snapshot.schema;
         let mut kept = Vec::new();
         for ava in &self.new_rdn.avas {
             kept.push((edit::describe(schema, &ava.attribute)?.canonical(), &ava.value));
@@ -252,12 +264,12 @@ impl Rename {
 
 /// Where the new superior is, and how deep an entry below it is in its context.
 fn superior_of(
-    core: &Core,
+    snapshot: &Snapshot,
     request: &Request,
     superior: &str,
 ) -> Result<(EntryName, Arc<NamingContext>, usize)> {
-    let name = EntryName::parse(&core.schema, superior)?;
-    let contexts = core.shared.contexts();
+    let name = EntryName::parse(&snapshot.schema, superior)?;
+    let contexts = snapshot.shared.contexts();
     match naming::place(&contexts, &name) {
         Place::Inside { context, below } if context.is_system == request.context.is_system => {
             let context = context.clone();

@@ -10,7 +10,7 @@ use crate::locate::{Seeking, locate};
 use crate::naming::{self, NamingContext, Place};
 use crate::policy::micros;
 use crate::search::Selection;
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
 use keyway_schema::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use keyway_schema::{EntryAttributes, EntryName, Matcher};
@@ -68,14 +68,14 @@ impl Request {
     /// Understands name and controls, and refuses a subject that has none of these rights before
     /// it learns what there is.
     pub fn new(
-        core: &Core,
+        snapshot: &Snapshot,
         subject: &Subject,
         dn: &str,
         one_of: Rights,
         controls: &RequestControls<'_>,
     ) -> Result<Request> {
-        let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.shared.contexts();
+        let name = EntryName::parse(&snapshot.schema, dn)?;
+        let contexts = snapshot.shared.contexts();
         let (context, below) = match naming::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
@@ -83,7 +83,7 @@ impl Request {
                     Place::Made(tree) => tree.place(),
                     _ => AccessPlace::Data,
                 };
-                if !core.permissions(subject, asked).may_anywhere(one_of) {
+                if !snapshot.permissions(subject, asked).may_anywhere(one_of) {
                     return Err(Failure::denied("change this"));
                 }
                 return Err(match place {
@@ -101,14 +101,14 @@ impl Request {
                 });
             }
         };
-        if !core.permissions(subject, context.place()).may_anywhere(one_of) {
+        if !snapshot.permissions(subject, context.place()).may_anywhere(one_of) {
             return Err(Failure::denied("change this"));
         }
         let selection = |wanted: &Option<Vec<&str>>| {
-            wanted.as_ref().map(|wanted| Selection::new(&core.schema, wanted, false))
+            wanted.as_ref().map(|wanted| Selection::new(&snapshot.schema, wanted, false))
         };
         Ok(Request {
-            generation: core.generation,
+            generation: snapshot.generation,
             subject: subject.clone(),
             name,
             context,
@@ -116,46 +116,46 @@ impl Request {
             needed: Needed::Itself,
             stamp: Stamp {
                 author: subject.name().as_deref().unwrap_or_default().to_owned(),
-                time: core.shared.timestamp(),
+                time: snapshot.shared.timestamp(),
             },
-            now: micros(core.shared.now()),
+            now: micros(snapshot.shared.now()),
             manages_referrals: controls.manage_dsa_it,
-            assertion: controls.assertion.as_ref().map(|one| Matcher::new(&core.schema, one)),
+            assertion: controls.assertion.as_ref().map(|one| Matcher::new(&snapshot.schema, one)),
             pre_read: selection(&controls.pre_read),
             post_read: selection(&controls.post_read),
         })
     }
 
     /// The subject's rights where the entry is.
-    pub fn rights(&self, core: &Core) -> View {
-        core.permissions(&self.subject, self.context.place())
+    pub fn rights(&self, snapshot: &Snapshot) -> View {
+        snapshot.permissions(&self.subject, self.context.place())
     }
 
     /// A failure as its subject may be told it.
-    pub fn disclosed(&self, core: &Core, view: Tree<'_>, failure: Failure) -> Failure {
+    pub fn disclosed(&self, snapshot: &Snapshot, view: Tree<'_>, failure: Failure) -> Failure {
         let (name, below) = match self.needed {
             Needed::Itself => (self.name.clone(), self.below),
             // Above the top of a naming context there is nothing to tell of.
             Needed::Parent if self.below == 0 => return failure,
             Needed::Parent => (self.name.parent(), self.below - 1),
         };
-        core.disclosed(view, &self.rights(core), (&self.context, &name, below), failure)
+        snapshot.disclosed(view, &self.rights(snapshot), (&self.context, &name, below), failure)
     }
 
     /// The entry that is to be changed.
-    pub fn find<'w>(&self, core: &Core, view: Tree<'w>) -> Result<(EntryId, EntryRef<'w>)> {
-        let id = self.locate(core, view, &self.name)?;
+    pub fn find<'w>(&self, snapshot: &Snapshot, view: Tree<'w>) -> Result<(EntryId, EntryRef<'w>)> {
+        let id = self.locate(snapshot, view, &self.name)?;
         let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         Ok((id, entry))
     }
 
     /// The entry of a name.
-    pub fn locate(&self, core: &Core, view: Tree<'_>, name: &EntryName) -> Result<EntryId> {
+    pub fn locate(&self, snapshot: &Snapshot, view: Tree<'_>, name: &EntryName) -> Result<EntryId> {
         let manages_referrals =
-            self.manages_referrals || !core.standing.may_have_referrals(view)?;
+            self.manages_referrals || !snapshot.standing.may_have_referrals(view)?;
         let how = Seeking { manages_referrals, ..Seeking::default() };
-        let knows = core.known_to(view, &self.subject);
-        Ok(locate(&core.schema, &core.shared.contexts(), view, name, how, &knows)?.id)
+        let knows = snapshot.known_to(view, &self.subject);
+        Ok(locate(&snapshot.schema, &snapshot.shared.contexts(), view, name, how, &knows)?.id)
     }
 
     /// By which component the entry hangs from the one above.
@@ -166,15 +166,15 @@ impl Request {
     /// RFC 4528.
     pub fn assert_entry(
         &self,
-        core: &Core,
+        snapshot: &Snapshot,
         write: &Write<'_>,
         id: EntryId,
         entry: EntryRef<'_>,
     ) -> Result<()> {
         let Some(matcher) = &self.assertion else { return Ok(()) };
-        let (rights, names) = (self.rights(core), RefCell::new(Names::new()));
-        let candidate = Candidate::stored(core, id, entry, write.view(), &names);
-        asserted(Evaluator::search(&core.schema, &rights).matches(matcher, &candidate)?)
+        let (rights, names) = (self.rights(snapshot), RefCell::new(Names::new()));
+        let candidate = Candidate::stored(snapshot, id, entry, write.view(), &names);
+        asserted(Evaluator::search(&snapshot.schema, &rights).matches(matcher, &candidate)?)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::log::Audit;
 use crate::log::stages::{self, Stage};
 use crate::redefine::install;
-use crate::state::Current;
+use crate::state::CurrentSnapshot;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
 use keyway_store::{Store, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,7 +37,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> Option<PreparedWrite> {
         let prepared = match self.refresh(subject) {
-            Ok(()) => Operation::of(&self.core(), subject, op, controls)?,
+            Ok(()) => Operation::of(&self.snapshot(), subject, op, controls)?,
             Err(failure) => Err(failure),
         };
         Some(PreparedWrite(prepared))
@@ -56,7 +56,8 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Add::new(&self.core(), subject, request, controls));
+        let prepared =
+            prepared.and_then(|()| Add::new(&self.snapshot(), subject, request, controls));
         self.carry_out_prepared(prepared.map(Operation::Add), HERE, None)
     }
 
@@ -68,7 +69,7 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Delete::new(&self.core(), subject, dn, controls));
+        let prepared = prepared.and_then(|()| Delete::new(&self.snapshot(), subject, dn, controls));
         self.carry_out_prepared(prepared.map(Operation::Delete), HERE, None)
     }
 
@@ -82,7 +83,7 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared =
-            prepared.and_then(|()| Operation::modify(&self.core(), subject, request, controls));
+            prepared.and_then(|()| Operation::modify(&self.snapshot(), subject, request, controls));
         self.carry_out_prepared(prepared, HERE, None)
     }
 
@@ -95,7 +96,7 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared =
-            prepared.and_then(|()| Rename::new(&self.core(), subject, request, controls));
+            prepared.and_then(|()| Rename::new(&self.snapshot(), subject, request, controls));
         self.carry_out_prepared(prepared.map(Operation::Rename), HERE, None)
     }
 
@@ -109,8 +110,8 @@ impl Directory {
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared =
-            prepared.and_then(|()| Modify::password(&self.core(), subject, dn, hashed, gave_old));
+        let prepared = prepared
+            .and_then(|()| Modify::password(&self.snapshot(), subject, dn, hashed, gave_old));
         // It was hashed here, so nothing is left to be taken out of it.
         let submitted = prepared.and_then(|modify| {
             submit(&self.store, &self.current, Operation::Modify(modify), audit)
@@ -136,14 +137,14 @@ impl Directory {
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let started = prepared.and_then(|operation| self.start(operation, from, audit));
-        let core = self.core();
+        let snapshot = self.snapshot();
         let (store, current) = (self.store.clone(), self.current.clone());
         async move {
             let answer = match started? {
                 Started::Submitted(answer) => answer,
                 Started::Hashing(mut operation, old, secrets, audit) => {
                     if let Some(old) = old {
-                        old.settle(&core, &mut operation).await?;
+                        old.settle(&snapshot, &mut operation).await?;
                     }
                     secrets.put_hashed(&mut operation).await?;
                     submit(&store, &current, *operation, audit.map(|audit| *audit))?
@@ -186,14 +187,14 @@ enum Started {
 
 fn submit(
     store: &Store,
-    current: &Current,
+    current: &CurrentSnapshot,
     operation: Operation,
     audit: Option<Audit>,
 ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
     let (sender, receiver) = oneshot::channel();
-    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
-    let (next, current, shared) = (operation.next(), current.clone(), core.shared.clone());
-    let changes_groups = operation.changes_groups(&core);
+    let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let (next, current, shared) = (operation.next(), current.clone(), snapshot.shared.clone());
+    let changes_groups = operation.changes_groups(&snapshot);
     let (laps, committed) = (stages::current(), stages::current());
     let latest = current.clone();
     let audit = audit.map(Arc::new);
@@ -201,8 +202,8 @@ fn submit(
     let job = move |write: &mut Write<'_>| {
         laps.iter().for_each(|laps| laps.lap(Stage::Queue));
         // Others may have changed the indexes by the time that it is its turn.
-        let core = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let done = operation.apply(&core, write)?;
+        let snapshot = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let done = operation.apply(&snapshot, write)?;
         // Its line is on the disk when the change is.
         kept.as_ref().map_or(Ok(()), |audit| audit.keep(write))?;
         Ok(done)
@@ -228,8 +229,8 @@ fn submit(
 }
 
 /// Uses the access rules that a change has left in the entries.
-pub(crate) fn take_rules(current: &Current, rules: Vec<Rule>) {
-    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+pub(crate) fn take_rules(current: &CurrentSnapshot, rules: Vec<Rule>) {
+    let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     // They were tried when the change was made, and the configuration's own when they were taken.
-    let _ = core.shared.access.store(rules, &core.schema);
+    let _ = snapshot.shared.access.store(rules, &snapshot.schema);
 }

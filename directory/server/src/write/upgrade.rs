@@ -4,7 +4,7 @@ use crate::credentials::Credentials;
 use crate::directory::Directory;
 use crate::failure::Result;
 use crate::policy::USER_PASSWORD;
-use crate::state::{Core, Shared};
+use crate::state::{DirectoryState, Snapshot};
 use keyway_store::{EntryId, Write};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 /// The place of one of them.
-struct Turn(Arc<Shared>);
+struct Turn(Arc<DirectoryState>);
 
 impl Turn {
-    fn take(shared: &Arc<Shared>) -> Option<Turn> {
+    fn take(shared: &Arc<DirectoryState>) -> Option<Turn> {
         shared.upgrades.take().then(|| Turn(shared.clone()))
     }
 }
@@ -50,8 +50,8 @@ impl Directory {
                 let (sender, receiver) = oneshot::channel();
                 let upgrade = Upgrade { id, old, new };
                 let job = move |write: &mut Write<'_>| {
-                    let core = current.read().unwrap_or_else(PoisonError::into_inner).clone();
-                    upgrade.apply(&core, write)
+                    let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    upgrade.apply(&snapshot, write)
                 };
                 if store.submit(job, move |result| drop(sender.send(result))).is_ok() {
                     let _ = receiver.await;
@@ -72,8 +72,8 @@ struct Upgrade {
 impl Upgrade {
     /// Does it if the old value is still there: a password that was changed meanwhile stays
     /// changed. It is the same password, so when it was changed, and the entry, stays the same.
-    fn apply(&self, core: &Core, write: &mut Write<'_>) -> Result<()> {
-        core.require_current(write)?;
+    fn apply(&self, snapshot: &Snapshot, write: &mut Write<'_>) -> Result<()> {
+        snapshot.require_current(write)?;
         let Some(entry) = write.view().entry(self.id)? else { return Ok(()) };
         let mut entry = entry.to_entry();
         let old = entry.attributes.clone();
@@ -81,7 +81,8 @@ impl Upgrade {
         let mut values = passwords.flat_map(|(_, values)| values);
         let Some(value) = values.find(|value| **value == self.old) else { return Ok(()) };
         value.clone_from(&self.new);
-        let (removed, added) = core.indexes.difference(&core.schema, &old, &entry.attributes);
+        let (removed, added) =
+            snapshot.indexes.difference(&snapshot.schema, &old, &entry.attributes);
         Ok(write.update(self.id, &entry, &removed, &added)?)
     }
 }

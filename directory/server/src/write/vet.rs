@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::naming::{self, NamingContext, Place};
 use crate::policy::USER_PASSWORD;
 use crate::policy::{self, POLICY_SUBENTRY, PasswordChange, RESET, micros};
-use crate::state::Core;
+use crate::state::Snapshot;
 use keyway_codec::message::{ChangeOperation, ResultCode};
 use keyway_password::limits::STORED_VALUES_MAX;
 use keyway_password::{Attempt, BindHistory, Given, PasswordCheck};
@@ -48,7 +48,7 @@ impl Vetting<'_> {
         new: &Zeroizing<Vec<u8>>,
     ) -> Result<()> {
         let earlier = self.earlier(directory, dn, new)?;
-        earlier.vet(&directory.core()).await
+        earlier.vet(&directory.snapshot()).await
     }
 
     fn earlier(
@@ -57,9 +57,9 @@ impl Vetting<'_> {
         dn: &str,
         new: &Zeroizing<Vec<u8>>,
     ) -> Result<Earlier> {
-        let core = &*directory.core();
-        let name = EntryName::parse(&core.schema, dn)?;
-        let contexts = core.shared.contexts();
+        let snapshot = &*directory.snapshot();
+        let name = EntryName::parse(&snapshot.schema, dn)?;
+        let contexts = snapshot.shared.contexts();
         let Place::Inside { context, below } = naming::place(&contexts, &name) else {
             return Err(Failure::no_such_object(""));
         };
@@ -67,23 +67,28 @@ impl Vetting<'_> {
         let id = naming::resolve(read.view(), context, &name, below)?;
         let entry = read.view().entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
         let found = Found { view: read.view(), context, name: &name, id, entry };
-        self.of(core, &found, vec![new.clone()])
+        self.of(snapshot, &found, vec![new.clone()])
     }
 
     /// Vets what can be vetted at once.
-    fn of(&self, core: &Core, found: &Found<'_>, new: Vec<Zeroizing<Vec<u8>>>) -> Result<Earlier> {
-        let attempt = core.shared.passwords.attempt(
+    fn of(
+        &self,
+        snapshot: &Snapshot,
+        found: &Found<'_>,
+        new: Vec<Zeroizing<Vec<u8>>>,
+    ) -> Result<Earlier> {
+        let attempt = snapshot.shared.passwords.attempt(
             self.from,
             &found.name.canonical(),
             BindHistory::default(),
         );
         let Found { view, context, id: entry, .. } = *found;
         let change = (entry, found.entry);
-        let change = PasswordChange::of(core, view, context, self.subject, change)?;
+        let change = PasswordChange::of(snapshot, view, context, self.subject, change)?;
         let Some(change) = change else {
             return Ok(Earlier { attempt, entry, stored: Vec::new(), new });
         };
-        change.allow(core, self.gave_old, micros(core.shared.now()))?;
+        change.allow(snapshot, self.gave_old, micros(snapshot.shared.now()))?;
         if new.len() > STORED_VALUES_MAX {
             let text = format!("an entry is given {STORED_VALUES_MAX} passwords at most");
             return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
@@ -106,9 +111,9 @@ struct Found<'t> {
 
 impl Earlier {
     /// Whether the new passwords are others than the earlier ones.
-    async fn vet(&self, core: &Core) -> Result<()> {
+    async fn vet(&self, snapshot: &Snapshot) -> Result<()> {
         for new in &self.new {
-            let passwords = &core.shared.passwords;
+            let passwords = &snapshot.shared.passwords;
             if passwords.is_one_of(self.attempt, self.entry.0, new, &self.stored).await? {
                 return Err(policy::in_history());
             }
@@ -131,24 +136,24 @@ impl Directory {
     /// # Errors
     /// What the policy or an access rule refuses, or the store's.
     pub(super) fn vet(&self, operation: &mut Operation, from: IpAddr) -> Result<Option<Old>> {
-        let core = &*self.core();
+        let snapshot = &*self.snapshot();
         match operation {
             Operation::Add(add) => {
-                add.vet(core, self.store.read()?.view())?;
+                add.vet(snapshot, self.store.read()?.view())?;
                 Ok(None)
             }
             Operation::Modify(modify) if modify.changes_password() => {
                 let read = self.store.read()?;
                 // Work is not done for those who may not have it done.
-                let (id, entry) = modify.check_rights(core, read.view())?;
+                let (id, entry) = modify.check_rights(snapshot, read.view())?;
                 let request = &modify.request;
                 let (context, name) = (&*request.context, &request.name);
                 let found = Found { view: read.view(), context, name, id, entry };
-                let new = clear_values(&core.shared.passwords, modify);
+                let new = clear_values(&snapshot.shared.passwords, modify);
                 let (subject, gave_old) = (&request.subject, modify.gave_old);
                 let vetting = Vetting { subject, from, gave_old, is_good: false };
-                let earlier = vetting.of(core, &found, new)?;
-                let deleted = deleted(core, modify);
+                let earlier = vetting.of(snapshot, &found, new)?;
+                let deleted = deleted(snapshot, modify);
                 if deleted.is_empty() && earlier.stored.is_empty() {
                     return Ok(None);
                 }
@@ -161,14 +166,14 @@ impl Directory {
 }
 
 /// The passwords that a modify wants deleted, as many as an entry can have.
-fn deleted(core: &Core, modify: &super::Modify) -> Vec<(usize, usize, Zeroizing<Vec<u8>>)> {
+fn deleted(snapshot: &Snapshot, modify: &super::Modify) -> Vec<(usize, usize, Zeroizing<Vec<u8>>)> {
     let mut found = Vec::new();
     for (at, edit) in modify.edits.iter().enumerate() {
         if edit.operation != ChangeOperation::Delete || base(&edit.name) != USER_PASSWORD {
             continue;
         }
         for (index, value) in edit.values.iter().enumerate() {
-            if let Ok(Given::Password(password)) = core.shared.passwords.classify(value) {
+            if let Ok(Given::Password(password)) = snapshot.shared.passwords.classify(value) {
                 found.push((at, index, Zeroizing::new(password.to_vec())));
             }
         }
@@ -181,10 +186,10 @@ impl Old {
     /// Puts stored values in the place of the passwords that are to be deleted and are those of
     /// one, and sees that the new ones are others than the earlier ones. What is the password of none stays
     /// as it is, and is missed when the change is made.
-    pub async fn settle(self, core: &Core, operation: &mut Operation) -> Result<()> {
+    pub async fn settle(self, snapshot: &Snapshot, operation: &mut Operation) -> Result<()> {
         let Old { earlier, deleted, current } = self;
         for (at, index, password) in deleted {
-            let stored = match_of(core, &earlier, &password, &current).await?;
+            let stored = match_of(snapshot, &earlier, &password, &current).await?;
             let Operation::Modify(modify) = &mut *operation else { continue };
             let edit = modify.edits.get_mut(at);
             let value = edit.and_then(|edit| edit.values.get_mut(index));
@@ -192,19 +197,19 @@ impl Old {
                 *value = stored;
             }
         }
-        earlier.vet(core).await
+        earlier.vet(snapshot).await
     }
 }
 
 /// The stored value that a password is that of. It is an attempt like that of a bind.
 async fn match_of(
-    core: &Core,
+    snapshot: &Snapshot,
     earlier: &Earlier,
     password: &Zeroizing<Vec<u8>>,
     current: &[Vec<u8>],
 ) -> Result<Option<Vec<u8>>> {
     for stored in current {
-        let (passwords, values) = (&core.shared.passwords, std::slice::from_ref(stored));
+        let (passwords, values) = (&snapshot.shared.passwords, std::slice::from_ref(stored));
         let entry = Some(earlier.entry.0);
         let verdict = match passwords.check(earlier.attempt, entry, password.clone(), values)? {
             PasswordCheck::Known(verdict) => verdict,
@@ -219,24 +224,24 @@ async fn match_of(
 
 impl super::Add {
     /// Vets the passwords of a new entry, and marks them as set by somebody else if they must be changed.
-    fn vet(&mut self, core: &Core, view: View<'_>) -> Result<()> {
+    fn vet(&mut self, snapshot: &Snapshot, view: View<'_>) -> Result<()> {
         let Some(passwords) = edit::values(&self.attributes, USER_PASSWORD) else { return Ok(()) };
         if self.request.context.is_system {
             return Ok(());
         }
         let own = edit::values(&self.attributes, POLICY_SUBENTRY);
         let own = own.and_then(|values| str::from_utf8(values.first()?).ok());
-        let policy = core.shared.policies.of(core, view, None, own)?;
+        let policy = snapshot.shared.policies.of(snapshot, view, None, own)?;
         if !self.request.subject.is_administrator() {
             for value in passwords {
-                if let Ok(Given::Password(password)) = core.shared.passwords.classify(value) {
+                if let Ok(Given::Password(password)) = snapshot.shared.passwords.classify(value) {
                     policy::check_new(&policy, password, &self.attributes)?;
                 }
             }
         }
         if policy.must_change && edit::values(&self.attributes, RESET).is_none() {
             edit::set(&mut self.attributes, RESET, "TRUE");
-            self.keys = core.indexes.keys(&core.schema, &self.attributes);
+            self.keys = snapshot.indexes.keys(&snapshot.schema, &self.attributes);
         }
         Ok(())
     }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The states of the store that entries are sent of, by their versions.
 #[derive(Default)]
-pub(crate) struct Snapshots(Mutex<Vec<(u64, Weak<Mutex<Read>>)>>);
+pub(crate) struct KeptReads(Mutex<Vec<(u64, Weak<Mutex<Read>>)>>);
 
-impl Snapshots {
+impl KeptReads {
     /// Keeps a state, or takes the one that others keep.
     ///
     /// # Errors
