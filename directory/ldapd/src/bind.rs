@@ -55,9 +55,9 @@ impl Session {
     /// Ends a bind: the session is the subject's from here on, or stays anonymous.
     pub(crate) fn bound(&mut self, id: u32, bound: BindOutcome, asks: &Asks) {
         let BindOutcome { mut result, subject, must_change, policy, reason, locked } = bound;
-        self.journal.reason = reason;
+        self.request_log.reason = reason;
         if let Some(dn) = locked {
-            self.journal.locked(&dn);
+            self.request_log.locked(&dn);
         }
         if let Some(attempt) = self.trying.take() {
             match result.code {
@@ -131,7 +131,7 @@ impl Session {
         self.require_privacy()?;
         let name = EntryName::parse(&self.shared.directory.schema(), name)?;
         let found = self.shared.directory.credentials_of(&name)?;
-        self.journal.lap(id, Stage::Store);
+        self.request_log.lap(id, Stage::Store);
         self.check(&name.canonical(), found, password)
     }
 
@@ -155,7 +155,7 @@ impl Session {
             None => None,
         };
         let asked = self.asked(authentication)?;
-        self.journal.lap(id, Stage::Store);
+        self.request_log.lap(id, Stage::Store);
         self.check(&asked, found, password.as_bytes())
     }
 

@@ -6,7 +6,6 @@
 
 use crate::administrator::FINGERPRINT_BYTES;
 use crate::channel::{Channel, Ending, Stop};
-use crate::journal::Origin;
 use crate::limits::{
     CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
     UNFINISHED_MAX,
@@ -14,6 +13,7 @@ use crate::limits::{
 use crate::listen::Mode;
 use crate::proxied::{NOT_ASKED, begins_with_tls};
 use crate::registry::Leave;
+use crate::request_log::Origin;
 use crate::session::Session;
 use crate::state::ServerState;
 use crate::stream::{Stream, drain};
@@ -332,11 +332,11 @@ impl Connection {
             let bytes = buffer.filled_mut();
             self.end_of_input = bytes.is_empty();
             self.active = true;
-            self.session.journal.received();
+            self.session.request_log.received();
             self.session.shared.meters.bytes_in.add(bytes.len() as u64);
             if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
                 let why = [("text", Value::Text(NOT_ASKED))];
-                self.session.journal.origin.connection(Access::Refused, "proxy-header", &why);
+                self.session.request_log.origin.connection(Access::Refused, "proxy-header", &why);
             }
             self.received(bytes);
             bytes.zeroize();

@@ -133,7 +133,7 @@ impl Session {
             },
         };
         let audit = self
-            .journal
+            .request_log
             .change(id, &self.subject, || Some(AuditedChange::new("password", &target)));
         let modify = PasswordModify {
             from: self.from,

@@ -15,7 +15,6 @@
 
 mod administrator;
 mod answer;
-mod asked;
 mod asks;
 mod bind;
 mod budget;
@@ -24,7 +23,6 @@ mod connection;
 mod crowd;
 mod extended;
 mod fault;
-mod journal;
 mod limits;
 mod listen;
 mod listener;
@@ -35,6 +33,8 @@ mod outcome;
 mod peer;
 mod proxied;
 mod registry;
+mod request_log;
+mod request_record;
 mod seen;
 mod server;
 mod session;

@@ -1,7 +1,7 @@
 //! What others may see of a connection.
 
-use crate::asked::Asked;
 use crate::peer::Peer;
+use crate::request_record::RequestRecord;
 use keyway_server::access::Strength;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     heard_us: AtomicU64,
     who: Mutex<Who>,
     /// Requests that are under way.
-    waiting: Mutex<Vec<Asked>>,
+    waiting: Mutex<Vec<RequestRecord>>,
 }
 
 /// What a TLS handshake came to.
@@ -139,7 +139,7 @@ impl Seen {
     }
 
     /// The requests that are under way.
-    pub fn waiting(&self) -> MutexGuard<'_, Vec<Asked>> {
+    pub fn waiting(&self) -> MutexGuard<'_, Vec<RequestRecord>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,13 +9,13 @@ use crate::answer::Outbox;
 use crate::asks::Asks;
 use crate::budget::Share;
 use crate::channel::{Channel, Ending, Stop};
-use crate::journal::{Journal, Origin};
 use crate::limits::{
     QUEUED_COUNTED_MAX, REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK,
     TURN_WORK_MAX, UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
 use crate::must_change;
 use crate::outcome::Answer;
+use crate::request_log::{Origin, RequestLog};
 use crate::seen::Seen;
 use crate::settings::ConnectionSettings;
 use crate::state::ServerState;
@@ -58,7 +58,7 @@ pub(crate) struct Session {
     /// The subject has shown by a certificate who he is.
     pub(crate) by_certificate: bool,
     pub(crate) outbox: Outbox,
-    pub(crate) journal: Journal,
+    pub(crate) request_log: RequestLog,
     pub(crate) ending: Option<Ending>,
     searches: VecDeque<(u32, Search)>,
     waiting: FuturesUnordered<Pin<Box<dyn Future<Output = Finished> + Send>>>,
@@ -152,7 +152,7 @@ impl Session {
             must_change: false,
             by_certificate: false,
             outbox: Outbox::default(),
-            journal: Journal::new(origin),
+            request_log: RequestLog::new(origin),
             ending: None,
             searches: VecDeque::new(),
             waiting: FuturesUnordered::new(),
@@ -197,7 +197,7 @@ impl Session {
                 Err(stop) => break stop,
             }
         };
-        self.journal.waits();
+        self.request_log.waits();
         let taken = input.len() - rest.len();
         let waits = matches!(stop, Stop::Blocked | Stop::Turn);
         self.queued.are(if waits { messages(rest, self.message_bytes_max()) } else { 0 });
@@ -388,18 +388,18 @@ impl Session {
             channel if channel.private => Strength::Private,
             _ => Strength::Any,
         };
-        let seen = &self.journal.origin.seen;
+        let seen = &self.request_log.origin.seen;
         seen.speaks_for(subject.dn(), strength);
         if seen.is_to_be_listed() {
-            self.shared.registry.forgets(self.journal.origin.connection);
+            self.shared.registry.forgets(self.request_log.origin.connection);
         }
         self.subject = subject.over(Over { address: Some(self.from), strength });
     }
 
     fn dispatch(&mut self, message: &Message<'_>) {
         let request = message.op.tag();
-        self.journal.origin.seen.request();
-        self.journal.asked(message.id, &message.op);
+        self.request_log.origin.seen.request();
+        self.request_log.asked(message.id, &message.op);
         if message.id == 0 {
             return self
                 .disconnect(ResultCode::ProtocolError, "a request cannot have message id 0");
@@ -483,7 +483,7 @@ impl Session {
             Op::AbandonRequest(target) => self.abandon(*target),
             Op::SearchRequest(search) => {
                 let search = directory.search(&subject, search, controls, announced);
-                self.journal.lap(id, Stage::Plan);
+                self.request_log.lap(id, Stage::Plan);
                 match search {
                     Ok(search) => self.start_search(id, search),
                     Err(failure) => self.fail(id, request, failure, &asks.of_search()),
@@ -499,11 +499,11 @@ impl Session {
             }
             _ => match directory.prepare(&subject, op, controls) {
                 Some(operation) => {
-                    self.journal.lap(id, Stage::Plan);
-                    let audit = self.journal.change(id, &subject, || AuditedChange::of(op));
+                    self.request_log.lap(id, Stage::Plan);
+                    let audit = self.request_log.change(id, &subject, || AuditedChange::of(op));
                     let carry_out = || directory.carry_out(operation, self.from, audit);
-                    let write = match self.journal.laps(id) {
-                        Some(laps) => laps.within(carry_out),
+                    let write = match self.request_log.shared_timer(id) {
+                        Some(shared_timer) => shared_timer.within(carry_out),
                         None => carry_out(),
                     };
                     self.wait_for(id, async move {
@@ -525,7 +525,7 @@ impl Session {
 
     fn start_search(&mut self, id: u32, search: Search) {
         if self.capacity() == 0 {
-            self.journal.wait(id);
+            self.request_log.wait(id);
             self.searches.push_back((id, search));
         } else {
             self.step(id, search);
@@ -546,8 +546,8 @@ impl Session {
         shared.meters.entries_sent.add(u64::from(search.sent().wrapping_sub(sent)));
         match step {
             Step::More => {
-                self.journal.origin.seen.step();
-                self.journal.wait_at(id, search.progress());
+                self.request_log.origin.seen.step();
+                self.request_log.wait_at(id, search.progress());
                 self.work_left = self.work_left.saturating_sub(SEARCH_STEP_WORK);
                 match search.is_within_entry() {
                     true => self.searches.push_front((id, search)),
@@ -555,13 +555,13 @@ impl Session {
                 }
             }
             Step::Broken(result) => {
-                self.journal.disconnected(result.code, &result.diagnostic);
+                self.request_log.disconnected(result.code, &result.diagnostic);
                 self.break_off();
             }
             Step::Done(result, mut controls) => {
                 controls.extend(search.deciding_rules());
-                self.journal.progress = Some(search.progress());
-                self.journal.unindexed = search.lacking().map(str::to_owned);
+                self.request_log.progress = Some(search.progress());
+                self.request_log.unindexed = search.lacking().map(str::to_owned);
                 self.answer(id, tag::SEARCH_REQUEST, result, &controls);
             }
         }
@@ -575,7 +575,7 @@ impl Session {
                 break;
             }
             let Some((id, search)) = self.searches.pop_front() else { break };
-            self.journal.lap(id, Stage::Write);
+            self.request_log.lap(id, Stage::Write);
             self.step(id, search);
             stepped = true;
         }
@@ -588,16 +588,16 @@ impl Session {
         id: u32,
         work: impl Future<Output = Answer> + Send + 'static,
     ) {
-        let laps = self.journal.laps(id);
-        self.journal.wait(id);
+        let shared_timer = self.request_log.shared_timer(id);
+        self.request_log.wait(id);
         let ticket = Ticket { id, number: self.tickets };
         self.tickets += 1;
         self.wanted.push(ticket);
         let request_bytes = self.request_bytes;
         self.waiting_bytes += request_bytes;
         let finished = async move { Finished { ticket, request_bytes, answer: work.await } };
-        self.waiting.push(match laps {
-            Some(laps) => Box::pin(laps.around(finished)),
+        self.waiting.push(match shared_timer {
+            Some(shared_timer) => Box::pin(shared_timer.around(finished)),
             None => Box::pin(finished),
         });
     }
@@ -683,7 +683,7 @@ impl Session {
     }
 
     pub(crate) fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
-        let time_ns = self.journal.answered(id, &op, &self.subject);
+        let time_ns = self.request_log.answered(id, &op, &self.subject);
         self.shared.meters.answer(&op, time_ns);
         self.outbox.answer(id, op, controls);
     }
@@ -697,7 +697,7 @@ impl Session {
         self.shared.meters.abandon.increment();
         self.take_search(id);
         if !self.binding {
-            self.journal.forget(id);
+            self.request_log.forget(id);
             self.wanted.retain(|wanted| wanted.id != id);
         }
     }
@@ -722,7 +722,7 @@ impl Session {
     /// Ends the session with a notice; running searches end without a result.
     pub fn disconnect(&mut self, code: ResultCode, why: &str) {
         self.shared.meters.refuse(code);
-        self.journal.disconnected(code, why);
+        self.request_log.disconnected(code, why);
         if self.is_within_entry() {
             return self.break_off();
         }
@@ -750,7 +750,7 @@ impl Session {
 
     /// Whether there is a place for the user that the session speaks for now.
     pub(crate) fn may_stay(&self) -> bool {
-        let origin = &self.journal.origin;
+        let origin = &self.request_log.origin;
         let connections_max = self.settings.limits.connections_max;
         self.shared.registry.may_stay(connections_max, origin.connection, (origin.clock)())
     }

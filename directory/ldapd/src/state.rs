@@ -2,10 +2,10 @@
 
 use crate::budget::Budget;
 use crate::crowd::Crowd;
-use crate::journal::Origin;
 use crate::meters::Meters;
 use crate::peer::Peer;
 use crate::registry::Registry;
+use crate::request_log::Origin;
 use crate::seen::Seen;
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;

@@ -69,7 +69,7 @@ impl Directory {
         let resolved = Arc::new(table.resolve(&facts, 0));
         self.with_entry(&read, question.dn, |place, entry| {
             let view = View::new(Arc::clone(&resolved), place, subject.id());
-            let asked = Asked { question, attribute: attribute.as_deref(), place };
+            let asked = RequestRecord { question, attribute: attribute.as_deref(), place };
             let rules = (0..).zip(&table.rules);
             rules
                 .map(|(at, rule)| {
@@ -163,13 +163,13 @@ fn canonical(snapshot: &Snapshot, name: &str) -> Result<String> {
 }
 
 /// A question, understood.
-struct Asked<'a> {
+struct RequestRecord<'a> {
     question: &'a Question<'a>,
     attribute: Option<&'a str>,
     place: Place,
 }
 
-impl Asked<'_> {
+impl RequestRecord<'_> {
     fn put_to(
         &self,
         at: u16,

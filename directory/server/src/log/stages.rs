@@ -1,6 +1,6 @@
-//! Where an operation's time goes: a stopwatch whose laps are the operation's stages.
+//! Where an operation's time goes: a timer whose laps are the operation's stages.
 //!
-//! Work that is done on the spot is timed where it is done. Work that waits for other threads has its watch
+//! Work that is done on the spot is timed where it is done. Work that waits for other threads has its timer
 //! with it as a task-local value, so that the code that ends a stage can say so.
 
 use keyway_password::Lap;
@@ -26,18 +26,18 @@ pub enum Stage {
 /// The stages' fields, in the order of [`Stage`].
 pub const FIELDS: [&str; 5] = ["queue_us", "plan_us", "store_us", "crypto_us", "write_us"];
 
-/// A stopwatch.
+/// A timer of stages.
 #[derive(Clone, Copy, Debug)]
-pub struct Stopwatch {
+pub struct Timer {
     started: SystemTime,
     last: SystemTime,
     spent: [Duration; FIELDS.len()],
 }
 
-impl Stopwatch {
+impl Timer {
     /// Starts one.
-    pub fn start(at: SystemTime) -> Stopwatch {
-        Stopwatch { started: at, last: at, spent: Default::default() }
+    pub fn start(at: SystemTime) -> Timer {
+        Timer { started: at, last: at, spent: Default::default() }
     }
 
     /// What has passed since the last lap was this stage. A clock that was set back counts for nothing.
@@ -70,30 +70,30 @@ impl Stopwatch {
 }
 
 tokio::task_local! {
-    static CURRENT: Arc<Laps>;
+    static CURRENT: Arc<SharedTimer>;
 }
 
-/// The stopwatch of an operation that several threads have a part in.
-pub struct Laps {
+/// The timer of an operation that several threads have a part in.
+pub struct SharedTimer {
     clock: fn() -> SystemTime,
-    watch: Mutex<Stopwatch>,
+    timer: Mutex<Timer>,
 }
 
-impl Laps {
-    /// Goes on with a stopwatch, by this clock.
-    pub fn new(clock: fn() -> SystemTime, watch: Stopwatch) -> Arc<Laps> {
-        Arc::new(Laps { clock, watch: Mutex::new(watch) })
+impl SharedTimer {
+    /// Goes on with a timer, by this clock.
+    pub fn new(clock: fn() -> SystemTime, timer: Timer) -> Arc<SharedTimer> {
+        Arc::new(SharedTimer { clock, timer: Mutex::new(timer) })
     }
 
     /// Since the last lap, the operation was in this stage.
     pub fn lap(&self, stage: Stage) {
         let now = (self.clock)();
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner).lap(stage, now);
+        self.timer.lock().unwrap_or_else(PoisonError::into_inner).lap(stage, now);
     }
 
     /// How it stands.
-    pub fn watch(&self) -> Stopwatch {
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn timer(&self) -> Timer {
+        *self.timer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something that is a part of the operation.
@@ -107,15 +107,15 @@ impl Laps {
     }
 }
 
-/// The stopwatch of the operation that the caller does a part of; `None` if none is timed.
-pub fn current() -> Option<Arc<Laps>> {
+/// The timer of the operation that the caller does a part of; `None` if none is timed.
+pub fn current() -> Option<Arc<SharedTimer>> {
     CURRENT.try_with(Arc::clone).ok()
 }
 
 /// Since the last lap, the operation that the caller does a part of was in this stage.
 pub fn lap(stage: Stage) {
     // There is none where the operation is not timed.
-    let _ = CURRENT.try_with(|laps| laps.lap(stage));
+    let _ = CURRENT.try_with(|timer| timer.lap(stage));
 }
 
 /// As [`lap`], of what a password waits for.
@@ -134,16 +134,16 @@ mod tests {
     #[test]
     fn stages_add_up_to_the_whole() {
         let at = |us| UNIX_EPOCH + Duration::from_micros(us);
-        let mut watch = Stopwatch::start(at(1_000));
+        let mut timer = Timer::start(at(1_000));
         let laps = [(Stage::Queue, 5), (Stage::Plan, 10), (Stage::Store, 30), (Stage::Write, 60)];
         let mut now = 1_000;
         for (stage, us) in laps.into_iter().chain([(Stage::Store, 40)]) {
             now += us;
-            watch.lap(stage, at(now));
+            timer.lap(stage, at(now));
         }
-        assert_eq!(watch.stages_us(), [5, 10, 70, 0, 60]);
-        assert_eq!(watch.total_us(), Some(145));
-        watch.lap(Stage::Crypto, at(1));
-        assert_eq!((watch.stages_us()[3], watch.total_us()), (0, None));
+        assert_eq!(timer.stages_us(), [5, 10, 70, 0, 60]);
+        assert_eq!(timer.total_us(), Some(145));
+        timer.lap(Stage::Crypto, at(1));
+        assert_eq!((timer.stages_us()[3], timer.total_us()), (0, None));
     }
 }

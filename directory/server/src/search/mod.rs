@@ -603,7 +603,7 @@ impl Walk<'_> {
 }
 
 impl Cursor {
-    /// Goes on without indexes if one was given up since it was planned. Asked when the state of the
+    /// Goes on without indexes if one was given up since it was planned. RequestRecord when the state of the
     /// store is taken: that has all of those that were not given up yet.
     fn forget_what_was_given_up(&mut self, snapshot: &Snapshot) {
         if self.source.given_up.is_some_and(|known| known != snapshot.indexes.given_up()) {

@@ -55,7 +55,7 @@ impl PasswordModify {
     /// `insufficientAccessRights`, `noSuchObject`, `invalidCredentials` for a wrong old password, what the
     /// policy refuses, or the store's or the engine's.
     pub async fn carry_out(mut self, directory: &Directory) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        // Asked first, so that this is no way to try passwords of others.
+        // RequestRecord first, so that this is no way to try passwords of others.
         let allowed = directory.may_set_password(&self.subject, &self.target);
         allowed.map_err(|failure| match failure.code {
             ResultCode::NoSuchObject => no_such_identity(),

@@ -195,12 +195,12 @@ fn submit(
     let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
     let (next, current, shared) = (operation.next(), current.clone(), snapshot.shared.clone());
     let changes_groups = operation.changes_groups(&snapshot);
-    let (laps, committed) = (stages::current(), stages::current());
+    let (timer, committed) = (stages::current(), stages::current());
     let latest = current.clone();
     let audit = audit.map(Arc::new);
     let kept = audit.clone();
     let job = move |write: &mut Write<'_>| {
-        laps.iter().for_each(|laps| laps.lap(Stage::Queue));
+        timer.iter().for_each(|timer| timer.lap(Stage::Queue));
         // Others may have changed the indexes by the time that it is its turn.
         let snapshot = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
         let done = operation.apply(&snapshot, write)?;
@@ -210,7 +210,7 @@ fn submit(
     };
     // The client may be gone with its connection.
     store.submit(job, move |mut result| {
-        committed.iter().for_each(|laps| laps.lap(Stage::Store));
+        committed.iter().for_each(|timer| timer.lap(Stage::Store));
         if let (Ok(_), Some(next)) = (&result, next) {
             install(&shared, &current, Some(next), None);
         }

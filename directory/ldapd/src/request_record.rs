@@ -6,7 +6,7 @@ use keyway_codec::extended::{CANCEL, PASSWORD_MODIFY, PasswordModifyRequest, STA
 use keyway_codec::message::{Authentication, Op, Scope};
 use keyway_server::SearchProgress;
 use keyway_server::limits::LOGGED_TEXT_BYTES_MAX;
-use keyway_server::log::stages::{Laps, Stage, Stopwatch};
+use keyway_server::log::stages::{SharedTimer, Stage, Timer};
 use keyway_server::log::{Capped, hidden};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use std::time::SystemTime;
 
 /// A request as the log will show it.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct RequestRecord {
     pub id: u32,
-    pub watch: Option<Stopwatch>,
-    /// Its stopwatch, if it goes on with others.
-    pub laps: Option<Arc<Laps>>,
+    pub timer: Option<Timer>,
+    /// Its timer, if it goes on with others.
+    pub shared_timer: Option<Arc<SharedTimer>>,
     pub operation: &'static str,
     /// If it goes well, others stand for it.
     pub is_left_out: bool,
@@ -35,10 +35,10 @@ pub(crate) fn searched(progress: SearchProgress) -> Searched {
     Searched { scope: shape.scope, filter, candidates, returned, way }
 }
 
-impl Asked {
+impl RequestRecord {
     /// When it came in.
     pub fn began(&self) -> Option<SystemTime> {
-        Some(self.watch?.started())
+        Some(self.timer?.started())
     }
 
     /// It, as others may see it.
@@ -49,7 +49,7 @@ impl Asked {
         who: Option<String>,
         at: SystemTime,
     ) -> Operation {
-        let watch = self.watch_at(at);
+        let timer = self.timer_at(at);
         Operation {
             at,
             connection,
@@ -59,26 +59,26 @@ impl Asked {
             operation: self.operation,
             dn: self.dn.clone(),
             result: None,
-            total_us: watch.as_ref().and_then(Stopwatch::total_us).unwrap_or_default(),
-            stages_us: watch.as_ref().map(Stopwatch::stages_us).unwrap_or_default(),
+            total_us: timer.as_ref().and_then(Timer::total_us).unwrap_or_default(),
+            stages_us: timer.as_ref().map(Timer::stages_us).unwrap_or_default(),
             search: self.progress.map(searched),
         }
     }
 
-    /// Its stopwatch, when its answer is there.
-    pub fn watch_at(&self, now: SystemTime) -> Option<Stopwatch> {
-        let mut watch = match &self.laps {
-            Some(laps) => laps.watch(),
-            None => self.watch?,
+    /// Its timer, when its answer is there.
+    pub fn timer_at(&self, now: SystemTime) -> Option<Timer> {
+        let mut timer = match &self.shared_timer {
+            Some(shared_timer) => shared_timer.timer(),
+            None => self.timer?,
         };
         let stage = match self.operation {
             // It was done elsewhere, and the connection has had to notice.
-            _ if self.laps.is_some() => Stage::Write,
+            _ if self.shared_timer.is_some() => Stage::Write,
             "bind" => Stage::Crypto,
             _ => Stage::Store,
         };
-        watch.lap(stage, now);
-        Some(watch)
+        timer.lap(stage, now);
+        Some(timer)
     }
 
     /// Notes what an operation asks for; with `in_full`, its filter as well.

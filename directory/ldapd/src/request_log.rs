@@ -4,13 +4,13 @@
 //! What is asked is noted when a request is taken, without allocation where its answer follows at
 //! once, and written when it is answered.
 
-use crate::asked::{Asked, searched};
 use crate::fault::is_fault;
 use crate::peer::Peer;
+use crate::request_record::{RequestRecord, searched};
 use crate::seen::Seen;
 use crate::slow::Slowest;
 use keyway_codec::message::{LdapResult, Op, ResultCode};
-use keyway_server::log::stages::{self, Laps, Stage, Stopwatch};
+use keyway_server::log::stages::{self, SharedTimer, Stage, Timer};
 use keyway_server::log::{
     Access, Audit, AuditedChange, AuditedRequest, Field, Log, LogKind, Record, Severity, Value,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Origin {
     pub slowest: Arc<Slowest>,
 }
 
-pub(crate) struct Journal {
+pub(crate) struct RequestLog {
     pub(crate) origin: Origin,
     /// The peer in words, once that was needed.
     from: String,
@@ -42,7 +42,7 @@ pub(crate) struct Journal {
     /// How many requests were taken, from a number on that differs between connections.
     number: u64,
     /// The request being taken, or the last one.
-    current: Asked,
+    current: RequestRecord,
     /// How far the search that is being answered has come.
     pub(crate) progress: Option<SearchProgress>,
     /// Which index it lacked, if none helped.
@@ -70,15 +70,15 @@ impl Origin {
     }
 }
 
-impl Journal {
-    pub fn new(origin: Origin) -> Journal {
-        Journal {
+impl RequestLog {
+    pub fn new(origin: Origin) -> RequestLog {
+        RequestLog {
             number: origin.connection,
             origin,
             from: String::new(),
             received: None,
             now: None,
-            current: Asked::default(),
+            current: RequestRecord::default(),
             progress: None,
             unindexed: None,
             reason: None,
@@ -102,11 +102,11 @@ impl Journal {
         let access = self.origin.log.access();
         let taken = self.now.take().unwrap_or_else(self.origin.clock);
         self.number += 1;
-        let mut watch = Stopwatch::start(self.received.unwrap_or(taken));
-        watch.lap(Stage::Queue, taken);
+        let mut timer = Timer::start(self.received.unwrap_or(taken));
+        timer.lap(Stage::Queue, taken);
         let everything = access == Access::Everything;
         let asked = &mut self.current;
-        (asked.id, asked.watch, asked.laps) = (id, Some(watch), None);
+        (asked.id, asked.timer, asked.shared_timer) = (id, Some(timer), None);
         asked.progress = None;
         asked.is_left_out = everything && !self.origin.log.takes(self.number);
         asked.dn.clear();
@@ -117,8 +117,9 @@ impl Journal {
     /// Since its last lap, a request that is done on the spot was in this stage.
     pub fn lap(&mut self, id: u32, stage: Stage) {
         let now = (self.origin.clock)();
-        let lap =
-            |asked: &mut Asked| asked.watch.iter_mut().for_each(|watch| watch.lap(stage, now));
+        let lap = |asked: &mut RequestRecord| {
+            asked.timer.iter_mut().for_each(|timer| timer.lap(stage, now))
+        };
         match self.current.id == id {
             true => lap(&mut self.current),
             false => self.origin.seen.waiting().iter_mut().filter(|one| one.id == id).for_each(lap),
@@ -135,16 +136,16 @@ impl Journal {
         }
     }
 
-    /// The stopwatch of the request that is being taken, for those who have a part in it.
-    pub fn laps(&mut self, id: u32) -> Option<Arc<Laps>> {
+    /// The timer of the request that is being taken, for the threads that have a part in it.
+    pub fn shared_timer(&mut self, id: u32) -> Option<Arc<SharedTimer>> {
         let asked = Some(&mut self.current).filter(|asked| asked.id == id)?;
-        let (watch, clock) = (asked.watch?, self.origin.clock);
-        Some(asked.laps.get_or_insert_with(|| Laps::new(clock, watch)).clone())
+        let (timer, clock) = (asked.timer?, self.origin.clock);
+        Some(asked.shared_timer.get_or_insert_with(|| SharedTimer::new(clock, timer)).clone())
     }
 
     /// The request that is being taken will be answered later.
     pub fn wait(&mut self, id: u32) {
-        if self.current.watch.is_some() && self.current.id == id {
+        if self.current.timer.is_some() && self.current.id == id {
             let asked = std::mem::take(&mut self.current);
             self.origin.seen.waiting().push(asked);
         }
@@ -159,7 +160,7 @@ impl Journal {
     pub fn answered(&mut self, id: u32, op: &Op<'_>, subject: &Subject) -> Option<u64> {
         let (progress, reason) = (self.progress.take(), self.reason.take());
         let unindexed = self.unindexed.take().unwrap_or_default();
-        let waited = match self.current.watch.is_some() && self.current.id == id {
+        let waited = match self.current.timer.is_some() && self.current.id == id {
             true => None,
             false => take(&mut self.origin.seen.waiting(), id),
         };
@@ -172,11 +173,11 @@ impl Journal {
             Some(asked) => asked,
             None if self.current.id == id => &self.current,
             // It could not be decoded.
-            None => &Asked { id, operation: operation_of(op), ..Asked::default() },
+            None => &RequestRecord { id, operation: operation_of(op), ..RequestRecord::default() },
         };
-        let watch = asked.watch_at(at);
+        let timer = asked.timer_at(at);
         let unindexed = &unindexed;
-        let answered = Answered { asked, result, subject, at, watch, progress, unindexed, reason };
+        let answered = Answered { asked, result, subject, at, timer, progress, unindexed, reason };
         self.note_if_slow(&answered);
         let is_written = self.is_written(&answered);
         // The server, its disk or its data is at fault.
@@ -192,9 +193,9 @@ impl Journal {
         }
         if waited.is_none() {
             // Its id may be another's from now on.
-            (self.current.id, self.current.watch) = (0, None);
+            (self.current.id, self.current.timer) = (0, None);
         }
-        watch?.total_ns()
+        timer?.total_ns()
     }
 
     fn is_written(&self, answered: &Answered<'_>) -> bool {
@@ -212,9 +213,9 @@ impl Journal {
 
     /// Keeps it for a while if few of this minute took longer.
     fn note_if_slow(&self, answered: &Answered<'_>) {
-        let Answered { asked, at, watch, .. } = answered;
+        let Answered { asked, at, timer, .. } = answered;
         let Origin { seen, slowest, .. } = &self.origin;
-        let total_us = watch.as_ref().and_then(Stopwatch::total_us);
+        let total_us = timer.as_ref().and_then(Timer::total_us);
         // A read of `cn=monitor` is not to show itself there.
         let is_looker = answered.progress.is_some_and(|progress| progress.is_made);
         if !is_looker && total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
@@ -227,11 +228,11 @@ impl Journal {
     }
 
     fn write(&self, kind: LogKind, answered: &Answered<'_>) {
-        let Answered { asked, result, subject, at, watch, progress, unindexed, reason } = answered;
+        let Answered { asked, result, subject, at, timer, progress, unindexed, reason } = answered;
         let entries = progress.map(|progress| progress.returned);
-        let time_us = watch.as_ref().and_then(Stopwatch::total_us);
+        let time_us = timer.as_ref().and_then(Timer::total_us);
         let number = |number: Option<u64>| number.map_or(Value::None, Value::Number);
-        let stages_us = watch.as_ref().map(Stopwatch::stages_us).unwrap_or_default();
+        let stages_us = timer.as_ref().map(Timer::stages_us).unwrap_or_default();
         let stage = |stage: Stage| {
             let us = stages_us.get(stage as usize).filter(|us| **us > 0).copied();
             (stages::FIELDS[stage as usize], number(us))
@@ -308,18 +309,18 @@ impl Journal {
 
 /// A request that was answered.
 struct Answered<'a> {
-    asked: &'a Asked,
+    asked: &'a RequestRecord,
     result: &'a LdapResult<'a>,
     subject: &'a Subject,
     at: SystemTime,
-    watch: Option<Stopwatch>,
+    timer: Option<Timer>,
     progress: Option<SearchProgress>,
     unindexed: &'a str,
     reason: Option<&'static str>,
 }
 
 /// Takes out the request of an id.
-fn take(waiting: &mut Vec<Asked>, id: u32) -> Option<Asked> {
+fn take(waiting: &mut Vec<RequestRecord>, id: u32) -> Option<RequestRecord> {
     let position = waiting.iter().position(|asked| asked.id == id)?;
     Some(waiting.swap_remove(position))
 }
