@@ -4,7 +4,7 @@
 use crate::catalogue::{self, Kind};
 use crate::settings::Settings;
 use keyway_schema::SourceFile;
-use keyway_server::MadeEntry;
+use keyway_server::VirtualEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use toml::Value;
@@ -66,7 +66,7 @@ pub fn meaning(dn: &str, attribute: &str) -> Option<Meaning> {
 }
 
 /// All entries.
-pub fn entries(settings: &Settings, waiting: &[String]) -> Vec<MadeEntry> {
+pub fn entries(settings: &Settings, waiting: &[String]) -> Vec<VirtualEntry> {
     let mut sections: BTreeMap<&str, Vec<(String, Vec<String>)>> = BTreeMap::new();
     for key in catalogue::kinds().keys() {
         // A section that has nothing set is there as well.
@@ -94,7 +94,7 @@ pub fn entries(settings: &Settings, waiting: &[String]) -> Vec<MadeEntry> {
     sections.into_iter().map(|(section, attributes)| entry(section, attributes)).collect()
 }
 
-fn entry(section: &str, mut attributes: Vec<(String, Vec<String>)>) -> MadeEntry {
+fn entry(section: &str, mut attributes: Vec<(String, Vec<String>)>) -> VirtualEntry {
     let (name, dn) = match section {
         "" => ("config", TOP.to_owned()),
         section => (section, format!("cn={section},{TOP}")),
@@ -102,7 +102,7 @@ fn entry(section: &str, mut attributes: Vec<(String, Vec<String>)>) -> MadeEntry
     attributes.insert(0, ("cn".to_owned(), vec![name.to_owned()]));
     let attributes: Vec<_> =
         attributes.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
-    MadeEntry::new(dn, CLASS, &attributes)
+    VirtualEntry::new(dn, CLASS, &attributes)
 }
 
 /// A setting's values, as LDAP has them. An empty text is none.

@@ -3,7 +3,7 @@
 use crate::ldap;
 use crate::limits::CONFIG_CHANGES_WAITING_MAX;
 use crate::settings::Settings;
-use keyway_server::{Directory, MadeTree, Maker, Modification, Reply};
+use keyway_server::{Directory, Modification, Provider, Reply, VirtualTree};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -26,13 +26,14 @@ pub fn publish(directory: &Directory, settings: Settings) -> (ConfigTree, Receiv
     let tree = ConfigTree(Arc::new(RwLock::new(Shown { settings, waiting: Vec::new() })));
     let (sender, receiver) = channel(CONFIG_CHANGES_WAITING_MAX);
     let shown = tree.clone();
-    let maker = Maker::new(move |_| shown.entries()).changed_by(move |modification, reply| {
-        if let Err(why) = sender.try_send((modification, reply)) {
-            let (_, reply) = why.into_inner();
-            reply(Err("the server is busy with other changes of its settings".into()));
-        }
-    });
-    directory.publish(MadeTree::Config, maker);
+    let provider =
+        Provider::new(move |_| shown.entries()).changed_by(move |modification, reply| {
+            if let Err(why) = sender.try_send((modification, reply)) {
+                let (_, reply) = why.into_inner();
+                reply(Err("the server is busy with other changes of its settings".into()));
+            }
+        });
+    directory.publish(VirtualTree::Config, provider);
     (tree, receiver)
 }
 
@@ -42,7 +43,7 @@ impl ConfigTree {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Shown { settings, waiting };
     }
 
-    fn entries(&self) -> Vec<keyway_server::MadeEntry> {
+    fn entries(&self) -> Vec<keyway_server::VirtualEntry> {
         let shown = self.0.read().unwrap_or_else(PoisonError::into_inner);
         ldap::entries(&shown.settings, &shown.waiting)
     }

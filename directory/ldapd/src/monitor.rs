@@ -12,7 +12,7 @@ use keyway_codec::dn::Ava;
 use keyway_meter::{Distribution, EVENTS, Snapshot};
 use keyway_schema::operational::{NUM_SUBORDINATES, generalized_time};
 use keyway_server::log::stages::FIELDS;
-use keyway_server::{Directory, MadeEntry, MadeTree, Wanted, all_shapes};
+use keyway_server::{Directory, VirtualEntry, VirtualTree, Wanted, all_shapes};
 use std::fmt::Write;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
@@ -30,7 +30,8 @@ pub(crate) struct Monitor {
 }
 
 /// Makes entries that are wanted, each after the one above it; it must not wait.
-pub(crate) type Beside = RwLock<Option<Box<dyn Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync>>>;
+pub(crate) type Beside =
+    RwLock<Option<Box<dyn Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync>>>;
 
 /// What is right below the top, by its name.
 const BRANCHES: [(&str, &str); 10] = [
@@ -72,12 +73,12 @@ const STATISTIC_COUNTERS: [(&str, &str); 3] = [
 
 impl Monitor {
     /// The entries that are wanted, each after the one above it.
-    pub fn entries(&self, wanted: &Wanted<'_>) -> Vec<MadeEntry> {
+    pub fn entries(&self, wanted: &Wanted<'_>) -> Vec<VirtualEntry> {
         let Some(directory) = self.directory.upgrade() else { return Vec::new() };
         let now = directory.now();
         let mut all = vec![top()];
         for (name, description) in BRANCHES.into_iter().filter(|(name, _)| wanted.shows(name)) {
-            let dn = below(MadeTree::Monitor.dn(), name);
+            let dn = below(VirtualTree::Monitor.dn(), name);
             all.push(container(&dn, description));
             if wanted.fills(name) {
                 self.fill(&mut all, (name, &dn), &directory, now, wanted);
@@ -91,7 +92,7 @@ impl Monitor {
     /// Adds what is below the last entry.
     fn fill(
         &self,
-        all: &mut Vec<MadeEntry>,
+        all: &mut Vec<VirtualEntry>,
         (name, dn): (&str, &str),
         directory: &Directory,
         now: SystemTime,
@@ -124,7 +125,7 @@ impl Monitor {
     /// Connections themselves are made only if a client wants to see them: there may be thousands.
     fn connections(
         &self,
-        all: &mut Vec<MadeEntry>,
+        all: &mut Vec<VirtualEntry>,
         dn: &str,
         now: SystemTime,
         wanted: &Wanted<'_>,
@@ -147,7 +148,7 @@ impl Monitor {
     }
 
     /// Operations that are under way for longer than most take.
-    fn running(&self, all: &mut Vec<MadeEntry>, dn: &str, now: SystemTime) {
+    fn running(&self, all: &mut Vec<VirtualEntry>, dn: &str, now: SystemTime) {
         let (open, _) = self.registry.seen();
         let mut found = Vec::new();
         for (id, seen) in &open {
@@ -162,10 +163,10 @@ impl Monitor {
         all.extend(found.iter().take(RUNNING_SHOWN_MAX).map(|one| operation(dn, one)));
     }
 
-    fn time(&self, all: &mut Vec<MadeEntry>, dn: &str, now: SystemTime) {
+    fn time(&self, all: &mut Vec<VirtualEntry>, dn: &str, now: SystemTime) {
         let at = |time| vec![generalized_time(time)];
         let object = |name: &str, attributes: &[(&str, Vec<String>)]| {
-            MadeEntry::new(below(dn, name), "monitoredObject", &with_name(name, attributes))
+            VirtualEntry::new(below(dn, name), "monitoredObject", &with_name(name, attributes))
         };
         all.push(object("Start", &[("monitorTimestamp", at(self.started))]));
         all.push(object("Current", &[("monitorTimestamp", at(now))]));
@@ -174,14 +175,14 @@ impl Monitor {
     }
 }
 
-fn top() -> MadeEntry {
+fn top() -> VirtualEntry {
     let version = concat!("Keyway ", env!("CARGO_PKG_VERSION"));
     let attributes = [
         ("cn", vec!["monitor".to_owned()]),
         ("description", vec!["What the server is doing, made when it is asked for".to_owned()]),
         ("monitoredInfo", vec![version.to_owned()]),
     ];
-    MadeEntry::new(MadeTree::Monitor.dn().to_owned(), "monitorServer", &attributes)
+    VirtualEntry::new(VirtualTree::Monitor.dn().to_owned(), "monitorServer", &attributes)
 }
 
 /// `cn=NAME,PARENT`
@@ -196,18 +197,18 @@ fn with_name<'a>(name: &str, attributes: &[(&'a str, Vec<String>)]) -> Vec<(&'a 
     all
 }
 
-fn container(dn: &str, description: &str) -> MadeEntry {
+fn container(dn: &str, description: &str) -> VirtualEntry {
     let name = dn.split(['=', ',']).nth(1).unwrap_or_default();
     let attributes = with_name(name, &[("description", vec![description.to_owned()])]);
-    MadeEntry::new(dn.to_owned(), "monitorContainer", &attributes)
+    VirtualEntry::new(dn.to_owned(), "monitorContainer", &attributes)
 }
 
 /// Adds a number to what is said of an entry.
-fn tell(entry: &mut MadeEntry, attribute: &str, number: impl ToString) {
+fn tell(entry: &mut VirtualEntry, attribute: &str, number: impl ToString) {
     entry.attributes.push((attribute.to_owned(), vec![number.to_string().into_bytes()]));
 }
 
-fn number(parent: &str, name: &str, number: u64, description: &str) -> MadeEntry {
+fn number(parent: &str, name: &str, number: u64, description: &str) -> VirtualEntry {
     let attributes = with_name(
         name,
         &[
@@ -215,7 +216,7 @@ fn number(parent: &str, name: &str, number: u64, description: &str) -> MadeEntry
             ("monitorCounter", vec![number.to_string()]),
         ],
     );
-    MadeEntry::new(below(parent, name), "monitorCounterObject", &attributes)
+    VirtualEntry::new(below(parent, name), "monitorCounterObject", &attributes)
 }
 
 /// Another process's page, and things that it tells of, as a branch of the tree: `cn=NAME,cn=monitor`, with
@@ -225,8 +226,8 @@ pub fn branch(
     description: &str,
     page: Option<&Snapshot>,
     objects: &[(String, Vec<(&str, String)>)],
-) -> Vec<MadeEntry> {
-    let top = below(MadeTree::Monitor.dn(), name);
+) -> Vec<VirtualEntry> {
+    let top = below(VirtualTree::Monitor.dn(), name);
     let mut all = vec![container(&top, description)];
     if let Some(page) = page {
         counters(&mut all, &top, page);
@@ -234,7 +235,7 @@ pub fn branch(
     for (name, told) in objects {
         let info = told.iter().map(|(what, value)| format!("{what}={value}")).collect();
         let attributes = with_name(name, &[("monitoredInfo", info)]);
-        all.push(MadeEntry::new(below(&top, name), "monitoredObject", &attributes));
+        all.push(VirtualEntry::new(below(&top, name), "monitoredObject", &attributes));
     }
     all
 }
@@ -255,7 +256,7 @@ fn some(value: impl ToString) -> Option<String> {
 }
 
 /// An operation that is slow, or was. Its name is its connection's number and its own.
-fn operation(parent: &str, one: &Operation) -> MadeEntry {
+fn operation(parent: &str, one: &Operation) -> VirtualEntry {
     let micros = micros(one.at);
     let name = match one.result {
         Some(_) => format!("{}.{} {micros}", one.connection, one.id),
@@ -287,11 +288,11 @@ fn operation(parent: &str, one: &Operation) -> MadeEntry {
             ("monitoredInfo", info),
         ],
     );
-    MadeEntry::new(below(parent, &name), "monitoredObject", &attributes)
+    VirtualEntry::new(below(parent, &name), "monitoredObject", &attributes)
 }
 
 /// What searches cost, by the shapes of their filters.
-fn filters(all: &mut Vec<MadeEntry>, dn: &str) {
+fn filters(all: &mut Vec<VirtualEntry>, dn: &str) {
     let mut shapes: Vec<_> = all_shapes().into_iter().map(|shape| (shape, shape.total())).collect();
     shapes.retain(|(_, cost)| cost.searches > 0);
     shapes.sort_by_key(|(_, cost)| std::cmp::Reverse(cost.time_ns));
@@ -308,7 +309,7 @@ fn filters(all: &mut Vec<MadeEntry>, dn: &str) {
             ("index", Some(cost.way).filter(|way| !way.is_empty())),
         ]);
         let attributes = with_name(&name, &[("monitoredInfo", info)]);
-        all.push(MadeEntry::new(below(dn, &name), "monitoredObject", &attributes));
+        all.push(VirtualEntry::new(below(dn, &name), "monitoredObject", &attributes));
     }
 }
 
@@ -316,7 +317,7 @@ fn connection_name(id: u64) -> String {
     format!("Connection {id}")
 }
 
-fn connection(parent: &str, id: u64, seen: &Seen, now: SystemTime) -> MadeEntry {
+fn connection(parent: &str, id: u64, seen: &Seen, now: SystemTime) -> VirtualEntry {
     let (name, who) = (connection_name(id), seen.who());
     let tls = seen.tls.get();
     let mut info = vec![format!("over {}", who.strength)];
@@ -342,26 +343,26 @@ fn connection(parent: &str, id: u64, seen: &Seen, now: SystemTime) -> MadeEntry 
             ("monitoredInfo", info),
         ],
     );
-    MadeEntry::new(below(parent, &name), CONNECTION_CLASS, &attributes)
+    VirtualEntry::new(below(parent, &name), CONNECTION_CLASS, &attributes)
 }
 
-fn databases(all: &mut Vec<MadeEntry>, dn: &str, directory: &Directory) {
+fn databases(all: &mut Vec<VirtualEntry>, dn: &str, directory: &Directory) {
     for (number, context) in directory.all_naming_contexts().into_iter().enumerate() {
         let name = format!("Database {number}");
         let attributes = with_name(&name, &[("namingContexts", vec![context])]);
-        all.push(MadeEntry::new(below(dn, &name), "monitoredObject", &attributes));
+        all.push(VirtualEntry::new(below(dn, &name), "monitoredObject", &attributes));
     }
 }
 
-fn listeners(all: &mut Vec<MadeEntry>, dn: &str, urls: &[String]) {
+fn listeners(all: &mut Vec<VirtualEntry>, dn: &str, urls: &[String]) {
     for (number, url) in urls.iter().enumerate() {
         let name = format!("Listener {number}");
         let attributes = with_name(&name, &[("monitorConnectionLocalAddress", vec![url.clone()])]);
-        all.push(MadeEntry::new(below(dn, &name), "monitoredObject", &attributes));
+        all.push(VirtualEntry::new(below(dn, &name), "monitoredObject", &attributes));
     }
 }
 
-fn operations(all: &mut Vec<MadeEntry>, dn: &str, page: &Snapshot) {
+fn operations(all: &mut Vec<VirtualEntry>, dn: &str, page: &Snapshot) {
     let counts =
         OPERATION_COUNTERS.map(|(name, counter)| (name, page.value(counter).unwrap_or_default()));
     let sum: u64 = counts.iter().map(|(_, count)| count).sum();
@@ -370,18 +371,18 @@ fn operations(all: &mut Vec<MadeEntry>, dn: &str, page: &Snapshot) {
     }
     for (name, count) in counts {
         let attributes = with_name(name, &[(COMPLETED, vec![count.to_string()])]);
-        all.push(MadeEntry::new(below(dn, name), "monitorOperation", &attributes));
+        all.push(VirtualEntry::new(below(dn, name), "monitorOperation", &attributes));
     }
 }
 
-fn statistics(all: &mut Vec<MadeEntry>, dn: &str, page: &Snapshot) {
+fn statistics(all: &mut Vec<VirtualEntry>, dn: &str, page: &Snapshot) {
     for (name, counter) in STATISTIC_COUNTERS {
         all.push(number(dn, name, page.value(counter).unwrap_or_default(), counter));
     }
 }
 
 /// Everything that is counted or recorded in a page.
-fn counters(all: &mut Vec<MadeEntry>, parent: &str, page: &Snapshot) {
+fn counters(all: &mut Vec<VirtualEntry>, parent: &str, page: &Snapshot) {
     let described = |name: &str| {
         let event = EVENTS.iter().find(|event| event.covers(name));
         event.map(|event| format!("{}: {}", event.unit, event.help)).unwrap_or_default()
@@ -400,7 +401,7 @@ fn counters(all: &mut Vec<MadeEntry>, parent: &str, page: &Snapshot) {
                 ("monitoredInfo", vec![summary(values), values.to_text()]),
             ],
         );
-        all.push(MadeEntry::new(below(parent, name), "monitorCounterObject", &attributes));
+        all.push(VirtualEntry::new(below(parent, name), "monitorCounterObject", &attributes));
     }
 }
 

@@ -217,7 +217,7 @@ impl RequestLog {
         let Origin { seen, slowest, .. } = &self.origin;
         let total_us = timer.as_ref().and_then(Timer::total_us);
         // A read of `cn=monitor` is not to show itself there.
-        let is_looker = answered.progress.is_some_and(|progress| progress.is_made);
+        let is_looker = answered.progress.is_some_and(|progress| progress.is_virtual);
         if !is_looker && total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
             let who = answered.subject.name().map(|name| name.to_string());
             let mut operation = asked.seen(self.origin.connection, &seen.peer, who, *at);

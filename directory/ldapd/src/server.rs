@@ -8,7 +8,7 @@ use crate::monitor::{self, Beside, Monitor};
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::state::ServerState;
-use keyway_server::{Directory, MadeEntry, MadeTree, Maker, Wanted};
+use keyway_server::{Directory, Provider, VirtualEntry, VirtualTree, Wanted};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::task::JoinHandle;
@@ -64,7 +64,7 @@ impl LdapServer {
         let beside = monitor.beside.clone();
         shared
             .directory
-            .publish(MadeTree::Monitor, Maker::new(move |wanted| monitor.entries(wanted)));
+            .publish(VirtualTree::Monitor, Provider::new(move |wanted| monitor.entries(wanted)));
         let server = LdapServer { accepting: Mutex::default(), urls, shared, beside };
         for listener in listeners {
             server.listen(listener.kind(), Some(listener))?;
@@ -107,7 +107,7 @@ impl LdapServer {
     /// a connection, which must not wait, and may be left out if they are not wanted.
     pub fn show_beside(
         &self,
-        entries: impl Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync + 'static,
+        entries: impl Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync + 'static,
     ) {
         *self.beside.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(entries));
     }

@@ -1,4 +1,4 @@
-//! An entry that is looked at: one from the store, or one made up (root DSE, subschema, an entry
+//! An entry that is looked at: one from the store, or one that is not stored (root DSE, subschema, an entry
 //! while it is changed).
 
 use crate::access::Memo;
@@ -16,7 +16,7 @@ use std::cell::{OnceCell, RefCell};
 #[derive(Clone, Copy)]
 enum Body<'t> {
     Stored(EntryRef<'t>),
-    Made(&'t EntryAttributes),
+    Unstored(&'t EntryAttributes),
 }
 
 /// An entry with all that can be asked of it.
@@ -26,7 +26,7 @@ pub struct Candidate<'t, 'n> {
     body: Body<'t>,
     /// Its attributes as they are to be seen, if not as they are stored.
     shown: Option<&'t EntryAttributes>,
-    /// The tree it is in; made up entries have no place in it.
+    /// The tree it is in; others have no place in it.
     tree: Option<(View<'t>, &'n RefCell<Names>)>,
     dn: OnceCell<String>,
     /// The groups that `memberOf` shows.
@@ -62,11 +62,15 @@ impl<'t, 'n> Candidate<'t, 'n> {
     }
 
     /// An entry that is in no tree and has nothing that is worked out.
-    pub(crate) fn made(snapshot: &'n Snapshot, dn: &str, attributes: &'t EntryAttributes) -> Self {
+    pub(crate) fn unstored(
+        snapshot: &'n Snapshot,
+        dn: &str,
+        attributes: &'t EntryAttributes,
+    ) -> Self {
         Candidate {
             snapshot,
             id: EntryId::ROOT,
-            body: Body::Made(attributes),
+            body: Body::Unstored(attributes),
             shown: None,
             tree: None,
             dn: OnceCell::from(dn.to_owned()),
@@ -94,11 +98,11 @@ impl<'t, 'n> Candidate<'t, 'n> {
     pub(crate) fn parent(&self) -> Option<EntryId> {
         match self.body {
             Body::Stored(entry) => Some(entry.parent()),
-            Body::Made(_) => None,
+            Body::Unstored(_) => None,
         }
     }
 
-    /// Its number; [`EntryId::ROOT`] if it is made up.
+    /// Its number; [`EntryId::ROOT`] if it is not stored.
     pub fn id(&self) -> EntryId {
         self.id
     }
@@ -107,8 +111,8 @@ impl<'t, 'n> Candidate<'t, 'n> {
     pub fn attributes(&self) -> BodyAttributes<'t> {
         match (self.shown, self.body) {
             (None, Body::Stored(entry)) => BodyAttributes::Stored(entry.attributes()),
-            (Some(attributes), _) | (None, Body::Made(attributes)) => {
-                BodyAttributes::Made(attributes.iter())
+            (Some(attributes), _) | (None, Body::Unstored(attributes)) => {
+                BodyAttributes::Unstored(attributes.iter())
             }
         }
     }
@@ -117,7 +121,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
     pub fn large(&self) -> LargeAttributes<'t> {
         match self.body {
             Body::Stored(entry) => entry.large(),
-            Body::Made(_) => LargeAttributes::default(),
+            Body::Unstored(_) => LargeAttributes::default(),
         }
     }
 
@@ -253,7 +257,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
         Ok(values)
     }
 
-    /// The values of an attribute that is worked out; made up entries have none.
+    /// The values of an attribute that is worked out; entries that are not stored have none.
     ///
     /// # Errors
     /// The store's.
@@ -277,8 +281,8 @@ impl<'t, 'n> Candidate<'t, 'n> {
 pub enum BodyAttributes<'t> {
     /// Of an entry of the store.
     Stored(keyway_store::Attributes<'t>),
-    /// Of a made up one.
-    Made(std::slice::Iter<'t, (String, Vec<Vec<u8>>)>),
+    /// Those of one that is not stored.
+    Unstored(std::slice::Iter<'t, (String, Vec<Vec<u8>>)>),
 }
 
 impl<'t> Iterator for BodyAttributes<'t> {
@@ -290,9 +294,9 @@ impl<'t> Iterator for BodyAttributes<'t> {
             BodyAttributes::Stored(attributes) => {
                 attributes.next().map(|(name, values)| (name, BodyValues::Stored(values)))
             }
-            BodyAttributes::Made(attributes) => attributes
+            BodyAttributes::Unstored(attributes) => attributes
                 .next()
-                .map(|(name, values)| (name.as_str(), BodyValues::Made(values.iter()))),
+                .map(|(name, values)| (name.as_str(), BodyValues::Unstored(values.iter()))),
         }
     }
 }
@@ -302,8 +306,8 @@ impl<'t> Iterator for BodyAttributes<'t> {
 pub enum BodyValues<'t> {
     /// Of an entry of the store.
     Stored(Values<'t>),
-    /// Of a made up one.
-    Made(std::slice::Iter<'t, Vec<u8>>),
+    /// Those of one that is not stored.
+    Unstored(std::slice::Iter<'t, Vec<u8>>),
 }
 
 impl<'t> Iterator for BodyValues<'t> {
@@ -312,7 +316,7 @@ impl<'t> Iterator for BodyValues<'t> {
     fn next(&mut self) -> Option<&'t [u8]> {
         match self {
             BodyValues::Stored(values) => values.next(),
-            BodyValues::Made(values) => values.next().map(Vec::as_slice),
+            BodyValues::Unstored(values) => values.next().map(Vec::as_slice),
         }
     }
 }

@@ -8,11 +8,11 @@ use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth, asserted};
 use crate::failure::{Failure, Result};
 use crate::locate::{Seeking, locate};
-use crate::made::Wanted;
 use crate::naming::{self, Place};
 use crate::policy::as_seen;
 use crate::settings::Announced;
 use crate::state::Snapshot;
+use crate::virtual_entries::Wanted;
 use keyway_codec::Filter;
 use keyway_codec::message::{CompareRequest, ResultCode, Scope};
 use keyway_schema::{EntryName, ItemScope, Matcher, base, has_options};
@@ -37,22 +37,23 @@ impl Directory {
         match naming::place(&contexts, &name) {
             Place::Root => {
                 let attributes = snapshot.root_dse(&contexts, announced);
-                compare.with(access::Place::RootDse, &Candidate::made(snapshot, "", &attributes))
+                compare
+                    .with(access::Place::RootDse, &Candidate::unstored(snapshot, "", &attributes))
             }
             Place::Subschema => {
                 let attributes = snapshot.subschema();
-                let candidate = Candidate::made(
+                let candidate = Candidate::unstored(
                     snapshot,
                     keyway_schema::operational::SUBSCHEMA_DN,
                     &attributes,
                 );
                 compare.with(access::Place::Subschema, &candidate)
             }
-            Place::Made(tree) => {
+            Place::Virtual(tree) => {
                 compare.may_anywhere(tree.place())?;
-                let entries = snapshot.made(tree, &Wanted::new(&name, Scope::Base, None));
+                let entries = snapshot.virtual_tree(tree, &Wanted::new(&name, Scope::Base, None));
                 let entry = entries.find(&name)?;
-                let candidate = Candidate::made(snapshot, &entry.dn, &entry.attributes);
+                let candidate = Candidate::unstored(snapshot, &entry.dn, &entry.attributes);
                 compare.with(tree.place(), &candidate)
             }
             Place::Outside => {

@@ -32,7 +32,6 @@ mod large;
 pub mod limits;
 mod locate;
 pub mod log;
-mod made;
 mod naming;
 mod naming_contexts;
 mod open;
@@ -44,6 +43,7 @@ mod rootdse;
 mod search;
 mod settings;
 mod state;
+mod virtual_entries;
 mod write;
 
 #[cfg(test)]
@@ -61,11 +61,13 @@ pub use directory::Directory;
 pub use failure::Failure;
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
-pub use made::{MadeEntry, MadeTree, Maker, Modification, ModifiedAttribute, Reply, Wanted};
 pub use naming::{ADMINISTRATOR_DN, check_context};
 pub use open_error::OpenError;
 pub use plan::{Explained, Lack, Part, Use};
 pub use policy::USER_PASSWORD;
 pub use search::{Search, SearchCost, SearchProgress, SearchShape, Step, all_shapes};
 pub use settings::{Announced, Settings};
+pub use virtual_entries::{
+    Modification, ModifiedAttribute, Provider, Reply, VirtualEntry, VirtualTree, Wanted,
+};
 pub use write::{PasswordModify, PreparedWrite, WriteDone, no_such_identity};

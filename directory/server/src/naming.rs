@@ -4,7 +4,7 @@
 
 use crate::access;
 use crate::failure::{Failure, Result};
-use crate::made::MadeTree;
+use crate::virtual_entries::VirtualTree;
 use keyway_codec::message::ResultCode;
 use keyway_schema::{EntryName, Schema, text_of};
 use keyway_store::{EntryId, View};
@@ -59,8 +59,8 @@ pub enum Place<'c> {
         /// How many RDNs the name has below the context's top; 0 for the top itself.
         below: usize,
     },
-    /// Into a tree that is made when it is asked for.
-    Made(MadeTree),
+    /// Into a tree that is not stored.
+    Virtual(VirtualTree),
     /// Nowhere that this server knows.
     Outside,
 }
@@ -77,7 +77,7 @@ pub fn place<'c>(contexts: &'c [Arc<NamingContext>], name: &EntryName) -> Place<
         Some(context) => {
             Place::Inside { context, below: name.parts.len() - context.name.parts.len() }
         }
-        None => MadeTree::of(name).map_or(Place::Outside, Place::Made),
+        None => VirtualTree::of(name).map_or(Place::Outside, Place::Virtual),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn of_context(schema: &Schema, dn: &str) -> Result<EntryName> {
         return refused("cannot be the top of a naming context");
     }
     match place(&[], &name) {
-        Place::Made(_) | Place::Subschema => refused("is the server's own"),
+        Place::Virtual(_) | Place::Subschema => refused("is the server's own"),
         _ => Ok(name),
     }
 }

@@ -7,7 +7,6 @@ use crate::index::{Builder, Indexes, Kinds, State, required_indexes, turn};
 use crate::integrity::Integrity;
 use crate::locate::Standing;
 use crate::log::stages;
-use crate::made::MadeTrees;
 use crate::naming::ADMINISTRATOR_DN;
 use crate::naming_contexts::load_contexts;
 use crate::open_error::OpenError;
@@ -16,6 +15,7 @@ use crate::redefine::{Redefinition, Stored, check_entries, install, put};
 use crate::search::{Cookies, KeptReads, Unindexed};
 use crate::settings::Settings;
 use crate::state::{DirectoryState, Snapshot};
+use crate::virtual_entries::VirtualTrees;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
@@ -140,7 +140,7 @@ impl Directory {
             search_entries_max: settings.search_entries_max.into(),
             search_time_max_s: settings.search_time_max_s.into(),
             log: settings.log.clone(),
-            made: MadeTrees::default(),
+            virtual_trees: VirtualTrees::default(),
             clock: settings.clock,
             settings: RwLock::new(settings.clone()),
             contexts: RwLock::new(contexts.into()),

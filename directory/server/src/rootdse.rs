@@ -2,10 +2,10 @@
 //! subschema (RFC 4512 § 4.2).
 
 use crate::controls;
-use crate::made::MadeTree;
 use crate::naming::NamingContext;
 use crate::settings::Announced;
 use crate::state::Snapshot;
+use crate::virtual_entries::VirtualTree;
 use keyway_codec::syntax::{MatchingRule, Syntax};
 use keyway_schema::EntryAttributes;
 use keyway_schema::operational::{
@@ -41,9 +41,9 @@ impl Snapshot {
             LANGUAGE_TAGS,
             MODIFY_INCREMENT,
         ];
-        let published = |tree: MadeTree| self.shared.maker(tree).map(|_| tree.dn());
-        let config: Vec<&str> = published(MadeTree::Config).into_iter().collect();
-        let monitor: Vec<&str> = published(MadeTree::Monitor).into_iter().collect();
+        let published = |tree: VirtualTree| self.shared.provider(tree).map(|_| tree.dn());
+        let config: Vec<&str> = published(VirtualTree::Config).into_iter().collect();
+        let monitor: Vec<&str> = published(VirtualTree::Monitor).into_iter().collect();
         entry(&[
             ("objectClass", &["top"]),
             ("namingContexts", &contexts),

@@ -6,11 +6,11 @@ use crate::index::{Indexes, Retired};
 use crate::integrity::Integrity;
 use crate::locate::Standing;
 use crate::log::Log;
-use crate::made::MadeTrees;
 use crate::naming::{NamingContext, SYSTEM_DN};
 use crate::policy::Policies;
 use crate::search::{Cookies, KeptReads, Unindexed};
 use crate::settings::Settings;
+use crate::virtual_entries::VirtualTrees;
 use crate::write::Upgrades;
 use keyway_engine::Engine;
 use keyway_meter::Counter;
@@ -68,7 +68,7 @@ pub(crate) struct DirectoryState {
     pub search_entries_max: AtomicU32,
     pub search_time_max_s: AtomicU32,
     pub log: Log,
-    pub made: MadeTrees,
+    pub virtual_trees: VirtualTrees,
     pub clock: fn() -> SystemTime,
     /// The settings that it was told last.
     pub settings: RwLock<Settings>,

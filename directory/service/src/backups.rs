@@ -4,7 +4,7 @@ use crate::limits::HISTORY_MONITORED_MAX;
 use keyway_folder::data::name;
 use keyway_folder::history::{Done, read};
 use keyway_ldapd::monitor_branch;
-use keyway_server::MadeEntry;
+use keyway_server::VirtualEntry;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,7 @@ impl Monitor {
     }
 
     /// Its entries, the latest last.
-    pub fn entries(&self) -> Vec<MadeEntry> {
+    pub fn entries(&self) -> Vec<VirtualEntry> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let from = seen.1.len().saturating_sub(HISTORY_MONITORED_MAX);
         let shown = seen.1.iter().enumerate().skip(from);

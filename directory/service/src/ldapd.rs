@@ -36,7 +36,7 @@ use keyway_host::supervised::{self, Inherited, Supervised};
 use keyway_host::timestamp::{Timestamp, time_since_boot};
 use keyway_ldapd::{LdapServer, Listener, Mode};
 use keyway_log::Logs;
-use keyway_server::MadeEntry;
+use keyway_server::VirtualEntry;
 use keyway_server::log::{Severity, Value};
 use serde_json::json;
 use std::net::TcpListener;
@@ -484,7 +484,7 @@ impl Serving<'_> {
         let backups = backups::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
         server.show_beside(move |wanted| {
-            let of = |name, entries: &dyn Fn() -> Vec<MadeEntry>| match wanted.shows(name) {
+            let of = |name, entries: &dyn Fn() -> Vec<VirtualEntry>| match wanted.shows(name) {
                 true => entries(),
                 false => Vec::new(),
             };

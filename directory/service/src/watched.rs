@@ -8,7 +8,7 @@ use keyway_ldapd::monitor_branch;
 use keyway_log::Logs;
 use keyway_meter::{Gauge, Reader, gauge};
 use keyway_ring::control::{Answer, Ask, ClientStatus};
-use keyway_server::MadeEntry;
+use keyway_server::VirtualEntry;
 use keyway_server::log::{Severity, Value};
 use keyway_store::Store;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ impl Cryptod {
     }
 
     /// Its entries: counters as they are, clients as they were a second ago.
-    pub fn entries(&self) -> Vec<MadeEntry> {
+    pub fn entries(&self) -> Vec<VirtualEntry> {
         self.wanted.store(ASKED_LOOKS, Ordering::Relaxed);
         let page = Reader::open(&self.page).ok().filter(Reader::alive);
         let Some(page) = page.and_then(|page| page.snapshot().ok()) else { return Vec::new() };

@@ -130,12 +130,12 @@ impl Directory {
         let contexts = snapshot.shared.contexts();
         let nothing = Vec::new();
         match naming::place(&contexts, &name) {
-            naming::Place::Root => f(Place::RootDse, &Candidate::made(snapshot, "", &nothing)),
+            naming::Place::Root => f(Place::RootDse, &Candidate::unstored(snapshot, "", &nothing)),
             naming::Place::Subschema => {
-                f(Place::Subschema, &Candidate::made(snapshot, SUBSCHEMA_DN, &nothing))
+                f(Place::Subschema, &Candidate::unstored(snapshot, SUBSCHEMA_DN, &nothing))
             }
-            naming::Place::Made(tree) => {
-                f(tree.place(), &Candidate::made(snapshot, tree.dn(), &nothing))
+            naming::Place::Virtual(tree) => {
+                f(tree.place(), &Candidate::unstored(snapshot, tree.dn(), &nothing))
             }
             naming::Place::Outside => Err(Failure::no_such_object("")),
             naming::Place::Inside { context, below } => {

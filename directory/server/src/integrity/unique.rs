@@ -75,7 +75,11 @@ impl Snapshot {
                 None => naming::tops(view, &self.shared.contexts())?,
             };
             let scope: Vec<Key> = scope.into_iter().map(Key::subtree).collect();
-            if !set.counts(&Candidate::made(self, &proposed.name.text(), proposed.attributes))? {
+            if !set.counts(&Candidate::unstored(
+                self,
+                &proposed.name.text(),
+                proposed.attributes,
+            ))? {
                 continue;
             }
             let is_within =

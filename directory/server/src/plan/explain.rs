@@ -105,7 +105,7 @@ fn scope_lists(snapshot: &Snapshot, view: View<'_>, base: &str, scope: Scope) ->
     let tops = match naming::place(&contexts, &name) {
         Place::Root => naming::tops(view, &contexts)?,
         Place::Inside { context, below } => vec![naming::resolve(view, context, &name, below)?],
-        Place::Subschema | Place::Made(_) => {
+        Place::Subschema | Place::Virtual(_) => {
             let text = "no entry there is in the store, and none is indexed";
             return Err(Failure::new(ResultCode::UnwillingToPerform, text));
         }

@@ -38,11 +38,11 @@ use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
 use crate::limits::{CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
 use crate::locate::{is_alias, urls};
-use crate::made::MadeEntry;
 use crate::plan::Source;
 use crate::policy::USER_PASSWORD;
 use crate::policy::{Account, LOCKED_TIME, as_seen, micros, subentry};
 use crate::state::Snapshot;
+use crate::virtual_entries::VirtualEntry;
 pub(crate) use kept_reads::KeptReads;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
@@ -103,26 +103,26 @@ pub struct SearchProgress {
     pub returned: u32,
     /// The shape of its filter.
     pub shape: &'static SearchShape,
-    /// It looks at entries that are made up.
-    pub is_made: bool,
+    /// It looks at virtual entries.
+    pub is_virtual: bool,
     /// When it came so far.
     pub at: Option<SystemTime>,
 }
 
 /// What is searched.
 enum Target {
-    /// Entries that are made up.
-    Made(Made),
+    /// Virtual entries.
+    Virtual(VirtualEntries),
     /// A part of the tree.
     Tree(Cursor),
     /// Nothing.
     Empty,
 }
 
-/// Entries that are made up: the root DSE, the subschema, or those of a tree.
-struct Made {
+/// Virtual entries: the root DSE, the subschema, or those of a tree.
+struct VirtualEntries {
     /// Those that were not looked at.
-    entries: VecDeque<MadeEntry>,
+    entries: VecDeque<VirtualEntry>,
     /// How many were.
     passed: u64,
 }
@@ -163,20 +163,20 @@ impl Cursor {
 }
 
 impl Target {
-    /// One entry that is made up.
-    fn made(dn: &str, attributes: EntryAttributes) -> Target {
-        let entry = MadeEntry { dn: dn.to_owned(), attributes };
-        Target::Made(Made { entries: VecDeque::from([entry]), passed: 0 })
+    /// One virtual entry.
+    fn virtual_entry(dn: &str, attributes: EntryAttributes) -> Target {
+        let entry = VirtualEntry { dn: dn.to_owned(), attributes };
+        Target::Virtual(VirtualEntries { entries: VecDeque::from([entry]), passed: 0 })
     }
 
     /// Goes on after an id.
     fn resume(&mut self, after: EntryId) {
         match self {
             Target::Tree(cursor) => cursor.after = after,
-            Target::Made(made) => {
+            Target::Virtual(virtual_entries) => {
                 let passed = usize::try_from(after.0).unwrap_or(usize::MAX);
-                made.entries.drain(..passed.min(made.entries.len()));
-                made.passed = after.0;
+                virtual_entries.entries.drain(..passed.min(virtual_entries.entries.len()));
+                virtual_entries.passed = after.0;
             }
             Target::Empty => {}
         }
@@ -226,13 +226,13 @@ impl Search {
     /// How far it is.
     pub fn progress(&self) -> SearchProgress {
         let (candidates, returned) = (self.looked_at, self.sent);
-        let is_made = self.is_made();
-        SearchProgress { candidates, returned, shape: self.shape, is_made, at: self.stepped }
+        let is_virtual = self.is_virtual();
+        SearchProgress { candidates, returned, shape: self.shape, is_virtual, at: self.stepped }
     }
 
-    /// Whether it looks at entries that are made up, which says nothing of the data.
-    fn is_made(&self) -> bool {
-        matches!(self.target, Target::Made(_))
+    /// Whether it looks at virtual entries, which says nothing of the data.
+    fn is_virtual(&self) -> bool {
+        matches!(self.target, Target::Virtual(_))
     }
 
     /// Where its candidates come from, if it takes long enough for somebody to want to know, or if nobody
@@ -262,7 +262,7 @@ impl Search {
         self.stepped = Some(now);
         self.snapshot.shared.search_time.add(nanoseconds(time));
         self.spent += time;
-        if !self.is_made() {
+        if !self.is_virtual() {
             self.shape.cost(self.looked_at - before, self.sent.saturating_sub(sent), time);
         }
         if let Some(lacking) = &self.lacking {
@@ -333,10 +333,11 @@ impl Search {
         let view = snapshot.permissions(&self.subject, self.place);
         match std::mem::replace(&mut self.target, Target::Empty) {
             Target::Empty => Ok(Pause::End),
-            Target::Made(mut made) => {
+            Target::Virtual(mut virtual_entries) => {
                 let end = out.len().saturating_add(budget_bytes);
-                let pause = self.show(snapshot, &view, &mut made, (message_id, end), out);
-                self.target = Target::Made(made);
+                let pause =
+                    self.show(snapshot, &view, &mut virtual_entries, (message_id, end), out);
+                self.target = Target::Virtual(virtual_entries);
                 pause
             }
             Target::Tree(mut cursor) => {
@@ -378,26 +379,26 @@ impl Search {
         Ok(Pause::Turn)
     }
 
-    /// Goes through entries that are made up.
+    /// Goes through virtual entries.
     fn show(
         &mut self,
         snapshot: &Snapshot,
         view: &View,
-        made: &mut Made,
+        virtual_entries: &mut VirtualEntries,
         (message_id, end): (u32, usize),
         out: &mut Vec<u8>,
     ) -> Result<Pause> {
         let evaluator = Evaluator::search(&snapshot.schema, view);
-        let begun = made.passed;
-        while let Some(MadeEntry { dn, attributes }) = made.entries.front() {
-            if made.passed > begun && out.len() >= end {
+        let begun = virtual_entries.passed;
+        while let Some(VirtualEntry { dn, attributes }) = virtual_entries.entries.front() {
+            if virtual_entries.passed > begun && out.len() >= end {
                 return Ok(Pause::Turn);
             }
-            let candidate = Candidate::made(snapshot, dn, attributes);
+            let candidate = Candidate::unstored(snapshot, dn, attributes);
             if evaluator.matches(&self.matcher, &candidate)? == Truth::True
                 && view.may_something(Rights::READ, &candidate)?
             {
-                let passed = EntryId(made.passed);
+                let passed = EntryId(virtual_entries.passed);
                 if let Some(pause) = count(self.entries_max, &mut self.sent, &mut self.page, passed)
                 {
                     return Ok(pause);
@@ -412,8 +413,8 @@ impl Search {
                     }
                 }
             }
-            made.entries.pop_front();
-            made.passed += 1;
+            virtual_entries.entries.pop_front();
+            virtual_entries.passed += 1;
         }
         Ok(Pause::End)
     }

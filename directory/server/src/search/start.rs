@@ -2,7 +2,7 @@
 
 use super::page;
 use super::vertices::Vertices;
-use super::{Cursor, Made, Page, Search, Selection, Target, allow, shapes};
+use super::{Cursor, Page, Search, Selection, Target, VirtualEntries, allow, shapes};
 use crate::access::{self, Rights, Subject};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -10,11 +10,11 @@ use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth, asserted};
 use crate::failure::{Failure, Result};
 use crate::locate::{Located, Seeking, locate};
-use crate::made::{MadeEntry, Wanted};
 use crate::naming::{self, Place};
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
 use crate::state::Snapshot;
+use crate::virtual_entries::{VirtualEntry, Wanted};
 use keyway_codec::message::{Deref, Scope, SearchRequest};
 use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_schema::{EntryName, Matcher};
@@ -131,12 +131,12 @@ impl Directory {
         }
         let lack = match &target {
             Target::Tree(cursor) => cursor.source.lack.as_ref(),
-            Target::Made { .. } | Target::Empty => None,
+            Target::Virtual { .. } | Target::Empty => None,
         };
         let lacking = lack.map(|lack| snapshot.shared.unindexed.count(lack));
         let shape = shapes::shape_of(request.scope, &request.filter);
-        // What is made up when it is asked for says nothing of the data.
-        if !matches!(target, Target::Made(_)) {
+        // A virtual entry says nothing of the data.
+        if !matches!(target, Target::Virtual(_)) {
             shape.begun(lacking.is_some());
         }
         Ok(Search {
@@ -233,7 +233,7 @@ impl Directory {
             Place::Root if request.scope == Scope::Base => {
                 snapshot.may_look(subject, access::Place::RootDse)?;
                 let attributes = snapshot.root_dse(&contexts, announced);
-                Ok(Found::new(access::Place::RootDse, Target::made("", attributes)))
+                Ok(Found::new(access::Place::RootDse, Target::virtual_entry("", attributes)))
             }
             Place::Root => {
                 snapshot.may_look(subject, access::Place::Data)?;
@@ -250,16 +250,16 @@ impl Directory {
             Place::Subschema => {
                 snapshot.may_look(subject, access::Place::Subschema)?;
                 let target = match base_itself {
-                    true => Target::made(SUBSCHEMA_DN, snapshot.subschema()),
+                    true => Target::virtual_entry(SUBSCHEMA_DN, snapshot.subschema()),
                     false => Target::Empty,
                 };
                 Ok(Found::new(access::Place::Subschema, target))
             }
-            Place::Made(tree) => {
+            Place::Virtual(tree) => {
                 snapshot.may_look(subject, tree.place())?;
                 let wanted = Wanted::new(&name, request.scope, Some(&request.filter));
-                let entries = snapshot.made(tree, &wanted).below(&name, request.scope)?;
-                Ok(Found::new(tree.place(), Target::Made(Made { entries, passed: 0 })))
+                let entries = snapshot.virtual_tree(tree, &wanted).below(&name, request.scope)?;
+                Ok(Found::new(tree.place(), Target::Virtual(VirtualEntries { entries, passed: 0 })))
             }
             Place::Outside => {
                 snapshot.may_look(subject, access::Place::Data)?;
@@ -293,9 +293,9 @@ impl Directory {
         let view = snapshot.permissions(subject, place);
         let evaluator = Evaluator::search(&snapshot.schema, &view);
         let truth = match target {
-            Target::Made(Made { entries, .. }) => match entries.front() {
-                Some(MadeEntry { dn, attributes }) => {
-                    evaluator.matches(matcher, &Candidate::made(snapshot, dn, attributes))?
+            Target::Virtual(VirtualEntries { entries, .. }) => match entries.front() {
+                Some(VirtualEntry { dn, attributes }) => {
+                    evaluator.matches(matcher, &Candidate::unstored(snapshot, dn, attributes))?
                 }
                 None => Truth::Undefined,
             },

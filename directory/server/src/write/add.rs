@@ -161,7 +161,7 @@ impl Add {
         }
         if let Some(matcher) = &request.assertion {
             let text = name.text();
-            let candidate = Candidate::made(snapshot, &text, &self.attributes);
+            let candidate = Candidate::unstored(snapshot, &text, &self.attributes);
             asserted(Evaluator::search(&snapshot.schema, &rights).matches(matcher, &candidate)?)?;
         }
         let (id, attributes, numbers) = (None, &self.attributes, self.numbers.as_slice());
@@ -225,7 +225,7 @@ fn with_parent(
     match tree.entry(parent)? {
         Some(entry) => ask(&Candidate::stored(snapshot, parent, entry, tree, &names)),
         // Above the top of a naming context.
-        None => ask(&Candidate::made(snapshot, "", &nothing)),
+        None => ask(&Candidate::unstored(snapshot, "", &nothing)),
     }
 }
 

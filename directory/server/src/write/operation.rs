@@ -10,10 +10,10 @@ use super::request::Request;
 use crate::access::Subject;
 use crate::controls::RequestControls;
 use crate::failure::{Failure, Result, unwilling};
-use crate::made::Handover;
 use crate::naming::{self, Place};
 use crate::redefine::{Redefinition, require_generation};
 use crate::state::Snapshot;
+use crate::virtual_entries::Handover;
 use keyway_codec::message::{ModifyRequest, Op, ResultCode};
 use keyway_schema::EntryName;
 use keyway_store::Write;
@@ -28,7 +28,7 @@ pub(crate) enum Operation {
     /// A change of the schema; `None` if it changes nothing.
     Redefine(Option<Redefinition>),
     /// A change of an entry that is not stored.
-    Made(Handover),
+    Virtual(Handover),
 }
 
 impl Operation {
@@ -70,9 +70,9 @@ impl Operation {
                 let redefinition = redefine::redefinition(snapshot, subject, request, controls);
                 return redefinition.map(Operation::Redefine);
             }
-            Place::Made(tree) => {
-                let made = Handover::new(snapshot, subject, request, controls, (tree, &name));
-                return made.map(Operation::Made);
+            Place::Virtual(tree) => {
+                let handover = Handover::new(snapshot, subject, request, controls, (tree, &name));
+                return handover.map(Operation::Virtual);
             }
             _ => {}
         }
@@ -89,7 +89,7 @@ impl Operation {
             Operation::Delete(_) | Operation::Rename(_) => true,
             // What a group is may change with the schema.
             Operation::Redefine(_) => true,
-            Operation::Made(_) => false,
+            Operation::Virtual(_) => false,
         }
     }
 
@@ -103,7 +103,7 @@ impl Operation {
         }
         let done = match self {
             // The maker of its tree does it.
-            Operation::Made(_) => return Err(unwilling("this is not stored")),
+            Operation::Virtual(_) => return Err(unwilling("this is not stored")),
             Operation::Redefine(None) => return Ok(WriteDone::default()),
             Operation::Redefine(Some(redefinition)) => {
                 return redefinition.apply(write).map(|()| WriteDone::default());
@@ -125,7 +125,7 @@ impl Operation {
             Operation::Delete(delete) => Some(delete.request()),
             Operation::Modify(modify) => Some(modify.request()),
             Operation::Rename(rename) => Some(rename.request()),
-            Operation::Redefine(_) | Operation::Made(_) => None,
+            Operation::Redefine(_) | Operation::Virtual(_) => None,
         }
     }
 

@@ -77,7 +77,7 @@ fn require_rights(
 ) -> Result<()> {
     let rights = snapshot.permissions(subject, Place::Subschema);
     let (dn, nothing) = (SUBSCHEMA_DN, EntryAttributes::new());
-    let entry = Candidate::made(snapshot, dn, &nothing);
+    let entry = Candidate::unstored(snapshot, dn, &nothing);
     for change in &request.changes {
         let known = snapshot.schema.attribute(&change.attribute.description);
         let name = known.map_or(ATTRIBUTE_TYPES[0], |known| known.name());

@@ -280,7 +280,7 @@ fn superior_of(
             Err(Failure::new(ResultCode::AffectsMultipleDsas, text))
         }
         Place::Outside => Err(Failure::no_such_object("").context("the new superior")),
-        Place::Root | Place::Subschema | Place::Made(_) => {
+        Place::Root | Place::Subschema | Place::Virtual(_) => {
             let text = "nothing can be put below this entry";
             Err(Failure::new(ResultCode::NamingViolation, text))
         }

@@ -80,14 +80,14 @@ impl Request {
             Place::Inside { context, below } => (context.clone(), below),
             place => {
                 let asked = match place {
-                    Place::Made(tree) => tree.place(),
+                    Place::Virtual(tree) => tree.place(),
                     _ => AccessPlace::Data,
                 };
                 if !snapshot.permissions(subject, asked).may_anywhere(one_of) {
                     return Err(Failure::denied("change this"));
                 }
                 return Err(match place {
-                    Place::Made(_) => {
+                    Place::Virtual(_) => {
                         unwilling("entries here can be modified, not added, deleted or renamed")
                     }
                     Place::Root => unwilling("the root DSE cannot be changed"),

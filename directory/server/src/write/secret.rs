@@ -130,7 +130,7 @@ fn values(operation: &mut Operation) -> impl Iterator<Item = &mut Vec<u8>> {
         Operation::Delete(_)
         | Operation::Rename(_)
         | Operation::Redefine(_)
-        | Operation::Made(_) => (None, None),
+        | Operation::Virtual(_) => (None, None),
     };
     let added = added.into_iter().flatten().map(|(name, values)| (&*name, values));
     let edited = edited.into_iter().flatten();
@@ -150,7 +150,7 @@ impl Operation {
             Operation::Delete(_)
             | Operation::Rename(_)
             | Operation::Redefine(_)
-            | Operation::Made(_) => return Giver::User,
+            | Operation::Virtual(_) => return Giver::User,
         };
         if subject.is_administrator() { Giver::Administrator } else { Giver::User }
     }

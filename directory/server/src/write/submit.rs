@@ -160,7 +160,7 @@ impl Directory {
         from: IpAddr,
         audit: Option<Audit>,
     ) -> Result<Started> {
-        if let Operation::Made(handover) = operation {
+        if let Operation::Virtual(handover) = operation {
             return Ok(Started::Submitted(handover.submit(audit)));
         }
         let giver = operation.giver();

@@ -1,10 +1,10 @@
-//! An entry of a tree that is made.
+//! A virtual entry.
 
 use keyway_schema::EntryAttributes;
 
 /// An entry of such a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MadeEntry {
+pub struct VirtualEntry {
     /// Its name.
     pub dn: String,
     /// Its attributes, under their canonical names; what follows from its place is added to them, but for the
@@ -12,15 +12,15 @@ pub struct MadeEntry {
     pub attributes: EntryAttributes,
 }
 
-impl MadeEntry {
+impl VirtualEntry {
     /// An entry of a structural class, with these values; attributes without any are left out.
-    pub fn new(dn: String, class: &str, attributes: &[(&str, Vec<String>)]) -> MadeEntry {
+    pub fn new(dn: String, class: &str, attributes: &[(&str, Vec<String>)]) -> VirtualEntry {
         let classes = ["top", class].map(|class| class.as_bytes().to_vec());
         let mut all: EntryAttributes = vec![("objectClass".to_owned(), classes.to_vec())];
         for (name, values) in attributes.iter().filter(|(_, values)| !values.is_empty()) {
             let values = values.iter().map(|value| value.as_bytes().to_vec()).collect();
             all.push(((*name).to_owned(), values));
         }
-        MadeEntry { dn, attributes: all }
+        VirtualEntry { dn, attributes: all }
     }
 }

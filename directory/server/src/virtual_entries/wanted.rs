@@ -1,10 +1,10 @@
-//! Which entries of a made tree a client asks for, so that the others need not be made.
+//! Which entries of a virtual tree a client asks for, so that the others need not be made.
 
 use keyway_codec::Filter;
 use keyway_codec::message::Scope;
 use keyway_schema::EntryName;
 
-/// What is asked for. A maker of entries may leave out all others; one that is made all the same is found to be
+/// What is asked for. A provider may leave out all others; one that is made all the same is found to be
 /// out of scope later.
 pub struct Wanted<'a> {
     /// The RDNs of the base below the tree's top, from there down.

@@ -1,7 +1,7 @@
-//! A change of an entry that was made, checked and handed to its maker.
+//! A change of a virtual entry, checked and handed to its provider.
 
-use super::kind::MadeTree;
-use super::maker::{Maker, Modification, ModifiedAttribute};
+use super::provider::{Modification, ModifiedAttribute, Provider};
+use super::tree_name::VirtualTree;
 use super::wanted::Wanted;
 use crate::access::{Rights, Subject};
 use crate::candidate::Candidate;
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 /// A change that may be made.
 pub(crate) struct Handover {
-    maker: Arc<Maker>,
+    provider: Arc<Provider>,
     modification: Modification,
 }
 
@@ -32,15 +32,15 @@ impl Handover {
         subject: &Subject,
         request: &ModifyRequest<'_>,
         controls: &RequestControls<'_>,
-        (tree, name): (MadeTree, &EntryName),
+        (tree, name): (VirtualTree, &EntryName),
     ) -> Result<Handover> {
         let rights = snapshot.permissions(subject, tree.place());
         if !rights.may_anywhere(Rights::WRITE) {
             return Err(Failure::denied("change this"));
         }
-        let entries = snapshot.made(tree, &Wanted::new(name, Scope::Base, None));
+        let entries = snapshot.virtual_tree(tree, &Wanted::new(name, Scope::Base, None));
         let entry = entries.find(name)?;
-        let candidate = Candidate::made(snapshot, &entry.dn, &entry.attributes);
+        let candidate = Candidate::unstored(snapshot, &entry.dn, &entry.attributes);
         let mut changes = Vec::new();
         for change in &request.changes {
             let attribute = describe(&snapshot.schema, &change.attribute.description)?;
@@ -58,10 +58,10 @@ impl Handover {
             let text = "the controls for assertions and read entries do not work here";
             return Err(Failure::new(ResultCode::UnavailableCriticalExtension, text));
         }
-        match snapshot.shared.maker(tree) {
-            Some(maker) if maker.change.is_some() => {
+        match snapshot.shared.provider(tree) {
+            Some(provider) if provider.change.is_some() => {
                 let modification = Modification { dn: entry.dn.clone(), changes };
-                Ok(Handover { maker, modification })
+                Ok(Handover { provider, modification })
             }
             _ => Err(unwilling(format!("what is in {} can only be read", tree.dn()))),
         }
@@ -77,7 +77,7 @@ impl Handover {
             // Its client may be gone.
             drop(sender.send(done.map(|()| WriteDone::default()).map_err(unwilling)));
         };
-        if let Some(change) = &self.maker.change {
+        if let Some(change) = &self.provider.change {
             change(self.modification, Box::new(reply));
         }
         receiver

@@ -1,6 +1,6 @@
-//! The entries of a tree that was made, found by name and scope.
+//! The entries of a virtual tree at one moment, found by name and scope.
 
-use super::entry::MadeEntry;
+use super::entry::VirtualEntry;
 use crate::failure::{Failure, Result};
 use keyway_codec::message::Scope;
 use keyway_schema::operational::{
@@ -16,13 +16,13 @@ pub(crate) struct Tree(Vec<Node>);
 struct Node {
     name: Vec<u8>,
     parent: Vec<u8>,
-    entry: MadeEntry,
+    entry: VirtualEntry,
 }
 
 impl Tree {
     /// Of these entries, each after the one above it. Where one is named as no entry can be, it is left out.
-    pub fn new(schema: &Schema, entries: Vec<MadeEntry>) -> Tree {
-        let node = |entry: MadeEntry| {
+    pub fn new(schema: &Schema, entries: Vec<VirtualEntry>) -> Tree {
+        let node = |entry: VirtualEntry| {
             let name = EntryName::parse(schema, &entry.dn).ok()?;
             Some(Node { parent: name.parent().canonical(), name: name.canonical(), entry })
         };
@@ -41,7 +41,7 @@ impl Tree {
     ///
     /// # Errors
     /// `noSuchObject`, with the nearest one above it.
-    pub fn find(&self, name: &EntryName) -> Result<&MadeEntry> {
+    pub fn find(&self, name: &EntryName) -> Result<&VirtualEntry> {
         self.node(name).map(|node| &node.entry)
     }
 
@@ -49,7 +49,7 @@ impl Tree {
     ///
     /// # Errors
     /// As [`Tree::find`].
-    pub fn below(self, base: &EntryName, scope: Scope) -> Result<VecDeque<MadeEntry>> {
+    pub fn below(self, base: &EntryName, scope: Scope) -> Result<VecDeque<VirtualEntry>> {
         let top = self.node(base)?.name.clone();
         // Their parents come before them.
         let mut within = HashSet::from([top.clone()]);

@@ -1,7 +1,7 @@
-//! Makers of trees, and changes that they are asked for.
+//! Providers of virtual trees, and changes that they are asked for.
 
-use super::entry::MadeEntry;
-use super::kind::MadeTree;
+use super::entry::VirtualEntry;
+use super::tree_name::VirtualTree;
 use super::wanted::Wanted;
 use keyway_codec::message::ChangeOperation;
 use std::sync::{Arc, RwLock};
@@ -29,20 +29,22 @@ pub struct ModifiedAttribute {
 /// Called once, with why it was not done if it was not; a change that was done is on the disk.
 pub type Reply = Box<dyn FnOnce(Result<(), String>) + Send>;
 
-type Entries = dyn Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync;
+type Entries = dyn Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync;
 type Change = dyn Fn(Modification, Reply) + Send + Sync;
 
-/// What makes a tree.
-pub struct Maker {
+/// It makes the entries of a virtual tree when a client asks for them.
+pub struct Provider {
     pub(crate) entries: Box<Entries>,
     pub(crate) change: Option<Box<Change>>,
 }
 
-impl Maker {
+impl Provider {
     /// Of a tree that can only be read; `entries` makes those that are wanted, each after the one above it, and
     /// may make others. It is called by the thread of a connection, and must not wait.
-    pub fn new(entries: impl Fn(&Wanted<'_>) -> Vec<MadeEntry> + Send + Sync + 'static) -> Maker {
-        Maker { entries: Box::new(entries), change: None }
+    pub fn new(
+        entries: impl Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync + 'static,
+    ) -> Provider {
+        Provider { entries: Box::new(entries), change: None }
     }
 
     /// Of a tree that can be changed as well. `change` must not wait either: it answers later.
@@ -50,7 +52,7 @@ impl Maker {
     pub fn changed_by(
         mut self,
         change: impl Fn(Modification, Reply) + Send + Sync + 'static,
-    ) -> Maker {
+    ) -> Provider {
         self.change = Some(Box::new(change));
         self
     }
@@ -58,14 +60,14 @@ impl Maker {
 
 /// The trees that are published.
 #[derive(Default)]
-pub(crate) struct MadeTrees([RwLock<Option<Arc<Maker>>>; MadeTree::ALL.len()]);
+pub(crate) struct VirtualTrees([RwLock<Option<Arc<Provider>>>; VirtualTree::ALL.len()]);
 
-impl MadeTrees {
-    pub fn slot(&self, tree: MadeTree) -> &RwLock<Option<Arc<Maker>>> {
+impl VirtualTrees {
+    pub fn slot(&self, tree: VirtualTree) -> &RwLock<Option<Arc<Provider>>> {
         let [config, monitor] = &self.0;
         match tree {
-            MadeTree::Config => config,
-            MadeTree::Monitor => monitor,
+            VirtualTree::Config => config,
+            VirtualTree::Monitor => monitor,
         }
     }
 }
