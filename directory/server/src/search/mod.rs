@@ -10,6 +10,7 @@
 //! the filter its own server knows. What aliases stand for is found before the first step.
 
 mod allow;
+mod bases;
 mod find;
 mod kept_reads;
 mod page;
@@ -18,7 +19,6 @@ mod select;
 mod shapes;
 mod start;
 mod unindexed;
-mod vertices;
 mod write;
 
 use keyway_schema::{EntryAttributes, Matcher};
@@ -43,6 +43,7 @@ use crate::policy::USER_PASSWORD;
 use crate::policy::{Account, LOCKED_TIME, as_seen, micros, subentry};
 use crate::state::Snapshot;
 use crate::virtual_entries::VirtualEntry;
+use bases::SearchBases;
 pub(crate) use kept_reads::KeptReads;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
@@ -54,7 +55,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use unindexed::Lacking;
-use vertices::Vertices;
 
 /// Work from which on it is noted each time where a search's candidates come from.
 const NOTED_MIN: Duration = Duration::from_millis(2);
@@ -131,7 +131,7 @@ struct VirtualEntries {
 struct Cursor {
     base: EntryId,
     scope: Scope,
-    vertices: Vertices,
+    bases: SearchBases,
     source: Source,
     after: EntryId,
     /// Aliases are followed, and so not returned.
@@ -157,8 +157,8 @@ pub enum Step {
 }
 
 impl Cursor {
-    fn new(base: EntryId, scope: Scope, vertices: Vertices, source: Source) -> Cursor {
-        Cursor { base, scope, vertices, source, after: EntryId::ROOT, skips_aliases: false }
+    fn new(base: EntryId, scope: Scope, bases: SearchBases, source: Source) -> Cursor {
+        Cursor { base, scope, bases, source, after: EntryId::ROOT, skips_aliases: false }
     }
 }
 
@@ -608,13 +608,13 @@ impl Cursor {
     /// store is taken: that has all of those that were not given up yet.
     fn forget_what_was_given_up(&mut self, snapshot: &Snapshot) {
         if self.source.given_up.is_some_and(|known| known != snapshot.indexes.given_up()) {
-            self.source = Source::scope(self.vertices.lists(self.scope));
+            self.source = Source::scope(self.bases.lists(self.scope));
         }
     }
 
     /// Whether a candidate is within the scope.
     fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
-        let extra = &self.vertices.extra;
+        let extra = &self.bases.extra;
         let is_exact = self.source.is_scope && extra.is_empty();
         if is_exact && (self.scope != Scope::Subordinate || id != self.base) {
             return Ok(true);
@@ -624,7 +624,7 @@ impl Cursor {
             Scope::One => Ok(parent == self.base || extra.binary_search(&id).is_ok()),
             Scope::Subordinate if id == self.base => Ok(false),
             Scope::Subordinate | Scope::Subtree => {
-                for top in &self.vertices.tops {
+                for top in &self.bases.tops {
                     if tree.contains(&Key::subtree(*top), id)? {
                         return Ok(true);
                     }

@@ -1,7 +1,7 @@
 //! Starting a search: its base, its plan, its limits.
 
+use super::bases::SearchBases;
 use super::page;
-use super::vertices::Vertices;
 use super::{Cursor, Page, Search, Selection, Target, VirtualEntries, allow, shapes};
 use crate::access::{self, Rights, Subject};
 use crate::candidate::Candidate;
@@ -36,12 +36,12 @@ impl Planned<'_> {
         &self,
         snapshot: &Snapshot,
         view: View<'_>,
-        vertices: &Vertices,
+        bases: &SearchBases,
         scope: Scope,
     ) -> Result<Source> {
-        let source = plan(snapshot, view, self.matcher, vertices.lists(scope), self.count_max)?;
+        let source = plan(snapshot, view, self.matcher, bases.lists(scope), self.count_max)?;
         if let Some(lack) = &source.lack {
-            allow::allow(snapshot, view, self.subject, &vertices.lists(scope), lack)?;
+            allow::allow(snapshot, view, self.subject, &bases.lists(scope), lack)?;
         }
         Ok(source)
     }
@@ -240,7 +240,7 @@ impl Directory {
                 let read = self.store.read()?;
                 let tops = naming::tops(read.view(), &contexts)?;
                 if request.scope == Scope::One {
-                    let (source, tops) = (Source::entries(tops.clone()), Vertices::of(tops));
+                    let (source, tops) = (Source::entries(tops.clone()), SearchBases::of(tops));
                     let target = Target::Tree(Cursor::new(EntryId::ROOT, Scope::One, tops, source));
                     return Ok(Found::new(access::Place::Data, target));
                 }
@@ -338,23 +338,23 @@ fn tree(
     manages: bool,
 ) -> Result<Found> {
     let (view, scope) = (read.view(), request.scope);
-    let mut vertices = Vertices::of(tops);
+    let mut bases = SearchBases::of(tops);
     let follows = matches!(request.deref, Deref::InSearching | Deref::Always);
     if follows && place == access::Place::Data {
-        vertices.follow(snapshot, view, planned.subject, scope)?;
+        bases.follow(snapshot, view, planned.subject, scope)?;
     }
     let references = match manages || !snapshot.standing.has_referrals(read)? {
         true => Vec::new(),
         false => {
             let rights = snapshot.permissions(planned.subject, place);
-            vertices.references(snapshot, view, &rights, scope)?
+            bases.references(snapshot, view, &rights, scope)?
         }
     };
     let source = match scope {
         Scope::Base => Source::entry(base),
-        _ => planned.source(snapshot, view, &vertices, scope)?,
+        _ => planned.source(snapshot, view, &bases, scope)?,
     };
-    let mut cursor = Cursor::new(base, scope, vertices, source);
+    let mut cursor = Cursor::new(base, scope, bases, source);
     cursor.skips_aliases = follows && scope != Scope::Base;
     Ok(Found { place, target: Target::Tree(cursor), references })
 }

@@ -11,17 +11,17 @@ use keyway_store::{EntryId, Key, View};
 
 /// What a search goes through.
 #[derive(Default)]
-pub(super) struct Vertices {
+pub(super) struct SearchBases {
     /// The entries that a subtree scope goes down from.
     pub tops: Vec<EntryId>,
     /// Entries that a one-level scope has beside the base's children, ascending.
     pub extra: Vec<EntryId>,
 }
 
-impl Vertices {
+impl SearchBases {
     /// Of a scope without aliases.
-    pub fn of(tops: Vec<EntryId>) -> Vertices {
-        Vertices { tops, extra: Vec::new() }
+    pub fn of(tops: Vec<EntryId>) -> SearchBases {
+        SearchBases { tops, extra: Vec::new() }
     }
 
     /// Adds what the aliases of the scope stand for. An alias of nothing, or of itself, adds nothing, and neither
