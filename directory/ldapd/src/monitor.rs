@@ -272,7 +272,7 @@ fn operation(parent: &str, one: &Operation) -> VirtualEntry {
         ("time_us", some(one.total_us)),
         ("scope", search.map(|search| search.scope.to_owned())),
         ("filter", search.map(|search| search.filter.clone())),
-        ("index", search.map(|search| search.way.clone())),
+        ("index", search.map(|search| search.access_path.clone())),
         ("candidates", search.map(|search| search.candidates.to_string())),
         ("returned", search.map(|search| search.returned.to_string())),
     ]);
@@ -306,7 +306,7 @@ fn filters(all: &mut Vec<VirtualEntry>, dn: &str) {
             ("candidates", some(cost.candidates)),
             ("returned", some(cost.returned)),
             ("unindexed", some(cost.unindexed)),
-            ("index", Some(cost.way).filter(|way| !way.is_empty())),
+            ("index", Some(cost.access_path).filter(|access_path| !access_path.is_empty())),
         ]);
         let attributes = with_name(&name, &[("monitoredInfo", info)]);
         all.push(VirtualEntry::new(below(dn, &name), "monitoredObject", &attributes));

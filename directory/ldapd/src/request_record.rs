@@ -31,8 +31,8 @@ pub(crate) struct RequestRecord {
 /// A search as others may see it.
 pub(crate) fn searched(progress: SearchProgress) -> Searched {
     let SearchProgress { candidates, returned, shape, .. } = progress;
-    let (filter, way) = (shape.text.clone(), shape.way());
-    Searched { scope: shape.scope, filter, candidates, returned, way }
+    let (filter, access_path) = (shape.text.clone(), shape.access_path());
+    Searched { scope: shape.scope, filter, candidates, returned, access_path }
 }
 
 impl RequestRecord {

@@ -35,7 +35,7 @@ pub(crate) struct Searched {
     pub candidates: u64,
     pub returned: u32,
     /// Where candidates came from.
-    pub way: String,
+    pub access_path: String,
 }
 
 /// The list of all connections.

@@ -1,8 +1,8 @@
 //! What a search would do, for people: the plan with its counts.
 
+use super::access_path::AccessPath;
 use super::lack::Lack;
 use super::lookup::Lookup;
-use super::way::Way;
 use super::{Plan, Planner};
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
@@ -154,10 +154,10 @@ impl Planner<'_> {
             part.lack = Some(Lack::Cannot("it is never true: its attribute or value is not known"));
             return Ok(part);
         };
-        match Way::of(self.snapshot, self.view, item)? {
-            Way::All => part.lack = Some(Lack::Cannot("all entries have it")),
-            Way::None(lack) => part.lack = Some(lack),
-            Way::Lookups(lookups) => {
+        match AccessPath::of(self.snapshot, self.view, item)? {
+            AccessPath::All => part.lack = Some(Lack::Cannot("all entries have it")),
+            AccessPath::None(lack) => part.lack = Some(lack),
+            AccessPath::Lookups(lookups) => {
                 part.kinds = kinds(item, &lookups);
                 part.count = self.least(&lookups)?;
                 part.used = plan.use_of(&lookups);

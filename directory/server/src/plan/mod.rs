@@ -6,11 +6,11 @@
 //! counted by whole chunks and only as far as it takes to find a short one, and none is copied: a
 //! list that is long is walked a step at a time.
 
+mod access_path;
 mod explain;
 mod lack;
 mod lookup;
 mod source;
-mod way;
 
 pub use explain::{Explained, Part, Use};
 pub use lack::Lack;
@@ -22,11 +22,11 @@ use crate::limits::{
     UNION_LISTS_MAX,
 };
 use crate::state::Snapshot;
+use access_path::AccessPath;
 use keyway_schema::Matcher;
 use keyway_store::{EntryId, Key, View};
 use lookup::{Lookup, NARROWING_LISTS_MAX};
 use source::Union;
-use way::Way;
 
 /// How many candidates are few: a list this short is taken without looking further.
 const FEW: usize = 8;
@@ -127,9 +127,9 @@ impl Planner<'_> {
             // What is undefined is never true.
             Matcher::Undefined => vec![Lookup::default()],
             Matcher::Not(_) => Vec::new(),
-            Matcher::Item(item) => match Way::of(self.snapshot, self.view, item)? {
-                Way::Lookups(lookups) => lookups,
-                Way::All | Way::None(_) => Vec::new(),
+            Matcher::Item(item) => match AccessPath::of(self.snapshot, self.view, item)? {
+                AccessPath::Lookups(lookups) => lookups,
+                AccessPath::All | AccessPath::None(_) => Vec::new(),
             },
             Matcher::And(terms) => {
                 let mut all = Vec::new();
@@ -161,9 +161,9 @@ impl Planner<'_> {
         Ok(match matcher {
             Matcher::Undefined => None,
             Matcher::Not(_) => Some(Lack::Cannot("it says what entries are not")),
-            Matcher::Item(item) => match Way::of(self.snapshot, self.view, item)? {
-                Way::Lookups(_) | Way::All => None,
-                Way::None(lack) => Some(lack),
+            Matcher::Item(item) => match AccessPath::of(self.snapshot, self.view, item)? {
+                AccessPath::Lookups(_) | AccessPath::All => None,
+                AccessPath::None(lack) => Some(lack),
             },
             // One that there could be would be enough.
             Matcher::And(terms) => {

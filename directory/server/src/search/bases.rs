@@ -1,5 +1,5 @@
-//! What a scope holds beside what hangs from its base: what aliases within it stand for (RFC 4511
-//! § 4.5.1.3), and which referral objects are in it (RFC 3296 § 5.2).
+//! The bases that a scope has beside its own: those that aliases within it stand for (RFC 4511
+//! § 4.5.1.3); and which referral objects are in it (RFC 3296 § 5.2).
 
 use crate::access::{Subject, View as Permissions};
 use crate::failure::{Failure, Result};
@@ -9,7 +9,7 @@ use crate::state::Snapshot;
 use keyway_codec::message::{ResultCode, Scope};
 use keyway_store::{EntryId, Key, View};
 
-/// What a search goes through.
+/// The entries below which a search looks.
 #[derive(Default)]
 pub(super) struct SearchBases {
     /// The entries that a subtree scope goes down from.

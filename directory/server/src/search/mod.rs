@@ -237,11 +237,11 @@ impl Search {
 
     /// Where its candidates come from, if it takes long enough for somebody to want to know, or if nobody
     /// has said so of the likes of it.
-    fn note_way(&self) {
+    fn note_access_path(&self) {
         if let Target::Tree(cursor) = &self.target
-            && (self.spent >= NOTED_MIN || self.shape.needs_way())
+            && (self.spent >= NOTED_MIN || self.shape.needs_access_path())
         {
-            self.shape.set_way(cursor.source.describe());
+            self.shape.set_access_path(cursor.source.describe());
         }
     }
 
@@ -268,7 +268,7 @@ impl Search {
         if let Some(lacking) = &self.lacking {
             lacking.cost(self.looked_at - before, time);
         }
-        self.note_way();
+        self.note_access_path();
         match advanced {
             // It was begun in the same step.
             Ok(Pause::Turn | Pause::Entry(..)) => Step::More,

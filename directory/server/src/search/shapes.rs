@@ -28,8 +28,8 @@ pub struct SearchShape {
     returned: Counter,
     unindexed: Counter,
     /// Where such a search found its candidates, as far as somebody has looked.
-    way: Mutex<String>,
-    has_way: AtomicBool,
+    access_path: Mutex<String>,
+    has_access_path: AtomicBool,
 }
 
 /// What such searches have come to.
@@ -45,7 +45,7 @@ pub struct SearchCost {
     /// How many no index helped.
     pub unindexed: u64,
     /// Where one found its candidates, as far as it was looked at.
-    pub way: String,
+    pub access_path: String,
 }
 
 /// By the hash of scope and shape.
@@ -117,8 +117,8 @@ impl SearchShape {
             candidates: of("candidates"),
             returned: of("returned"),
             unindexed: of("unindexed"),
-            way: Mutex::default(),
-            has_way: AtomicBool::new(false),
+            access_path: Mutex::default(),
+            has_access_path: AtomicBool::new(false),
             text,
         }
     }
@@ -140,19 +140,19 @@ impl SearchShape {
 
     /// Whether nobody has said where such a search finds its candidates.
     #[inline]
-    pub fn needs_way(&self) -> bool {
-        !self.has_way.load(Ordering::Relaxed)
+    pub fn needs_access_path(&self) -> bool {
+        !self.has_access_path.load(Ordering::Relaxed)
     }
 
     /// Says it.
-    pub fn set_way(&self, way: String) {
-        *self.way.lock().unwrap_or_else(PoisonError::into_inner) = way;
-        self.has_way.store(true, Ordering::Relaxed);
+    pub fn set_access_path(&self, access_path: String) {
+        *self.access_path.lock().unwrap_or_else(PoisonError::into_inner) = access_path;
+        self.has_access_path.store(true, Ordering::Relaxed);
     }
 
     /// Where such a search found its candidates, when that was said last.
-    pub fn way(&self) -> String {
-        self.way.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn access_path(&self) -> String {
+        self.access_path.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What they have come to so far.
@@ -163,7 +163,7 @@ impl SearchShape {
             candidates: self.candidates.value(),
             returned: self.returned.value(),
             unindexed: self.unindexed.value(),
-            way: self.way(),
+            access_path: self.access_path(),
         }
     }
 }

@@ -15,7 +15,7 @@ use keyway_store::{Key, KeyRange, View};
 const GRAMS_MAX: usize = 16;
 
 /// How the entries that pass a test can be found.
-pub(super) enum Way {
+pub(super) enum AccessPath {
     /// Each of these leads to all of them.
     Lookups(Vec<Lookup>),
     /// All entries pass.
@@ -24,34 +24,38 @@ pub(super) enum Way {
     None(Lack),
 }
 
-impl Way {
+impl AccessPath {
     /// Of what an index of an attribute has, if it is there.
-    fn by(attribute: &str, kind: IndexKind, lookups: impl IntoIterator<Item = Lookup>) -> Way {
+    fn by(
+        attribute: &str,
+        kind: IndexKind,
+        lookups: impl IntoIterator<Item = Lookup>,
+    ) -> AccessPath {
         let lookups: Vec<Lookup> = lookups.into_iter().collect();
         match lookups.is_empty() {
-            true => Way::None(Lack::Index { attribute: attribute.to_owned(), kind }),
-            false => Way::Lookups(lookups),
+            true => AccessPath::None(Lack::Index { attribute: attribute.to_owned(), kind }),
+            false => AccessPath::Lookups(lookups),
         }
     }
 
-    fn cannot(why: &'static str) -> Way {
-        Way::None(Lack::Cannot(why))
+    fn cannot(why: &'static str) -> AccessPath {
+        AccessPath::None(Lack::Cannot(why))
     }
 
     /// The way to the entries that pass a test.
     ///
     /// # Errors
     /// The store's.
-    pub fn of(snapshot: &Snapshot, view: View<'_>, item: &FilterItem) -> Result<Way> {
+    pub fn of(snapshot: &Snapshot, view: View<'_>, item: &FilterItem) -> Result<AccessPath> {
         let ItemScope::Type { name, computed, equality, substrings, ordering, .. } = &item.scope
         else {
-            return Ok(Way::cannot("it asks for a value of any attribute"));
+            return Ok(AccessPath::cannot("it asks for a value of any attribute"));
         };
         if let FilterTest::InChain { given, normal } = &item.test {
             return chain(snapshot, view, name, !computed.is_empty(), (given, normal));
         }
         if item.dn_attributes {
-            return Ok(Way::cannot("it looks at the names of entries as well"));
+            return Ok(AccessPath::cannot("it looks at the names of entries as well"));
         }
         if let ([Computed::MemberOf], FilterTest::Equal { given, .. }) =
             (computed.as_slice(), &item.test)
@@ -59,7 +63,7 @@ impl Way {
             return members(snapshot, view, given);
         }
         if !computed.is_empty() {
-            return Ok(Way::cannot("the attribute is worked out, and not stored"));
+            return Ok(AccessPath::cannot("the attribute is worked out, and not stored"));
         }
         let indexes = &snapshot.indexes;
         let list = |key: Option<Key>| key.map(Lookup::list);
@@ -69,23 +73,29 @@ impl Way {
             own.is_some_and(|own| own.has_form_of(*rule))
         };
         Ok(match &item.test {
-            FilterTest::Present if name == OBJECT_CLASS => Way::All,
-            FilterTest::Present => Way::by(name, IndexKind::Presence, list(indexes.presence(name))),
+            FilterTest::Present if name == OBJECT_CLASS => AccessPath::All,
+            FilterTest::Present => {
+                AccessPath::by(name, IndexKind::Presence, list(indexes.presence(name)))
+            }
             FilterTest::Equal { rule, normal, .. } if has_form(equality, rule) => {
-                Way::by(name, IndexKind::Equality, list(indexes.equality(name, normal)))
+                AccessPath::by(name, IndexKind::Equality, list(indexes.equality(name, normal)))
             }
             FilterTest::Approximate { sounds, .. } => {
                 let lookups = sounds.iter().filter_map(|code| indexes.sounding(name, code));
-                Way::by(name, IndexKind::Approximate, lookups.map(Lookup::lists))
+                AccessPath::by(name, IndexKind::Approximate, lookups.map(Lookup::lists))
             }
             FilterTest::AtLeast { rule, normal } if has_form(ordering, rule) => {
                 let values = range(indexes.at_least(name, *rule, normal));
-                Way::by(name, IndexKind::Ordering, values)
+                AccessPath::by(name, IndexKind::Ordering, values)
             }
             FilterTest::AtMost { rule, normal } | FilterTest::Before { rule, normal }
                 if has_form(ordering, rule) =>
             {
-                Way::by(name, IndexKind::Ordering, range(indexes.at_most(name, *rule, normal)))
+                AccessPath::by(
+                    name,
+                    IndexKind::Ordering,
+                    range(indexes.at_most(name, *rule, normal)),
+                )
             }
             FilterTest::Substrings { rule, initial, any, last } => {
                 let mut lookups = Vec::new();
@@ -94,8 +104,8 @@ impl Way {
                 lookups.extend(range(begins));
                 if !has_form(substrings, rule) {
                     return Ok(match beginning {
-                        Some(_) => Way::by(name, IndexKind::Equality, lookups),
-                        None => Way::cannot("the rule is not one that the attribute has"),
+                        Some(_) => AccessPath::by(name, IndexKind::Equality, lookups),
+                        None => AccessPath::cannot("the rule is not one that the attribute has"),
                     });
                 }
                 let overlong = indexes.overlong(name);
@@ -107,12 +117,14 @@ impl Way {
                     );
                 }
                 match parts.clone().any(|part| part.len() >= GRAM_BYTES) {
-                    true => Way::by(name, IndexKind::Substring, lookups),
-                    false if beginning.is_some() => Way::by(name, IndexKind::Equality, lookups),
-                    false => Way::cannot("no part of it has three letters"),
+                    true => AccessPath::by(name, IndexKind::Substring, lookups),
+                    false if beginning.is_some() => {
+                        AccessPath::by(name, IndexKind::Equality, lookups)
+                    }
+                    false => AccessPath::cannot("no part of it has three letters"),
                 }
             }
-            _ => Way::cannot("the rule is not one that the attribute has"),
+            _ => AccessPath::cannot("the rule is not one that the attribute has"),
         })
     }
 }
@@ -124,36 +136,38 @@ fn chain(
     name: &str,
     is_computed: bool,
     (given, normal): (&[u8], &[u8]),
-) -> Result<Way> {
+) -> Result<AccessPath> {
     if is_computed {
         // Members of groups in it are found so only if they are shown.
         return match snapshot.integrity.member_of {
             MemberOf::Nested => members(snapshot, view, given),
-            _ => Ok(Way::cannot("the attribute is worked out, and not stored")),
+            _ => Ok(AccessPath::cannot("the attribute is worked out, and not stored")),
         };
     }
     let ids = match snapshot.chain(view, name, normal)? {
-        Some(chain) if !chain.complete => return Ok(Way::cannot("it leads to too many entries")),
+        Some(chain) if !chain.complete => {
+            return Ok(AccessPath::cannot("it leads to too many entries"));
+        }
         // It is undefined for every entry.
         None => Vec::new(),
         Some(chain) => chain.ids,
     };
-    Ok(Way::Lookups(vec![Lookup { ids, ..Lookup::default() }]))
+    Ok(AccessPath::Lookups(vec![Lookup { ids, ..Lookup::default() }]))
 }
 
 /// To the members of a group; to nobody if there is no such group.
-fn members(snapshot: &Snapshot, view: View<'_>, group: &[u8]) -> Result<Way> {
+fn members(snapshot: &Snapshot, view: View<'_>, group: &[u8]) -> Result<AccessPath> {
     if snapshot.integrity.member_of == MemberOf::Off {
-        return Ok(Way::Lookups(vec![Lookup::default()]));
+        return Ok(AccessPath::Lookups(vec![Lookup::default()]));
     }
     if !snapshot.finds_members() {
-        return Ok(Way::by("uid", IndexKind::Equality, []));
+        return Ok(AccessPath::by("uid", IndexKind::Equality, []));
     }
     let name = std::str::from_utf8(group).ok();
     let Some(name) = name.and_then(|name| EntryName::parse(&snapshot.schema, name).ok()) else {
-        return Ok(Way::cannot("it is no DN"));
+        return Ok(AccessPath::cannot("it is no DN"));
     };
     let group = snapshot.entry_named(view, &name)?;
     let groups = group.into_iter().collect();
-    Ok(Way::Lookups(vec![Lookup { groups, ..Lookup::default() }]))
+    Ok(AccessPath::Lookups(vec![Lookup { groups, ..Lookup::default() }]))
 }
