@@ -61,8 +61,8 @@ impl Session {
         }
         if let Some(attempt) = self.trying.take() {
             match result.code {
-                ResultCode::Success => self.standing.ended(&attempt, true),
-                ResultCode::InvalidCredentials => self.standing.ended(&attempt, false),
+                ResultCode::Success => self.history.ended(&attempt, true),
+                ResultCode::InvalidCredentials => self.history.ended(&attempt, false),
                 // It was not tried.
                 _ => {}
             }
@@ -273,7 +273,7 @@ impl Session {
 
     /// Checks a password of the entry that was found by what was asked for.
     fn check(&self, asked: &[u8], found: Option<Credentials>, password: &[u8]) -> Result<Outcome> {
-        let attempt = self.shared.directory.passwords().attempt(self.from, asked, self.standing);
+        let attempt = self.shared.directory.passwords().attempt(self.from, asked, self.history);
         let (check, pending) = self.shared.directory.check_bind(attempt, found, password)?;
         Ok(Outcome::Checking(check, Box::new(pending)))
     }

@@ -69,7 +69,7 @@ pub(crate) struct Session {
     /// A bind is among `waiting`: nothing else is taken meanwhile (RFC 4511 § 4.2.1).
     binding: bool,
     /// How it has fared with passwords, and the one that is being tried.
-    pub(crate) standing: BindHistory,
+    pub(crate) history: BindHistory,
     pub(crate) trying: Option<Attempt>,
     /// Length of the requests in `waiting`, and of the one being taken, in bytes.
     waiting_bytes: usize,
@@ -159,7 +159,7 @@ impl Session {
             wanted: Vec::new(),
             tickets: 0,
             binding: false,
-            standing: BindHistory::default(),
+            history: BindHistory::default(),
             trying: None,
             waiting_bytes: 0,
             request_bytes: 0,

@@ -69,7 +69,7 @@ impl Directory {
                     snapshot.disclosed(view, &rights, (context, &name, below), failure)
                 };
                 let manages_referrals =
-                    controls.manage_dsa_it || !snapshot.standing.has_referrals(&read)?;
+                    controls.manage_dsa_it || !snapshot.special_entries.has_referrals(&read)?;
                 let how = Seeking { manages_referrals, ..Seeking::default() };
                 let knows = snapshot.known_to(view, subject);
                 let found = locate(&snapshot.schema, &contexts, view, &name, how, &knows);

@@ -188,22 +188,22 @@ const REFERRAL: Class = Class { name: b"referral", oid: b"2.16.840.1.113730.3.2.
 
 /// Which entries stand for others, as the index of `objectClass` knows it. Without that index
 /// referral objects are only noticed where they are named, and aliases below a base are entries.
-pub(crate) struct Standing {
+pub(crate) struct SpecialEntries {
     aliases: Option<Key>,
     referrals: Option<Key>,
     /// A version of the store, and whether it has referral objects: twice the version, and one.
     known: AtomicU64,
 }
 
-impl Standing {
-    pub fn new(schema: &Schema, indexes: &Indexes) -> Standing {
+impl SpecialEntries {
+    pub fn new(schema: &Schema, indexes: &Indexes) -> SpecialEntries {
         let rule = schema.attribute(OBJECT_CLASS).and_then(AttributeType::equality);
         let key = |class: &Class| {
             let normal = rule.and_then(|rule| schema.normalize(rule, class.name))?;
             indexes.equality(OBJECT_CLASS, &normal)
         };
         let (aliases, referrals) = (key(&ALIAS), key(&REFERRAL));
-        Standing { aliases, referrals, known: AtomicU64::new(u64::MAX) }
+        SpecialEntries { aliases, referrals, known: AtomicU64::new(u64::MAX) }
     }
 
     /// Whether there are referral objects in this state of the store: asked once for each.
@@ -217,7 +217,7 @@ impl Standing {
         Ok(has)
     }
 
-    /// The same for a state that is being changed.
+    /// Whether there may be referral objects in a state that is being changed.
     pub fn may_have_referrals(&self, view: View<'_>) -> Result<bool> {
         match &self.referrals {
             Some(key) => Ok(view.count_at_most(key, 1)? > 0),

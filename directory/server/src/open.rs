@@ -5,7 +5,7 @@ use crate::directory::Directory;
 use crate::failure::Failure;
 use crate::index::{Builder, Indexes, Kinds, State, required_indexes, turn};
 use crate::integrity::Integrity;
-use crate::locate::Standing;
+use crate::locate::SpecialEntries;
 use crate::log::stages;
 use crate::naming::ADMINISTRATOR_DN;
 use crate::naming_contexts::load_contexts;
@@ -157,7 +157,7 @@ impl Directory {
             sources: settings.schema.clone(),
             changes: stored.changes.clone(),
             shared: shared.clone(),
-            standing: Arc::new(Standing::new(&schema, &indexes)),
+            special_entries: Arc::new(SpecialEntries::new(&schema, &indexes)),
             composed: Arc::new(composed),
             schema: Arc::new(schema),
             integrity: Arc::new(integrity),

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::index::required_indexes;
 use crate::index::{IndexKind, Kinds, turn};
 use crate::large::whole;
-use crate::locate::Standing;
+use crate::locate::SpecialEntries;
 use crate::settings::Settings;
 use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_codec::message::ResultCode;
@@ -155,7 +155,7 @@ impl Redefinition {
         let anew = reordered(&old.schema, &schema, &indexes.kinds());
         let indexes = indexes.without(&anew);
         let next = Snapshot {
-            standing: Arc::new(Standing::new(&schema, &indexes)),
+            special_entries: Arc::new(SpecialEntries::new(&schema, &indexes)),
             schema: Arc::new(schema),
             integrity: Arc::new(integrity),
             indexes: Arc::new(indexes),

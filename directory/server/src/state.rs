@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::failure::Result;
 use crate::index::{Indexes, Retired};
 use crate::integrity::Integrity;
-use crate::locate::Standing;
+use crate::locate::SpecialEntries;
 use crate::log::Log;
 use crate::naming::{NamingContext, SYSTEM_DN};
 use crate::policy::Policies;
@@ -32,7 +32,7 @@ pub(crate) struct Snapshot {
     pub schema: Arc<Schema>,
     pub integrity: Arc<Integrity>,
     pub indexes: Arc<Indexes>,
-    pub standing: Arc<Standing>,
+    pub special_entries: Arc<SpecialEntries>,
     /// When the schema last changed.
     pub schema_time: String,
     /// How often it has; writes that were prepared under another one are refused.

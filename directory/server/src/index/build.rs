@@ -259,7 +259,8 @@ impl Snapshot {
             Err(_) => Indexes::clone(&snapshot.indexes),
         };
         let indexes = indexes.reading(whole, &snapshot.shared.retired);
-        snapshot.standing = Arc::new(locate::Standing::new(&snapshot.schema, &indexes));
+        snapshot.special_entries =
+            Arc::new(locate::SpecialEntries::new(&snapshot.schema, &indexes));
         snapshot.indexes = Arc::new(indexes);
         snapshot
     }

@@ -36,7 +36,7 @@ impl SearchBases {
         subject: &Subject,
         scope: Scope,
     ) -> Result<()> {
-        let Some(key) = snapshot.standing.aliases() else { return Ok(()) };
+        let Some(key) = snapshot.special_entries.aliases() else { return Ok(()) };
         let mut aliases = Vec::new();
         for id in view.postings(key, EntryId::ROOT)?.take(ALIASES_MAX + 1) {
             aliases.push(id?);
@@ -129,7 +129,8 @@ impl SearchBases {
         scope: Scope,
     ) -> Result<Vec<EntryId>> {
         let mut found = Vec::new();
-        let Some(key) = snapshot.standing.referrals().filter(|_| scope != Scope::Base) else {
+        let Some(key) = snapshot.special_entries.referrals().filter(|_| scope != Scope::Base)
+        else {
             return Ok(found);
         };
         for id in view.postings(key, EntryId::ROOT)? {

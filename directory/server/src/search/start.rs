@@ -270,7 +270,7 @@ impl Directory {
                 let read = self.store.read()?;
                 let how = Seeking {
                     follows_aliases: matches!(request.deref, Deref::FindingBase | Deref::Always),
-                    manages_referrals: manages || !snapshot.standing.has_referrals(&read)?,
+                    manages_referrals: manages || !snapshot.special_entries.has_referrals(&read)?,
                     scope: Some(request.scope),
                 };
                 let knows = snapshot.known_to(read.view(), subject);
@@ -343,7 +343,7 @@ fn tree(
     if follows && place == access::Place::Data {
         bases.follow(snapshot, view, planned.subject, scope)?;
     }
-    let references = match manages || !snapshot.standing.has_referrals(read)? {
+    let references = match manages || !snapshot.special_entries.has_referrals(read)? {
         true => Vec::new(),
         false => {
             let rights = snapshot.permissions(planned.subject, place);

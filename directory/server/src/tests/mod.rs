@@ -17,7 +17,7 @@ mod ordering;
 mod plan;
 mod rights;
 mod search;
-mod standing;
+mod special_entries;
 mod stored_rules;
 mod unindexed;
 mod write;

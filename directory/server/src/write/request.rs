@@ -152,7 +152,7 @@ impl Request {
     /// The entry of a name.
     pub fn locate(&self, snapshot: &Snapshot, view: Tree<'_>, name: &EntryName) -> Result<EntryId> {
         let manages_referrals =
-            self.manages_referrals || !snapshot.standing.may_have_referrals(view)?;
+            self.manages_referrals || !snapshot.special_entries.may_have_referrals(view)?;
         let how = Seeking { manages_referrals, ..Seeking::default() };
         let knows = snapshot.known_to(view, &self.subject);
         Ok(locate(&snapshot.schema, &snapshot.shared.contexts(), view, name, how, &knows)?.id)
