@@ -127,7 +127,7 @@ impl Directory {
             passwords,
             upgrade_passwords: settings.password_upgrade.into(),
             upgrades: Upgrades::default(),
-            retired: Arc::default(),
+            invalidated: Arc::default(),
             building: Mutex::new(false),
             policies: Policies::new(
                 settings.password_policy.as_deref(),

@@ -229,7 +229,7 @@ pub(crate) fn install(
         None => {
             let before = current.indexes.whole();
             let whole = &before & &next.indexes.whole();
-            shared.retired.give_up(&(&before - &whole));
+            shared.invalidated.invalidate(&(&before - &whole));
             next.reading(&settings, &whole)
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::failure::Result;
-use crate::index::{Indexes, Retired};
+use crate::index::{Indexes, InvalidatedIndexes};
 use crate::integrity::Integrity;
 use crate::locate::SpecialEntries;
 use crate::log::Log;
@@ -52,8 +52,8 @@ pub(crate) struct DirectoryState {
     pub upgrade_passwords: AtomicBool,
     pub upgrades: Upgrades,
     pub policies: Policies,
-    /// Indexes that were given up.
-    pub retired: Arc<Retired>,
+    /// Indexes that were invalidated.
+    pub invalidated: Arc<InvalidatedIndexes>,
     /// Whether a thread builds indexes in the background. Held while a piece of it is done, and while
     /// it is settled what is to be built.
     pub building: Mutex<bool>,

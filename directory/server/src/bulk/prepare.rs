@@ -9,7 +9,9 @@ use crate::failure::Result;
 use crate::integrity::Claims;
 use crate::naming::{self, Place};
 use crate::state::Snapshot;
-use crate::write::{Add, Delete, Giver, Modify, Operation, Rename, Secrets, Source, keep_once};
+use crate::write::{
+    Add, Delete, Modify, Operation, PasswordSource, Rename, Secrets, Source, keep_once,
+};
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
 use keyway_schema::{EntryName, OBJECT_CLASS, Schema, base};
@@ -173,7 +175,8 @@ impl Group {
             self.hashed_fast += Secrets::store_fast(&directory.shared.passwords, &mut operation)?;
         }
         let secrets = loop {
-            match Secrets::take(&directory.shared.passwords, &mut operation, Giver::Import) {
+            match Secrets::take(&directory.shared.passwords, &mut operation, PasswordSource::Import)
+            {
                 Err(failure) if failure.code == ResultCode::Busy => {
                     if !self.hash_next()? {
                         thread::sleep(POOL_PAUSE);

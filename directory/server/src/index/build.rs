@@ -141,7 +141,7 @@ impl Directory {
     /// Has everybody turn to the indexes that the store knows of: `install` makes searches use what is
     /// whole. Nobody else builds meanwhile.
     pub(crate) fn follow(&self, state: &State, install: impl FnOnce(&Kinds)) -> Result<()> {
-        self.shared.retired.give_up(&(&self.snapshot().indexes.whole() - &state.whole));
+        self.shared.invalidated.invalidate(&(&self.snapshot().indexes.whole() - &state.whole));
         install(&state.whole);
         // Behind all who have begun with the indexes of before.
         match state.is_settled() {
@@ -258,7 +258,7 @@ impl Snapshot {
             }
             Err(_) => Indexes::clone(&snapshot.indexes),
         };
-        let indexes = indexes.reading(whole, &snapshot.shared.retired);
+        let indexes = indexes.reading(whole, &snapshot.shared.invalidated);
         snapshot.special_entries =
             Arc::new(locate::SpecialEntries::new(&snapshot.schema, &indexes));
         snapshot.indexes = Arc::new(indexes);

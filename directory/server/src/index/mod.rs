@@ -5,20 +5,20 @@
 //! answers: long values are cut, so that the entry itself always decides.
 //!
 //! Entries are listed in all indexes that there are to be. Searches use those that are whole and were
-//! not given up since.
+//! not invalidated since.
 
 mod build;
 mod builder;
+mod invalidated;
 mod required;
-mod retired;
 mod setting;
 mod state;
 
 pub(crate) use build::turn;
 pub use build::{IndexReport, IndexStanding};
 pub(crate) use builder::Builder;
+pub(crate) use invalidated::InvalidatedIndexes;
 pub(crate) use required::required_indexes;
-pub(crate) use retired::Retired;
 pub use setting::{IndexKind, IndexSetting};
 pub(crate) use state::{Kinds, State, range};
 
@@ -39,8 +39,8 @@ pub struct Indexes {
     indexes: HashMap<String, Index>,
     /// Canonical names of the indexes that each attribute's values go into.
     targets: HashMap<String, Vec<String>>,
-    /// What was given up by later ones.
-    retired: Arc<Retired>,
+    /// Those that later ones have invalidated.
+    invalidated: Arc<InvalidatedIndexes>,
     /// How often something was, when these were made.
     epoch: u64,
 }
@@ -99,18 +99,18 @@ impl Indexes {
             }
         }
         let targets = targets(&indexes, schema);
-        Ok(Indexes { indexes, targets, retired: Arc::default(), epoch: 0 })
+        Ok(Indexes { indexes, targets, invalidated: Arc::default(), epoch: 0 })
     }
 
-    /// The same for searches that may use only what is whole, and is not given up from now on.
+    /// These indexes, for searches that may use only those that are whole, and are not invalidated from now on.
     #[must_use]
-    pub fn reading(mut self, whole: &Kinds, retired: &Arc<Retired>) -> Indexes {
+    pub fn reading(mut self, whole: &Kinds, invalidated: &Arc<InvalidatedIndexes>) -> Indexes {
         for (attribute, index) in &mut self.indexes {
             let kinds = IndexKind::ALL.into_iter();
             let ready = kinds.filter(|kind| whole.contains(&(attribute.clone(), *kind)));
             index.ready = ready.fold(0, |bits, kind| bits | kind.bit());
         }
-        Indexes { epoch: retired.epoch(), retired: retired.clone(), ..self }
+        Indexes { epoch: invalidated.epoch(), invalidated: invalidated.clone(), ..self }
     }
 
     /// The same for searches that may not use some of them.
@@ -158,9 +158,9 @@ impl Indexes {
         self
     }
 
-    /// How often an index was given up: a plan is good for as long as that stays the same.
-    pub fn given_up(&self) -> u64 {
-        self.retired.epoch()
+    /// How often an index was invalidated: a plan is good for as long as that stays the same.
+    pub fn invalidations(&self) -> u64 {
+        self.invalidated.epoch()
     }
 
     /// The index of an attribute, if it has this kind and searches may use it.
@@ -168,7 +168,7 @@ impl Indexes {
         let index = self.indexes.get(attribute)?;
         let is_usable = index.ready & kind.bit() != 0
             && index.has(kind)
-            && !self.retired.has(self.epoch, attribute, kind);
+            && !self.invalidated.has(self.epoch, attribute, kind);
         is_usable.then_some(index)
     }
 

@@ -65,7 +65,7 @@ pub fn plan(
     scope_lists: Vec<Key>,
     count_max: usize,
 ) -> Result<Source> {
-    let given_up = snapshot.indexes.given_up();
+    let invalidations = snapshot.indexes.invalidations();
     let planner = Planner { snapshot, view, count_max };
     let scope = Lookup { lists: scope_lists, ..Lookup::default() };
     let plan = planner.plan(matcher, &scope)?;
@@ -73,7 +73,7 @@ pub fn plan(
     let Some(mut source) = planner.source(plan, &scope)? else {
         return Ok(Source::scope(scope.lists));
     };
-    source.given_up = goes_by_indexes.then_some(given_up);
+    source.invalidations = goes_by_indexes.then_some(invalidations);
     Ok(source)
 }
 

@@ -18,9 +18,9 @@ pub struct Source {
     pub is_scope: bool,
     /// What is missing, if the scope is walked because no index helps.
     pub lack: Option<Lack>,
-    /// How often indexes had been given up when it was planned, if it goes by any: when more are, it is
+    /// How often indexes had been invalidated when it was planned, if it goes by any: when more are, it is
     /// of no use.
-    pub given_up: Option<u64>,
+    pub invalidations: Option<u64>,
 }
 
 /// Lists to be merged.
@@ -67,7 +67,7 @@ impl Source {
     }
 
     fn walking(walked: Union) -> Source {
-        Source { walked, also: Vec::new(), is_scope: true, lack: None, given_up: None }
+        Source { walked, also: Vec::new(), is_scope: true, lack: None, invalidations: None }
     }
 
     /// What is in all of these.

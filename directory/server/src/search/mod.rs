@@ -344,7 +344,7 @@ impl Search {
                 let end = out.len().saturating_add(budget_bytes);
                 let read = directory.store.read()?;
                 let pause = snapshot.shared.with_names(|names| {
-                    cursor.forget_what_was_given_up(snapshot);
+                    cursor.forget_invalidated_indexes(snapshot);
                     let walk = Walk {
                         snapshot,
                         tree: read.view(),
@@ -604,10 +604,11 @@ impl Walk<'_> {
 }
 
 impl Cursor {
-    /// Goes on without indexes if one was given up since it was planned. RequestRecord when the state of the
-    /// store is taken: that has all of those that were not given up yet.
-    fn forget_what_was_given_up(&mut self, snapshot: &Snapshot) {
-        if self.source.given_up.is_some_and(|known| known != snapshot.indexes.given_up()) {
+    /// Goes on without indexes if one was invalidated since it was planned. Asked when the state of the
+    /// store is taken: that has all of those that were not invalidated yet.
+    fn forget_invalidated_indexes(&mut self, snapshot: &Snapshot) {
+        if self.source.invalidations.is_some_and(|known| known != snapshot.indexes.invalidations())
+        {
             self.source = Source::scope(self.bases.lists(self.scope));
         }
     }

@@ -233,7 +233,7 @@ fn the_compiled_table_says_what_the_rules_say() {
                     something |= expected;
                     let found = view.may(right, attribute, &candidate).unwrap();
                     prop_assert_eq!(found, expected, "{} {} {}", right_name, attribute, entry);
-                    // RequestRecord again it is remembered.
+                    // Asked again it is remembered.
                     prop_assert_eq!(view.may(right, attribute, &candidate).unwrap(), expected);
                 }
                 if something {

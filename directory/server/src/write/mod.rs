@@ -20,8 +20,8 @@ mod secret;
 mod submit;
 mod upgrade;
 mod upgrades;
+mod validate;
 mod values;
-mod vet;
 
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
@@ -33,7 +33,7 @@ pub(crate) use operation::Operation;
 pub use password_modify::{PasswordModify, no_such_identity};
 pub(crate) use rename::Rename;
 pub(crate) use request::Stamp;
-pub(crate) use secret::{Giver, Secrets};
+pub(crate) use secret::{PasswordSource, Secrets};
 pub use submit::PreparedWrite;
 pub(crate) use submit::take_rules;
 pub(crate) use upgrades::Upgrades;

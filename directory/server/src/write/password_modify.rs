@@ -1,7 +1,7 @@
 //! Password Modify (RFC 3062): a password that is changed by an operation of its own.
 
 use super::secret::hashed_already;
-use super::vet::Vetting;
+use super::validate::Validation;
 use crate::access::Subject;
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
@@ -55,7 +55,7 @@ impl PasswordModify {
     /// `insufficientAccessRights`, `noSuchObject`, `invalidCredentials` for a wrong old password, what the
     /// policy refuses, or the store's or the engine's.
     pub async fn carry_out(mut self, directory: &Directory) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        // RequestRecord first, so that this is no way to try passwords of others.
+        // Asked first, so that this is no way to try passwords of others.
         let allowed = directory.may_set_password(&self.subject, &self.target);
         allowed.map_err(|failure| match failure.code {
             ResultCode::NoSuchObject => no_such_identity(),
@@ -64,14 +64,14 @@ impl PasswordModify {
         if let Some(old) = &self.old {
             self.check_old(directory, old).await?;
         }
-        let vetting = Vetting {
+        let validation = Validation {
             subject: &self.subject,
             from: self.from,
             gave_old: self.old.is_some(),
             // What is made here is good enough.
             is_good: self.is_generated,
         };
-        vetting.vet(directory, &self.target, &self.new).await?;
+        validation.validate(directory, &self.target, &self.new).await?;
         let hashed = directory.shared.passwords.hash(self.new.clone())?.await?;
         let audit = self.audit.take();
         let PasswordModify { subject, target, .. } = &self;

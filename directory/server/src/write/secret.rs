@@ -12,7 +12,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// The giver of the passwords of an operation; it says whether they may be hashed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Giver {
+pub(crate) enum PasswordSource {
     /// A user. It could give a hash that costs a guesser nothing, or one that many passwords
     /// match, and it gives passwords only.
     User,
@@ -38,7 +38,11 @@ impl Secrets {
     /// # Errors
     /// `constraintViolation` for a value of an unknown scheme, one that is hashed already and may
     /// not be, or a password that is too long; `busy`, or the engine's.
-    pub fn take(passwords: &Passwords, operation: &mut Operation, giver: Giver) -> Result<Secrets> {
+    pub fn take(
+        passwords: &Passwords,
+        operation: &mut Operation,
+        source: PasswordSource,
+    ) -> Result<Secrets> {
         let mut hashes: Vec<(usize, Hash)> = Vec::new();
         let mut unverified = Vec::new();
         for (index, value) in values(operation).enumerate() {
@@ -48,9 +52,9 @@ impl Secrets {
                     value.zeroize();
                     hashes.push((index, Box::pin(passwords.hash(password)?)));
                 }
-                Ok(Given::Hashed) if giver == Giver::User => return Err(hashed_already()),
+                Ok(Given::Hashed) if source == PasswordSource::User => return Err(hashed_already()),
                 Ok(Given::Hashed) => {}
-                Err(error) if giver == Giver::Import => {
+                Err(error) if source == PasswordSource::Import => {
                     unverified.push(Passwords::label(value, error));
                 }
                 Err(error) => {
@@ -142,7 +146,7 @@ fn values(operation: &mut Operation) -> impl Iterator<Item = &mut Vec<u8>> {
 
 impl Operation {
     /// The giver of the passwords that it would store.
-    pub(super) fn giver(&self) -> Giver {
+    pub(super) fn password_source(&self) -> PasswordSource {
         let subject = match self {
             Operation::Add(add) => add.subject(),
             Operation::Modify(modify) => modify.subject(),
@@ -150,8 +154,12 @@ impl Operation {
             Operation::Delete(_)
             | Operation::Rename(_)
             | Operation::Redefine(_)
-            | Operation::Virtual(_) => return Giver::User,
+            | Operation::Virtual(_) => return PasswordSource::User,
         };
-        if subject.is_administrator() { Giver::Administrator } else { Giver::User }
+        if subject.is_administrator() {
+            PasswordSource::Administrator
+        } else {
+            PasswordSource::User
+        }
     }
 }

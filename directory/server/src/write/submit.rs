@@ -7,7 +7,7 @@ use super::modify::Modify;
 use super::operation::Operation;
 use super::rename::Rename;
 use super::secret::Secrets;
-use super::vet::Old;
+use super::validate::Old;
 use crate::access::{Rule, Subject};
 use crate::controls::RequestControls;
 use crate::directory::Directory;
@@ -163,9 +163,9 @@ impl Directory {
         if let Operation::Virtual(handover) = operation {
             return Ok(Started::Submitted(handover.submit(audit)));
         }
-        let giver = operation.giver();
-        let old = self.vet(&mut operation, from)?.map(Box::new);
-        let secrets = Secrets::take(&self.shared.passwords, &mut operation, giver)?;
+        let source = operation.password_source();
+        let old = self.validate(&mut operation, from)?.map(Box::new);
+        let secrets = Secrets::take(&self.shared.passwords, &mut operation, source)?;
         // Submitted at once if it can be, so that a client's writes are done in their order.
         match secrets.is_empty() && old.is_none() {
             true => Ok(Started::Submitted(submit(&self.store, &self.current, operation, audit)?)),

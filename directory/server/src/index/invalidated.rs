@@ -1,30 +1,30 @@
-//! Indexes that were given up while somebody may still go by them.
+//! Indexes that were invalidated while a search may still go by them.
 //!
 //! A search keeps the indexes that it began with. Before the keys of one are dropped it is noted
-//! here: whoever has taken a read transaction and finds it not noted sees all of its keys.
+//! here: a search that has taken a read transaction and finds it not noted sees all of its keys.
 
 use super::{IndexKind, Kinds};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// All indexes that a directory has given up since it was opened.
+/// All indexes that a directory has invalidated since it was opened.
 #[derive(Default)]
-pub(crate) struct Retired {
+pub(crate) struct InvalidatedIndexes {
     /// How often some were.
     epoch: AtomicU64,
     /// When each was last, by that count.
     when: RwLock<HashMap<(String, IndexKind), u64>>,
 }
 
-impl Retired {
-    /// How often indexes were given up so far.
+impl InvalidatedIndexes {
+    /// How often indexes were invalidated so far.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Gives some up.
-    pub fn give_up(&self, kinds: &Kinds) {
+    /// Invalidates some.
+    pub fn invalidate(&self, kinds: &Kinds) {
         if kinds.is_empty() {
             return;
         }
@@ -34,7 +34,7 @@ impl Retired {
         self.epoch.store(epoch, Ordering::Release);
     }
 
-    /// Whether an index was given up since there had been so many.
+    /// Whether an index was invalidated since there had been so many.
     pub fn has(&self, since: u64, attribute: &str, kind: IndexKind) -> bool {
         if self.epoch() == since {
             return false;

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use zeroize::Zeroizing;
 
 /// Who changes a password, and how.
-pub(super) struct Vetting<'a> {
+pub(super) struct Validation<'a> {
     pub subject: &'a Subject,
     pub from: IpAddr,
     /// The old password was given, and it was right.
@@ -36,19 +36,19 @@ pub(super) struct Earlier {
     new: Vec<Zeroizing<Vec<u8>>>,
 }
 
-impl Vetting<'_> {
-    /// Vets the new password of an entry.
+impl Validation<'_> {
+    /// Validates the new password of an entry.
     ///
     /// # Errors
     /// What the policy refuses; `noSuchObject`, or the store's or the engine's.
-    pub async fn vet(
+    pub async fn validate(
         &self,
         directory: &Directory,
         dn: &str,
         new: &Zeroizing<Vec<u8>>,
     ) -> Result<()> {
         let earlier = self.earlier(directory, dn, new)?;
-        earlier.vet(&directory.snapshot()).await
+        earlier.validate(&directory.snapshot()).await
     }
 
     fn earlier(
@@ -70,7 +70,7 @@ impl Vetting<'_> {
         self.of(snapshot, &found, vec![new.clone()])
     }
 
-    /// Vets what can be vetted at once.
+    /// Makes those checks that can be made at once.
     fn of(
         &self,
         snapshot: &Snapshot,
@@ -111,7 +111,7 @@ struct Found<'t> {
 
 impl Earlier {
     /// Whether the new passwords are others than the earlier ones.
-    async fn vet(&self, snapshot: &Snapshot) -> Result<()> {
+    async fn validate(&self, snapshot: &Snapshot) -> Result<()> {
         for new in &self.new {
             let passwords = &snapshot.shared.passwords;
             if passwords.is_one_of(self.attempt, self.entry.0, new, &self.stored).await? {
@@ -135,11 +135,11 @@ impl Directory {
     ///
     /// # Errors
     /// What the policy or an access rule refuses, or the store's.
-    pub(super) fn vet(&self, operation: &mut Operation, from: IpAddr) -> Result<Option<Old>> {
+    pub(super) fn validate(&self, operation: &mut Operation, from: IpAddr) -> Result<Option<Old>> {
         let snapshot = &*self.snapshot();
         match operation {
             Operation::Add(add) => {
-                add.vet(snapshot, self.store.read()?.view())?;
+                add.validate(snapshot, self.store.read()?.view())?;
                 Ok(None)
             }
             Operation::Modify(modify) if modify.changes_password() => {
@@ -151,8 +151,8 @@ impl Directory {
                 let found = Found { view: read.view(), context, name, id, entry };
                 let new = clear_values(&snapshot.shared.passwords, modify);
                 let (subject, gave_old) = (&request.subject, modify.gave_old);
-                let vetting = Vetting { subject, from, gave_old, is_good: false };
-                let earlier = vetting.of(snapshot, &found, new)?;
+                let validation = Validation { subject, from, gave_old, is_good: false };
+                let earlier = validation.of(snapshot, &found, new)?;
                 let deleted = deleted(snapshot, modify);
                 if deleted.is_empty() && earlier.stored.is_empty() {
                     return Ok(None);
@@ -197,7 +197,7 @@ impl Old {
                 *value = stored;
             }
         }
-        earlier.vet(snapshot).await
+        earlier.validate(snapshot).await
     }
 }
 
@@ -224,7 +224,7 @@ async fn match_of(
 
 impl super::Add {
     /// Vets the passwords of a new entry, and marks them as set by somebody else if they must be changed.
-    fn vet(&mut self, snapshot: &Snapshot, view: View<'_>) -> Result<()> {
+    fn validate(&mut self, snapshot: &Snapshot, view: View<'_>) -> Result<()> {
         let Some(passwords) = edit::values(&self.attributes, USER_PASSWORD) else { return Ok(()) };
         if self.request.context.is_system {
             return Ok(());
