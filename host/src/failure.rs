@@ -77,7 +77,7 @@ impl Failure {
     /// Standard output could not be written.
     pub fn output(why: &io::Error) -> Failure {
         Failure::new(match why.kind() {
-            ErrorKind::BrokenPipe => "whoever read the output went away before its end".to_owned(),
+            ErrorKind::BrokenPipe => "the output was closed early (broken pipe)".to_owned(),
             _ => format!("cannot write to standard output: {}", plain(why)),
         })
     }

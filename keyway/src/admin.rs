@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 /// Gives the administrator of a directory that no process serves a new password, and an entry if that is gone.
 ///
 /// # Errors
-/// If there is no directory, somebody uses it, or the password cannot be read, hashed or stored.
+/// If there is no directory, another process uses it, or the password cannot be read, hashed or stored.
 pub fn password(arguments: &AdminPassword) -> Result<(), Failure> {
     let given = arguments.from.as_deref().map(read_password).transpose()?;
     let Offline { instance, folder, engine, configuration } =
@@ -42,7 +42,7 @@ pub fn password(arguments: &AdminPassword) -> Result<(), Failure> {
     }
     instance.directory.bootstrap_administrator(hashed).map_err(bad)?;
     instance.close()?;
-    // What is in it opens nothing any more, and whoever reads it is misled.
+    // The password in it is no longer valid, and would mislead a reader of the file.
     let removed = is_given && folder.remove(name::ADMIN_PASSWORD)?;
     let file = folder.file(name::ADMIN_PASSWORD).display().to_string();
     if arguments.json {

@@ -1,6 +1,6 @@
 //! `keyway directory check`.
 //!
-//! LMDB maps the data file and believes it: what is damaged in a way that nobody has thought of, or
+//! LMDB maps the data file and believes it: damage of a kind that was not foreseen, or
 //! a disk that cannot read, ends the process with a signal. So another process does the work, and
 //! its death is an answer.
 

@@ -202,9 +202,9 @@ pub struct Up {
     /// file:DIR/cryptod/master.key]
     #[arg(long, value_name = "SOURCE", value_parser = master::file_source)]
     pub master: Option<master::Source>,
-    /// Whom cryptod is to run as, if root starts it: another user than the directory's, who then cannot read
-    /// what is in DIR/cryptod; the directory's user for both as one [default: whom DIR/cryptod belongs to, if
-    /// not the directory's user, else keyway-cryptod, if there is that user]
+    /// The user that cryptod runs as, if root starts it: another one than the directory's, so that ldapd cannot read
+    /// DIR/cryptod; the directory's user to run both as one [default: the owner of DIR/cryptod, if
+    /// not the directory's user, else keyway-cryptod, if that user exists]
     #[arg(long, value_name = "USER", value_parser = Account::parse)]
     pub cryptod_user: Option<Account>,
 }
@@ -277,8 +277,8 @@ pub struct Serve {
     /// cn=config or cn=schema); they are copied to DIR/schema
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub schema: Vec<PathBuf>,
-    /// Whom to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not his own;
-    /// 'root' to stay root [default: process.user of DIR/keyway.toml, else whom DIR belongs to]
+    /// The user to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not the user's
+    /// own; 'root' to stay root [default: process.user of DIR/keyway.toml, else the owner of DIR]
     #[arg(long, value_name = "USER", value_parser = Account::parse)]
     pub user: Option<Account>,
     /// Let debuggers attach and core files be written; keys and passwords are in both
@@ -431,13 +431,13 @@ Examples:
   keyway directory export
       everything, to standard output
   keyway directory export everything.ldif
-      to a file (0600: it has the passwords' hashes in it), in place when it is whole
+      to a file (0600: it has the passwords' hashes in it), in place when it is complete
   keyway directory export everything.ldif.zst
-      the same, compressed (.gz as well)
+      compressed (.gz as well)
   keyway directory export --base ou=People,dc=example,dc=com people.ldif
       one subtree
   keyway directory export --continue rest.ldif
-      of a damaged store that nobody serves, everything that can be read; what cannot is listed")]
+      of a damaged store that no process serves, everything readable; the rest is listed")]
 pub struct Export {
     /// The file, or '-' for standard output
     #[arg(value_name = "FILE", default_value = "-")]
@@ -514,10 +514,10 @@ pub enum Admin {
     Certificate(ClientCertificate),
 }
 
-/// Set a new password for the administrator: the way back when it is forgotten
+/// Set a new password for the administrator, if it is lost
 ///
-/// It asks for no old password: whoever may write to the data folder may do this. Without --from it
-/// makes a password, in DIR/admin-password (0600). The administrator's entry (cn=admin,cn=keyway)
+/// It asks for no old password: any user who may write to the data folder may do this. Without --from it
+/// generates a password, in DIR/admin-password (0600). The administrator's entry (cn=admin,cn=keyway)
 /// is made again if it is gone, and unlocked if it was locked.
 ///
 /// A running server has its data folder to itself: stop it, set the password, start it again. While
@@ -551,7 +551,7 @@ pub struct AdminPassword {
 /// interval. Without a URL it looks at the server of a data folder, whose counters it reads in place: looking
 /// costs the server nothing (connections and slow operations it asks for over LDAPS, as the administrator whose
 /// password is in the folder). With URLs it asks for cn=monitor, which Keyway shows to its administrator and
-/// to those whom an access rule lets; of slapd and 389 Directory Server it shows what they count.
+/// to users that an access rule admits; for slapd and 389 Directory Server it shows the figures that they have.
 ///
 /// Numbers are per second of the last interval, times in it from the arrival of a request to its answer. The
 /// lines of a data folder have below them what the engine did meanwhile, if anything: by driver and
@@ -591,7 +591,7 @@ pub struct Top {
     /// [default: those of this system, and ca.pem in --data]
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate: whoever is on the way can read and change everything
+    /// Accept any certificate: an attacker on the network path can then read and change everything
     #[arg(long)]
     pub insecure: bool,
     /// Begin TLS on ldap:// with StartTLS
@@ -629,7 +629,7 @@ Examples:
   keyway metrics --listen
       answer http://127.0.0.1:9464/metrics
   keyway metrics --data /srv/directory --listen 10.0.0.5:9464
-      let other machines ask too: in the clear, and whoever reaches the port may read
+      let other machines ask too: unencrypted, and every host that reaches the port may read
   keyway metrics --otlp http://127.0.0.1:4318/v1/metrics --interval 15
       push them to a collector every 15 seconds; one that is away is tried again")]
 pub struct Metrics {

@@ -36,7 +36,7 @@ Examples:
       more of the time for some, and no more than 4 GiB of shared memory for all clients together
 
 Limits (--limit), of all clients together and of those of one user. Some connections and files are kept for
-root and for those who look after the keys; root may have all that there is. Whoever reaches a limit hears which.
+root and for the key managers; root may have all that there is. A client that reaches a limit is told which one.
   clients, clients-of-user     connections [default: 1024, fewer where few files may be open; a quarter]
   files, files-of-user         files that the daemon has open for them [all that it may (ulimit -n); a quarter]
   memory, memory-of-user       bytes of memory that they share with it [half of the machine's; a quarter of that]
@@ -46,13 +46,13 @@ Of a request:
   slow-seconds                 how long it may be expected to take: passwords [5]
   slow-memory                  bytes of memory that a password may be derived in [256M]
 
-Keys that it holds and its clients only name: keyway key --help.
+Keys that it holds and its clients use by name: keyway key --help.
 
-Which program a client runs (--allow-program, and keyway key allow --for program:PATH) is seen when it
+A client's program (--allow-program, and keyway key allow --for program:PATH) is determined when it
 connects: the file at PATH as the daemon finds it, in the daemon's namespaces, and none that got a user,
 group or capability from its file (setuid). Other users' programs are seen if root starts the daemon or
 systemd gives it AmbientCapabilities=CAP_SYS_PTRACE; a helper process keeps that right alone. A program
-is no protection from the user who runs it: he can load code into it (LD_PRELOAD, a debugger), and a
+is no protection from the user who runs it, who can load code into it (LD_PRELOAD, a debugger), and a
 connection can be handed to another process. Name the user as well.
 
 In a program with the engine:
@@ -114,8 +114,8 @@ pub struct Cryptod {
     /// Threads that poll [default: one for two processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub pumps: Option<u16>,
-    /// Whom to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not his own;
-    /// 'root' to stay root [default: whom DIR belongs to]
+    /// The user to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not the user's
+    /// own; 'root' to stay root [default: the owner of DIR]
     #[arg(long, value_name = "USER", value_parser = Account::parse)]
     pub user: Option<Account>,
     /// Let debuggers attach and core files be written; keys are in both

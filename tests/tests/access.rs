@@ -278,7 +278,10 @@ fn the_rules_explain_themselves_while_the_server_runs() {
     fs::write(&new, RULES.replace("\"title\", ", "").replace("\"mail\",", "\"mail\", \"cn\","))
         .unwrap();
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
-    assert_eq!(acl(&server, &["diff", old, old]).expect(0).out, "nobody gains or loses anything\n");
+    assert_eq!(
+        acl(&server, &["diff", old, old]).expect(0).out,
+        "no client gains or loses access\n"
+    );
     let diff = acl(&server, &["diff", old, new]).expect(0).out;
     assert!(diff.contains("gained: users, being uid=mailer"), "{diff}");
     assert!(diff.contains("read, search cn ("), "{diff}");

@@ -350,7 +350,7 @@ fn a_collector_with_tls_has_to_be_the_right_one() {
     let any = Pushing::start(authority.place(), &[&url, "--insecure"]);
     next("POST /v1/metrics HTTP/1.1");
     openssl.stdin.as_mut().expect("its input").write_all(GOOD).expect("answered");
-    assert!(any.stop().contains("--insecure: any certificate is taken"));
+    assert!(any.stop().contains("--insecure: any certificate is accepted"));
     let _ = openssl.kill();
     let _ = openssl.wait();
 }

@@ -122,7 +122,7 @@ fn quic(command: &str) -> Command {
 fn refused(command: &mut Command, code: i32, words: &str) {
     let finished = finish(command, "").expect(code);
     assert!(finished.err.contains(words), "{words:?} is not in {:?}", finished.err);
-    let lines = finished.err.lines().filter(|line| !line.contains("any certificate is taken"));
+    let lines = finished.err.lines().filter(|line| !line.contains("any certificate is accepted"));
     assert_eq!(lines.count(), 1, "{}", finished.err);
 }
 

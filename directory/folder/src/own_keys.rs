@@ -375,7 +375,7 @@ pub fn read(file: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
     if pem.contains("ENCRYPTED") {
         let file = file.display();
         return Err(Failure::new(format!(
-            "{file} is encrypted, and nobody is there to be asked for its passphrase; decrypt it \
+            "{file} is encrypted, and the server cannot ask for its passphrase; decrypt it \
              with: openssl pkey -in {file} -out FILE (readable by its owner only)"
         )));
     }

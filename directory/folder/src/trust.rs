@@ -5,7 +5,7 @@ use keyway_host::output;
 use std::path::{Path, PathBuf};
 
 /// The warning where any certificate is taken.
-const INSECURE: &str = "--insecure: any certificate is taken, so whoever is on the way can read and change \
+const INSECURE: &str = "--insecure: any certificate is accepted, so an attacker on the network path can read and change \
                         everything, passwords too";
 
 /// Says so, if that is so.

@@ -194,8 +194,8 @@ pub fn enter(flag: Option<&Account>, folder: &Path, half: Half<'_>) -> Result<En
     if access(folder, Access::EXEC_OK).is_err() {
         let folder = folder.display();
         return Err(Failure::new(format!(
-            "{account}, as whom the server is to run, does not get to {folder}: a folder on the way there is \
-             closed to him; name another with --data DIR"
+            "the server is to run as {account}, which cannot reach {folder}: a folder on the way there is \
+             closed to that user; name another with --data DIR"
         )));
     }
     Ok(Entered { account: Some(account), cryptod })
@@ -249,7 +249,7 @@ pub fn warn_of_root(flag: Option<&Account>) {
         return;
     }
     output::note(
-        "warning: the server runs as root, and so does whoever finds a hole in it; give it a user of \
+        "warning: the server runs as root, so an attacker who finds a hole in it is root too; give it a user of \
          its own (useradd --system keyway) and start it with --user keyway, or with --user root to \
          leave it so",
     );
@@ -399,8 +399,8 @@ fn is_in_place(folder: &Path, directory: &Account) -> Result<(), Failure> {
         {
             let (shown, place) = (path.display(), folder.join(name::CRYPTOD));
             return Err(Failure::new(format!(
-                "{shown} has the keys of {}'s cryptod and was moved there, which {directory} could do and an \
-                 intruder in the directory with him; look at what is in {place} now, and move {shown} back \
+                "{shown} has the keys of {}'s cryptod and was moved there, which {directory}, and so an \
+                 intruder in the directory, could do; look at what is in {place} now, and move {shown} back \
                  there, or out of the data folder",
                 Account::of(owner, owner),
                 place = place.display(),
@@ -550,7 +550,7 @@ impl Entered {
             Some(file) => {
                 let file = file.display();
                 Err(Failure::new(format!(
-                    "{file} cannot be read by {account}, as whom the server runs and reads it again when \
+                    "{file} cannot be read by {account}; the server runs as that user and reads it again when \
                      it changes; give that user a copy (install -o {} -m 600 {file} PLACE, as a hook of \
                      whatever renews it), or the key to cryptod (keyway key import)",
                     account.uid

@@ -303,7 +303,7 @@ fn warn_of_programs(keys: &KeyStore, sight: Sight) {
         for who in key.grants.iter().map(|grant| &grant.who) {
             if let (Some(_), Err(why)) = (&who.executable, sight.reaches(who.uid)) {
                 output::note(format_args!(
-                    "warning: key {} is for nobody by {who}: {why}",
+                    "warning: no client can use key {} by {who}: {why}",
                     key.name
                 ));
             }

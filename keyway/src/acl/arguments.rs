@@ -6,35 +6,35 @@ use keyway_server::access::{Rights, Strength};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Ask the access rules (in DIR/keyway.toml and in entries): who may do what, why, what would change
+/// Query the access rules (in DIR/keyway.toml and in entries): which client may do what, why, and what would change
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 explain and who-can look at the entries of the data folder as well, also while a server has it
-open. Whoever may read the folder may ask; nothing is changed.")]
+open. Any user who may read the folder may ask; nothing is changed.")]
 pub enum Acl {
     Explain(Explain),
     WhoCan(WhoCan),
     Diff(Diff),
 }
 
-/// Say whether somebody may do something, and which rule decides
+/// Say whether a client may do something, and which rule decides
 ///
-/// Where it is allowed, the rule that allows it is shown, with its line in the file or the entry that
-/// holds it (keywayAccessRule). Where it is refused, the rules that come nearest are, with what keeps each from allowing it. Groups are those
-/// of now.
+/// If it is allowed, the rule that allows it is shown, with its line in the file or the entry that
+/// holds it (keywayAccessRule). If it is refused, the rules that come nearest are shown, with the condition that
+/// fails in each. Groups are evaluated as they are now.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   keyway acl explain ann uid=bob,ou=People,dc=example,dc=com
       all that the user with uid ann may do to an entry
   keyway acl explain ann uid=bob,ou=People,dc=example,dc=com --attribute mail --right write
-      may she change his mail address? Which rule says so, or what is missing?
+      may ann change bob's mail address? Which rule allows it, or which condition fails?
   keyway acl explain anonymous dc=example,dc=com --right search --from 192.0.2.7 --over tls
-      somebody without a bind, from there, over TLS
+      an anonymous client, from that address, over TLS
   keyway acl explain ann uid=bob,ou=People,dc=example,dc=com --rules new.toml
-      the same under the rules of another file, before it is put in place
+      under the rules of another file, before it is put in place
   keyway acl explain ann uid=bob,ou=People,dc=example,dc=com --json
-      one line of JSON, with every rule and what keeps it from allowing it")]
+      one line of JSON, with every rule and the condition that fails in it")]
 pub struct Explain {
     /// A DN, a uid, or 'anonymous'
     #[arg(value_name = "WHO")]
@@ -71,17 +71,17 @@ pub struct Asked {
     pub data: Data,
 }
 
-/// List whom the rules let do something
+/// List the clients that the rules let do something
 ///
-/// What a rule demands of the entry is looked at if one is named with --at; otherwise every rule is
-/// listed that allows it on some entry. Members of groups are counted, those of groups in them too.
+/// A rule's conditions on the entry are checked if one is named with --at; otherwise every rule is
+/// listed that allows it on some entry. Members of groups are counted, those of nested groups too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   keyway acl who-can read userPassword
-      everybody whom a rule lets read passwords anywhere
+      all clients that a rule lets read passwords anywhere
   keyway acl who-can write mail --at uid=ann,ou=People,dc=example,dc=com
-      whoever may change this entry's mail address
+      all clients that may change this entry's mail address
   keyway acl who-can reset userPassword --json
       as one line of JSON")]
 pub struct WhoCan {

@@ -29,7 +29,7 @@ pub fn run(arguments: &Diff) -> Result<(), Failure> {
         }));
     }
     if gained.is_empty() && lost.is_empty() {
-        return output::text("nobody gains or loses anything");
+        return output::text("no client gains or loses access");
     }
     say("gained", &arguments.new, &gained)?;
     say("lost", &arguments.old, &lost)

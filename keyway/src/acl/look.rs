@@ -57,10 +57,10 @@ pub fn open_folder(folder: &Path, rules: Option<&Path>) -> Result<Look, Failure>
 }
 
 impl Look {
-    /// Whom a name stands for: a DN, a uid, or `anonymous`.
+    /// The client that a name stands for: a DN, a uid, or `anonymous`.
     ///
     /// # Errors
-    /// If nobody is called so.
+    /// If no entry has that name.
     pub fn subject(&self, who: &str) -> Result<Subject, Failure> {
         if who == "anonymous" {
             return Ok(Subject::anonymous());

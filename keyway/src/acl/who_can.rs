@@ -8,7 +8,7 @@ use keyway_server::access::{Considered, Question, Rule};
 use keyway_service::instance::describe;
 use serde_json::{Value, json};
 
-/// Lists the rules that allow it, and whom they are for.
+/// Lists the rules that allow it, and the clients that they are for.
 ///
 /// # Errors
 /// If the directory cannot be read, or what is asked for is not there.

@@ -66,7 +66,7 @@ Examples:
   keyway config set integrity.unique '{ attributes = [\"uid\"], below = \"dc=example,dc=com\" }'
       a list of tables, each as TOML's inline table; those that stay keep their comments
   keyway config set limits.idle_max_s --default
-      what it is where nobody says anything; an index that has no default is taken out")]
+      back to its default; an index that has no default is removed")]
 pub struct Set {
     /// The setting, or KEY=VALUE for each of several
     #[arg(value_name = "KEY")]

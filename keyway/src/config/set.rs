@@ -81,7 +81,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     let edited = Edited { folder, file: file.clone(), old, new };
     let running = edited.have_taken()?;
     said.say(&changes, |key| match taken(running.as_ref(), key) {
-        Taken::Nobody => "written; no server runs there that could take it".to_owned(),
+        Taken::Nobody => "written; no server runs there".to_owned(),
         Taken::Now => "written, and the server has taken it".to_owned(),
         Taken::Later => "written; the server takes it at its next start".to_owned(),
         Taken::Flag(flag) => {
@@ -163,7 +163,7 @@ impl Edited<'_> {
         let undone = data::lock_edits(self.folder).and_then(|_lock| {
             match data::read(&self.file)? == self.new {
                 true => data::replace(&self.file, &self.old),
-                // Somebody has changed it since.
+                // Another process has changed it since.
                 false => Ok(()),
             }
         });

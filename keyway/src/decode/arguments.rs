@@ -108,10 +108,10 @@ pub struct Proxy {
     /// keyway-data/ca.pem, or that of --data]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate of the server: whoever is on the way can read and change everything
+    /// Accept any certificate of the server: an attacker on the network path can then read and change everything
     #[arg(long, conflicts_with = "ca")]
     pub insecure: bool,
-    /// Tell the server whom a connection is of (PROXY protocol)
+    /// Tell the server the address of each client (PROXY protocol)
     #[arg(long, value_enum, value_name = "VERSION")]
     pub proxy_protocol: Option<Version>,
     /// Only operations that this LDAP filter over their fields means; keyway decode --help lists them
@@ -277,7 +277,7 @@ pub struct Replay {
     /// [default: those of this system, and keyway-data/ca.pem]
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate: whoever is on the way can read and change everything
+    /// Accept any certificate: an attacker on the network path can then read and change everything
     #[arg(long)]
     pub insecure: bool,
     /// Begin TLS on ldap:// with StartTLS
@@ -289,7 +289,7 @@ pub struct Replay {
     /// Send in simple binds the passwords of this file: on each line a name, a tab and a password
     #[arg(long, value_name = "FILE", conflicts_with = "bind_dn")]
     pub passwords: Option<PathBuf>,
-    /// Who binds on each connection, in the place of whoever did
+    /// The DN that binds on each connection, in place of the captured binds
     #[arg(long, value_name = "DN", requires = "password_file")]
     pub bind_dn: Option<String>,
     /// The file with the password of --bind-dn; a line end at its end does not count

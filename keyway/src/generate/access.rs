@@ -17,16 +17,16 @@ const ANSWER_WAIT: Duration = Duration::from_secs(120);
 /// Who speaks to a server, and how.
 #[derive(Debug, Args)]
 pub struct Access {
-    /// Who speaks to the server
+    /// The DN to bind as
     #[arg(short = 'D', long, value_name = "DN", requires = "to")]
     pub bind_dn: Option<String>,
-    /// The file with his password (0600)
+    /// The file with the password of --bind-dn (0600)
     #[arg(short = 'y', long, value_name = "FILE", requires = "bind_dn")]
     pub password_file: Option<PathBuf>,
     /// Certificate authorities to trust, PEM [default: the system's, and keyway-data/ca.pem]
     #[arg(long, value_name = "FILE", requires = "to", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate: whoever is on the way can read and change everything
+    /// Accept any certificate: an attacker on the network path can then read and change everything
     #[arg(long, requires = "to")]
     pub insecure: bool,
     /// Ask an ldap:// server for TLS
@@ -52,7 +52,7 @@ impl Access {
         }
     }
 
-    /// Who binds, if somebody does.
+    /// The account to bind as, if any.
     ///
     /// # Errors
     /// If there is no password, or others could read it.

@@ -117,7 +117,7 @@ pub struct Make {
     /// Entries that are sent before the first of them is answered
     #[arg(long, value_name = "N", default_value = "64", value_parser = count_within::<1, 1000>)]
     pub in_flight: u64,
-    /// Put the entries into the store of this data folder, which nobody serves meanwhile
+    /// Put the entries into the store of this data folder, which no process serves meanwhile
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     pub into: Option<PathBuf>,
     /// Definitions of attributes and classes that the store is to know first (repeatable)

@@ -26,12 +26,12 @@ pub struct Indexes {
     pub json: bool,
 }
 
-/// Make indexes anew from the entries
+/// Rebuild indexes from the entries
 ///
-/// Of a directory that is served the server does it, in pieces between which it goes on; searches do
-/// without these indexes until they are whole. It takes other changes of its configuration too, as
-/// with SIGHUP. The indexes that references, groups and unique values are found by can be made anew only
-/// while nobody serves. Killed in the middle, it goes on at the next start.
+/// A running server does it itself, in pieces between which it goes on serving; searches do not use
+/// these indexes until they are complete. The server also reloads its configuration, as
+/// with SIGHUP. The indexes of references, groups and unique values can be rebuilt only
+/// while no server runs. If it is killed in the middle, it goes on at the next start.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -4,18 +4,18 @@ use clap::{Args, Subcommand, ValueEnum};
 use keyway_engine::Algorithm;
 use std::path::PathBuf;
 
-/// Look after the keys that a running cryptod holds, and use them: its clients name them and never see them
+/// Manage the keys that a running cryptod holds, and use them: its clients name them and never see them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-Who a key is for, with --for (repeatable), is 'everybody', or conditions that must all hold, joined by
-'+': user:NAME, group:NAME, program:/PATH. At first a key is for nobody, root included.
+The clients that a key is for, with --for (repeatable), are 'everybody', or conditions that must all hold, joined by
+'+': user:NAME, group:NAME, program:/PATH. At first no client may use a key, root included.
 
 A program is the file at its path, links followed. The daemon sees programs of other users only if root has
-started it, or with CAP_SYS_PTRACE, and says so where a grant could be for nobody. Name the user too: a user
-can load his own code into any program that he runs (LD_PRELOAD, a debugger), and a program can hand its
+started it, or with CAP_SYS_PTRACE, and says so if no client could match a grant. Name the user too: users
+can load their own code into any program that they run (LD_PRELOAD, a debugger), and a program can hand its
 connection to another process or run another program in its place. keyway cryptod --help has more.
 
-Only the daemon's own user and root look after its keys. What they do, and who is refused a key, is in
+Only the daemon's own user and root manage its keys. Their actions, and refused uses of a key, are in
 its audit log (DIR/cryptod/keys/audit.log).")]
 pub enum Key {
     Generate(Generate),
@@ -84,26 +84,26 @@ Sessions that are open with the key end; their clients open new ones by themselv
 Examples:
   keyway key allow web --for user:haproxy+program:/usr/sbin/haproxy")]
     Allow(Callers),
-    /// Take a key from somebody who was allowed to use it
+    /// Remove a grant: the right to use a key
     #[command(after_help = "\
 Examples:
   keyway key forbid web --for user:haproxy
 
 Each of them is written as when it was allowed.")]
     Forbid(Callers),
-    /// End the use of a key, at once and by everybody
+    /// End the use of a key, at once and by all clients
     #[command(after_help = "\
 Examples:
   keyway key revoke web
 
-There is no way back. What is revoked can be deleted.")]
+It cannot be undone. A revoked key can be deleted.")]
     Revoke(Named),
     /// Delete a key that was revoked, or is disabled
     #[command(after_help = "\
 Examples:
   keyway key delete web
 
-What was encrypted under it is lost.")]
+Data that was encrypted under it is lost.")]
     Delete(Named),
     /// Use a key that is disabled with the file that is there
     #[command(after_help = "\
@@ -113,9 +113,9 @@ Examples:
   keyway key list --json | jq -r '.keys[] | select(.state == \"disabled\") | .name' | xargs keyway key accept
 
 A key is disabled if its file is damaged, missing, exposed to other users, or older than the one that was
-written last, and if the index that says which is the newest is gone or older than the audit log. Others are
-used meanwhile. Better than to accept an older file is to put the newest there and start the daemon again:
-an older one forgets that the key was revoked, rotated, or taken from somebody.")]
+written last, and if the index that says which is the newest is gone or older than the audit log. Other keys stay
+in use. Rather than accept an older file, restore the newest one and start the daemon again:
+an older file does not know that the key was revoked or rotated, or a grant removed.")]
     Accept(Several),
 }
 

@@ -120,7 +120,7 @@ fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> 
     let sample = named(name)?;
     if sample.needs_admin() && options.admin.is_none() && !options.external {
         return Err(Failure::usage(format!(
-            "{name} does what not everybody may do; name an account with --bind-dn DN and \
+            "{name} has operations that take rights; name an account with --bind-dn DN and \
              --password-file FILE, or with --external"
         )));
     }

@@ -127,7 +127,7 @@ pub struct Trust {
     /// system's]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate: whoever is on the way can read and change everything
+    /// Accept any certificate: an attacker on the network path can then read and change everything
     #[arg(long, conflicts_with = "ca")]
     pub insecure: bool,
 }

@@ -57,13 +57,13 @@ pub struct Web {
     /// The certificate authority of the servers, PEM [default: those of this system, and the data folder's]
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate of the servers: whoever is on the way can read and change everything
+    /// Accept any certificate of the servers: an attacker on the network path can then read and change everything
     #[arg(long)]
     pub insecure: bool,
     /// Begin TLS on ldap:// with StartTLS
     #[arg(long)]
     pub start_tls: bool,
-    /// Who asks the servers at URLs for their cn=monitor; one for all, or one for each in their order
+    /// The DN that binds to the servers at URLs, to read cn=monitor; one for all, or one for each in their order
     /// (repeatable)
     #[arg(long, value_name = "DN", requires = "password_file")]
     pub bind_dn: Vec<String>,
@@ -83,7 +83,7 @@ pub struct Web {
     /// the server shows]
     #[arg(long, value_name = "FIRST-LAST|FILE", value_parser = crate::load::users)]
     pub users: Option<keyway_load::Users>,
-    /// Who binds on load's connections; without one only what everybody may do can be run
+    /// The DN that binds on load's connections; without one only operations open to anonymous clients can be run
     #[arg(long, value_name = "DN", requires = "load_password_file")]
     pub load_bind_dn: Option<String>,
     /// The file with the password of --load-bind-dn

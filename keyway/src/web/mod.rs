@@ -189,7 +189,7 @@ fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> +
     Ok(move |name: &str, password: &[u8]| {
         let url = url.clone().or_else(|| folder.ldaps_url());
         let url =
-            url.ok_or("The directory does not run, or not with TLS, so nobody can log in.")?;
+            url.ok_or("The directory does not run, or not with TLS, so logins are not possible.")?;
         let login = Some((name.to_owned(), Zeroizing::new(password.to_vec())));
         let is_one =
             MonitorClient::connect(&url, &options, &login).and_then(|mut it| it.is_administrator());

@@ -340,7 +340,7 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
     );
     // Nor does that user get to a folder below it.
     let below = closed.join("data");
-    refused("up", &below, &["--user", "nobody"], 1, &["nobody", "does not get to", "--data DIR"]);
+    refused("up", &below, &["--user", "nobody"], 1, &["nobody", "cannot reach", "--data DIR"]);
     // Root alone can become another.
     let own = place.path().join("own");
     fs::create_dir(&own).unwrap();

@@ -7,7 +7,7 @@ use keyway_load::Identity;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Who we are to the other side, and whom we take for it: both have certificates of one authority.
+/// This side's certificate, and the authority of the other's: both have certificates of one authority.
 #[derive(Debug, Args)]
 pub struct Who {
     /// Our certificate, PEM, with those that lead to the authority's
@@ -16,7 +16,7 @@ pub struct Who {
     /// Its key, PEM
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
-    /// The authority of both sides, PEM; whoever has a certificate of it gets in
+    /// The authority of both sides, PEM; every holder of a certificate of it is admitted
     #[arg(long, value_name = "FILE")]
     pub ca: PathBuf,
 }
@@ -65,7 +65,7 @@ pub struct Serve {
 
 /// Put load on servers as keyway load serve says
 ///
-/// It calls until somebody is there, does one run after the other, and stops at Ctrl-C. It reads no files
+/// It calls until a server answers, does one run after the other, and stops at Ctrl-C. It reads no files
 /// but those below its folder, whatever a scenario says.
 #[derive(Debug, Args)]
 #[command(after_help = "\

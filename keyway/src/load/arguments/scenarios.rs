@@ -79,7 +79,7 @@ pub struct Run {
     /// Trust this certificate authority instead, PEM
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,
-    /// Take any certificate: whoever is on the way can read and change everything
+    /// Accept any certificate: an attacker on the network path can then read and change everything
     #[arg(long)]
     pub insecure: bool,
     /// A data folder, whose authority is trusted where the scenario names none

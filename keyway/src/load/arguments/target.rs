@@ -1,4 +1,4 @@
-//! Whom to ask, and how.
+//! The server to load, and how to connect to it.
 
 use super::value::users;
 use crate::generate::constant;
@@ -13,7 +13,7 @@ use keyway_server::ADMINISTRATOR_DN;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Whom to ask, and how.
+/// The server to load, and how to connect to it.
 #[derive(Debug, Args)]
 pub struct Target {
     /// The server; of several, connections go to one after the other [default: the one that runs on --data]
@@ -36,7 +36,7 @@ pub struct Target {
     /// The key of --cert, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Bind each connection as whom --cert or the socket (ldapi://) shows: SASL EXTERNAL
+    /// Bind each connection by SASL EXTERNAL: as the user that --cert or the socket (ldapi://) shows
     #[arg(long, conflicts_with = "bind_dn")]
     pub external: bool,
     /// Begin TLS on ldap:// with StartTLS
@@ -48,8 +48,8 @@ pub struct Target {
     /// What all entries are below [default: the suffix that the server shows]
     #[arg(long, value_name = "DN")]
     pub base: Option<String>,
-    /// Who binds on each connection; needed for what not everybody may do [default: the administrator, of the
-    /// server on --data]
+    /// The DN that binds on each connection; needed for operations that take rights [default: the administrator, of
+    /// the server on --data]
     #[arg(long, value_name = "DN", requires = "password_file")]
     pub bind_dn: Option<String>,
     /// The file with the password of --bind-dn (0600); a line end at its end does not count
@@ -67,11 +67,11 @@ pub struct Target {
     /// {user.1} for a file]
     #[arg(long, value_name = "DN")]
     pub user_dn: Option<String>,
-    /// Everybody's password, or {user.2} for the second column of the file [default: that of the sample, of the
+    /// The password of all users, or {user.2} for the second column of the file [default: that of the sample, of the
     /// server on --data; else password]
     #[arg(long, value_name = "TEXT", conflicts_with = "user_password_file")]
     pub user_password: Option<String>,
-    /// The file with everybody's password (0600)
+    /// The file with the password of all users (0600)
     #[arg(long, value_name = "FILE")]
     pub user_password_file: Option<PathBuf>,
     /// Entries that are added are those of this template (MakeLDIF's; a file, or one that is built in)
