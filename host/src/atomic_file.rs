@@ -119,7 +119,7 @@ fn make_draft(draft: &Path) -> io::Result<File> {
     let new = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft);
     let made = match new() {
         Err(why) if why.kind() == ErrorKind::AlreadyExists => {
-            // No link is followed, and nobody who does not read on a pipe is waited for.
+            // No link is followed, and a pipe without a reader is not waited for.
             let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
             if let Ok(left) = OpenOptions::new().read(true).custom_flags(flags).open(draft) {
                 lock(&left)?;

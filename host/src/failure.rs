@@ -43,7 +43,7 @@ impl Failure {
         self.is_refused
     }
 
-    /// What another process of this program has said of its end.
+    /// The message of another process of this program about its end.
     pub fn with_status(line: &str, status: u8) -> Failure {
         Failure { status, ..Failure::new(line) }
     }
@@ -99,7 +99,7 @@ pub fn is_disk_full(why: &io::Error) -> bool {
     matches!(why.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// The system's words without "(os error 2)", which helps nobody.
+/// The system's words without "(os error 2)", which helps no reader.
 pub fn plain(why: &io::Error) -> String {
     let text = why.to_string();
     match text.split_once(" (os error") {

@@ -1,4 +1,4 @@
-//! What a process that holds keys and passwords gives away: nothing to others of its user, nothing
+//! Protection of a process that holds keys and passwords: it gives nothing to others of its user, nothing
 //! to a core file or to swap, and no rights that it could gain.
 
 use crate::output;
@@ -15,7 +15,7 @@ use std::fs;
 ///
 /// A refusal is no reason not to start: what is asked for is only ever less than there was.
 pub fn process(debugging: bool) {
-    // Files whose mode is nobody's care are for their owner.
+    // Files without an explicit mode are for their owner.
     umask(Mode::RWXG | Mode::RWXO);
     let _ = set_no_new_privs(true);
     if debugging {

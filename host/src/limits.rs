@@ -1,4 +1,4 @@
-//! What a process may use of its machine.
+//! Limits of a process on its machine.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::time::Duration;

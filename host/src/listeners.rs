@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Result<Listen, String> {
     }
 }
 
-/// The same of an address that has to be.
+/// Reads an address that is required.
 ///
 /// # Errors
 /// A sentence that says what it should look like.

@@ -1,4 +1,4 @@
-//! What systemd and its like are told, and what they hand over (sd_notify(3), sd_listen_fds(3)).
+//! Messages to systemd and similar init systems, and sockets that they hand over (sd_notify(3), sd_listen_fds(3)).
 
 use crate::failure::{Failure, plain};
 use std::env;
@@ -36,7 +36,7 @@ fn say(what: &str) {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
         _ => SocketAddr::from_pathname(&path),
     };
-    // Who is not heard is waited for, and that says so.
+    // systemd waits for a message that does not arrive; this says why.
     if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
         let _ = socket.send_to_addr(what.as_bytes(), &address);
     }
@@ -44,7 +44,7 @@ fn say(what: &str) {
 
 /// A file that this process was started with.
 pub struct HandedOver {
-    /// What it is called, if it has a name.
+    /// Its name, if it has one.
     pub name: String,
     /// It.
     pub file: OwnedFd,

@@ -1,4 +1,4 @@
-//! What goes to standard output: words for people, or with `--json` a line for programs.
+//! Standard output: words for people, or with `--json` a line for programs.
 
 use crate::failure::Failure;
 use crate::text::{self, misleads};
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// Writes a line (or several) of text.
 ///
 /// # Errors
-/// If nobody reads any more, or the output is a file on a full disk.
+/// If the reader is gone, or the output is a file on a full disk.
 pub fn text(text: impl Display) -> Result<(), Failure> {
     write(format_args!("{text}")).map_err(|why| Failure::output(&why))
 }
@@ -39,7 +39,7 @@ pub enum Voice {
     Words,
     /// A line for programs, on standard output.
     Json,
-    /// The same on standard error: standard output has something else.
+    /// Writes it to standard error: standard output has something else.
     Aside,
 }
 

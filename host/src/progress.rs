@@ -12,7 +12,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Work on this many bytes; `None` if nobody knows how many.
+    /// Work on this many bytes; `None` if their number is not known.
     pub fn bytes(what: &'static str, total: Option<u64>) -> Progress {
         match total {
             Some(total) => Progress::new(

@@ -27,7 +27,7 @@ pub struct Signals {
     put_back: bool,
 }
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// An end.
@@ -70,7 +70,7 @@ fn refused(why: std::io::Error) -> Failure {
     Failure::new(format!("cannot catch signals: {}", plain(&why)))
 }
 
-/// What the second signal does, and those after it.
+/// The effect of the second signal, and those after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Second {
     /// Ends the process at once.

@@ -5,12 +5,12 @@ use crate::signals::{STATUS_AT_ONCE, Second, at_end};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody has asked for an end.
+/// Whether an end was asked for.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Catches signals from now on. The first one is heeded by whoever looks.
+    /// Catches signals from now on. The first one is seen by the code that checks.
     ///
     /// # Errors
     /// If the system refuses.
@@ -26,7 +26,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// What to say then.
+    /// The text to print then.
     pub fn failure(line: &str) -> Failure {
         Failure::with_status(line, STATUS_AT_ONCE as u8)
     }

@@ -1,4 +1,4 @@
-//! What a process has from the `keyway up` that started it: files that are open already, and a channel
+//! The inheritance of a process from the `keyway up` that started it: files that are open already, and a channel
 //! over which it says that it is ready and hears what it is to do. It ends with its supervisor.
 
 use crate::failure::{Failure, plain};
@@ -21,18 +21,18 @@ use tokio::io::Interest;
 /// The exit status of a process whose store takes no more changes until it is opened again: `EX_TEMPFAIL` of
 /// `sysexits.h`.
 pub const STORE_STOPPED: u8 = 75;
-/// What a process says when it is ready.
+/// The message of a process that is ready.
 pub const READY: u8 = b'+';
 /// The process says this again and again from then on: it is not stopped, and its threads get to run.
 pub const ALIVE: u8 = b'.';
-/// What it hears when it is to read its files again. The end of the channel asks for an end.
+/// The message that makes it read its files again. The end of the channel asks for an end.
 pub const RELOAD: u8 = b'r';
 
 /// It hears this before [`RELOAD`] if a listener is elsewhere now: with its socket, or that it is off.
 pub const LISTEN: u8 = b'l';
 /// See [`LISTEN`].
 pub const LISTEN_OFF: u8 = b'x';
-/// The same of the listener that begins with TLS.
+/// That, of the listener that begins with TLS.
 pub const LISTEN_TLS: u8 = b'L';
 /// See [`LISTEN_TLS`].
 pub const LISTEN_TLS_OFF: u8 = b'X';

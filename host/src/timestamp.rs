@@ -15,7 +15,7 @@ pub struct Timestamp {
 pub const DAY_S: i64 = 86_400;
 
 impl Timestamp {
-    /// What the system's clock says.
+    /// The time of the system's clock.
     pub fn now() -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp { unix_s: i64::try_from(since.as_secs()).unwrap_or(i64::MAX) }

@@ -28,7 +28,7 @@ const LOST_TOLD_MAX: usize = 1_000;
 /// Writes the entries of a directory as LDIF, and writes down that it did. Returns whether none is lost.
 ///
 /// # Errors
-/// If there is none, it is damaged, somebody else than a server uses it, or the output cannot be written.
+/// If there is none, it is damaged, another process than a server uses it, or the output cannot be written.
 pub fn run(arguments: &Export) -> Result<bool, Failure> {
     let began = Instant::now();
     let mut done = Done::new("export", Some(&arguments.file));

@@ -56,6 +56,6 @@ fn line(done: &Done) -> String {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     line.push_str("  ");
     line.push_str(&parts.join(", "));
-    // Names of files and of entries are whatever somebody has called them.
+    // Names of files and of entries may contain any text.
     line.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

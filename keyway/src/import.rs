@@ -141,7 +141,7 @@ fn import(
 
 /// How many records are in already, of an import that is to be gone on with.
 fn records_done(arguments: &Import, instance: &Instance, folder: &Folder) -> Result<u64, Failure> {
-    // One of which nothing is in stands in nobody's way.
+    // One from which no entry was imported is no obstacle.
     match instance.unfinished()?.filter(|unfinished| unfinished.records > 0) {
         Some(unfinished) if arguments.resume => Ok(unfinished.records),
         Some(unfinished) if !arguments.restart => {

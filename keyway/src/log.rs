@@ -23,7 +23,7 @@ Examples:
   keyway log --of access --where result=49 --since 2026-11-24T08 --until 2026-11-24T09
       binds that failed in that hour (times are UTC)
   keyway log failed-binds --since 1d
-      where they came from, and as whom
+      by address and bind DN
   keyway log slowest
       the ten slowest kinds of search, and where their time went (access = \"everything\" writes all
       of them down)
@@ -81,7 +81,7 @@ pub struct Log {
 pub enum What {
     /// The lines themselves
     Lines,
-    /// Binds that failed, by where they came from and as whom
+    /// Binds that failed, by address and bind DN
     FailedBinds,
     /// Kinds of search by the longest that one of them took, with the mean of each stage
     Slowest,

@@ -1,9 +1,8 @@
 //! The one program: flags, configuration, wiring, output.
 //!
-//! It has no meaning of its own: what a directory, a counter or a certificate is, the other rooms
-//! know. What fails ends here as one line on standard error, or with `--json` as one JSON object
-//! where the answer would have been, and an exit status: 1 if it could not be done, 2 if it was
-//! asked wrongly.
+//! It has no logic of its own: directories, counters and certificates are the business of the other crates.
+//! A failure ends here as one line on standard error, or with `--json` as one JSON object
+//! in place of the answer, and an exit status: 1 if the command failed, 2 if its arguments are wrong.
 #![forbid(unsafe_code)]
 
 mod acl;

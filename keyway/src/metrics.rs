@@ -53,7 +53,7 @@ pub fn collector_at(url: &CollectorUrl) -> Collector {
 /// Prints them, answers who asks, or pushes them until it is told to stop.
 ///
 /// # Errors
-/// If it cannot listen there, or what it says reaches nobody.
+/// If it cannot listen there, or its output cannot be written.
 pub fn run(arguments: &Metrics) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
     data::may_look(folder)?;
@@ -120,7 +120,7 @@ async fn serve(listener: TcpListener, sources: Vec<PageSource>) -> Result<(), Fa
     };
     let router = Router::new().route("/metrics", get(answer));
     say_where(address)?;
-    // Whoever still asks asks again elsewhere.
+    // Clients with open requests have to ask again.
     tokio::select! {
         served = axum::serve(listener, router) => served.map_err(cannot),
         () = signals.end() => Ok(()),

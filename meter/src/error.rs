@@ -13,7 +13,7 @@ pub enum Error {
     Page {
         /// Which file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         fault: Fault,
     },
     /// The system refused (no room on the disk, no permission, no such file).
@@ -27,7 +27,7 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a page.
+/// An error of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is something else, or from a machine of the other byte order.

@@ -10,7 +10,7 @@ const HEADING: &str = "## The arrows";
 /// On the right: whatever was named before. Such an arrow need not be used.
 const ALL: &str = "all of the above";
 
-/// What a crate uses, by its short name.
+/// The crates that a crate uses, by their short names.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// The two blocks of the page.
@@ -161,7 +161,7 @@ fn without_remarks(block: &str) -> Result<String, String> {
     Ok(text + rest)
 }
 
-/// Adds the workspace's crates, with what they use of this house.
+/// Adds the workspace's crates, with their dependencies inside the workspace.
 fn gather(metadata: &Value, normal: &mut Uses, dev: &mut Uses) {
     let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
     for package in array(&metadata["packages"]) {

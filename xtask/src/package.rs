@@ -169,7 +169,7 @@ fn libraries(folder: &Path, program: &Path) -> Result<String, String> {
     found.map(str::to_owned).ok_or_else(|| format!("dpkg-shlibdeps names no library: {said}"))
 }
 
-/// Whoever builds it says who he is as to Debian's other tools.
+/// The builder's name and address are taken as by Debian's other tools.
 fn maintainer() -> String {
     let named = |name: &str, other: &str| std::env::var(name).unwrap_or_else(|_| other.to_owned());
     let name = named("DEBFULLNAME", "The authors of Keyway");

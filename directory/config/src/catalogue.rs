@@ -1,4 +1,4 @@
-//! What settings there are: the kind of each, its unit, and when a change of it takes effect. Their
+//! The catalogue of settings: the kind of each, its unit, and when a change of it takes effect. Their
 //! names and kinds are those of the default file.
 
 use crate::raw::DEFAULT;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use toml::Value;
 
-/// What a setting's value is.
+/// The kind of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A text.
@@ -26,7 +26,7 @@ pub enum Kind {
 const TABLES: [&str; 4] = ["access", "integrity.allocate", "integrity.unique", "tls.additional"];
 /// The section whose settings are attributes.
 const INDEXES: &str = "indexes.";
-/// What takes effect at the next start only.
+/// Settings that take effect at the next start only.
 const AT_NEXT_START: [&str; 8] = [
     "cryptod.socket",
     "limits.store_bytes_max",
@@ -69,7 +69,7 @@ pub fn kind(key: &str) -> Option<Kind> {
     }
 }
 
-/// What a setting is measured in.
+/// The unit of a setting.
 pub fn unit(key: &str) -> Option<&'static str> {
     match key {
         key if key.contains("bytes") => Some("bytes"),
@@ -84,10 +84,10 @@ pub fn waits(key: &str) -> bool {
     AT_NEXT_START.contains(&key)
 }
 
-/// How many settings are named to somebody who has named none.
+/// How many settings are named in the error for an unknown name.
 const LIKE_MAX: usize = 12;
 
-/// Settings that somebody may have meant who wrote another name.
+/// Settings that may have been meant by an unknown name.
 pub fn like(key: &str) -> Vec<&'static str> {
     let last = key.rsplit('.').next().unwrap_or(key).to_ascii_lowercase();
     let is_like = |known: &&str| {

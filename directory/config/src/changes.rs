@@ -1,4 +1,4 @@
-//! What a client's modify makes of settings.
+//! Changes of settings by a client's modify.
 
 use crate::catalogue::Kind;
 use crate::edit;
@@ -37,7 +37,7 @@ fn apply_one(text: &str, dn: &str, change: &ModifiedAttribute) -> Result<String,
     }
 }
 
-/// What a setting is where nobody says anything.
+/// The default value of a setting.
 fn default_of(key: &str) -> Option<Value> {
     settings("").ok()?.remove(key).map(|setting| setting.value)
 }

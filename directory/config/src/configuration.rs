@@ -45,21 +45,21 @@ pub struct Configuration {
     pub listen_tls: Listen,
     /// Where to take LDAP of this machine's own processes.
     pub unix: unix_socket::Settings,
-    /// Whom the server runs as, if it says so.
+    /// The user that the server runs as, if it names one.
     pub user: Option<Account>,
     /// Suffixes to hold even while they are empty.
     pub naming_contexts: Vec<String>,
     /// Where the cryptod listens whose keys are used.
     pub cryptod: Option<PathBuf>,
-    /// What TLS is made of.
+    /// The settings of TLS.
     pub tls: tls::Settings,
-    /// What the directory is told.
+    /// The settings of the directory.
     pub directory: keyway_server::Settings,
-    /// What its network half is told.
+    /// The settings of its network half.
     pub network: ConnectionSettings,
     /// How many right passwords are remembered, and for how long.
     pub remember: Remember,
-    /// What is written down.
+    /// The settings of the logs.
     pub log: keyway_log::Settings,
     /// Whether metrics are pushed, and where to.
     pub metrics: Option<Metrics>,
@@ -85,7 +85,7 @@ pub struct Metrics {
     pub ca: Option<PathBuf>,
 }
 
-/// What flags of a command say of settings; they win.
+/// Settings from flags of a command, which win.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Where to take LDAP.
@@ -94,11 +94,11 @@ pub struct Overrides {
     pub listen_tls: Option<Listen>,
     /// Where to take LDAP of this machine's own processes.
     pub listen_unix: Option<unix_socket::Wanted>,
-    /// What else the server's certificate is to name.
+    /// Further names of the server's certificate.
     pub names: Vec<Name>,
 }
 
-/// What is known of a data folder when its configuration is read.
+/// Facts about a data folder when its configuration is read.
 struct Found {
     /// The files of its schema.
     files: Vec<SourceFile>,
@@ -106,7 +106,7 @@ struct Found {
     has_store: bool,
 }
 
-/// What keeps a configuration from being one.
+/// Why a configuration is invalid.
 enum Error {
     /// Its own text, in words.
     Text(String),
@@ -124,7 +124,7 @@ impl Configuration {
         Configuration::load_with(folder, &Given::none())
     }
 
-    /// The same, with files of definitions that are to be put into the folder.
+    /// As [`Configuration::load`], with files of definitions that are to be put into the folder.
     ///
     /// # Errors
     /// As [`Configuration::load`].
@@ -137,7 +137,7 @@ impl Configuration {
         Configuration::of_text(folder.path(), &text, given)
     }
 
-    /// What a text says, as the configuration of a data folder.
+    /// Parses a text as the configuration of a data folder.
     ///
     /// # Errors
     /// As [`Configuration::load`].
@@ -145,7 +145,7 @@ impl Configuration {
         Configuration::of_text_in(folder, &folder.join(name::CONFIGURATION), text, given)
     }
 
-    /// The same for the text of another file.
+    /// Parses the text of another file.
     ///
     /// # Errors
     /// As [`Configuration::load`].
@@ -160,7 +160,7 @@ impl Configuration {
         parse(text, found).map_err(|why| why.of(file))
     }
 
-    /// What a data folder that is yet to be made will have: what somebody has put there for it, or
+    /// The configuration of a data folder that is yet to be made: a file that was put there for it, or
     /// the default one.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Configuration {
         Configuration::of_text(folder, &text, given)
     }
 
-    /// What to say when a directory does not take it.
+    /// The error when a directory does not accept it.
     pub fn explain(&self, why: &OpenError, folder: &Path) -> Failure {
         let file = folder.join(name::CONFIGURATION);
         let text = match why {
@@ -220,7 +220,7 @@ impl Configuration {
         self
     }
 
-    /// What flags say of settings.
+    /// Settings from flags.
     fn note_flags(&mut self, arguments: &Overrides) {
         let address = |listen: Listen| listen.map_or("off".to_owned(), |at| at.to_string());
         let path = |path: &unix_socket::Wanted| {
@@ -660,7 +660,7 @@ mod tests {
     use super::*;
     use keyway_server::access::{Attributes, Rights};
 
-    /// What stands for itself, without a folder.
+    /// A configuration that needs no folder.
     fn parse(text: &str) -> Result<Configuration, String> {
         let found = Found { files: Vec::new(), has_store: false };
         super::parse(text, found).map_err(|why| match why {

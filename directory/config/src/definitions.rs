@@ -52,7 +52,7 @@ pub fn read(path: &Path, shown: &Path) -> Result<SourceFile, Failure> {
     Ok(SourceFile { name: shown.display().to_string(), bytes: bytes.into() })
 }
 
-/// Files that somebody has named on the command line, as they will be in the data folder.
+/// Files that were named on the command line, as they will be in the data folder.
 pub struct Given {
     files: Vec<(PathBuf, SourceFile)>,
 }
@@ -119,7 +119,7 @@ impl Given {
     }
 }
 
-/// What a file is called in the folder: its own name, with an ending by which it is found there.
+/// A file's name in the folder: its own, with an ending by which it is found there.
 fn named(path: &Path) -> Result<PathBuf, Failure> {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name else {

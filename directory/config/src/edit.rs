@@ -28,7 +28,7 @@ pub fn set(text: &str, key: &str, value: Option<&Value>) -> Result<String, Strin
     Ok(document.to_string())
 }
 
-/// What to say of a name that is no setting's.
+/// The error for a name that is not a setting's.
 pub fn unknown(key: &str) -> String {
     match catalogue::like(key) {
         like if like.is_empty() => {

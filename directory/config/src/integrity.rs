@@ -10,7 +10,7 @@ use toml::Spanned;
 /// More than any number of a user or a group is.
 const NUMBER_MAX: u64 = u32::MAX as u64;
 
-/// What both sections say.
+/// The contents of both sections.
 pub fn setting(groups: &raw::Groups, raw: &raw::Integrity) -> Result<IntegritySetting, Wrong> {
     let shown =
         [("nested", MemberOf::Nested), ("direct", MemberOf::Direct), ("off", MemberOf::Off)];

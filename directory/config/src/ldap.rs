@@ -13,7 +13,7 @@ use toml::Value;
 const TOP: &str = "cn=config";
 /// The class of all of them.
 const CLASS: &str = "keywayConfig";
-/// What of the indexes is an attribute: `mail equality presence`.
+/// The indexes of an attribute as a value: `mail equality presence`.
 const INDEX: &str = "keywayIndex";
 const INDEXES: &str = "indexes";
 /// Settings whose values wait for the next start.
@@ -21,7 +21,7 @@ const AT_NEXT_START: &str = "keywayAtNextStart";
 /// Access rules have places of their own.
 const NOT_SHOWN: &str = "access";
 
-/// What an attribute of an entry is.
+/// The kind of an entry's attribute.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// This setting, of this kind.
@@ -48,7 +48,7 @@ fn section_of(dn: &str) -> &str {
     below.and_then(|rdn| rdn.strip_prefix("cn=")).unwrap_or_default()
 }
 
-/// What an attribute of an entry means; `None` if it is no setting.
+/// The setting of an entry's attribute; `None` if it is not a setting.
 pub fn meaning(dn: &str, attribute: &str) -> Option<Meaning> {
     let section = section_of(dn);
     if section == INDEXES {

@@ -1,4 +1,4 @@
-//! What a configuration may ask for.
+//! Limits of the values of a configuration.
 
 /// Files that the schema's folder may have.
 pub const SCHEMA_FILES_MAX: usize = 1_000;

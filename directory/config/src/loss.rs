@@ -218,7 +218,7 @@ mod tests {
         }
         assert_eq!(of("", ""), None);
         assert_eq!(of("", OWN), None);
-        // A user's own text instead of the file that was made for him.
+        // A user's own text instead of the generated file.
         assert_eq!(of(DEFAULT, "listen = \"off\"\n"), None);
         assert_eq!(of(DEFAULT, "[limits]\nidle_max_s = 5\n"), None);
         let flat = flat(&DEFAULT.parse().unwrap());

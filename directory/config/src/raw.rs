@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-/// What a first start writes.
+/// The file that a first start writes.
 pub const DEFAULT: &str = include_str!("default.toml");
 
 /// The file, complete.
@@ -212,7 +212,7 @@ impl Raw {
     /// one place for defaults.
     ///
     /// # Errors
-    /// What is not TOML, of another type, or not known, with its place in the text.
+    /// Text that is not TOML, of another type, or not known, with its place in the text.
     pub fn read(text: &str) -> Result<Raw, Error> {
         let mut file = DeTable::parse(text)?;
         let has_rules = file.get_ref().contains_key("access");

@@ -1,4 +1,4 @@
-//! What a server says of itself in its data folder: the settings that are in force, and what came of the
+//! A server's report in its data folder: the settings that are in force, and what came of the
 //! last time it read them. `keyway config` reads it.
 
 use crate::settings::Settings;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// What a running server says.
+/// The report of a running server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Running {
     /// The process that has the folder's lock, and takes SIGHUP.
@@ -32,7 +32,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// What the server on a data folder says, if one runs there.
+    /// The report of the server on a data folder, if one runs there.
     pub fn look(folder: &Path) -> Option<Running> {
         let text = data::read(&folder.join(name::RUNNING)).ok()?;
         let running: Running = serde_json::from_str(&text).ok()?;

@@ -18,11 +18,11 @@ pub struct Setting {
     pub from: From,
 }
 
-/// Who says so.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum From {
-    /// Nobody else.
+    /// The default value.
     Default,
     /// The file, in this line.
     Line(usize),
@@ -50,7 +50,7 @@ impl fmt::Display for From {
 /// Sections and lists that replace the default ones as a whole.
 const WHOLE: [&str; 2] = ["access", "indexes"];
 
-/// What a text says, completed by the default one.
+/// The settings of a text, completed by the default ones.
 ///
 /// # Errors
 /// If it is no TOML.

@@ -12,7 +12,7 @@ use rustls::CipherSuite;
 use std::path::PathBuf;
 use toml::Spanned;
 
-/// What the section says.
+/// The contents of the section.
 pub fn settings(raw: &raw::Tls) -> Result<Settings, Wrong> {
     let clients =
         [("off", Clients::Off), ("optional", Clients::Optional), ("required", Clients::Required)];

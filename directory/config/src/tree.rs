@@ -7,10 +7,10 @@ use keyway_server::{Directory, Modification, Provider, Reply, VirtualTree};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// A change that somebody waits for.
+/// A change whose client waits for its result.
 pub type Wanted = (Modification, Reply);
 
-/// What the entries show.
+/// The data that the entries show.
 #[derive(Clone)]
 pub struct ConfigTree(Arc<RwLock<Shown>>);
 

@@ -1,4 +1,4 @@
-//! What somebody writes on a command line, as a value.
+//! Text of a command line, as a value.
 
 use crate::catalogue::Kind;
 use toml::Value;

@@ -6,7 +6,7 @@ use toml::Spanned;
 pub const NO_KEY_NAME: &str =
     "a key's name has lower-case letters, digits, dashes, dots and underscores, 64 at most";
 
-/// What is wrong, and where in the text.
+/// An error, and its place in the text.
 pub struct Wrong {
     pub span: Range<usize>,
     pub why: String,

@@ -32,7 +32,7 @@ const SERVER_DAYS_LEFT_MIN: i64 = 400;
 /// For clients whose clock is late.
 const BACKDATED_DAYS: i64 = 1;
 
-/// What TLS needs.
+/// The certificate and key that TLS needs.
 pub struct Identity {
     /// The server's certificate, and those of its issuers.
     pub chain: Vec<CertificateDer<'static>>,
@@ -48,8 +48,8 @@ pub struct Identity {
 /// Makes what is missing or about to expire, and reads the rest. Keys are in files, or in the cryptod whose
 /// socket is given.
 ///
-/// A server's certificate that somebody else issued is taken as it is, and no authority is made
-/// beside it: nobody would have a use for that.
+/// A server's certificate of another issuer is taken as it is, and no authority is made
+/// beside it: it would have no use.
 ///
 /// # Errors
 /// If a file is not what it should be, or cannot be written.
@@ -101,7 +101,7 @@ pub fn identity(
     Ok(Identity { chain, key, trust, ca_key })
 }
 
-/// Reads a server's certificate and its key, whoever made them.
+/// Reads a server's certificate and its key, of any issuer.
 ///
 /// # Errors
 /// If one of them cannot be read or is not what it should be.

@@ -20,7 +20,7 @@ impl Control {
     /// Connects to the daemon that listens there, under this name.
     ///
     /// # Errors
-    /// If nobody listens there, or does not let this process in.
+    /// If no daemon listens there, or it refuses this process.
     pub fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
         let shown = path.display();
         let socket = Socket::connect(path).map_err(|why| match why.kind() {
@@ -59,7 +59,7 @@ impl Control {
     /// Asks, and waits for the answer.
     ///
     /// # Errors
-    /// What the daemon refuses, or that it does not answer.
+    /// The daemon's refusal, or that it does not answer.
     pub fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
         let bytes = control::encode(ask).map_err(Failure::new)?;
         let lost = |why: std::io::Error| {

@@ -1,4 +1,4 @@
-//! What was done with a data folder: a line of JSON in `DIR/history.jsonl` for each import, export and check.
+//! The history of a data folder: a line of JSON in `DIR/history.jsonl` for each import, export and check.
 //!
 //! It is for people who want to know how old a backup is. Nothing depends on it: a line that makes no sense
 //! is left out, and one that cannot be written is a warning.
@@ -29,7 +29,7 @@ pub struct Done {
     /// Entries, or records of an import.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<u64>,
-    /// Of the file, in bytes.
+    /// The file's size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// How long it took.
@@ -43,7 +43,7 @@ pub struct Done {
     /// Whether a server went on serving meanwhile.
     #[serde(default)]
     pub served: bool,
-    /// What was wrong.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -100,7 +100,7 @@ impl Done {
         self.command == "export" && self.verdict == "whole"
     }
 
-    /// What is said of it in `cn=monitor`.
+    /// Its text in `cn=monitor`.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let number = |value: Option<u64>| value.map(|value| value.to_string());
         let facts = [
@@ -119,7 +119,7 @@ impl Done {
         facts.into_iter().filter_map(|(fact, value)| Some((fact, value?))).collect()
     }
 
-    /// The same, read.
+    /// Reads those facts.
     pub fn of_facts(facts: &BTreeMap<String, String>) -> Option<Done> {
         let text = |fact: &str| facts.get(fact).cloned();
         let number = |fact: &str| facts.get(fact)?.parse().ok();
@@ -143,7 +143,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(HISTORY_TEXT_CHARS_MAX).collect()
 }
 
-/// What was done with a data folder, the latest last.
+/// The history of a data folder, the latest last.
 pub fn read(folder: &Path) -> Vec<Done> {
     let text = data::read(&folder.join(name::HISTORY)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -159,7 +159,7 @@ pub fn last_check(all: &[Done]) -> Option<&Done> {
     all.iter().rev().find(|done| done.command == "check" && done.verdict != "failed")
 }
 
-/// What somebody should know of it.
+/// Warnings about it.
 pub fn warnings(all: &[Done], now: Timestamp) -> Vec<String> {
     let age = |done: &Done| now.unix_s().saturating_sub(done.unix_s).max(0);
     let is_old = |done: &Done, old: Duration| age(done).unsigned_abs() > old.as_secs();
@@ -241,7 +241,7 @@ mod tests {
             done("export", "whole", 4).record(place.path());
             assert_eq!(read(place.path()).len(), 1);
         }
-        // Where nobody keeps data nothing is written.
+        // Without a data folder nothing is written.
         let other = tempfile::tempdir().unwrap();
         done("export", "failed", 4).record(other.path());
         assert!(!other.path().join(name::HISTORY).exists());

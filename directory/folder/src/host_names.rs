@@ -1,4 +1,4 @@
-//! What this host is called and where it is found: what a server's certificate has to name.
+//! The names and addresses of this host, which a server's certificate has to contain.
 
 use crate::limits::CERTIFICATE_NAMES_MAX;
 use keyway_codec::certificate::Name;
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The names a server's certificate is made for.
 pub struct Names {
-    /// Those that somebody asked for: without them there is no server.
+    /// Those that were configured: without them there is no server.
     pub asked: Vec<Name>,
     /// Those that it has besides, where it can.
     pub usual: Vec<Name>,
@@ -53,7 +53,7 @@ pub fn host_names() -> Vec<String> {
 }
 
 /// The full name of a host by the text of `/etc/hosts`, as `hostname --fqdn` finds it. A name
-/// server is not asked: what it says may be anybody's.
+/// server is not asked: its answer is not authenticated.
 fn full_name(hosts: &str, host: &str) -> Option<String> {
     hosts.lines().find_map(|line| {
         let line = line.split('#').next().unwrap_or_default().to_ascii_lowercase();

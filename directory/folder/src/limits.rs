@@ -1,4 +1,4 @@
-//! What a data folder may hold, and how long it is waited for.
+//! Limits of a data folder, and of the waiting for one.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub const CERTIFICATE_NAMES_MAX: usize = 100;
 pub const REVOCATION_LIST_BYTES_MAX: u64 = 64 << 20;
 /// How much of what was done with a data folder is kept.
 pub const HISTORY_LINES_MAX: usize = 1_000;
-/// The same in bytes.
+/// That, in bytes.
 pub const HISTORY_BYTES_MAX: usize = 512 << 10;
 /// How much of a file's name, and of what was wrong.
 pub const HISTORY_TEXT_CHARS_MAX: usize = 1_000;

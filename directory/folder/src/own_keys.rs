@@ -411,7 +411,7 @@ fn is_anothers(policy: &KeyPolicy) -> bool {
     policy.callers.iter().all(|caller| user(caller).is_some_and(|user| user != own))
 }
 
-/// This user as cryptod knows him.
+/// This user as cryptod identifies it.
 fn this_user() -> String {
     format!("user:{}", getuid().as_raw())
 }

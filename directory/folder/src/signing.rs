@@ -7,7 +7,7 @@ use rcgen::{PublicKeyData, SignatureAlgorithm};
 use rustls_pki_types::PrivateKeyDer;
 use zeroize::Zeroizing;
 
-/// What a certificate can be signed with, and what rcgen calls it.
+/// The algorithms that can sign a certificate, and their names in rcgen.
 type KeyKind = (Algorithm, &'static SignatureAlgorithm);
 
 static KINDS: [KeyKind; 4] = [
@@ -17,7 +17,7 @@ static KINDS: [KeyKind; 4] = [
     (Algorithm::RsaPkcs1Sha256, &rcgen::PKCS_RSA_SHA256),
 ];
 
-/// What a key of RSA signs with in TLS.
+/// The signature schemes of an RSA key in TLS.
 const RSA: [Algorithm; 6] = [
     Algorithm::RsaPssSha256,
     Algorithm::RsaPssSha384,
@@ -98,7 +98,7 @@ impl SigningKey {
         Ok(SigningKey { engine: engine.clone(), session, public_key, kind })
     }
 
-    /// What a server signs with under it.
+    /// The signature schemes of a server under it.
     pub fn algorithms(&self) -> &[Algorithm] {
         match self.kind.0 {
             Algorithm::RsaPkcs1Sha256 => &RSA,

@@ -32,7 +32,7 @@ use std::time::Instant;
 use trusted::{Trusted, trusted};
 pub use watch::{Look, Watch};
 
-/// What the server's configurations have in common.
+/// The parts that the server's configurations share.
 pub struct Tls {
     engine: Engine,
     /// The socket of the cryptod that holds the keys of the folder's own certificates, if one does.
@@ -45,11 +45,11 @@ pub struct Tls {
 
 /// A configuration that was made.
 pub struct Made {
-    /// What connections are accepted with.
+    /// The configuration that connections are accepted with.
     pub config: Arc<ServerConfig>,
     /// The file that makes a client trust the certificate, if we have one.
     pub trust: Option<PathBuf>,
-    /// What the certificate names.
+    /// The names in the certificate.
     pub names: Vec<Name>,
     /// Where the key of our own authority is, if it is here: a file, or `cryptod:NAME`.
     pub ca_key: Option<String>,
@@ -57,7 +57,7 @@ pub struct Made {
     pub ends: Vec<Ends>,
 }
 
-/// What was made of a certificate's file.
+/// The result of reading a certificate's file.
 struct Read {
     certified: Certified,
     names: Vec<Name>,
@@ -94,7 +94,7 @@ impl Tls {
     /// that is resumed is not verified again.
     ///
     /// # Errors
-    /// What is wrong with which file. Then nothing has changed.
+    /// The file and its error. Then nothing has changed.
     pub fn make(
         &mut self,
         folder: &Folder,
@@ -171,7 +171,7 @@ fn read_pair(folder: &Folder, pair: &Pair) -> Result<(PathBuf, Identity), Failur
     Ok((certificate, identity))
 }
 
-/// What the server's own certificate of a chain names.
+/// The names in the server's own certificate of a chain.
 fn names(chain: &[CertificateDer<'_>]) -> Vec<Name> {
     let own = chain.first().and_then(|der| Certificate::read(der).ok());
     own.map(|certificate| certificate.names).unwrap_or_default()
@@ -188,7 +188,7 @@ fn hosts(names: &[Name]) -> Vec<&str> {
     hosts
 }
 
-/// What somebody wants named and no certificate names.
+/// Names that were asked for and that no certificate has.
 fn note_uncovered(wanted: &[Name], found: &[(PathBuf, Identity)]) {
     let all: Vec<Name> = found.iter().flat_map(|(_, identity)| names(&identity.chain)).collect();
     let is_covered = |wanted: &&Name| all.iter().any(|name| name.covers(wanted));
@@ -224,7 +224,7 @@ fn not_made(certificate: &Path, key: &Path, why: ConfigError) -> Failure {
     }
 }
 
-/// The same with a key that cryptod holds.
+/// The configuration with a key that cryptod holds.
 fn not_made_with_held(certificate: &Path, key: &str, why: ConfigError) -> Failure {
     let advice = format!(
         "give cryptod the key of the certificate, for this user: keyway key import {key} FILE \

@@ -4,7 +4,7 @@ use crate::data::name;
 use keyway_host::output;
 use std::path::{Path, PathBuf};
 
-/// The warning where any certificate is taken.
+/// The warning if any certificate is accepted.
 const INSECURE: &str = "--insecure: any certificate is accepted, so an attacker on the network path can read and change \
                         everything, passwords too";
 

@@ -55,7 +55,7 @@ pub fn file(folder: &Folder, settings: &Settings) -> Option<PathBuf> {
     settings.path.as_ref().map(|path| folder.file_at(path))
 }
 
-/// What a client calls it.
+/// Its URL for clients.
 pub fn url(file: &Path) -> String {
     let mut url = "ldapi://".to_owned();
     for byte in file.as_os_str().as_bytes() {
@@ -74,7 +74,7 @@ pub fn url(file: &Path) -> String {
 /// directory that still listens there does not.
 ///
 /// # Errors
-/// What keeps it from being made.
+/// Why it cannot be made.
 pub fn listen(folder: &Folder, settings: &Settings) -> Result<Option<UnixListener>, Failure> {
     let Some(path) = file(folder, settings) else { return Ok(None) };
     let refused = |why: &str| {
@@ -108,10 +108,10 @@ pub fn check(path: &Path) -> Result<(), String> {
     }
 }
 
-/// What the name ends in until its mode is right.
+/// The suffix of its name until its mode is set.
 const NEW: &str = ".new";
 
-/// Makes it under another name, so that nobody connects before its mode is set.
+/// Makes it under another name, so that no client connects before its mode is set.
 fn make(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let mut new = path.as_os_str().to_owned();
     new.push(NEW);

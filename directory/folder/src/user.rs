@@ -2,8 +2,8 @@
 //! to open what only root may: from then on it has the one right to bind low ports, and when they are
 //! bound none.
 //!
-//! Whose the data folder is decides. A folder of root's is given to the user that was named, when he is
-//! first. What is in a folder that is somebody's already makes nobody root: he may have written it.
+//! The owner of the data folder decides. A folder of root's is given to the user that was named, at that user's
+//! first start. The contents of a folder of another user never make a process root: that user may have written them.
 //!
 //! cryptod may be another user than the directory: then what is cryptod's in the folder is that user's, and
 //! the directory's user gets to the socket and to nothing else there. The supervisor, to which no client
@@ -48,7 +48,7 @@ const ABOVE_MODE: u32 = 0o755;
 /// A user, with the group that goes with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// By which his other groups are found; a number alone has none.
+    /// The name by which the user's other groups are found; a number alone has none.
     name: Option<String>,
     uid: Uid,
     gid: Gid,
@@ -85,7 +85,7 @@ impl Account {
         Ok(account)
     }
 
-    /// Who has these numbers.
+    /// The account with these numbers.
     fn of(uid: u32, gid: u32) -> Account {
         let found = User::from_uid(Uid::from_raw(uid)).ok().flatten();
         let unnamed = || Account { name: None, uid: Uid::from_raw(uid), gid: Gid::from_raw(gid) };
@@ -101,12 +101,12 @@ impl Account {
         self.uid.is_root()
     }
 
-    /// Has a command run as him, with the group of this process and no other, to pass through its folder.
+    /// Has a command run as this user, with the group of this process and no other, to pass through its folder.
     pub fn start_as(&self, command: &mut Command) {
         command.uid(self.uid.as_raw()).gid(getegid().as_raw());
     }
 
-    /// Whether this process is his.
+    /// Whether this process runs as this user.
     fn is_this(&self) -> bool {
         self.uid.as_raw() == geteuid().as_raw()
     }
@@ -127,10 +127,10 @@ impl fmt::Display for Account {
     }
 }
 
-/// What is left of root's rights.
+/// The rights of root that are kept.
 #[must_use]
 pub struct Entered {
-    /// Who it has become.
+    /// The account that it has become.
     account: Option<Account>,
     /// The user that cryptod is to be, if that is another.
     cryptod: Option<Account>,
@@ -148,7 +148,7 @@ pub enum Half<'a> {
 }
 
 /// Becomes the user that a server on this data folder is to be, if root has started it; to be called
-/// before it starts a thread. Who is no root stays who he is.
+/// before it starts a thread. A process that is not root keeps its user.
 ///
 /// # Errors
 /// If the folder is another's or cannot be given away, or the system refuses.
@@ -222,7 +222,7 @@ pub fn become_owner(folder: &Path) -> Result<(), Failure> {
     Entered { account: Some(account), cryptod: None }.keep_nothing()
 }
 
-/// That the configuration names nobody else. `flag` wins.
+/// Checks that the configuration names no other user. `flag` wins.
 ///
 /// # Errors
 /// If it does.
@@ -243,7 +243,7 @@ fn not_root(source: &str, account: &Account) -> Failure {
     ))
 }
 
-/// Says that a server runs as root and need not, unless somebody has asked for it.
+/// Warns that a server runs as root and need not, unless a flag asked for it.
 pub fn warn_of_root(flag: Option<&Account>) {
     if !geteuid().is_root() || flag.is_some() {
         return;
@@ -255,7 +255,7 @@ pub fn warn_of_root(flag: Option<&Account>) {
     );
 }
 
-/// Who is to serve the folder, which is his from then on.
+/// The user that is to serve the folder, and owns it from then on.
 fn wanted(flag: Option<&Account>, folder: &Path) -> Result<Option<Account>, Failure> {
     let owner = match fs::metadata(folder) {
         Ok(metadata) => Some((metadata.uid(), metadata.gid())),
@@ -287,7 +287,7 @@ fn wanted(flag: Option<&Account>, folder: &Path) -> Result<Option<Account>, Fail
     Ok(account)
 }
 
-/// Whom the configuration of a folder of root's names.
+/// The user that the configuration of a folder of root's names.
 fn configured(folder: &Path) -> Result<Option<Account>, Failure> {
     let file = folder.join(name::CONFIGURATION);
     if !file.exists() {
@@ -301,8 +301,8 @@ fn configured(folder: &Path) -> Result<Option<Account>, Failure> {
     named.map_err(|why| Failure::new(format!("{}: [process] user: {why}", file.display())))
 }
 
-/// Makes the folder for a user, or gives him what is in it. It is root's until the end: nobody else can put
-/// into it meanwhile what is not to be his.
+/// Makes the folder for a user, or gives the user its contents. It is root's until the end: no other user can
+/// put files into it meanwhile that would be given away.
 fn give(folder: &Path, to: &Account) -> Result<(), Failure> {
     let folder =
         absolute(folder).map_err(|why| Failure::system("find the data folder", folder, &why))?;
@@ -347,7 +347,7 @@ fn give_all(path: &Path, to: &Account) -> io::Result<()> {
     lchown(path, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
 }
 
-/// The owner of cryptod's folder, if he is not root, nor the directory's user, and no flag named a user.
+/// The owner of cryptod's folder, if that is not root, nor the directory's user, and no flag named a user.
 fn owner_of_cryptod(flag: Option<&Account>, folder: &Path, directory: &Account) -> Option<Account> {
     let owner = fs::symlink_metadata(folder.join(name::CRYPTOD)).ok()?;
     let owner = Account::of(owner.uid(), owner.gid());

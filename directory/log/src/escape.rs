@@ -1,4 +1,4 @@
-//! Text that anybody may have sent, made safe to stand in a line: what could end it, or be taken for
+//! Text from untrusted clients, made safe to stand in a line: what could end it, or be taken for
 //! something else by who reads it, is escaped, and what is too long is cut.
 
 use crate::limits::LOG_TEXT_BYTES_MAX;
@@ -6,7 +6,7 @@ use crate::settings::Form;
 use keyway_host::text::misleads;
 use std::fmt::{self, Write};
 
-/// What a text needs.
+/// The escapes that a text needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
     /// Nothing: it is one plain word.
@@ -17,7 +17,7 @@ pub enum Needs {
     Escapes,
 }
 
-/// What each byte needs. Most texts are ASCII, and most of those need no second look.
+/// The escape that each byte needs. Most texts are ASCII, and most of those need no second look.
 const NEEDS: [u8; 256] = {
     let mut needs = [Needs::Escapes as u8; 256];
     let mut byte = b' ';
@@ -33,7 +33,7 @@ const NEEDS: [u8; 256] = {
     needs
 };
 
-/// What a text needs to stand in a line.
+/// The escapes that a text needs to stand in a line.
 pub fn needs(text: &str) -> Needs {
     if text.len() > LOG_TEXT_BYTES_MAX {
         return Needs::Escapes;

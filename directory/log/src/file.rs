@@ -50,7 +50,7 @@ impl Rotating {
         }
     }
 
-    /// The same with room that is kept for when the disk is full, in bytes.
+    /// With space reserved for a full disk, in bytes.
     pub fn with_reserve(self, reserve: u64) -> Rotating {
         Rotating { reserve, ..self }
     }

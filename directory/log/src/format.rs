@@ -1,4 +1,4 @@
-//! What a line looks like: text for people, JSON, or what the journal takes. Whatever clients sent, a
+//! The formats of a line: text for people, JSON, or what the journal takes. Whatever clients sent, a
 //! line is a line (see [`escape`](crate::escape)).
 //!
 //! A busy server writes one for every request, so this is made by hand where `write!` would do.
@@ -110,7 +110,7 @@ fn json(out: &mut Vec<u8>, record: &Record<'_>) {
 }
 
 /// The native protocol of systemd's journal: `NAME=value` lines. The message is the line as text, so
-/// that whoever reads the journal as such sees all of it.
+/// that a reader of the journal's messages sees all of it.
 fn journal(out: &mut Vec<u8>, record: &Record<'_>) {
     let priority = match record.kind {
         LogKind::Error(Severity::Error) => "3",

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-/// What ends an entry: fields are lines, and none is empty.
+/// The end of an entry: fields are lines, and none is empty.
 const END: &[u8] = b"\n\n";
 
 /// A journal that can be written to.
@@ -14,10 +14,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Looks whether somebody listens there.
+    /// Checks whether a process listens there.
     ///
     /// # Errors
-    /// The system's; `NotFound` and `ConnectionRefused` if nobody does.
+    /// The system's; `NotFound` and `ConnectionRefused` if none does.
     pub fn open(path: &Path) -> io::Result<Journal> {
         let socket = UnixDatagram::unbound()?;
         socket.connect(path)?;

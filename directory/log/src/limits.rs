@@ -1,4 +1,4 @@
-//! What the logs may take of the system.
+//! Limits of the logs' use of the system.
 
 use std::time::Duration;
 

@@ -9,9 +9,9 @@ pub struct Line {
     pub time: String,
     /// Which log: `access`, `audit`, or `error`.
     pub log: String,
-    /// What happened.
+    /// The event's name.
     pub event: String,
-    /// What was said of it, in its order.
+    /// Its fields, in order.
     pub fields: Vec<(String, String)>,
     /// As it stands in the file, without its end.
     pub text: String,
@@ -41,7 +41,7 @@ impl Line {
         self.field(name)?.parse().ok()
     }
 
-    /// The same for programs.
+    /// As JSON, for programs.
     pub fn json(&self) -> Value {
         let mut object = Map::new();
         let parts = [("time", &self.time), ("log", &self.log), ("event", &self.event)];

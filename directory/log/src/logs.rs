@@ -1,5 +1,5 @@
 //! The logs of a running server: lines for files, the journal or standard error, written by a thread
-//! of their own, so that nobody who has something to say waits for a disk.
+//! of their own, so that no thread that logs waits for a disk.
 
 use crate::file::last_lines;
 use crate::format;
@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 /// The logs, open.
 pub struct Logs {
-    /// What the rest of the program writes with.
+    /// The handle that the rest of the program writes with.
     pub log: Log,
     data: PathBuf,
     queue: Arc<Queue>,
@@ -119,14 +119,14 @@ fn write(mut writer: Writer, queue: &Queue) {
 }
 
 impl Drop for Logs {
-    /// Writes what there is to write. What somebody holds up for longer than [`LOG_FLUSH_MAX`] is
+    /// Writes all pending lines. Output that a reader blocks for longer than [`LOG_FLUSH_MAX`] is
     /// not waited for.
     fn drop(&mut self) {
         self.queue.close();
         if self.queue.flush(LOG_FLUSH_MAX)
             && let Some(writer) = self.writer.take()
         {
-            // It does not panic; and if it did, there would be nobody to tell.
+            // It does not panic; and if it did, no thread could be told.
             let _ = writer.join();
         }
     }

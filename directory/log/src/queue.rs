@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// What a line is made in, so that it is made beside the others' and without allocation.
+    /// The buffer that a line is made in, so that it is made beside the others' and without allocation.
     static LINE: RefCell<Line> = const { RefCell::new(Line { form: Form::Text, bytes: Vec::new() }) };
 }
 
@@ -43,10 +43,10 @@ struct State {
     idle: bool,
     /// It was told to hurry since it last took something.
     told: bool,
-    /// What the writer goes on as.
+    /// The state that the writer goes on with.
     successor: Option<Writer>,
     closed: bool,
-    /// How often somebody has asked for all to be written, and the last time it was.
+    /// How often a thread has asked for all to be written, and the last time it was.
     asked: u64,
     answered: u64,
     /// A caller wants the audit log on the disk, too.
@@ -55,7 +55,7 @@ struct State {
     synced: u64,
 }
 
-/// What the writer gets to do.
+/// The writer's tasks.
 pub struct Work {
     pub lines: Lines,
     pub lost: Counts,
@@ -131,7 +131,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Wakes the writer if it sleeps, or once if it is to hurry: nobody else pays for it.
+    /// Wakes the writer if it sleeps, or once if it is to hurry: no other thread pays for it.
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         let hurries = state.must_hurry() && !mem::replace(&mut state.told, true);
         if mem::take(&mut state.idle) || hurries {
@@ -161,7 +161,7 @@ impl Queue {
         self.wait(max, false)
     }
 
-    /// The same, and until the audit log is on the disk; says whether it is.
+    /// Waits for that, and until the audit log is on the disk; says whether it is.
     pub fn sync(&self, max: Duration) -> bool {
         self.wait(max, true)
     }
@@ -219,7 +219,7 @@ impl Queue {
     /// Says that this much is done, and whether the audit log is on the disk.
     pub fn finish(&self, work: &Work, synced: bool) {
         let mut state = self.lock();
-        // Who asks after the last of it finds all written, and nobody who would answer.
+        // A thread that asks after its end finds all written, and no writer to answer.
         state.answered = if work.last { u64::MAX } else { work.asked };
         if synced {
             state.synced = state.answered;

@@ -47,7 +47,7 @@ type Open = (PathBuf, Box<dyn BufRead>);
 struct Stream {
     files: Vec<PathBuf>,
     open: Option<Open>,
-    /// What comes next, once it was looked for.
+    /// The next line, once it was read.
     ahead: Option<Line>,
 }
 

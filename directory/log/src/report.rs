@@ -5,13 +5,13 @@ use crate::line::Line;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// What an operation's time goes to, as its fields are called without their unit.
+/// The stages of an operation's time, by the names of their fields without the unit.
 const STAGES: [&str; 5] = ["queue", "plan", "store", "crypto", "write"];
 
-/// What is summed up.
+/// The kinds of summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Summary {
-    /// Binds that failed, by where they came from and as whom.
+    /// Binds that failed, by address and DN.
     FailedBinds,
     /// Kinds of search by the longest that one of them took, with the mean of each stage.
     Slowest,
@@ -111,7 +111,7 @@ impl Report {
         rows.into_iter().take(count).map(row)
     }
 
-    /// What a reader of the rows has to know.
+    /// Notes for a reader of the rows.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.left_out > 0 {

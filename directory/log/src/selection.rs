@@ -2,7 +2,7 @@
 
 use crate::line::Line;
 
-/// What a line has to be.
+/// The conditions on a line.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// From this time on: as it begins in the log.

@@ -23,7 +23,7 @@ pub struct Settings {
     pub access_one_in: u32,
     /// Whether changes are.
     pub audit: bool,
-    /// What happens to lines that come faster than they can be written.
+    /// The handling of lines that come faster than they can be written.
     pub when_full: WhenFull,
     /// Size at which a file is put aside, in bytes.
     pub file_bytes_max: u64,
@@ -56,13 +56,13 @@ pub enum Form {
     Journal,
 }
 
-/// What happens to lines that come faster than they can be written.
+/// The handling of lines that come faster than they can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// They are counted, and a line says how many they were.
     #[default]
     Drop,
-    /// Whoever has one waits.
+    /// The thread that has a line waits.
     Wait,
 }
 

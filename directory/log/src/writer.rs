@@ -1,4 +1,4 @@
-//! What the thread that writes does with lines. It never gives up.
+//! The writer's thread: how it writes lines. It never gives up.
 
 use crate::file::{Rotating, Sizes};
 use crate::format;
@@ -104,7 +104,7 @@ impl Writer {
                 let audit = place(LogKind::Audit);
                 self.lost[audit] == 0 && files[audit].sync().is_ok()
             }
-            // Who takes them there answers for them.
+            // Their receiver is responsible for them.
             Target::Journal(_) | Target::Stderr | Target::Nowhere => true,
         }
     }

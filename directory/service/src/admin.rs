@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 /// Gives a directory without an administrator one, whose password is in the data folder.
 ///
-/// A directory that has one is left as it is: he may have changed his password.
+/// A directory that has one is left as it is: the password may have been changed.
 ///
 /// # Errors
 /// If the password cannot be written, hashed or stored.
@@ -33,7 +33,7 @@ pub fn ensure(
     instance.directory.bootstrap_administrator(hashed).map_err(bad)
 }
 
-/// What is in the file of the administrator's password.
+/// The contents of the file of the administrator's password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordFile {
     /// The password.

@@ -1,4 +1,4 @@
-//! What was done with a data folder, below `cn=Backups,cn=monitor`.
+//! The history of a data folder, below `cn=Backups,cn=monitor`.
 
 use crate::limits::HISTORY_MONITORED_MAX;
 use keyway_folder::data::name;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// What of the file changes when it is replaced; `None` if there is none.
+/// The metadata of the file that changes when it is replaced; `None` if there is none.
 type Stamp = Option<(SystemTime, u64)>;
 
 /// The last of it, as it was a second ago.

@@ -1,4 +1,4 @@
-//! What a started server says of itself: where it is, what is in it, what to try.
+//! The text that a started server prints: where it is, what is in it, what to try.
 
 use crate::admin::PasswordFile;
 use crate::instance::Instance;
@@ -32,7 +32,7 @@ pub struct Banner {
     plain: Option<SocketAddr>,
     tls: Option<SocketAddr>,
     unix: Option<PathBuf>,
-    /// What makes a client trust the server's certificate, and what that names.
+    /// The file that makes a client trust the server's certificate, and the names in that.
     trust: Option<PathBuf>,
     names: Vec<Name>,
     password: PasswordFile,
@@ -91,7 +91,7 @@ impl Banner {
     /// Says it.
     ///
     /// # Errors
-    /// If nobody can hear.
+    /// If standard output cannot be written.
     pub fn say(&self, json: bool) -> Result<(), Failure> {
         if json { output::json(&self.json()) } else { output::text(self.text()) }
     }
@@ -217,7 +217,7 @@ impl Banner {
     /// Three commands that can be pasted.
     fn commands(&self) -> Vec<String> {
         let path = |name: &str| shell(&self.file(name));
-        // Without a file of ours they trust whom this machine's LDAP clients trust.
+        // Without a file of ours they trust the authorities of this machine's LDAP clients.
         let trust = self
             .trust
             .as_ref()

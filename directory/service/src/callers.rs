@@ -1,4 +1,4 @@
-//! Who keys of a cryptod are for, as its manager says it.
+//! The clients that keys of a cryptod are for, in the words of its manager.
 
 use keyway_host::failure::Failure;
 use keyway_host::who;

@@ -1,5 +1,5 @@
 //! The server's certificates while it runs: files that change are read again and taken for sessions to
-//! come, and whoever is near its end is said in time.
+//! come, and a warning comes in time before one expires.
 
 use keyway_folder::data::Folder;
 use keyway_folder::tls::{Ends, Look, Made, Settings, Tls, Watch};
@@ -12,7 +12,7 @@ use keyway_server::log::{Severity, Value};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What TLS is done with, and what it is made of.
+/// The configuration of TLS, and its sources.
 pub struct Certificates {
     tls: Tls,
     pub current: CurrentTls,
@@ -23,7 +23,7 @@ pub struct Certificates {
     first_end: Gauge,
 }
 
-/// What is to be read, for a server that listens there.
+/// The files to be read, for a server that listens there.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
     pub folder: &'a Folder,
@@ -31,7 +31,7 @@ pub struct Sources<'a> {
     pub listen: &'a [SocketAddr],
 }
 
-/// What was read, and is not in use yet.
+/// The configuration that was read, and is not in use yet.
 pub struct Fresh {
     pub made: Made,
     watch: Watch,
@@ -52,7 +52,7 @@ impl Certificates {
     /// Reads them for the first time; says what was made of them, too.
     ///
     /// # Errors
-    /// What is wrong with which file.
+    /// The file and its error.
     pub fn open(mut tls: Tls, sources: Sources<'_>) -> Result<(Certificates, Made), Failure> {
         let Fresh { made, watch } = Fresh::read(&mut tls, sources)?;
         let current = CurrentTls::new(made.config.clone());
@@ -65,7 +65,7 @@ impl Certificates {
     /// Reads them again. Nothing is in use before it is put.
     ///
     /// # Errors
-    /// What is wrong with which file.
+    /// The file and its error.
     pub fn read(&mut self, sources: Sources<'_>) -> Result<Fresh, Failure> {
         Fresh::read(&mut self.tls, sources)
     }

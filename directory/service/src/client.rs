@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::thread;
 use std::time::Instant;
 
-/// What the driver is called.
+/// The driver's name.
 const DRIVER: &str = "cryptod";
 
 /// Which daemon holds keys.
@@ -22,7 +22,7 @@ pub struct Daemon {
     pub socket: PathBuf,
     /// Whether it holds those of the data folder's own certificates, too.
     pub holds_own: bool,
-    /// What names it, and what to do if nobody listens there.
+    /// The setting that names it, and the advice if no daemon listens there.
     source: String,
     advice: String,
 }
@@ -67,7 +67,7 @@ pub fn daemon(
 /// gone, and with `true` when it is back.
 ///
 /// # Errors
-/// If nobody listens there, or whoever does refuses us.
+/// If no daemon listens there, or it refuses this process.
 pub fn connect(
     engine: &Engine,
     daemon: Option<&Daemon>,
@@ -92,7 +92,7 @@ pub fn connect(
     }
 }
 
-/// Whether nobody listens, by what the system says.
+/// Whether no process listens, by the system's error.
 fn is_absent(why: &io::Error) -> bool {
     why.raw_os_error().is_some()
         && matches!(why.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)

@@ -67,7 +67,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         return witness::run();
     }
     let mut supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
-    // What only root may read is opened before he becomes another.
+    // Files that only root may read are opened before the process changes its user.
     let open = match supervised.as_mut() {
         Some(supervised) => supervised.master.take(),
         None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
@@ -140,7 +140,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     };
     let (tell, handed_over) = oneshot::channel();
     let tell = Box::new(move |process| {
-        // If nobody hears it, this process is ending anyway.
+        // If no process reads it, this process is ending anyway.
         let _ = tell.send(process);
     });
     let (daemon, socket) = match place {
@@ -199,7 +199,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     }
     drop(daemon);
     let event = if ended?.is_some() { "handed over" } else { "stopped" };
-    // Whoever read the output may have gone long ago; it was a good end all the same.
+    // The reader of the output may be gone; the stop succeeded all the same.
     let _ = match arguments.json {
         true => output::json(&json!({ "event": event })),
         false => output::text(event),
@@ -353,7 +353,7 @@ fn socket_path(arguments: &CryptodOptions, folder: &Path) -> PathBuf {
     arguments.socket.clone().unwrap_or_else(|| folder.join(name::cryptod::SOCKET))
 }
 
-/// What to listen at, and where that is, if it is this program's to make and to remove.
+/// The socket to listen at, and its path, if it is this program's to make and to remove.
 fn listener(
     arguments: &CryptodOptions,
     admission: &Admission,
@@ -422,12 +422,12 @@ fn handed_over() -> Result<Option<OwnedFd>, Failure> {
     }
     // Where the system cannot, the daemon takes none all the same.
     let _ = keyway_ring::refuse_files(&socket);
-    // Who gave up before he was accepted holds up nobody.
+    // A client that gave up before it was accepted delays no other.
     rustix::io::ioctl_fionbio(&socket, true).map_err(|why| cannot(&why))?;
     Ok(Some(socket))
 }
 
-/// Whether anybody beside this user and root is let in.
+/// Whether users beside this one and root are let in.
 fn lets_others_in(admission: &Admission) -> bool {
     lets_other_users_in(admission) || !admission.groups.is_empty()
 }
@@ -437,8 +437,8 @@ fn lets_other_users_in(admission: &Admission) -> bool {
     admission.everybody || admission.users.iter().any(|user| *user != own && *user != 0)
 }
 
-/// The system lets a socket's user and group connect. Where others than those are let in it has to
-/// let everybody, and the daemon alone looks at who comes.
+/// The system lets a socket's user and group connect. If others are to be let in it has to
+/// let all users connect, and the daemon alone checks each client.
 fn open_to_the_listed(admission: &Admission, path: &Path) -> Result<(), Failure> {
     let own = getgid().as_raw();
     if !lets_other_users_in(admission) && admission.groups.iter().all(|group| *group == own) {

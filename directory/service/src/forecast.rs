@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime;
 use zeroize::Zeroizing;
 
-/// What takes less goes without saying.
+/// Shorter work needs no line.
 const WORTH_SAYING: Duration = Duration::from_secs(1);
 
 /// How many clear passwords there are, and how fast they are hashed here.
@@ -66,7 +66,7 @@ impl Forecast {
         Duration::from_secs_f64(self.each.as_secs_f64() * self.passwords as f64)
     }
 
-    /// Whether somebody wants to know.
+    /// Whether it takes long enough to be worth a line.
     pub fn is_worth_saying(&self) -> bool {
         self.duration() >= WORTH_SAYING
     }
@@ -75,7 +75,7 @@ impl Forecast {
         (1.0 / self.each.as_secs_f64().max(1e-9)).round() as u64
     }
 
-    /// What to say where nobody knows how many there are.
+    /// The text if the number is not known.
     pub fn of_a_stream(&self) -> String {
         format!(
             "there are clear passwords in it, which are hashed: {} a second on {}; how many there \
@@ -133,7 +133,7 @@ pub fn clear_passwords(input: impl Read, done: u64) -> std::io::Result<u64> {
     }
 }
 
-/// What stands behind an attribute's description, options or not, and its first colon.
+/// The text behind an attribute's description, options or not, and its first colon.
 fn after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = line.split_at_checked(name.len())?;
     if !start.eq_ignore_ascii_case(name) {
@@ -148,7 +148,7 @@ fn is_clear(value: &[u8]) -> bool {
     let is_clear = |value: &[u8]| matches!(classify(value), Ok(Given::Password(_)));
     match value.strip_prefix(b":") {
         None => is_clear(value.trim_ascii()),
-        // Of what goes on in the next line, whole groups of four are enough.
+        // For a value that continues in the next line, whole groups of four are enough.
         Some(encoded) => {
             let encoded = encoded.trim_ascii();
             let whole = encoded.get(..encoded.len() / 4 * 4).unwrap_or_default();

@@ -22,7 +22,7 @@ const META_FILLED: &str = "filled";
 pub struct Instance {
     /// The directory.
     pub directory: Arc<Directory>,
-    /// What it is in.
+    /// The folder that it is in.
     pub store: Store,
 }
 
@@ -46,7 +46,7 @@ impl Instance {
         Instance::open_by(Directory::open, folder, configuration, engine, locked_memory)
     }
 
-    /// The same to serve: indexes are to be built in the background.
+    /// Opens it to serve: indexes are to be built in the background.
     ///
     /// # Errors
     /// As [`Instance::open`].
@@ -59,7 +59,7 @@ impl Instance {
         Instance::open_by(Directory::open_to_serve, folder, configuration, engine, locked_memory)
     }
 
-    /// The same to read it only, beside the server that has it open. The data file is not looked at: the
+    /// Opens it read-only, beside the server that has it open. The data file is not looked at: the
     /// server has done that.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Instance {
             .map_err(|why| Failure::new(format!("cannot read the store: {}", describe(&why))))
     }
 
-    /// Whether somebody has put something in. He may have deleted all of it since.
+    /// Whether entries were ever put in. They may all have been deleted since.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -190,7 +190,7 @@ impl Instance {
         Ok(mark.is_some() || self.entry_count()? > 0)
     }
 
-    /// Notes that somebody has.
+    /// Notes that entries were put in.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -242,7 +242,7 @@ pub fn where_is_it(folder: &Path, found: Option<StoreId>) -> String {
     )
 }
 
-/// What can be done about a damaged store.
+/// The advice for a damaged store.
 pub fn what_to_do(folder: &Path) -> String {
     let data = output::shell(&folder.to_string_lossy());
     format!(

@@ -47,7 +47,7 @@ use tokio::signal::unix::Signal;
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
-/// People in a sample whose size nobody gave.
+/// The default number of people in a sample.
 const SAMPLE_PEOPLE: u32 = 1_000;
 /// How long the end of the store may go unnoticed.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
@@ -123,7 +123,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
     let first_start = filled || is_new;
     add_naming_contexts(&folder, &configuration, &instance)?;
     let password = match again {
-        // Nobody is told.
+        // No process is told.
         true => PasswordFile::Gone,
         false => admin::password_file(&folder, &instance, &passwords, &runtime),
     };
@@ -156,7 +156,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
     Ok(())
 }
 
-/// Says that all is over. Whoever read the output may have gone long ago; it was a good end all the same.
+/// Prints `stopped`; ignores a closed stdout.
 pub fn say_stopped(json: bool) {
     let _ = match json {
         true => output::json(&json!({ "event": "stopped" })),
@@ -164,7 +164,7 @@ pub fn say_stopped(json: bool) {
     };
 }
 
-/// What a server begins with.
+/// The contents that a server begins with.
 struct Start {
     supervision: Option<Supervision>,
     source: Option<Source>,
@@ -173,7 +173,7 @@ struct Start {
     sockets: Sockets,
 }
 
-/// Who started this process, if that is `keyway up`.
+/// The process that started this one, if that is `keyway up`.
 struct Supervision {
     up: u32,
     channel: UnixStream,
@@ -266,7 +266,7 @@ fn populate(
     sample_password: &dyn Fn() -> Result<Vec<u8>, Failure>,
 ) -> Result<bool, Failure> {
     let sample = |people, done| {
-        // Nobody needs one where there is nobody.
+        // Without entries no password is needed.
         let password = if people == 0 { Vec::new() } else { sample_password()? };
         let password = String::from_utf8_lossy(&password).into_owned();
         populate::sample(instance, &Sample::new(people, password), done)
@@ -331,7 +331,8 @@ fn say_notes(arguments: &ServeOptions, populated: &Populated) -> Result<(), Fail
 /// starts a thread.
 ///
 /// # Errors
-/// If there is no such user, or he cannot read what is named. If the folder or a port cannot be had, or the configuration is wrong.
+/// If there is no such user, or that user cannot read the named files. If the folder or a port cannot be had, or
+/// the configuration is wrong.
 pub fn prepare(
     arguments: &ServeOptions,
     handed_over: Option<Sockets>,
@@ -409,7 +410,7 @@ fn add_naming_contexts(
     Ok(())
 }
 
-/// What a server is started with.
+/// The parts that a server is started with.
 struct Serving<'a> {
     arguments: &'a ServeOptions,
     folder: &'a Folder,
@@ -465,7 +466,7 @@ impl Serving<'_> {
         instance.directory.build_indexes();
         reload.take_asked();
         match &supervision {
-            // Before anybody else knows: who asks for an end then gets one in good order.
+            // Before any other process knows: an end that is asked for then is orderly.
             Some(supervision) => supervised::ready(&supervision.channel),
             None => {
                 user::warn_of_root(arguments.user.as_ref());

@@ -32,7 +32,7 @@ pub const SILENT_LOOKS_MAX: u32 = 3;
 /// After how many of these it is killed once it was asked to end: what ends in good order may have
 /// much to do, and says meanwhile that it is alive.
 pub const SILENT_LOOKS_ENDING_MAX: u32 = 8;
-/// How often is looked whether a cryptod that somebody else started is still there.
+/// How often a cryptod that runs separately is checked to be there.
 pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How much of it `cn=monitor` shows.
 pub const HISTORY_MONITORED_MAX: usize = 50;

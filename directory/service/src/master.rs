@@ -112,7 +112,7 @@ pub fn open_again(source: &Source) -> Result<Option<File>, Failure> {
 /// Gets it, from a file that is [open](open()) already if there is one, or makes it at the first start.
 ///
 /// # Errors
-/// What is wrong with where it comes from.
+/// Errors of its source.
 pub fn get(
     source: &Option<Source>,
     open: Option<File>,
@@ -204,7 +204,7 @@ impl Got {
     /// Opens the key store, or makes one where there is none.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error.
     pub fn open(&self, folder: &Path, engine: &Engine) -> Result<KeyStore, Failure> {
         let master = match self {
             Got::Key(key) => Master::Key(key),

@@ -1,4 +1,4 @@
-//! The directory of a data folder that nobody serves from, for the commands that work on one; and beside the
+//! The directory of a data folder that no process serves, for the commands that work on one; and beside the
 //! server, for those that only read.
 
 use crate::instance::{self, Instance};
@@ -22,7 +22,7 @@ const DAMAGE_KEPT_MAX: usize = 100;
 pub struct Offline {
     /// The directory.
     pub instance: Instance,
-    /// What its cryptography is done by.
+    /// The engine for its cryptography.
     pub engine: Engine,
     /// How it is configured.
     pub configuration: Configuration,
@@ -33,7 +33,7 @@ pub struct Offline {
 /// Opens the directory of a data folder.
 ///
 /// # Errors
-/// If there is none, or somebody uses it.
+/// If there is none, or another process uses it.
 pub fn open(path: &Path) -> Result<Offline, Failure> {
     open_in(folder(path)?)
 }
@@ -41,7 +41,7 @@ pub fn open(path: &Path) -> Result<Offline, Failure> {
 /// Takes a data folder that holds a directory for this process.
 ///
 /// # Errors
-/// If it holds none, or somebody uses it.
+/// If it holds none, or another process uses it.
 pub fn folder(path: &Path) -> Result<Folder, Failure> {
     let folder = Folder::open_existing(path, Timestamp::now())?;
     instance::has_store(folder.path())?;

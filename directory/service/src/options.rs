@@ -9,7 +9,7 @@ use keyway_host::supervised::Inherited;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What a directory is served with.
+/// The options that a directory is served with.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The data folder.
@@ -37,18 +37,18 @@ pub struct ServeOptions {
 /// Options of the directory's server.
 #[derive(Clone, Debug)]
 pub struct LdapdOptions {
-    /// What it serves with.
+    /// The options that it serves with.
     pub serve: ServeOptions,
     /// The socket of the cryptod that holds the keys.
     pub cryptod: Option<PathBuf>,
-    /// What the supervisor has left to it.
+    /// The files that it inherits from the supervisor.
     pub inherited: Option<Inherited>,
 }
 
 /// Options of the supervisor.
 #[derive(Clone, Debug)]
 pub struct UpOptions {
-    /// What ldapd serves with.
+    /// The options that ldapd serves with.
     pub serve: ServeOptions,
     /// Where cryptod's master key comes from.
     pub master: Option<Source>,
@@ -89,7 +89,7 @@ pub struct CryptodOptions {
     pub json: bool,
     /// Whether it is the witness, which looks at clients' processes for the daemon at standard input.
     pub witness: bool,
-    /// What the supervisor has left to it.
+    /// The files that it inherits from the supervisor.
     pub inherited: Option<Inherited>,
 }
 

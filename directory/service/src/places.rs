@@ -10,7 +10,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// What ldapd keeps: its data folder and its logs, which are made if they are not there, the place of its
+/// The files that ldapd may open: its data folder and its logs, which are made if they are not there, the place of its
 /// Unix socket, and to read in the folders of the files that its configuration names.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ pub fn places(folder: &Folder, configuration: &Configuration) -> Result<Places, 
     Ok(places)
 }
 
-/// What links in a folder lead to: somebody has put it elsewhere.
+/// The targets of links in a folder: files that were moved elsewhere.
 fn linked_from(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));

@@ -1,4 +1,4 @@
-//! Putting entries into a directory: the sample, or somebody's LDIF.
+//! Putting entries into a directory: the sample, or a user's LDIF.
 
 use crate::forecast::{self, Forecast};
 use crate::instance::Instance;
@@ -33,9 +33,9 @@ const UNPACKED: &str = "; nothing of it was imported: get a whole copy of it, or
 /// Definitions that are named one by one where some are added or left out.
 const DEFINITIONS_SAID_MAX: usize = 10;
 
-/// What an unfinished sample is called in the store.
+/// The name of an unfinished sample in the store.
 const SAMPLE: &str = "sample:";
-/// What unfinished entries of a template are called, before the arguments that they were made with.
+/// The name of unfinished entries of a template, before the arguments that they were made with.
 pub const MADE: &str = "made:";
 
 /// Puts a sample in, or what an earlier start has left to do of it.
@@ -67,13 +67,13 @@ pub fn left_out(report: &ImportReport) -> u64 {
     left_out.map(|(_, noted)| noted.count).sum()
 }
 
-/// What an import did otherwise than its input says, for programs.
+/// Deviations of an import from its input, for programs.
 pub fn notes(report: &ImportReport) -> Value {
     let note = |(note, noted): (&Note, &Noted)| json!({ "note": note.to_string(), "count": noted.count, "first": noted.first });
     report.notes.0.iter().map(note).collect()
 }
 
-/// The same for people, a line each, and what definitions came with it.
+/// That as text for people, a line each, and what definitions came with it.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -102,7 +102,7 @@ pub struct Manner {
     pub go_on: bool,
     /// Records that are in already.
     pub done: u64,
-    /// What to do about a record that is refused.
+    /// The handling of a refused record.
     pub advice: &'static str,
     /// Take what can be read of an export that was cut off or changed.
     pub unverified: bool,
@@ -110,7 +110,7 @@ pub struct Manner {
     pub fast_passwords: Option<bool>,
 }
 
-/// What came of it.
+/// The result.
 pub struct Populated {
     /// The directory's account.
     pub report: ImportReport,
@@ -118,8 +118,7 @@ pub struct Populated {
     pub bytes: u64,
     /// How long it took.
     pub seconds: f64,
-    /// How long it was said beforehand that hashing clear passwords would take, if there were any
-    /// and somebody could know.
+    /// The printed forecast for hashing clear passwords, if there were any and it was known.
     pub forecast_s: Option<f64>,
     /// Whether it is whole.
     pub verdict: Verdict,
@@ -347,8 +346,8 @@ fn say_verdict(shown: &str, verdict: &Verdict) {
     }
 }
 
-/// Says once how fast clear passwords of a stream are hashed, of which nobody knows how many there
-/// are: when they have taken long enough to be noticed.
+/// Prints once how fast clear passwords of a stream, whose number is not known, are hashed: when they have
+/// taken long enough to be noticed.
 struct StreamRate {
     shown: String,
     unsaid: bool,
@@ -437,7 +436,7 @@ fn refusal(shown: &str, is_file: bool, why: ImportError, advice: &str) -> Failur
     })
 }
 
-/// What to say of an import that was not finished.
+/// The error for an import that was not finished.
 pub fn unfinished_text(unfinished: &Unfinished, folder: &Path) -> String {
     let data = output::shell(&folder.to_string_lossy());
     let made = unfinished.source.strip_prefix(MADE);

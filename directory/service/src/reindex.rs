@@ -7,10 +7,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// What a server was asked for through a file in its folder: it begins with that, and the file goes.
+/// A request to a server through a file in its folder: the server begins with it, and the file goes.
 ///
 /// # Errors
-/// What cannot be done; the file goes all the same.
+/// The error; the file goes all the same.
 pub fn take_asked(folder: &Path, instance: &Instance) -> Result<(), Failure> {
     let file = folder.join(name::REINDEX);
     let text = match fs::read_to_string(&file) {

@@ -31,11 +31,11 @@ use std::os::unix::net::UnixStream;
 /// Has metrics pushed from now on as it is told, and no more as it was told before.
 pub type PushMetrics = Box<dyn FnMut(Pushing<'_>)>;
 
-/// What metrics are pushed of, and where to.
+/// The source of pushed metrics, and their collector.
 pub struct Pushing<'a> {
     /// The data folder.
     pub folder: &'a Folder,
-    /// What the connection's TLS is done by.
+    /// The engine for the connection's TLS.
     pub engine: &'a Engine,
     /// Where it is said how that goes.
     pub log: &'a Log,
@@ -58,11 +58,11 @@ pub struct Reload<'a> {
     pub supervisor: Option<&'a UnixStream>,
     pub certificates: Certificates,
     pub push: PushMetrics,
-    /// What is in force.
+    /// The configuration in force.
     pub configuration: Configuration,
     /// Keys of settings that have other values in the file.
     pub waiting: Vec<String>,
-    /// What `cn=config` shows.
+    /// The data that `cn=config` shows.
     pub tree: ConfigTree,
     /// The process that has the folder's lock.
     pub holder: u32,
@@ -196,7 +196,7 @@ impl Reload<'_> {
         Ok(())
     }
 
-    /// What waits is compared with what is in force, also the next time.
+    /// Waiting settings are compared with those in force, also the next time.
     fn keep(&mut self, new: Configuration, takes_integrity: bool, moved: Vec<&'static str>) {
         let old = &mut self.configuration;
         let read = new.settings.clone();
@@ -256,7 +256,7 @@ impl Reload<'_> {
             let text = format!("{key} takes effect at the next start");
             self.logs.say(Severity::Warning, "reload", &[("text", Value::Text(&text))]);
         }
-        // Whoever read the output may have gone; the log has it too.
+        // The reader of the output may be gone; the log has it too.
         let _ = if self.arguments.json {
             output::json(&json!({ "event": "reloaded", "at_next_start": later }))
         } else if later.is_empty() {
@@ -266,7 +266,7 @@ impl Reload<'_> {
         };
     }
 
-    /// Says what is in force, to whom reads the folder's file.
+    /// Writes the settings in force to the folder's file.
     pub fn publish(&mut self, refused: Option<String>) {
         self.reads += 1;
         let running = Running {

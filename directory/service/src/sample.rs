@@ -1,7 +1,7 @@
 //! A directory to try things on: a company below dc=example,dc=com.
 //!
 //! The tree of a given size is always the same, except for the stored form of the one password
-//! that everybody in it has.
+//! that all users in it have.
 
 mod names;
 
@@ -139,7 +139,7 @@ impl Sample {
         Ldif { records: Box::new(self.records()), record: Vec::new(), read: 0 }
     }
 
-    /// Somebody who is in every sample that has anybody.
+    /// A user who is in every sample that has users.
     pub fn somebody() -> (String, &'static str) {
         let (_, last) = names_of(0);
         (person_dn(0), last)

@@ -13,16 +13,16 @@ use std::sync::Arc;
 /// A file or standard input, open.
 pub struct Source {
     reader: Box<dyn Read>,
-    /// The same, if it is a file that can be read twice.
+    /// The file again, if it can be read twice.
     file: Option<Arc<File>>,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub shown: String,
-    /// What it is called from anywhere; an import that is not finished is known by it.
+    /// Its absolute name; an import that is not finished is known by it.
     pub path: String,
     is_foreign: bool,
     /// How many entries are in it, if that is known beforehand.
     pub entries: Option<u64>,
-    /// Its length, if anybody knows.
+    /// Its length, if known.
     pub bytes: Option<u64>,
     /// How much of it has been read.
     read_bytes: Rc<Cell<u64>>,

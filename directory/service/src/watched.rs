@@ -1,4 +1,4 @@
-//! What a process shows of itself that is not counted as it happens, looked at once a second; and what the
+//! Gauges of a process, sampled once a second; and what the
 //! directory's `cn=monitor` shows of the cryptod beside it.
 
 use keyway_engine::Engine;
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often it is looked.
 pub const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks for which the daemon is asked after somebody has wanted to know of it.
+/// Looks for which the daemon is asked after a client has asked for its figures.
 const ASKED_LOOKS: u32 = 15;
 
 /// Shows how the engine's drivers are.
@@ -93,7 +93,7 @@ impl Cryptod {
         })
     }
 
-    /// Asks the daemon of its clients, if somebody has lately wanted to know. It waits for the answer.
+    /// Asks the daemon of its clients, if a client has lately asked for them. It waits for the answer.
     pub fn look(&self) {
         let left = self.wanted.load(Ordering::Relaxed);
         if left == 0 {

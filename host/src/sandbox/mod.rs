@@ -1,7 +1,7 @@
-//! What a process takes from itself before it lets anybody in: the file system but for its own folders, ports
+//! The rights that a process gives up before it serves clients: the file system but for its own folders, ports
 //! and signals (Landlock), and system calls that it never makes (seccomp).
 //!
-//! What cryptod and ldapd keep is said here, and nowhere else.
+//! The rights that cryptod and ldapd keep are listed here, and nowhere else.
 
 mod calls;
 
@@ -48,7 +48,7 @@ const NAMES: [&str; 12] = [
     "/usr/lib",
 ];
 
-/// What a process keeps. It gives up the rest from the thread that says so, and those that this will start.
+/// The rights that a process keeps. It gives up the rest from the thread that says so, and those that this will start.
 pub struct Keeps {
     /// Its rights below files and folders; `None` for everything everywhere that its user may.
     files: Option<Vec<(PathBuf, BitFlags<AccessFs>)>>,
@@ -125,7 +125,7 @@ fn close_files(
     let ruleset = ruleset.handle_access(ports)?.scope(Scope::Signal)?;
     let mut ruleset = ruleset.create()?;
     for (path, access) in places {
-        // What is not there cannot be reached.
+        // A path that does not exist cannot be reached.
         if let Ok(place) = PathFd::new(path) {
             ruleset = ruleset.add_rule(PathBeneath::new(place, *access))?;
         }

@@ -2,7 +2,7 @@
 //! is right, how fast it is. The work is that of `keyway-cryptotest`; here are its flags and its
 //! words.
 //!
-//! Each command makes an engine of its own. Results go to standard output; that nobody reads them
+//! Each command makes an engine of its own. Results go to standard output; that they have no reader
 //! any more is no failure. The first Ctrl-C ends the measuring and shows what there is by then.
 
 mod arguments;

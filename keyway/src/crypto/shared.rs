@@ -39,7 +39,7 @@ pub fn private_key(path: Option<&Path>) -> Result<Option<Zeroizing<Vec<u8>>>, Fa
     }
 }
 
-/// Writes to standard output. Says whether anybody reads it.
+/// Writes to standard output. Says whether it has a reader.
 pub fn say(text: impl Display) -> Result<bool, Failure> {
     match output::write(text) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(false),

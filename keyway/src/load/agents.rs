@@ -81,7 +81,7 @@ pub fn agent(arguments: &Agent) -> Result<(), Failure> {
             Err(error @ (Error::Usage(_) | Error::Content(..) | Error::File { .. })) => {
                 return Err(error.into());
             }
-            // Once is enough to know why nobody is there.
+            // The reason why no server answers is printed once.
             Err(error) if error.to_string() != said => {
                 note(&error);
                 said = error.to_string();

@@ -66,7 +66,7 @@ pub fn search(
     let is_quiet = kept.quiet || kept.json;
     let say = |words: &str| {
         if !is_quiet {
-            // With nobody to read it there is nothing to be done.
+            // Without a reader there is nothing to be done.
             let _ = writeln!(io::stderr(), "{words}");
         }
     };

@@ -222,7 +222,7 @@ fn can_keep(kept: &Kept) -> Result<(), Failure> {
     opened.map(|_| ()).map_err(|why| Failure::system("write", path, &why))
 }
 
-/// A line of what is under way. With nobody to read it there is nothing to be done.
+/// A progress line. Without a reader there is nothing to be done.
 fn live(event: &Event<'_>) {
     let mut err = io::stderr().lock();
     let _ = match event {

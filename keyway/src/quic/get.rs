@@ -44,7 +44,7 @@ pub fn run(arguments: &Get) -> Result<bool, Failure> {
     })
 }
 
-/// Finds each file's place before anybody is asked for it.
+/// Finds each file's place before any server is asked for it.
 fn wanted(arguments: &Get) -> Result<Vec<Wanted>, Failure> {
     let (urls, output) = (&arguments.urls, arguments.output.as_deref());
     let is_output = output == Some(Path::new("-"));

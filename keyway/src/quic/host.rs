@@ -1,4 +1,4 @@
-//! Whose cryptography endpoints have, and whom they trust.
+//! The cryptography of endpoints, and the authorities that they trust.
 
 use super::arguments::{Cipher, Crypto, DATA, Group, Transport, Trust};
 use crate::quic::failed::failed;

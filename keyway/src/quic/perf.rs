@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Measures what is asked for, and shows each result as it comes.
 ///
 /// # Errors
-/// If there is nobody to measure with, or the connection is lost.
+/// If there is no server to measure with, or the connection is lost.
 pub fn run(arguments: &Perf) -> Result<(), Failure> {
     let named: Vec<Test> = arguments.tests.iter().map(|test| Test::from(*test)).collect();
     let tests = if named.is_empty() { &Test::ALL[..] } else { &named };
@@ -90,7 +90,7 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
     })
 }
 
-/// Whom it measures with: the server that is named, or one of its own.
+/// The server that it measures with: the server that is named, or one of its own.
 fn side(engine: &Engine, host: &Host, arguments: &Perf) -> Result<Side, Failure> {
     if let Some(address) = &arguments.address {
         return Side::with(host, address.clone(), host::verifier(engine, &arguments.trust)?)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How wide lines are where nobody says.
+/// The default width of lines.
 const WIDTH: usize = 120;
 /// Lines between two headers.
 const HEADER_LINES: u64 = 20;
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Shows lines until there are enough, or Ctrl-C.
 ///
 /// # Errors
-/// If none of the servers can be looked at, or nobody reads the lines.
+/// If none of the servers can be looked at, or the lines have no reader.
 pub fn run(
     sources: Vec<(String, SnapshotSource)>,
     interval: Duration,

@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const HEADER_LINES: u64 = 20;
 /// How long a server's end may go unnoticed.
 const LOOK_MAX: Duration = Duration::from_millis(500);
-/// Shows lines until the count is reached, the server stops, or somebody presses Ctrl-C.
+/// Shows lines until the count is reached, the server stops, or Ctrl-C is pressed.
 ///
 /// # Errors
 /// If no server runs on the data folder, or its page cannot be read.
@@ -58,7 +58,7 @@ pub fn run(arguments: &Top) -> Result<(), Failure> {
 enum End {
     ServerStopped,
     Interrupted,
-    /// Whoever reads the lines has gone, or the disk is full.
+    /// The reader of the lines has gone, or the disk is full.
     Output(io::Error),
     Failed(Failure),
 }
@@ -123,7 +123,7 @@ async fn show(arguments: &Top, reader: &Reader, lines: &mut u64) -> Result<(), E
         if arguments.count == Some(*lines) {
             return Ok(());
         }
-        // After a pause of the machine, do not make up for the lines that nobody saw.
+        // After a pause of the machine, do not make up for the lines that were missed.
         next = next.max(now.at.checked_sub(interval).unwrap_or(now.at));
         before = now;
     }

@@ -83,12 +83,12 @@ struct Screen {
     columns: usize,
 }
 
-/// Whether there is somebody to look.
+/// Whether standard input and output are a terminal.
 pub fn is_there() -> bool {
     std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
-/// Shows them until somebody has seen enough.
+/// Shows them until the user quits.
 ///
 /// # Errors
 /// If none of them can be looked at, or the terminal cannot be used.

@@ -10,7 +10,7 @@ pub struct Sheet {
     pub rows: Vec<Vec<Cell>>,
     /// Said below the title.
     pub notes: Vec<String>,
-    /// Which column it is sorted by, unless somebody wants another, the greatest first; `None` for as it is.
+    /// Which column it is sorted by, unless the user chooses another, the greatest first; `None` for as it is.
     pub sort: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Cell {
     }
 }
 
-/// How somebody wants it.
+/// The order that the user chose.
 #[derive(Clone, Copy, Default)]
 pub struct Order {
     /// The column; `None` for the sheet's own.

@@ -80,7 +80,7 @@ pub fn run(arguments: &Web) -> Result<(), Failure> {
             never = look_at(tls.as_mut()) => never,
         }
     });
-    // A server that does not answer keeps nobody from leaving.
+    // A server that does not answer does not delay the end.
     runtime.shutdown_background();
     served
 }
@@ -98,7 +98,7 @@ async fn look_at(tls: Option<&mut Tls>) -> Result<(), Failure> {
     }
 }
 
-/// Says where the page is. With nobody to read it there is nothing to be done.
+/// Says where the page is. Without a reader there is nothing to be done.
 fn say(is_json: bool) -> impl Fn(&str) + Send + Sync {
     move |url| {
         let _ = match is_json {
@@ -177,7 +177,7 @@ fn monitored(arguments: &Web) -> Result<Vec<MonitorTarget>, Failure> {
     arguments.urls.iter().zip(logins).map(watch).collect()
 }
 
-/// Asks a directory whether somebody is an administrator of it: whether he may read its configuration.
+/// Asks a directory whether a user is an administrator of it: whether the user may read its configuration.
 fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> + use<>, Failure> {
     let options = connect_options(arguments);
     let named = arguments.login.as_ref().or(arguments.urls.first());
@@ -229,7 +229,7 @@ fn targets(arguments: &Web) -> Result<Vec<Target>, Failure> {
     Ok(targets)
 }
 
-/// The server on the data folder, as its administrator unless somebody else is named.
+/// The server on the data folder, as its administrator unless another account is named.
 fn own_target(folder: PathBuf, account: Option<(String, PathBuf)>, options: Options) -> Target {
     let name = folder.display().to_string();
     let options = move || {

@@ -166,7 +166,7 @@ impl Crate {
         self.find(at, rest, seen)
     }
 
-    /// The same, of a path below a module.
+    /// As above, for a path below a module.
     fn find(&self, at: usize, path: &[Name], seen: &mut Seen) -> Option<&Path> {
         let (first, rest) = path.split_first()?;
         let module = &self.modules[at];

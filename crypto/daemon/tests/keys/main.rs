@@ -1,4 +1,4 @@
-//! The key store through its public door.
+//! The key store through its public interface.
 
 mod audit;
 mod disk;

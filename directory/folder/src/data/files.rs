@@ -31,7 +31,7 @@ pub fn plain_file(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Reads a secret, wherever it is, which nobody but its owner may be able to read.
+/// Reads a secret at any path, which no user but its owner may be able to read.
 ///
 /// # Errors
 /// As [`Folder::read_secret`].
@@ -58,7 +58,7 @@ pub fn read_password(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
     Ok(Zeroizing::new(text.trim_end_matches(['\n', '\r']).as_bytes().to_vec()))
 }
 
-/// [`Folder::write_secret`] for a data folder that another process may use; whoever may write the same has to
+/// [`Folder::write_secret`] for a data folder that another process may use; every writer of that file has to
 /// have [`lock_edits`].
 ///
 /// # Errors
@@ -92,13 +92,13 @@ fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<(), Failure
         File::open(path.parent().unwrap_or(folder))?.sync_all()
     })();
     written.map_err(|why| {
-        // What could not be written is not worth a second complaint.
+        // A failed removal after a failed write is not reported too.
         let _ = fs::remove_file(&draft);
         Failure::system("write", &path, &why)
     })
 }
 
-/// The folder's owner, if root is at work in another user's: what is made in it is to be his, who could
+/// The folder's owner, if root is at work in another user's: new files in it are given to that user, who could
 /// not use it otherwise.
 pub(super) fn other_owner(folder: &Path) -> std::io::Result<Option<(u32, u32)>> {
     let owner = fs::metadata(folder)?;
@@ -106,10 +106,10 @@ pub(super) fn other_owner(folder: &Path) -> std::io::Result<Option<(u32, u32)>> 
     Ok(is_others.then(|| (owner.uid(), owner.gid())))
 }
 
-/// That nobody but a folder's owner can look into it.
+/// Checks that no user but a folder's owner can look into it.
 ///
 /// # Errors
-/// If somebody can.
+/// If another user can.
 pub fn is_private(folder: &Path) -> Result<(), Failure> {
     let metadata = fs::metadata(folder)
         .map_err(|why| Failure::system("look at the data folder", folder, &why))?;
@@ -167,7 +167,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Waits until nobody else edits a file of the folder, and keeps others from it until the file that is
+/// Waits until no other process edits a file of the folder, and keeps others from it until the file that is
 /// returned is closed.
 ///
 /// # Errors

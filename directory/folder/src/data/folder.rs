@@ -21,8 +21,8 @@ use zeroize::Zeroizing;
 const FORMAT: u32 = 1;
 const FOLDER_MODE: u32 = 0o700;
 
-/// What may be in a folder that nobody has finished making, what a file system puts there, and
-/// what somebody may have put there for the first start to find.
+/// Files that may be in a folder whose creation was not finished, those of a file system, and
+/// those that a user may have put there for the first start to find.
 const BEFORE_VERSION: [&str; 11] = [
     name::LOCK,
     name::VERSION,
@@ -39,7 +39,7 @@ const BEFORE_VERSION: [&str; 11] = [
 /// When a folder was made whose version file does not say it.
 const UNKNOWN_TIME: &str = "at an unknown time";
 
-/// What is at a path, before anything is done to it.
+/// The kind of a path, before anything is done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Nothing, or an empty folder.
@@ -227,7 +227,7 @@ impl Folder {
             create(&path)?;
         }
         let lock = lock(&path)?;
-        // What an earlier server said of itself is not true of this process.
+        // The report of an earlier server does not describe this process.
         let _ = remove_if_there(&path.join(name::RUNNING));
         // Another process may have made it while we came to the lock.
         let fresh = look(&path)? == State::Absent;
@@ -277,7 +277,7 @@ impl Folder {
         self.lock.as_fd()
     }
 
-    /// The same, if there is one.
+    /// Opens a folder that exists already.
     ///
     /// # Errors
     /// As [`Folder::open`], and if there is none.
@@ -324,7 +324,7 @@ impl Folder {
         write(&self.path, name, bytes)
     }
 
-    /// The same for a secret (0600).
+    /// Writes a secret (0600) in that way.
     ///
     /// # Errors
     /// As [`Folder::write`].
@@ -374,7 +374,7 @@ impl Folder {
         read(&self.file(name))
     }
 
-    /// Reads a secret, which nobody but its owner may be able to read.
+    /// Reads a secret, which no user but its owner may be able to read.
     ///
     /// # Errors
     /// As [`Folder::read`], and if others can read it.
@@ -403,7 +403,7 @@ fn create(path: &Path) -> Result<(), Failure> {
         .map_err(|why| Failure::system("make the data folder", path, &why))
 }
 
-/// Whether nobody else can look into the folder, and we can write to it.
+/// Whether no other user can look into the folder, and this process can write to it.
 fn check(folder: &Path) -> Result<(), Failure> {
     is_private(folder)?;
     access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)

@@ -22,7 +22,7 @@ pub(super) fn lock(folder: &Path) -> Result<File, Failure> {
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,
-            // Who was killed is not gone at once, and his children have the lock a little longer.
+            // A process that was killed is not gone at once, and its children hold the lock a little longer.
             Err(Errno::WOULDBLOCK)
                 if begun.elapsed() < LOCK_OF_THE_DEAD_WAIT && is_dead(holder(&mut file)) =>
             {
@@ -93,7 +93,7 @@ fn called(process: Option<u32>) -> String {
     process.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"))
 }
 
-/// Whether a process has ended, even if nobody has asked how.
+/// Whether a process has ended, even if its parent has not waited for it.
 fn is_dead(process: Option<u32>) -> bool {
     let Some(id) = process else { return false };
     match fs::read_to_string(format!("/proc/{id}/stat")) {

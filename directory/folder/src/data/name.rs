@@ -12,9 +12,9 @@ pub const LOCK: &str = "lock";
 pub const CONFIGURATION: &str = "keyway.toml";
 /// The text of a configuration that the administrator wants although it looks cut.
 pub const ACCEPTED: &str = "keyway.toml.accepted";
-/// What was imported, exported and checked.
+/// The history of imports, exports and checks.
 pub const HISTORY: &str = "history.jsonl";
-/// What a server that runs says of itself.
+/// The report of a running server.
 pub const RUNNING: &str = "running.json";
 /// The page of counters.
 pub const METER: &str = "meter";
@@ -62,7 +62,7 @@ pub const ALL: [&str; 18] = [
     CRYPTOD,
 ];
 
-/// What is in the folder of cryptod.
+/// Names in the folder of cryptod.
 pub mod cryptod {
     /// Where it listens.
     pub const SOCKET: &str = "socket";

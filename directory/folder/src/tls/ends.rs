@@ -7,7 +7,7 @@ use keyway_host::timestamp::{DAY_S, Timestamp};
 use rustls_pki_types::CertificateDer;
 use std::path::{Path, PathBuf};
 
-/// How long before its end somebody is told.
+/// How long before its end there is a warning.
 const WARNING_DAYS: i64 = 14;
 
 /// A file of certificates, and when the first of them ends.
@@ -44,7 +44,7 @@ impl Ends {
         (self.from..=self.at).contains(&now)
     }
 
-    /// What to say, if it is time to.
+    /// The warning, if it is time for one.
     pub fn warning(&self, now: Timestamp) -> Option<String> {
         let Ends { file, from, at } = self;
         if now < *from {

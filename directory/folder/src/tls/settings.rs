@@ -15,7 +15,7 @@ pub struct Settings {
     pub versions: Versions,
     /// Which cipher suites, if not all.
     pub ciphers: Vec<CipherSuite>,
-    /// What else the certificate is to name.
+    /// Further names of the certificate.
     pub names: Vec<Name>,
     /// Whether clients are asked for a certificate.
     pub clients: Clients,

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What decides which clients are taken.
+/// The settings that decide which clients are accepted.
 #[derive(PartialEq)]
 pub struct Trusted {
     required: bool,
@@ -45,7 +45,7 @@ impl Trusted {
     }
 }
 
-/// Who is trusted to issue to clients; `None` if no client is asked.
+/// The authorities that are trusted to issue to clients; `None` if no client is asked.
 pub fn trusted(
     folder: &Folder,
     settings: &Settings,
@@ -127,7 +127,7 @@ fn revocation_lists(
 /// How DER begins, and PEM does not.
 const DER_SEQUENCE: u8 = 0x30;
 
-/// One without would have all of its clients refused, and nobody would know why.
+/// One without would have all of its clients refused, without a visible reason.
 fn every_authority_has_one(
     authorities: &[CertificateDer<'_>],
     lists: &[CertificateRevocationListDer<'_>],

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What of a file changes when it is written or replaced; `None` if it is not there.
+/// The metadata of a file that changes when it is written or replaced; `None` if it is not there.
 type Stamp = Option<(u64, u64, i64, i64, u64)>;
 
 /// The files that TLS is made of, and how they looked.
@@ -20,10 +20,10 @@ pub struct Watch {
     seen: Vec<Stamp>,
 }
 
-/// What became of the files.
+/// The result of a check of the files.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Nothing, or somebody is at it: what changes is left alone until it has stayed as it is from one
+    /// Nothing, or a file is being written: what changes is left alone until it has stayed as it is from one
     /// look to the next.
     Wait,
     /// These have changed.

@@ -1,7 +1,7 @@
 //! `keyway up`: one cryptod and one ldapd on a data folder, started, watched, and ended in order.
 //!
 //! The supervisor has the data folder's lock and the listening sockets for as long as it runs, and
-//! leaves both to the processes: while one is started again, nobody else takes the folder, and clients
+//! leaves both to the processes: while one is started again, no other process takes the folder, and clients
 //! wait instead of being refused. Its own death takes the processes with it.
 
 mod process;
@@ -95,7 +95,7 @@ struct Supervisor<'a> {
     offered: Option<(Wanted, Moved)>,
     /// The sockets are an init system's.
     is_handed_over: bool,
-    /// What a first start is filled from.
+    /// The source of the entries of a first start.
     import: Option<File>,
     /// The file of cryptod's master key or passphrase, which only root may be able to open.
     master: Option<File>,
@@ -132,7 +132,7 @@ fn wanted(configuration: &Configuration) -> Wanted {
     [configuration.listen, configuration.listen_tls]
 }
 
-/// What came of a start.
+/// The result of a start.
 enum Begun {
     Ready,
     Ended(ExitCode),
@@ -192,7 +192,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Looks after both until somebody asks for an end, or it makes no sense any more.
+    /// Supervises both until an end is asked for, or one cannot be kept running.
     async fn serve(&mut self) -> Result<ExitCode, Failure> {
         let mut beats = tokio::time::interval(ALIVE_LOOK_EVERY);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -433,7 +433,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Writes a line of the error log, and says the same to whoever watches.
+    /// Writes a line of the error log, and prints it too.
     fn say(&mut self, severity: Severity, event: &str, text: &str) {
         // It may have changed. If it is wrong, ldapd has said so.
         if let Ok(configuration) = Configuration::load(&self.folder) {
@@ -559,7 +559,7 @@ async fn moved(ldapd: &mut Watched) {
 }
 
 impl Cryptod {
-    /// Whether somebody else has started one there, or put one in the place of ours (--take-over).
+    /// Whether another process has started one there, or put one in the place of ours (--take-over).
     fn is_others(&self) -> bool {
         // One that is there and hangs is there.
         self.process.process.is_none() && Socket::connect(&self.socket).is_ok()

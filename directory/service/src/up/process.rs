@@ -18,7 +18,7 @@ use tokio::io::AsyncReadExt;
 
 /// The exit status of a program of ours that has panicked.
 const PANICKED: i32 = 101;
-/// What an init system tells of itself: it is this process that it means.
+/// Variables of an init system: they are meant for this process only.
 const OF_THE_INIT_SYSTEM: [&str; 4] =
     ["NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
@@ -55,13 +55,13 @@ impl Program {
 pub struct Process {
     child: Child,
     channel: UnixStream,
-    /// The same, to wait at.
+    /// The channel again, to wait for its messages.
     waiting: tokio::net::UnixStream,
     /// Since when it serves.
     serves: Option<Instant>,
     /// Looks in a row at which it had said nothing since the one before.
     silent: u32,
-    /// The same at which it had done nothing, and the processor time that it had taken by the last one.
+    /// Looks in a row at which it had done nothing, and the processor time that it had taken by the last one.
     idle: u32,
     worked: Option<u64>,
     /// It may wait for something from outside before it is ready.
@@ -91,7 +91,7 @@ impl Process {
         let inherited = serde_json::to_string(&inherited(its.as_raw_fd()))?;
         command.arg("--inherited").arg(inherited);
         let all: Vec<_> = files.iter().copied().chain([its.as_fd()]).collect();
-        // Nobody else starts a process meanwhile.
+        // No other thread starts a process meanwhile.
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()))?;
         let child = command.spawn();
         all.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
@@ -239,7 +239,7 @@ impl Process {
     }
 }
 
-/// What a process does.
+/// The state of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Work {
     /// The processor time that it has taken, in ticks.
@@ -248,7 +248,7 @@ struct Work {
     waits_for_disk: bool,
 }
 
-/// What a process does, as proc_pid_stat(5) tells; `None` where it does not.
+/// The state of a process, by proc_pid_stat(5); `None` where it does not.
 fn work_of(id: u32) -> Option<Work> {
     // The state and what follows are behind the name, which is in brackets.
     let stat = |path: PathBuf| Some(fs::read_to_string(path).ok()?.rsplit_once(") ")?.1.to_owned());

@@ -9,7 +9,7 @@ pub struct Restarts {
     in_a_row: u32,
 }
 
-/// What comes after an end.
+/// The step after an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Another start, of this number in the row, after a pause.
