@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(gone.len(), 1);
         assert_eq!(
             new,
-            ["drain_max_s = 20                   # how long a stop waits for what was accepted"]
+            ["drain_max_s = 20                   # how long a stop waits for accepted requests"]
         );
         let (gone, new) = changed(DEFAULT, "listen", "\"0.0.0.0:389\"");
         assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
     fn what_is_written_above_a_list_stays_there() {
         let rule = "[{ rights = [\"read\"], who = \"users\" }]";
         let new = set(DEFAULT, "access", Some(&value(rule))).unwrap();
-        let head = "# Who may do what. A rule only ever allows;";
+        let head = "# Access rules. A rule only ever allows;";
         assert!(new.contains(head) && new.matches("[[access]]").count() == 1, "{new}");
         assert!(new.find(head) < new.find("[[access]]"));
         assert!(new.find("[integrity]") < new.find(head));
