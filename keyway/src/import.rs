@@ -32,7 +32,7 @@ pub fn run(arguments: &Import) -> Result<bool, Failure> {
 }
 
 /// Reads the files of definitions, and becomes the user whose folder it is if root has started this: what
-/// is made in the folder is to be his. To be called before a thread is started, and after what only root
+/// is made in the folder is to be that user's. To be called before a thread is started, and after what only root
 /// may read was opened.
 ///
 /// # Errors

@@ -383,8 +383,8 @@ fn beside(
     Ok(account)
 }
 
-/// That cryptod's folder has no other name by now. The directory's user may give it one, and put a folder of
-/// his in its place; he cannot take it elsewhere, nor change what is in it.
+/// That cryptod's folder has no other name by now. The directory's user may give it one, and put another
+/// folder in its place, but cannot take it elsewhere, nor change its contents.
 ///
 /// # Errors
 /// If it has.
