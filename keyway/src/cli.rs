@@ -5,6 +5,7 @@ use crate::client_certificate::ClientCertificate;
 use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::Cryptod;
+use crate::data_flag::Data;
 use crate::decode::Decode;
 use crate::generate::{Compression, Generate};
 use crate::index;
@@ -114,14 +115,6 @@ impl Command {
             | Command::Quic(_) => None,
         }
     }
-}
-
-/// Where the data is.
-#[derive(Debug, Args)]
-pub struct Data {
-    /// The data folder
-    #[arg(long = "data", value_name = "DIR", default_value = "keyway-data")]
-    pub folder: PathBuf,
 }
 
 /// Start the server: made at the first start, opened at the next ones

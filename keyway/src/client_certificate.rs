@@ -1,7 +1,7 @@
 //! `keyway admin certificate`: certificates for clients, of the data folder's own authority, whose key may be
 //! in cryptod.
 
-use crate::cli::Data;
+use crate::data_flag::Data;
 use clap::Args;
 use keyway_codec::certificate::Certificate;
 use keyway_codec::dn::{Ava, Dn};

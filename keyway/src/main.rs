@@ -13,6 +13,7 @@ mod client_certificate;
 mod config;
 mod crypto;
 mod cryptod;
+mod data_flag;
 mod decode;
 mod export;
 mod generate;

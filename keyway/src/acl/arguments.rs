@@ -1,6 +1,6 @@
 //! What `keyway acl` can be asked for.
 
-use crate::cli::Data;
+use crate::data_flag::Data;
 use clap::{Args, Subcommand};
 use keyway_server::access::{Rights, Strength};
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! `keyway acl diff`.
 
 use super::arguments::Diff;
-use super::{line, place};
+use super::rules::{line, place};
 use keyway_config::Configuration;
 use keyway_host::failure::Failure;
 use keyway_host::output;

@@ -2,7 +2,7 @@
 
 use super::arguments::Explain;
 use super::look::{self, Look};
-use super::{line, place, written};
+use super::rules::{line, place, written};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_server::access::{Considered, Over, Question, Rights};

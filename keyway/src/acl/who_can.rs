@@ -1,7 +1,8 @@
 //! `keyway acl who-can`.
 
 use super::arguments::WhoCan;
-use super::{line, look, place};
+use super::look;
+use super::rules::{line, place};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_server::access::{Considered, Question, Rule};

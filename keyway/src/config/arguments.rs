@@ -1,6 +1,6 @@
 //! What `keyway config` can be asked.
 
-use crate::cli::Data;
+use crate::data_flag::Data;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! `keyway config diff`.
 
 use super::arguments::Diff;
-use super::{InForce, of_file, of_folder};
+use super::in_force::{InForce, of_file, of_folder};
 use keyway_config::Settings;
 use keyway_host::failure::Failure;
 use keyway_host::output;

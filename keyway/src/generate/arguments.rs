@@ -321,19 +321,6 @@ pub fn compress(flag: Option<Compression>, file: &Path) -> Option<Compress> {
     }
 }
 
-/// Reads a constant of a template: `NAME=VALUE`.
-pub fn constant(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            let name = name.trim().to_owned();
-            // Numbers are said as everywhere here, and written out.
-            let number = value.ends_with(['k', 'M', 'G']).then(|| count(value).ok()).flatten();
-            Ok((name, number.map_or_else(|| value.to_owned(), |number| number.to_string())))
-        }
-        _ => Err("write NAME=VALUE".to_owned()),
-    }
-}
-
 fn filter(text: &str) -> Result<(String, FilterKind), String> {
     let (attribute, kind) = match text.split_once(':') {
         None => (text, Kind::Equality),

@@ -1,6 +1,5 @@
 //! Which entries of which template: the flags that say it.
 
-use super::arguments::constant;
 use crate::value::count;
 use clap::Args;
 use keyway_data::files::{CsvSource, TemplateSource};
@@ -100,5 +99,18 @@ impl Entries {
             )));
         }
         Ok((self.from, self.count.unwrap_or(u64::MAX).min(left)))
+    }
+}
+
+/// Reads a constant of a template: `NAME=VALUE`.
+pub fn constant(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            let name = name.trim().to_owned();
+            // Numbers are said as everywhere here, and written out.
+            let number = value.ends_with(['k', 'M', 'G']).then(|| count(value).ok()).flatten();
+            Ok((name, number.map_or_else(|| value.to_owned(), |number| number.to_string())))
+        }
+        _ => Err("write NAME=VALUE".to_owned()),
     }
 }

@@ -12,7 +12,8 @@ mod server;
 mod store;
 mod tags;
 
-pub use arguments::{Compression, Generate, compress, constant};
+pub use arguments::{Compression, Generate, compress};
+pub use entries::constant;
 
 use arguments::FileFormat;
 use keyway_host::failure::Failure;

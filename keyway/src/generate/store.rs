@@ -1,7 +1,8 @@
 //! Entries into a store, by the way that an import goes, without a file between.
 
 use super::arguments::Make;
-use crate::cli::{Data, Import};
+use crate::cli::Import;
+use crate::data_flag::Data;
 use crate::import;
 use keyway_data::{Format, Job, Plan};
 use keyway_host::failure::Failure;

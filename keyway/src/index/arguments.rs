@@ -1,6 +1,6 @@
 //! What `keyway directory` can be asked of indexes.
 
-use crate::cli::Data;
+use crate::data_flag::Data;
 use clap::{Args, ValueEnum};
 use keyway_codec::message;
 

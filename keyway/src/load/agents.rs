@@ -1,7 +1,8 @@
 //! `keyway load serve` and `keyway load agent`: a run on several machines.
 
 use super::arguments::{Agent, Serve};
-use super::{can_keep, finding, interrupt, no_rules, rules, shown};
+use super::finding;
+use super::running::{can_keep, interrupt, no_rules, rules, shown};
 use crate::provider::provider;
 use keyway_host::failure::Failure;
 use keyway_host::output::note;

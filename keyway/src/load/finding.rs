@@ -1,7 +1,8 @@
 //! `keyway load find`: the knee.
 
 use super::arguments::{Find as Arguments, Kept};
-use super::{Trial, can_keep, interrupt, keep, live, sample, shown_by_server, try_once};
+use super::running::{Trial, can_keep, interrupt, keep, live, try_once};
+use super::samples::{sample, shown_by_server};
 use crate::provider::provider;
 use keyway_host::failure::Failure;
 use keyway_host::output;

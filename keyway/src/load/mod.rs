@@ -6,24 +6,22 @@
 mod agents;
 mod arguments;
 mod finding;
+mod running;
+mod samples;
 
 pub use arguments::{Load, as_at_home, own_urls, users};
 
 use crate::provider::provider;
-use arguments::{Compare, Init, Kept, Kind, Output, Report, Run, Short, Wait};
+use arguments::{Compare, Init, Kind, Output, Report, Run, Short, Wait};
 use clap::Parser;
 use keyway_config::Running;
 use keyway_folder::data::name;
-use keyway_host::failure::{Failure, plain};
+use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_host::signals;
 use keyway_load::wait::{self, Awaited};
-use keyway_load::{
-    Error, Event, Interrupt, Options, Outcome, SAMPLES, Sample, Scenario, Url, limits, summary,
-};
-use std::fs;
-use std::io::{self, Write};
-use std::path::Path;
+use keyway_load::{Options, SAMPLES, Sample, Scenario, Url, limits};
+use running::{Trial, can_keep, interrupt, no_rules, rules, shown, try_once};
+use samples::{named, sample, shown_by_server};
 use std::thread;
 use std::time::Instant;
 
@@ -83,69 +81,6 @@ fn short_form(name: &str, arguments: &Short) -> Result<bool, Failure> {
     under_load(scenario, Trial::Decides, &arguments.output)
 }
 
-/// Takes what no flag has said from what the server shows.
-fn shown_by_server(options: &mut Options, is_loud: bool) -> Result<(), Failure> {
-    let mut asked = options.absolute()?;
-    let said = keyway_load::survey(&mut asked, &provider())?;
-    (options.base, options.users) = (asked.base, asked.users);
-    if let Some(said) = said.filter(|_| is_loud) {
-        output::note(said);
-    }
-    Ok(())
-}
-
-/// The fate of a run whose trial fails.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Trial {
-    /// It does not begin.
-    Decides,
-    /// It begins: the author of the scenario may know why.
-    IsSaid,
-}
-
-/// Tries each job once.
-fn try_once(scenario: &mut Scenario, trial: Trial, interrupt: &Interrupt) -> Result<(), Failure> {
-    match keyway_load::probe(scenario, &provider(), interrupt)? {
-        Some(why) if trial == Trial::Decides => Err(Failure::new(why)),
-        Some(why) => {
-            output::note(why);
-            Ok(())
-        }
-        None => Ok(()),
-    }
-}
-
-/// A sample filled in.
-fn sample(name: &str, options: &Options) -> Result<(String, Scenario), Failure> {
-    let sample = named(name)?;
-    if sample.needs_admin() && options.admin.is_none() && !options.external {
-        return Err(Failure::usage(format!(
-            "{name} has operations that take rights; name an account with --bind-dn DN and \
-             --password-file FILE, or with --external"
-        )));
-    }
-    if options.template.is_some() && !sample.takes_template() {
-        let names = SAMPLES.iter().filter(|it| it.takes_template()).map(|it| it.name);
-        return Err(Failure::usage(format!(
-            "--template is for scenarios that add entries whatever they are called: {}",
-            names.collect::<Vec<_>>().join(" and ")
-        )));
-    }
-    let options = options.absolute()?;
-    let text = sample.text(&options);
-    let what = format!("the scenario of '{name}' (--show-scenario prints it)");
-    let mut scenario = Scenario::parse(&text, &what, Path::new(""))?;
-    scenario.trust.own_ca = options.own_ca;
-    Ok((text, scenario))
-}
-
-fn named(name: &str) -> Result<&'static Sample, Failure> {
-    Sample::named(name).ok_or_else(|| {
-        let names: Vec<&str> = SAMPLES.iter().map(|sample| sample.name).collect();
-        Failure::usage(format!("there is no scenario '{name}'; there are {}", names.join(", ")))
-    })
-}
-
 fn file(arguments: &Run) -> Result<bool, Failure> {
     let mut scenario = Scenario::read(&arguments.file)?;
     if !arguments.urls.is_empty() {
@@ -170,16 +105,6 @@ fn file(arguments: &Run) -> Result<bool, Failure> {
     }
 }
 
-/// A search has a rule of its own.
-fn no_rules(output: &Output) -> Result<(), Failure> {
-    match output.fail_if.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::usage(
-            "--fail-if is for runs, and the scenario is a search; what must not come true is its until",
-        )),
-    }
-}
-
 /// Runs a scenario, shows what it comes to, and says whether that is good.
 fn under_load(mut scenario: Scenario, trial: Trial, arguments: &Output) -> Result<bool, Failure> {
     let interrupt = interrupt()?;
@@ -189,95 +114,6 @@ fn under_load(mut scenario: Scenario, trial: Trial, arguments: &Output) -> Resul
     shown(scenario, arguments, |scenario, said| {
         keyway_load::run(scenario, &provider(), &interrupt, said)
     })
-}
-
-/// Has a scenario run, and shows what is said meanwhile and what it comes to.
-fn shown(
-    scenario: Scenario,
-    arguments: &Output,
-    run: impl FnOnce(&Scenario, &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error>,
-) -> Result<bool, Failure> {
-    let is_quiet = arguments.kept.quiet || arguments.kept.json;
-    let outcome = run(&scenario, &mut |event| {
-        if !is_quiet {
-            live(&event);
-        }
-    })?;
-    finish(&scenario, &outcome, &arguments.kept)?;
-    Ok(outcome.is_good())
-}
-
-/// Adds the rules of --fail-if.
-fn rules(scenario: &mut Scenario, arguments: &Output) -> Result<(), Failure> {
-    for rule in &arguments.fail_if {
-        scenario.fail_if(rule).map_err(|why| Failure::usage(format!("--fail-if {why}")))?;
-    }
-    Ok(())
-}
-
-/// What cannot be kept need not be measured.
-fn can_keep(kept: &Kept) -> Result<(), Failure> {
-    let Some(path) = &kept.output else { return Ok(()) };
-    let opened = fs::File::options().append(true).create(true).open(path);
-    opened.map(|_| ()).map_err(|why| Failure::system("write", path, &why))
-}
-
-/// A progress line. Without a reader there is nothing to be done.
-fn live(event: &Event<'_>) {
-    let mut err = io::stderr().lock();
-    let _ = match event {
-        Event::Begun { threads, open, wanted, why_not } => {
-            let why_not = why_not.as_ref().map(|why| format!(" of {wanted} ({why})"));
-            writeln!(
-                err,
-                "{open}{} connections, {threads} threads; Ctrl-C ends it with the results so far\n{}",
-                why_not.unwrap_or_default(),
-                summary::SECONDS_HEADING
-            )
-        }
-        Event::Lost(words) | Event::Monitor(words) => {
-            writeln!(err, "{}", output::plain(words))
-        }
-        Event::Second(second) => writeln!(err, "{}", summary::second(second)),
-    };
-}
-
-fn finish(scenario: &Scenario, outcome: &Outcome, kept: &Kept) -> Result<(), Failure> {
-    let needs_value = kept.output.is_some() || kept.json;
-    let value = needs_value.then(|| keyway_load::result::value(scenario, outcome));
-    // Neither is lost with the other.
-    let said = match value.as_ref().filter(|_| kept.json) {
-        Some(value) => output::json(value),
-        None => output::text(summary::table(scenario, outcome)),
-    };
-    let kept = match value.zip(kept.output.as_ref()) {
-        Some((value, path)) => keep(path, &format!("{value}\n")),
-        None => Ok(()),
-    };
-    kept.and(said)
-}
-
-/// Writes a result. What is there in part is no result, and does not stay.
-fn keep(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|why| {
-        if path.is_file() {
-            let _ = fs::remove_file(path);
-        }
-        Failure::new(format!(
-            "the result is not kept: cannot write {}: {}",
-            path.display(),
-            plain(&why)
-        ))
-    })
-}
-
-/// The cryptography of TLS: the engine's.
-/// Catches SIGINT and SIGTERM from now on.
-fn interrupt() -> Result<Interrupt, Failure> {
-    let interrupt = Interrupt::default();
-    let flag = interrupt.clone();
-    signals::at_end(signals::Second::Ends, move || flag.end())?;
-    Ok(interrupt)
 }
 
 fn init(arguments: &Init) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! What `keyway web` can be asked.
 
-use crate::cli::Data;
+use crate::data_flag::Data;
 use clap::Args;
 use keyway_host::listeners::parse_address;
 use std::net::SocketAddr;

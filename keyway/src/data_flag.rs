@@ -1,0 +1,12 @@
+//! The flag `--data`, which most commands have.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Where the data is.
+#[derive(Debug, Args)]
+pub struct Data {
+    /// The data folder
+    #[arg(long = "data", value_name = "DIR", default_value = "keyway-data")]
+    pub folder: PathBuf,
+}
