@@ -59,7 +59,7 @@ fn standing(advice: &Advice, reports: &[IndexReport]) -> Option<IndexStanding> {
 }
 
 /// What searches lacked: an attribute, a kind of index, and the line for `[indexes]` that makes it.
-pub type Line = (String, String, String);
+type Line = (String, String, String);
 
 /// The lines that would make the indexes which searches lacked.
 pub fn lines(snapshot: &Snapshot, indexes: &[IndexSetting]) -> Vec<Line> {

@@ -1,8 +1,7 @@
 //! `keyway web`: the page of `keyway-web`, with servers to look at, authentication and a socket.
 
+mod advice;
 mod arguments;
-mod seen;
-mod tls;
 
 pub use arguments::Web;
 
@@ -21,15 +20,14 @@ use keyway_service::limits::CERTIFICATES_LOOK_EVERY;
 use keyway_watch::MonitorClient;
 use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl, logins};
 use keyway_web::limits::HOSTS_MAX;
-use keyway_web::{App, Auth, AuthMethod, MonitorTarget, Races, Target};
-use seen::Seen;
+use keyway_web::{
+    App, Auth, AuthMethod, MonitorTarget, PageTls, Races, ServerSource, Target, TlsOptions, hosts,
+};
 use serde_json::json;
 use std::future::pending;
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::time::Duration;
-use tls::Tls;
 use zeroize::Zeroizing;
 
 /// How long a server that is monitored may take to be connected to, and to answer.
@@ -44,7 +42,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(10);
 pub fn run(arguments: &Web) -> Result<(), Failure> {
     let engine = keyway_drivers::engine();
     let has_tls = arguments.tls || !arguments.listen.ip().is_loopback();
-    let mut tls = has_tls.then(|| tls::open(arguments, &engine)).transpose()?;
+    let mut tls = has_tls.then(|| PageTls::open(tls_options(arguments), &engine)).transpose()?;
     let method = match has_tls {
         true => AuthMethod::Login(Arc::new(login(arguments)?)),
         false => AuthMethod::Token(Box::new(say(arguments.json))),
@@ -74,7 +72,7 @@ pub fn run(arguments: &Web) -> Result<(), Failure> {
             signals.end().await;
             tokio::spawn(signals.end_at_next());
         };
-        let acceptor = tls.as_ref().map(Tls::acceptor);
+        let acceptor = tls.as_ref().map(PageTls::acceptor);
         tokio::select! {
             served = keyway_web::serve(listener, acceptor, app, end) => served.map_err(cannot),
             never = look_at(tls.as_mut()) => never,
@@ -86,7 +84,7 @@ pub fn run(arguments: &Web) -> Result<(), Failure> {
 }
 
 /// Takes a certificate that changes, for ever.
-async fn look_at(tls: Option<&mut Tls>) -> Result<(), Failure> {
+async fn look_at(tls: Option<&mut PageTls>) -> Result<(), Failure> {
     let Some(tls) = tls else { return pending().await };
     let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
     loop {
@@ -114,24 +112,9 @@ fn number(engine: &Engine) -> Result<u64, Failure> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// What the page may be called by: what it is printed as comes first.
-fn hosts(address: SocketAddr, mut names: Vec<String>) -> Vec<String> {
-    let home = listeners::at_home(address).ip();
-    let shown = |ip: IpAddr| if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
-    let is_local = home.is_loopback();
-    if !address.ip().is_unspecified() {
-        names.insert(0, shown(home));
-    }
-    if is_local {
-        names.extend([shown(home), "localhost".to_owned()]);
-    }
-    let port = address.port();
-    let mut hosts: Vec<String> = names.iter().map(|name| format!("{name}:{port}")).collect();
-    // The port that a browser does not say.
-    if port == 443 {
-        hosts.extend(names);
-    }
-    hosts
+fn tls_options(arguments: &Web) -> TlsOptions {
+    let files = arguments.certificate.clone().zip(arguments.key.clone());
+    TlsOptions { files, folder: arguments.data.folder.clone() }
 }
 
 fn connect_options(arguments: &Web) -> ConnectOptions {
@@ -162,17 +145,19 @@ fn monitored(arguments: &Web) -> Result<Vec<MonitorTarget>, Failure> {
         if !folder.exists() {
             output::note(format_args!("warning: there is no folder {}", folder.display()));
         }
-        let seen = Seen::folder(folder, options, logins.into_iter().next().flatten());
+        let login = logins.into_iter().next().flatten();
+        let advisor = advice::advisor(folder);
+        let source = ServerSource::folder(server_folder(folder), options, login, advisor);
         let name = folder.display().to_string();
-        return Ok(vec![MonitorTarget::new(name, Box::new(seen)).map_err(Failure::new)?]);
+        return Ok(vec![MonitorTarget::new(name, Box::new(source)).map_err(Failure::new)?]);
     }
     let watch = |(text, login): (&String, Login)| {
         let url = ServerUrl::parse("URL", text)?;
         if login.is_some() {
             url.may_carry_password(arguments.start_tls)?;
         }
-        let seen = Seen::server(url, options.clone(), login);
-        MonitorTarget::new(text.clone(), Box::new(seen)).map_err(Failure::new)
+        let source = ServerSource::server(url, options.clone(), login);
+        MonitorTarget::new(text.clone(), Box::new(source)).map_err(Failure::new)
     };
     arguments.urls.iter().zip(logins).map(watch).collect()
 }
@@ -261,22 +246,4 @@ fn files(arguments: &Web) -> Result<Vec<(String, PathBuf)>, Failure> {
         Ok((name.unwrap_or_default(), path))
     };
     arguments.scenarios.iter().map(named).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_are_what_browsers_say() {
-        let of = |address: &str, names: &[&str]| {
-            hosts(address.parse().unwrap(), names.iter().map(|name| (*name).to_owned()).collect())
-        };
-        assert_eq!(of("127.0.0.1:8389", &[])[..2], ["127.0.0.1:8389", "127.0.0.1:8389"]);
-        assert!(of("127.0.0.1:8389", &[]).contains(&"localhost:8389".to_owned()));
-        assert_eq!(of("[::1]:1", &[])[0], "[::1]:1");
-        assert_eq!(of("10.0.0.5:1", &["a.example"]), ["10.0.0.5:1", "a.example:1"]);
-        assert_eq!(of("0.0.0.0:443", &["a.example"])[0], "a.example:443");
-        assert!(of("0.0.0.0:443", &["a.example"]).contains(&"a.example".to_owned()));
-    }
 }

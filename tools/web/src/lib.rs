@@ -30,6 +30,7 @@ mod answer;
 mod api;
 mod auth;
 mod history;
+mod hosts;
 pub mod limits;
 mod monitor;
 mod order;
@@ -37,10 +38,13 @@ mod page;
 mod race;
 mod router;
 mod serve;
+mod server_source;
 mod sessions;
+mod tls;
 mod unpoisoned;
 
 pub use auth::{Auth, AuthMethod, Random};
+pub use hosts::hosts;
 pub use monitor::{Detail, MonitorTarget, Source};
 pub use order::Order;
 #[doc(hidden)]
@@ -50,3 +54,5 @@ pub use router::App;
 #[doc(hidden)]
 pub use router::field;
 pub use serve::serve;
+pub use server_source::{Advisor, IndexAdvice, ServerSource};
+pub use tls::{PageTls, TlsOptions};

@@ -54,3 +54,6 @@ pub const RUN_CONNECTIONS_MAX: u64 = 1_000;
 pub const IN_FLIGHT_MAX: u64 = 1_000;
 /// A text that the page may give a run, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
+
+/// How many of the last imports, exports and checks a page shows.
+pub const BACKUPS_SHOWN_MAX: usize = 200;

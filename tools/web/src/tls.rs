@@ -1,7 +1,6 @@
 //! The page's certificate: one that was given, or that of the data folder's server. Files that change are read
 //! again.
 
-use super::arguments::Web;
 use keyway_codec::certificate::{Certificate, Name};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Selection};
@@ -19,10 +18,10 @@ use std::sync::Arc;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio_rustls::TlsAcceptor;
 
-/// What browsers are accepted with, as long as its files stay as they are.
-pub struct Tls {
+/// The TLS that browsers are accepted with, as long as its files stay as they are.
+pub struct PageTls {
     acceptor: Sender<TlsAcceptor>,
-    /// Hosts that the certificate names.
+    /// The hosts that the certificate names.
     pub names: Vec<String>,
     certificate: PathBuf,
     /// The file of its key, unless a cryptod holds that.
@@ -34,30 +33,41 @@ pub struct Tls {
     cryptod: Option<Remote>,
 }
 
-/// Makes it.
-///
-/// # Errors
-/// What is wrong with which file, or that the daemon that holds the key does not let us use it.
-pub fn open(arguments: &Web, engine: &Engine) -> Result<Tls, Failure> {
-    let folder = arguments.data.folder.clone();
-    let (certificate, key) = match (&arguments.certificate, &arguments.key) {
-        (Some(certificate), Some(key)) => (certificate.clone(), Some(key.clone())),
-        _ => {
-            let key = folder.join(name::SERVER_KEY);
-            (folder.join(name::SERVER_CERTIFICATE), key.exists().then_some(key))
-        }
-    };
-    // Looked at before they are read: what is written meanwhile is read again.
-    let watch = Watch::of([Some(certificate.clone()), key.clone()].into_iter().flatten().collect());
-    let mut cryptod = None;
-    let engine = engine.clone();
-    let read = read(&certificate, key.as_deref(), &folder, &engine, &mut cryptod)?;
-    let (acceptor, names) = (Sender::new(read.acceptor), read.names);
-    Ok(Tls { acceptor, names, certificate, key, folder, engine, watch, cryptod })
+/// Which certificate.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// The files of a certificate and its key; without them it is that of the data folder's server.
+    pub files: Option<(PathBuf, PathBuf)>,
+    /// The data folder.
+    pub folder: PathBuf,
 }
 
-impl Tls {
-    /// What to accept the next browser with.
+impl PageTls {
+    /// Reads the certificate and its key, or connects to the daemon that holds the key.
+    ///
+    /// # Errors
+    /// If something is wrong with a file, or the daemon that holds the key does not let us use it.
+    pub fn open(options: TlsOptions, engine: &Engine) -> Result<PageTls, Failure> {
+        let TlsOptions { files, folder } = options;
+        let (certificate, key) = match files {
+            Some((certificate, key)) => (certificate, Some(key)),
+            None => {
+                let key = folder.join(name::SERVER_KEY);
+                (folder.join(name::SERVER_CERTIFICATE), key.exists().then_some(key))
+            }
+        };
+        // Looked at before they are read: what is written meanwhile is read again.
+        let watch =
+            Watch::of([Some(certificate.clone()), key.clone()].into_iter().flatten().collect());
+        let mut cryptod = None;
+        let engine = engine.clone();
+        let read = read(&certificate, key.as_deref(), &folder, &engine, &mut cryptod)?;
+        let (acceptor, names) = (Sender::new(read.acceptor), read.names);
+        Ok(PageTls { acceptor, names, certificate, key, folder, engine, watch, cryptod })
+    }
+
+    /// The acceptor of the next browser.
+    #[must_use]
     pub fn acceptor(&self) -> Receiver<TlsAcceptor> {
         self.acceptor.subscribe()
     }
@@ -75,7 +85,7 @@ impl Tls {
             Look::Changed(files) => {
                 let files: Vec<String> = files.iter().map(|file| shown(file)).collect();
                 let files = files.join(", ");
-                let Tls { certificate, key, folder, engine, cryptod, .. } = self;
+                let PageTls { certificate, key, folder, engine, cryptod, .. } = self;
                 match read(certificate, key.as_deref(), folder, engine, cryptod) {
                     Ok(read) => {
                         self.acceptor.send_replace(read.acceptor);
@@ -95,7 +105,7 @@ impl Tls {
     }
 }
 
-/// What is in the files.
+/// The content of the files.
 struct Read {
     acceptor: TlsAcceptor,
     names: Vec<String>,
@@ -146,7 +156,7 @@ fn held(
     if cryptod.is_none() {
         let options = RemoteOptions {
             name: "cryptod".to_owned(),
-            // What takes none of its keys is done here.
+            // A request that takes none of its keys is done here.
             selection: Selection::Named,
             ..RemoteOptions::new(&socket, "keyway web")
         };

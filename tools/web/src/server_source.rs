@@ -1,9 +1,7 @@
-//! A server as the page sees it: through the source of `keyway top`.
+//! A server as the page sees it: its snapshots, and what a data folder says beside them.
 
-use crate::index::{self, Line};
-use crate::top::server_folder;
-use keyway_config::Configuration;
-use keyway_config::Given;
+use crate::limits::BACKUPS_SHOWN_MAX;
+use crate::monitor::{Detail, Source};
 use keyway_folder::control::Control;
 use keyway_folder::data::name;
 use keyway_folder::history::{self as history, Done};
@@ -11,60 +9,64 @@ use keyway_host::timestamp::Timestamp;
 use keyway_load::{Host, HostUse};
 use keyway_meter::{Distribution, Snapshot};
 use keyway_ring::control::KeyInfo;
-use keyway_server::IndexSetting;
 use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl};
-use keyway_watch::{ServerSnapshot, SnapshotSource};
-use keyway_web::{Detail, Source};
+use keyway_watch::{ServerFolder, ServerSnapshot, SnapshotSource};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 use time::{Date, Month};
 
-/// How long what a file says of indexes is believed.
-const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
-/// How many of the last imports, exports and checks a page shows.
-const BACKUPS_SHOWN_MAX: usize = 200;
+/// An index that searches lack.
+#[derive(Clone, Debug, Serialize)]
+pub struct IndexAdvice {
+    /// The attribute.
+    pub attribute: String,
+    /// The kind of index.
+    pub index: String,
+    /// The line for `[indexes]` of the configuration that makes it.
+    pub line: String,
+}
 
-/// A server.
-pub struct Seen {
+/// Says which indexes the searches lack that a page of counters has counted.
+pub type Advisor = Box<dyn FnMut(&Snapshot) -> Vec<IndexAdvice> + Send>;
+
+/// A server that is looked at, over LDAP or on its data folder.
+pub struct ServerSource {
     source: SnapshotSource,
     /// Its data folder, if it is of this machine.
     folder: Option<PathBuf>,
-    indexes: Option<(Instant, Vec<IndexSetting>)>,
-    /// What to say of what it does not tell, if it is not of our kind.
+    advisor: Advisor,
+    /// The text to show where it has no figures, if it is of another make.
     missing: Option<String>,
     /// This machine, if it runs here.
     host: Option<Host>,
 }
 
-impl Seen {
-    /// What runs on a data folder.
-    pub fn folder(path: &Path, options: ConnectOptions, login: Login) -> Seen {
-        let source = SnapshotSource::folder(server_folder(path), options, login);
-        let (folder, host) = (Some(path.to_owned()), Some(Host::new()));
-        Seen { source, folder, indexes: None, missing: None, host }
+impl ServerSource {
+    /// The processes on a data folder of this machine.
+    #[must_use]
+    pub fn folder(
+        folder: ServerFolder,
+        options: ConnectOptions,
+        login: Login,
+        advisor: Advisor,
+    ) -> ServerSource {
+        let (path, host) = (Some(folder.path.clone()), Some(Host::new()));
+        let source = SnapshotSource::folder(folder, options, login);
+        ServerSource { source, folder: path, advisor, missing: None, host }
     }
 
-    /// What answers at a URL.
-    pub fn server(url: ServerUrl, options: ConnectOptions, login: Login) -> Seen {
+    /// The server at a URL.
+    #[must_use]
+    pub fn server(url: ServerUrl, options: ConnectOptions, login: Login) -> ServerSource {
         let source = SnapshotSource::server(url, options, login);
-        Seen { source, folder: None, indexes: None, missing: None, host: None }
+        // Over LDAP no configuration is seen that advice could be held against.
+        let advisor: Advisor = Box::new(|_| Vec::new());
+        ServerSource { source, folder: None, advisor, missing: None, host: None }
     }
 
     fn snapshot(&mut self, connections: bool) -> Result<ServerSnapshot, String> {
         self.source.look(connections).map_err(|why| why.to_string())
-    }
-
-    /// The lines that would make the indexes which searches lack.
-    fn advice(&mut self, directory: &Snapshot) -> Vec<Line> {
-        let Some(folder) = &self.folder else { return Vec::new() };
-        if self.indexes.as_ref().is_none_or(|(at, _)| at.elapsed() > SETTINGS_AGAIN) {
-            let configuration = Configuration::ahead(folder, &Given::none());
-            let indexes = configuration.map(|it| it.directory.indexes).unwrap_or_default();
-            self.indexes = Some((Instant::now(), indexes));
-        }
-        let indexes = self.indexes.as_ref().map(|(_, indexes)| indexes.as_slice());
-        index::lines(directory, indexes.unwrap_or_default())
     }
 
     /// The daemon's keys, if it tells us.
@@ -76,7 +78,7 @@ impl Seen {
     }
 }
 
-impl Source for Seen {
+impl Source for ServerSource {
     fn look(&mut self) -> Result<Snapshot, String> {
         let snapshot = self.source.counters().map_err(|why| why.to_string())?;
         self.missing = snapshot.lists.missing.filter(|_| self.folder.is_none());
@@ -108,12 +110,8 @@ impl Source for Seen {
             }
             Detail::Connections => json!({ "connections": snapshot.lists.connections }),
             Detail::Filters => {
-                let lines =
-                    snapshot.directory.as_ref().map(|it| self.advice(it)).unwrap_or_default();
-                let line =
-                    |line: Line| json!({ "attribute": line.0, "index": line.1, "line": line.2 });
-                let lines: Vec<Value> = lines.into_iter().map(line).collect();
-                json!({ "ways": snapshot.lists.filters, "advice": lines })
+                let advice = snapshot.directory.as_ref().map(|page| (self.advisor)(page));
+                json!({ "ways": snapshot.lists.filters, "advice": advice.unwrap_or_default() })
             }
             Detail::Crypto | Detail::Backups => json!({ "daemon": self.daemon(&snapshot) }),
         };
@@ -124,8 +122,8 @@ impl Source for Seen {
     }
 }
 
-impl Seen {
-    /// What a folder's file says, or over LDAP `cn=monitor`.
+impl ServerSource {
+    /// Imports, exports and checks, by the folder's file or over LDAP by `cn=monitor`.
     fn backups(&mut self) -> Result<Value, String> {
         let done: Vec<Done> = match &self.folder {
             Some(folder) => history::read(folder),
