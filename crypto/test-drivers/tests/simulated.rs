@@ -311,8 +311,6 @@ fn a_card_that_hangs_is_found_out_and_its_work_done_elsewhere() {
 #[test]
 fn every_request_ends_once_when_cards_die_under_load() {
     const EACH: u64 = 1_500;
-    const THREADS: u64 = 6;
-    const QUEUED: u16 = 32;
     let first = simulated("first", Card::broadcom_5820().also(&[MAC]), software());
     let second = simulated("second", Card::hifn_7811().also(&[MAC]), software());
     let engine = engine(&[&first, &second]);
@@ -324,10 +322,10 @@ fn every_request_ends_once_when_cards_die_under_load() {
     let session = engine.session(Parameters::new(MAC, Key::Secret(&KEY))).unwrap();
     first.kill_after(800);
     std::thread::scope(|scope| {
-        for thread in 0..THREADS {
+        for thread in 0..6 {
             let (engine, session) = (&engine, &session);
             scope.spawn(move || {
-                let mut queue = engine.queue(usize::from(QUEUED));
+                let mut queue = engine.queue(32);
                 let mut next = thread * EACH..(thread + 1) * EACH;
                 let mut seen = vec![false; EACH as usize];
                 let (mut offered, mut done, mut back) = (Vec::new(), Vec::new(), 0);
@@ -354,14 +352,16 @@ fn every_request_ends_once_when_cards_die_under_load() {
                 assert_eq!(session.run(request), Ok(MAC_BYTES));
                 assert_eq!(out.to_vec(), expected(engine, number, 64));
                 if number == 150 {
+                    // It is to die with work.
+                    while second.counters().accepted == 0 {
+                        std::thread::yield_now();
+                    }
                     second.kill();
                 }
             }
         });
     });
-    // Requests that were on a card when it died are counted where they were done.
-    let on_the_card = THREADS * u64::from(QUEUED);
-    assert!(first.counters().accepted >= 800 - on_the_card && second.counters().accepted > 0);
+    assert!(first.counters().accepted >= 800 && second.counters().accepted > 0);
     // Both were noticed.
     let left: Vec<_> = engine.drivers().into_iter().map(|driver| driver.name).collect();
     assert_eq!(left, ["software"]);
