@@ -132,7 +132,7 @@ impl Command {
 /// It is two processes, which it looks after: keyway ldapd speaks LDAP and has the store, keyway
 /// cryptod has the keys. One that dies is started again, with a line in DIR/log/error.log; addresses
 /// stay bound meanwhile, so that clients wait instead of being refused. Each can be started alone,
-/// as an init system would. Where keyway.toml names another cryptod ([cryptod] socket), that one is used.
+/// as an init system would. Where keyway.toml names another cryptod (cryptod.socket), that one is used.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

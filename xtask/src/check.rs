@@ -25,8 +25,6 @@ pub fn run() -> Result<(), String> {
     sh(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     // The drivers without what one may leave out.
     sh(cargo().args(["check", "--package", "keyway-drivers", "--no-default-features"]))?;
-    // As fuzz targets have it: without sockets.
-    sh(cargo().args(["check", "--package", "keyway-decode"]))?;
     sh(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     deny()
 }
