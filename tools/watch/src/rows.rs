@@ -22,7 +22,7 @@ pub fn line(change: &ServerDelta<'_>, time: &str) -> String {
     [time.to_owned()].into_iter().chain(cells).collect::<Vec<_>>().join("\t")
 }
 
-/// Those columns of a [`line`] that there is room for.
+/// Those columns of a [`line()`] that there is room for.
 #[must_use]
 pub fn cut_to(line: &str, room: usize) -> String {
     let mut cells = line.split('\t');

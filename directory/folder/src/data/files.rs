@@ -34,7 +34,7 @@ pub fn plain_file(path: &Path) -> Result<(), Failure> {
 /// Reads a secret at any path, which no user but its owner may be able to read.
 ///
 /// # Errors
-/// As [`Folder::read_secret`].
+/// As [`Folder::read_secret`](super::Folder::read_secret).
 pub fn read_secret(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let system = |why| Failure::system("read", path, &why);
     let file = File::open(path).map_err(system)?;
@@ -58,7 +58,7 @@ pub fn read_password(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
     Ok(Zeroizing::new(text.trim_end_matches(['\n', '\r']).as_bytes().to_vec()))
 }
 
-/// [`Folder::write_secret`] for a data folder that another process may use; every writer of that file has to
+/// [`Folder::write_secret`](super::Folder::write_secret) for a data folder that another process may use; every writer of that file has to
 /// have [`lock_edits`].
 ///
 /// # Errors
@@ -67,7 +67,7 @@ pub fn write_secret(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failu
     put(folder, name, bytes, SECRET_MODE)
 }
 
-/// [`Folder::write`] for such a data folder.
+/// [`Folder::write`](super::Folder::write) for such a data folder.
 ///
 /// # Errors
 /// As there.
@@ -142,7 +142,7 @@ pub(super) fn private(path: &Path, mode: u32, wanted: &str) -> Result<(), Failur
 /// Reads a file whole, wherever it is.
 ///
 /// # Errors
-/// As [`Folder::read`].
+/// As [`Folder::read`](super::Folder::read).
 pub fn read(path: &Path) -> Result<String, Failure> {
     plain_file(path)?;
     let mut text = String::new();
