@@ -19,7 +19,7 @@ pub fn text(text: impl Display) -> Result<(), Failure> {
 /// Writes one JSON value on a line of its own.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`text()`].
 pub fn json(value: &Value) -> Result<(), Failure> {
     write_json(value).map_err(|why| Failure::output(&why))
 }
@@ -27,7 +27,7 @@ pub fn json(value: &Value) -> Result<(), Failure> {
 /// Writes one JSON value on a line of standard error: where standard output has something else.
 ///
 /// # Errors
-/// As [`text`].
+/// As [`text()`].
 pub fn aside(value: &Value) -> Result<(), Failure> {
     writeln!(io::stderr().lock(), "{}", text::json(value)).map_err(|why| Failure::output(&why))
 }

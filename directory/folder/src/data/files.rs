@@ -58,7 +58,8 @@ pub fn read_password(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
     Ok(Zeroizing::new(text.trim_end_matches(['\n', '\r']).as_bytes().to_vec()))
 }
 
-/// [`Folder::write_secret`](super::Folder::write_secret) for a data folder that another process may use; every writer of that file has to
+/// [`Folder::write_secret`](super::Folder::write_secret) for a data folder that another process may use; every
+/// writer of that file has to
 /// have [`lock_edits`].
 ///
 /// # Errors
