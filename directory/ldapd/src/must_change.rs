@@ -13,7 +13,7 @@ pub(crate) fn is_allowed(request: &ExtendedRequest<'_>) -> bool {
 
 /// The answer to all other requests.
 pub(crate) fn refusal() -> Failure {
-    let why = "the password was set by somebody else: change it first";
+    let why = "the password was set by another user: change it first";
     let denied = ResultCode::InsufficientAccessRights;
     Failure::policy(denied, PasswordError::ChangeAfterReset, why)
 }

@@ -155,7 +155,7 @@ fn chain(
     Ok(AccessPath::Lookups(vec![Lookup { ids, ..Lookup::default() }]))
 }
 
-/// To the members of a group; to nobody if there is no such group.
+/// To the members of a group; to no subject if there is no such group.
 fn members(snapshot: &Snapshot, view: View<'_>, group: &[u8]) -> Result<AccessPath> {
     if snapshot.integrity.member_of == MemberOf::Off {
         return Ok(AccessPath::Lookups(vec![Lookup::default()]));

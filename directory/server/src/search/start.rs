@@ -91,7 +91,7 @@ impl Directory {
         Ok(snapshot.disclosed(read.view(), &rights, (context, &name, below), failure))
     }
 
-    // Inlined: a `Search` is large, and handing it on would be half of its cost.
+    // Inlined: a `Search` is large, and is not to be copied on its way out.
     #[inline]
     fn begin(
         &self,

@@ -223,7 +223,7 @@ async fn match_of(
 }
 
 impl super::Add {
-    /// Vets the passwords of a new entry, and marks them as set by somebody else if they must be changed.
+    /// Validates the passwords of a new entry, and marks them as set by another user if they must be changed.
     fn validate(&mut self, snapshot: &Snapshot, view: View<'_>) -> Result<()> {
         let Some(passwords) = edit::values(&self.attributes, USER_PASSWORD) else { return Ok(()) };
         if self.request.context.is_system {
