@@ -26,15 +26,15 @@ fn done(
     match ask {
         KeyAsk::Generate { name, policy } => {
             let policy = Policy::read(&policy)?;
-            can_be_for(sight, &policy.whos)?;
-            keys.add_for(&name, policy.spec(), Material::NEW, &policy.whos, by, now)?;
+            can_be_for(sight, &policy.grantees)?;
+            keys.add_for(&name, policy.spec(), Material::NEW, &policy.grantees, by, now)?;
         }
         KeyAsk::Import { name, policy, material } => {
             let policy = Policy::read(&policy)?;
-            can_be_for(sight, &policy.whos)?;
+            can_be_for(sight, &policy.grantees)?;
             let forms = forms(&policy.algorithms, &material.0);
             let add = |form: &Material<'_>| {
-                keys.add_for(&name, policy.spec(), *form, &policy.whos, by, now)
+                keys.add_for(&name, policy.spec(), *form, &policy.grantees, by, now)
             };
             // The last of them says what is wrong with all.
             let mut added = Err(Error::Material("it is empty"));
@@ -56,15 +56,15 @@ fn done(
         KeyAsk::Accept { name } => keys.accept(&name, by, now)?,
         KeyAsk::Allow { name, callers } => {
             let purposes = keys.show(&name)?.purposes;
-            let whos = whos(&callers)?;
-            can_be_for(sight, &whos)?;
-            for who in whos {
+            let grantees = grantees(&callers)?;
+            can_be_for(sight, &grantees)?;
+            for who in grantees {
                 keys.allow(&name, &who, purposes, by, now)?;
             }
         }
         KeyAsk::Forbid { name, callers } => {
             let purposes = keys.show(&name)?.purposes;
-            for who in whos(&callers)? {
+            for who in grantees(&callers)? {
                 if !keys.forbid(&name, &who, purposes, by, now)? {
                     let why = format!("{name} was not for {who}");
                     return Err(Refusal { status: Status::InvalidRequest, why });
@@ -118,7 +118,7 @@ fn public(key: &crate::keys::KeyInfo) -> Result<Answer, Refusal> {
 struct Policy {
     algorithms: Vec<Algorithm>,
     purposes: Purposes,
-    whos: Vec<Who>,
+    grantees: Vec<Who>,
 }
 
 impl Policy {
@@ -139,7 +139,7 @@ impl Policy {
             }
             _ => purposes.join(",").parse().map_err(|why| wrong(format!("{why}")))?,
         };
-        Ok(Policy { algorithms, purposes, whos: whos(callers)? })
+        Ok(Policy { algorithms, purposes, grantees: grantees(callers)? })
     }
 
     fn spec(&self) -> Spec<'_> {
@@ -148,8 +148,8 @@ impl Policy {
 }
 
 /// Refuses a grant that could be for no client, since the daemon does not see their programs.
-fn can_be_for(sight: Sight, whos: &[Who]) -> Result<(), Refusal> {
-    let mut programs = whos.iter().filter(|who| who.executable.is_some());
+fn can_be_for(sight: Sight, grantees: &[Who]) -> Result<(), Refusal> {
+    let mut programs = grantees.iter().filter(|who| who.executable.is_some());
     programs.try_for_each(|who| sight.reaches(who.uid)).map_err(wrong)
 }
 
@@ -175,7 +175,7 @@ fn forms<'a>(algorithms: &[Algorithm], bytes: &'a [u8]) -> Vec<Material<'a>> {
 
 /// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`,
 /// `group:NUMBER`, `program:PATH`.
-fn whos(callers: &[String]) -> Result<Vec<Who>, Refusal> {
+fn grantees(callers: &[String]) -> Result<Vec<Who>, Refusal> {
     callers.iter().map(|caller| who(caller)).collect()
 }
 

@@ -7,7 +7,7 @@
 use crate::registry::Registry;
 use crate::slot::Slot;
 use crate::slow::SlowPool;
-use crate::{Error, Queue, Task, Waker, limits};
+use crate::{Error, Queue, Task, Waker, clock, limits};
 use std::fmt;
 use std::future::Future;
 use std::mem;
@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A task under way. It resolves to the task when that is done. If it is dropped, the work goes on
 /// and its result is dropped too.
@@ -149,8 +149,9 @@ impl Shared {
             queue.submit(&mut tasks, false);
             let mut most = Duration::MAX;
             if closed {
-                let begun = *closing.get_or_insert_with(Instant::now);
-                most = limits::CLOSE.saturating_sub(begun.elapsed());
+                let begun = *closing.get_or_insert_with(clock::now);
+                let gone = Duration::from_nanos(clock::now() - begun);
+                most = limits::CLOSE.saturating_sub(gone);
                 if queue.in_flight() == 0 || most.is_zero() {
                     return;
                 }

@@ -128,6 +128,7 @@
 //! These may not enter: any primitive (that is a driver's), any I/O, any clock but the one that
 //! times samples and waits.
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods)]
 
 mod algorithm;
 mod append_vec;

@@ -271,7 +271,7 @@ impl Drop for Nosy {
 }
 
 #[test]
-fn a_driver_is_not_dropped_under_the_registrys_lock() {
+fn a_driver_is_not_dropped_under_the_lock_of_the_registry() {
     let engine = Engine::builder().build();
     let nosy = Nosy { engine: Mutex::new(Some(engine.clone())) };
     engine.register(Arc::new(nosy)).unwrap();

@@ -59,6 +59,7 @@
 //! What does not belong here: key management, policy (who waits for whom), I/O, and anything else
 //! of this repository.
 #![deny(unsafe_code)]
+#![warn(clippy::disallowed_methods)]
 
 mod aes;
 #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]

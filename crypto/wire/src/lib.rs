@@ -14,6 +14,7 @@
 //!
 //! Not here: sockets and rings themselves (`keyway-ring`), and what either side does with a request.
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods)]
 
 mod client;
 mod daemon;

@@ -5,6 +5,7 @@
 //! knowledge of a store or a server may enter. Input is borrowed, never trusted, and every way in
 //! which it can be wrong is an error and not a panic.
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods)]
 
 pub mod ber;
 pub mod certificate;

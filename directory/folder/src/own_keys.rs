@@ -325,14 +325,14 @@ pub fn brought(
 pub fn provide(store: &KeyStore, directory: u32, brought: &[Brought]) -> Result<(), Failure> {
     let by = Socket::pair().and_then(|(one, _)| Caller::of(&one, &Witness::default()));
     let by = by.map_err(|why| Failure::new(format!("cannot make keys: {}", plain(&why))))?;
-    let (now, whos) = (SystemTime::now(), [Who { uid: Some(directory), ..Who::EVERYBODY }]);
+    let (now, grantees) = (SystemTime::now(), [Who { uid: Some(directory), ..Who::EVERYBODY }]);
     let cannot = |why| Failure::new(format!("cannot hold the directory's keys: {why}"));
     for which in [Which::Authority, Which::Server] {
         let add = |algorithms: &[Algorithm], material| {
             let keys = store.list();
             let name = which.free_name(|name| keys.iter().any(|key| key.name == name));
             let spec = Spec { algorithms, purposes: Purpose::Sign.into() };
-            store.add_for(&name, spec, material, &whos, &by, now).map(drop).map_err(cannot)
+            store.add_for(&name, spec, material, &grantees, &by, now).map(drop).map_err(cannot)
         };
         let newest = |key: &keyway_daemon::keys::KeyInfo| {
             key.versions.last().map(|version| version.public_key.clone())
@@ -355,7 +355,7 @@ pub fn provide(store: &KeyStore, directory: u32, brought: &[Brought]) -> Result<
             // It was made for one that had the folder before, and for no other.
             let own = key.grants.iter().any(|grant| grant.who.uid == Some(directory));
             if !own && key.grants.iter().all(|grant| grant.who.uid.is_some()) {
-                store.allow(&key.name, &whos[0], key.purposes, &by, now).map_err(cannot)?;
+                store.allow(&key.name, &grantees[0], key.purposes, &by, now).map_err(cannot)?;
             }
         }
     }
@@ -403,7 +403,7 @@ fn policy(algorithms: &[Algorithm]) -> KeyPolicy {
 }
 
 /// Whether it was made when the folder belonged to other users, for them alone.
-fn is_anothers(policy: &KeyPolicy) -> bool {
+fn is_of_another(policy: &KeyPolicy) -> bool {
     // As in "uid 0 to sign".
     let user =
         |caller: &String| caller.split(" to ").next()?.strip_prefix("uid ")?.parse::<u32>().ok();
@@ -449,7 +449,7 @@ impl Held {
             let (algorithms, public_key) = (Vec::new(), Vec::new());
             return Ok(HeldKey { name, algorithms, public_key, is_active: false });
         }
-        if state == ACTIVE && is_anothers(&policy) {
+        if state == ACTIVE && is_of_another(&policy) {
             let ask = KeyAsk::Allow { name: name.clone(), callers: vec![this_user()] };
             if !matches!(self.daemon.ask(&Ask::Keys(ask))?, Answer::Done) {
                 return Err(nonsense());

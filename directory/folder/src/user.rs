@@ -394,8 +394,10 @@ fn is_in_place(folder: &Path, directory: &Account) -> Result<(), Failure> {
             Ok(metadata) if metadata.is_dir() => (entry.path(), metadata.uid()),
             _ => continue,
         };
-        let is_anothers = owner != 0 && owner != directory.uid.as_raw();
-        if is_anothers && !path.ends_with(name::CRYPTOD) && path.join(name::cryptod::KEYS).is_dir()
+        let is_of_another = owner != 0 && owner != directory.uid.as_raw();
+        if is_of_another
+            && !path.ends_with(name::CRYPTOD)
+            && path.join(name::cryptod::KEYS).is_dir()
         {
             let (shown, place) = (path.display(), folder.join(name::CRYPTOD));
             return Err(Failure::new(format!(

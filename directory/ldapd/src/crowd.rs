@@ -3,10 +3,11 @@
 
 use crate::limits::CROWD_SAID_EVERY;
 use crate::strangers::Source;
+use keyway_server::Clock;
 use keyway_server::log::{Log, Severity, Value};
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::Instant;
 
 /// The events since the last such line.
 #[derive(Default)]
@@ -14,7 +15,7 @@ pub(crate) struct Crowd(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    said: Option<SystemTime>,
+    said: Option<Instant>,
     made_room: u64,
     refused: u64,
     /// The source from which most strangers came.
@@ -28,10 +29,11 @@ impl Crowd {
     pub fn note(
         &self,
         log: &Log,
-        now: SystemTime,
+        clock: Clock,
         made_room: Option<(Source, usize)>,
         error: Option<&io::Error>,
     ) {
+        let now = (clock.monotonic)();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match made_room {
             Some(most) => {
@@ -42,7 +44,7 @@ impl Crowd {
             }
             None => state.refused += 1,
         }
-        let since = state.said.map(|said| now.duration_since(said).unwrap_or_default());
+        let since = state.said.map(|said| now.saturating_duration_since(said));
         if since.is_some_and(|since| since < CROWD_SAID_EVERY) {
             return;
         }
@@ -71,6 +73,6 @@ impl Crowd {
             ("connections", count),
             ("system", Value::filled(&error)),
         ];
-        log.say(now, Severity::Warning, "crowd", &fields);
+        log.say((clock.wall)(), Severity::Warning, "crowd", &fields);
     }
 }

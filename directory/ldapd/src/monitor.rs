@@ -15,14 +15,17 @@ use keyway_server::log::stages::FIELDS;
 use keyway_server::{Directory, VirtualEntry, VirtualTree, Wanted, all_shapes};
 use std::fmt::Write;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// What there is to look at.
 pub(crate) struct Monitor {
     pub directory: Weak<Directory>,
     pub registry: Arc<Registry>,
     pub slowest: Arc<Slowest>,
-    pub started: SystemTime,
+    /// When the server started, by the monotonic clock.
+    pub started: Instant,
+    /// When it started, by the wall clock.
+    pub started_at: SystemTime,
     /// URLs without a path.
     pub listeners: Urls,
     /// What the program has to show beside.
@@ -75,7 +78,7 @@ impl Monitor {
     /// The entries that are wanted, each after the one above it.
     pub fn entries(&self, wanted: &Wanted<'_>) -> Vec<VirtualEntry> {
         let Some(directory) = self.directory.upgrade() else { return Vec::new() };
-        let now = directory.now();
+        let now = (directory.clock().monotonic)();
         let mut all = vec![top()];
         for (name, description) in BRANCHES.into_iter().filter(|(name, _)| wanted.shows(name)) {
             let dn = below(VirtualTree::Monitor.dn(), name);
@@ -95,7 +98,7 @@ impl Monitor {
         all: &mut Vec<VirtualEntry>,
         (name, dn): (&str, &str),
         directory: &Directory,
-        now: SystemTime,
+        now: Instant,
         wanted: &Wanted<'_>,
     ) {
         let nothing = || Snapshot {
@@ -115,10 +118,10 @@ impl Monitor {
                 listeners(all, dn, &urls.iter().map(|(_, url)| url.clone()).collect::<Vec<_>>());
             }
             "Operations" => operations(all, dn, &page()),
-            "Running" => self.running(all, dn, now),
+            "Running" => self.running(all, dn, (now, directory.now())),
             "Slow" => all.extend(self.slowest.all(now).iter().map(|one| operation(dn, one))),
             "Statistics" => statistics(all, dn, &page()),
-            _ => self.time(all, dn, now),
+            _ => self.time(all, dn, now, directory.now()),
         }
     }
 
@@ -127,7 +130,7 @@ impl Monitor {
         &self,
         all: &mut Vec<VirtualEntry>,
         dn: &str,
-        now: SystemTime,
+        now: Instant,
         wanted: &Wanted<'_>,
     ) {
         let (open, total) = self.registry.counts();
@@ -148,13 +151,11 @@ impl Monitor {
     }
 
     /// Operations that are under way for longer than most take.
-    fn running(&self, all: &mut Vec<VirtualEntry>, dn: &str, now: SystemTime) {
+    fn running(&self, all: &mut Vec<VirtualEntry>, dn: &str, now: (Instant, SystemTime)) {
         let (open, _) = self.registry.seen();
         let mut found = Vec::new();
         for (id, seen) in &open {
-            let is_slow = |since: SystemTime| {
-                now.duration_since(since).is_ok_and(|since| since >= RUNNING_SHOWN_MIN)
-            };
+            let is_slow = |since| now.0.saturating_duration_since(since) >= RUNNING_SHOWN_MIN;
             for asked in seen.waiting().iter().filter(|asked| asked.began().is_some_and(is_slow)) {
                 found.push(asked.seen(*id, &seen.peer, seen.who().dn, now));
             }
@@ -163,14 +164,14 @@ impl Monitor {
         all.extend(found.iter().take(RUNNING_SHOWN_MAX).map(|one| operation(dn, one)));
     }
 
-    fn time(&self, all: &mut Vec<VirtualEntry>, dn: &str, now: SystemTime) {
+    fn time(&self, all: &mut Vec<VirtualEntry>, dn: &str, now: Instant, wall: SystemTime) {
         let at = |time| vec![generalized_time(time)];
         let object = |name: &str, attributes: &[(&str, Vec<String>)]| {
             VirtualEntry::new(below(dn, name), "monitoredObject", &with_name(name, attributes))
         };
-        all.push(object("Start", &[("monitorTimestamp", at(self.started))]));
-        all.push(object("Current", &[("monitorTimestamp", at(now))]));
-        let up = now.duration_since(self.started).unwrap_or_default().as_secs();
+        all.push(object("Start", &[("monitorTimestamp", at(self.started_at))]));
+        all.push(object("Current", &[("monitorTimestamp", at(wall))]));
+        let up = now.saturating_duration_since(self.started).as_secs();
         all.push(object("Uptime", &[("monitoredInfo", vec![up.to_string()])]));
     }
 }
@@ -317,7 +318,7 @@ fn connection_name(id: u64) -> String {
     format!("Connection {id}")
 }
 
-fn connection(parent: &str, id: u64, seen: &Seen, now: SystemTime) -> VirtualEntry {
+fn connection(parent: &str, id: u64, seen: &Seen, now: Instant) -> VirtualEntry {
     let (name, who) = (connection_name(id), seen.who());
     let tls = seen.tls.get();
     let mut info = vec![format!("over {}", who.strength)];

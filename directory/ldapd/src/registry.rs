@@ -12,7 +12,7 @@ use keyway_server::ADMINISTRATOR_DN;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::Instant;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 
@@ -109,7 +109,7 @@ impl Registry {
 
     /// Whether the connection may stay now that it is known whose it is. Where all places are taken the
     /// longest idle one of the user with the most connections goes, unless this one's user has as many.
-    pub fn may_stay(&self, connections_max: usize, id: u64, now: SystemTime) -> bool {
+    pub fn may_stay(&self, connections_max: usize, id: u64, now: Instant) -> bool {
         if self.staying.load(Ordering::Relaxed) <= connections_max {
             return true;
         }
@@ -223,7 +223,7 @@ impl State {
 
     /// Asks the longest idle connection of the user with the most to go, if a user with one more than he
     /// has now would still have fewer.
-    fn turn_a_user_out(&mut self, user: &str, now: SystemTime) -> bool {
+    fn turn_a_user_out(&mut self, user: &str, now: Instant) -> bool {
         let mut users: HashMap<String, usize> = HashMap::new();
         let open = self.open.values().filter(|entry| !entry.leaving);
         open.filter_map(|entry| entry.seen.who().dn)

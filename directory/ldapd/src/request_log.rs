@@ -14,15 +14,15 @@ use keyway_server::log::stages::{self, SharedTimer, Stage, Timer};
 use keyway_server::log::{
     Access, Audit, AuditedChange, AuditedRequest, Field, Log, LogKind, Record, Severity, Value,
 };
-use keyway_server::{SearchProgress, Subject};
+use keyway_server::{Clock, SearchProgress, Subject};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Instant;
 
 /// Whose requests they are.
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub log: Log,
-    pub clock: fn() -> SystemTime,
+    pub clock: Clock,
     /// The connection's number.
     pub connection: u64,
     pub peer: Peer,
@@ -35,10 +35,10 @@ pub(crate) struct RequestLog {
     /// The peer in words, once that was needed.
     from: String,
     /// When the last bytes came in.
-    received: Option<SystemTime>,
+    received: Option<Instant>,
     /// The time now, if it is known because something has just happened: they came in, or a request was
     /// answered.
-    now: Option<SystemTime>,
+    now: Option<Instant>,
     /// How many requests were taken, from a number on that differs between connections.
     number: u64,
     /// The request being taken, or the last one.
@@ -65,7 +65,7 @@ impl Origin {
             ("from", Value::Shown(&self.peer)),
         ];
         fields.extend_from_slice(more);
-        let at = (self.clock)();
+        let at = (self.clock.wall)();
         self.log.put(&Record { at, kind: LogKind::Access, event, fields: &fields });
     }
 }
@@ -87,7 +87,7 @@ impl RequestLog {
 
     /// Bytes have come in.
     pub fn received(&mut self) {
-        let now = (self.origin.clock)();
+        let now = (self.origin.clock.monotonic)();
         self.origin.seen.heard(now);
         (self.received, self.now) = (Some(now), Some(now));
     }
@@ -100,7 +100,7 @@ impl RequestLog {
     /// Notes what is asked.
     pub fn asked(&mut self, id: u32, op: &Op<'_>) {
         let access = self.origin.log.access();
-        let taken = self.now.take().unwrap_or_else(self.origin.clock);
+        let taken = self.now.take().unwrap_or_else(self.origin.clock.monotonic);
         self.number += 1;
         let mut timer = Timer::start(self.received.unwrap_or(taken));
         timer.lap(Stage::Queue, taken);
@@ -116,7 +116,7 @@ impl RequestLog {
 
     /// Since its last lap, a request that is done on the spot was in this stage.
     pub fn lap(&mut self, id: u32, stage: Stage) {
-        let now = (self.origin.clock)();
+        let now = (self.origin.clock.monotonic)();
         let lap = |asked: &mut RequestRecord| {
             asked.timer.iter_mut().for_each(|timer| timer.lap(stage, now))
         };
@@ -139,7 +139,7 @@ impl RequestLog {
     /// The timer of the request that is being taken, for the threads that have a part in it.
     pub fn shared_timer(&mut self, id: u32) -> Option<Arc<SharedTimer>> {
         let asked = Some(&mut self.current).filter(|asked| asked.id == id)?;
-        let (timer, clock) = (asked.timer?, self.origin.clock);
+        let (timer, clock) = (asked.timer?, self.origin.clock.monotonic);
         Some(asked.shared_timer.get_or_insert_with(|| SharedTimer::new(clock, timer)).clone())
     }
 
@@ -167,7 +167,7 @@ impl RequestLog {
         let result = result_of(op)?;
         // A search has just looked.
         let stepped = progress.and_then(|progress| progress.at);
-        let at = stepped.unwrap_or_else(self.origin.clock);
+        let at = stepped.unwrap_or_else(self.origin.clock.monotonic);
         self.now = Some(at);
         let asked = match &waited {
             Some(asked) => asked,
@@ -220,15 +220,16 @@ impl RequestLog {
         let is_looker = answered.progress.is_some_and(|progress| progress.is_virtual);
         if !is_looker && total_us.is_some_and(|total_us| slowest.wants(total_us, *at)) {
             let who = answered.subject.name().map(|name| name.to_string());
-            let mut operation = asked.seen(self.origin.connection, &seen.peer, who, *at);
+            let wall = (self.origin.clock.wall)();
+            let mut operation = asked.seen(self.origin.connection, &seen.peer, who, (*at, wall));
             operation.result = Some(answered.result.code.code());
             operation.search = answered.progress.map(searched);
-            slowest.note(operation);
+            slowest.note(*at, operation);
         }
     }
 
     fn write(&self, kind: LogKind, answered: &Answered<'_>) {
-        let Answered { asked, result, subject, at, timer, progress, unindexed, reason } = answered;
+        let Answered { asked, result, subject, timer, progress, unindexed, reason, .. } = answered;
         let entries = progress.map(|progress| progress.returned);
         let time_us = timer.as_ref().and_then(Timer::total_us);
         let number = |number: Option<u64>| number.map_or(Value::None, Value::Number);
@@ -257,8 +258,8 @@ impl RequestLog {
             stage(Stage::Write),
             ("text", reason.map_or(Value::filled(&result.diagnostic), Value::Text)),
         ];
-        let event = asked.operation;
-        self.origin.log.put(&Record { at: *at, kind, event, fields: &fields });
+        let (at, event) = ((self.origin.clock.wall)(), asked.operation);
+        self.origin.log.put(&Record { at, kind, event, fields: &fields });
     }
 
     /// What the audit log will say of a change when it is done, if it is to say anything.
@@ -276,7 +277,7 @@ impl RequestLog {
             from: peer.to_string(),
             author: subject.name().as_deref().unwrap_or_default().to_owned(),
         };
-        Some(Audit::new(log.clone(), *clock, request, change))
+        Some(Audit::new(log.clone(), clock.wall, request, change))
     }
 
     /// Writes down that an account is locked because of binds that failed, the last one here.
@@ -288,7 +289,7 @@ impl RequestLog {
             ("dn", Value::Text(dn)),
             ("text", Value::Text("too many binds have failed: the account is locked")),
         ];
-        log.say(clock(), Severity::Warning, "account-locked", &fields);
+        log.say((clock.wall)(), Severity::Warning, "account-locked", &fields);
     }
 
     /// Writes down that the session is ended by the server.
@@ -312,7 +313,7 @@ struct Answered<'a> {
     asked: &'a RequestRecord,
     result: &'a LdapResult<'a>,
     subject: &'a Subject,
-    at: SystemTime,
+    at: Instant,
     timer: Option<Timer>,
     progress: Option<SearchProgress>,
     unindexed: &'a str,

@@ -10,7 +10,7 @@ use keyway_server::log::stages::{SharedTimer, Stage, Timer};
 use keyway_server::log::{Capped, hidden};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// A request as the log will show it.
 #[derive(Default)]
@@ -37,19 +37,19 @@ pub(crate) fn searched(progress: SearchProgress) -> Searched {
 
 impl RequestRecord {
     /// When it came in.
-    pub fn began(&self) -> Option<SystemTime> {
+    pub fn began(&self) -> Option<Instant> {
         Some(self.timer?.started())
     }
 
-    /// It, as others may see it.
+    /// The request as others may see it, at a moment by the monotonic and the wall clock.
     pub fn seen(
         &self,
         connection: u64,
         peer: &Peer,
         who: Option<String>,
-        at: SystemTime,
+        (now, at): (Instant, SystemTime),
     ) -> Operation {
-        let timer = self.timer_at(at);
+        let timer = self.timer_at(now);
         Operation {
             at,
             connection,
@@ -66,7 +66,7 @@ impl RequestRecord {
     }
 
     /// Its timer, when its answer is there.
-    pub fn timer_at(&self, now: SystemTime) -> Option<Timer> {
+    pub fn timer_at(&self, now: Instant) -> Option<Timer> {
         let mut timer = match &self.shared_timer {
             Some(shared_timer) => shared_timer.timer(),
             None => self.timer?,

@@ -2,17 +2,21 @@
 
 use crate::peer::Peer;
 use crate::request_record::RequestRecord;
+use keyway_server::Clock;
 use keyway_server::access::Strength;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What is seen of a connection while it is open.
 pub(crate) struct Seen {
     pub peer: Peer,
     /// It is the process of an administrator of this machine: it needs no bind to keep its place.
     pub is_at_home: bool,
+    /// When it was opened, by the wall clock.
     pub since: SystemTime,
+    /// When it was opened, by the monotonic clock.
+    opened: Instant,
     /// What its TLS handshake came to, if it had one.
     pub tls: OnceLock<TlsSeen>,
     /// Requests taken.
@@ -51,11 +55,12 @@ pub(crate) struct Who {
 }
 
 impl Seen {
-    pub fn new(peer: Peer, is_at_home: bool, since: SystemTime) -> Seen {
+    pub fn new(peer: Peer, is_at_home: bool, clock: Clock) -> Seen {
         Seen {
             peer,
             is_at_home,
-            since,
+            since: (clock.wall)(),
+            opened: (clock.monotonic)(),
             tls: OnceLock::new(),
             requests: AtomicU64::new(0),
             steps: AtomicU64::new(0),
@@ -113,14 +118,14 @@ impl Seen {
     }
 
     /// Bytes have come in.
-    pub fn heard(&self, now: SystemTime) {
-        let us = now.duration_since(self.since).unwrap_or_default().as_micros();
+    pub fn heard(&self, now: Instant) {
+        let us = now.saturating_duration_since(self.opened).as_micros();
         self.heard_us.store(u64::try_from(us).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// For how long none have.
-    pub fn idle(&self, now: SystemTime) -> Duration {
-        let open = now.duration_since(self.since).unwrap_or_default();
+    pub fn idle(&self, now: Instant) -> Duration {
+        let open = now.saturating_duration_since(self.opened);
         open.saturating_sub(Duration::from_micros(self.heard_us.load(Ordering::Relaxed)))
     }
 

@@ -41,7 +41,8 @@ impl LdapServer {
         directory.passwords().set_waiting_max(waiting_max);
         let settings = RwLock::new(Arc::new(settings));
         let unfinished = Arc::default();
-        let slowest = Arc::<Slowest>::default();
+        let clock = directory.clock();
+        let slowest = Arc::new(Slowest::new((clock.monotonic)()));
         let shared = ServerState {
             directory,
             settings,
@@ -57,7 +58,8 @@ impl LdapServer {
             directory: Arc::downgrade(&shared.directory),
             registry: shared.registry.clone(),
             slowest,
-            started: shared.directory.now(),
+            started: (clock.monotonic)(),
+            started_at: (clock.wall)(),
             listeners: urls.clone(),
             beside: Arc::default(),
         };

@@ -752,7 +752,11 @@ impl Session {
     pub(crate) fn may_stay(&self) -> bool {
         let origin = &self.request_log.origin;
         let connections_max = self.settings.limits.connections_max;
-        self.shared.registry.may_stay(connections_max, origin.connection, (origin.clock)())
+        self.shared.registry.may_stay(
+            connections_max,
+            origin.connection,
+            (origin.clock.monotonic)(),
+        )
     }
 
     /// For a shutdown: gives up searches, and when writes that were accepted are answered, ends

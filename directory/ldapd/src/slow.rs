@@ -8,7 +8,7 @@ use keyway_server::log::stages::FIELDS;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// An operation, without any value that a client has sent but the name of its entry.
 #[derive(Clone, Debug)]
@@ -39,53 +39,60 @@ pub(crate) struct Searched {
 }
 
 /// The list of all connections.
-#[derive(Default)]
 pub(crate) struct Slowest {
+    /// Since when [`Self::ends_us`] counts.
+    start: Instant,
     /// What an operation must take to be among those of this minute, in microseconds.
     floor_us: AtomicU64,
-    /// When the minute is over, in microseconds since 1970.
+    /// When the minute is over, in microseconds since the start.
     ends_us: AtomicU64,
     minutes: Mutex<VecDeque<Minute>>,
 }
 
 /// What was slowest of a minute, in no order.
 struct Minute {
-    began: SystemTime,
-    slowest: Vec<Arc<Operation>>,
+    began: Instant,
+    /// Each with the time at which it ended.
+    slowest: Vec<(Instant, Arc<Operation>)>,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Slowest {
-    /// Whether an operation that has ended now is to be noted; one that took no time never is but as the first.
-    #[inline]
-    pub fn wants(&self, total_us: u64, now: SystemTime) -> bool {
-        total_us > self.floor_us.load(Ordering::Relaxed)
-            || micros(now) >= self.ends_us.load(Ordering::Relaxed)
+    /// An empty list, by a clock that shows `start` now.
+    pub fn new(start: Instant) -> Slowest {
+        let (floor_us, ends_us) = Default::default();
+        Slowest { start, floor_us, ends_us, minutes: Mutex::default() }
     }
 
-    /// Notes one.
-    pub fn note(&self, operation: Operation) {
+    /// Whether an operation that has ended now is to be noted; one that took no time never is but as the first.
+    #[inline]
+    pub fn wants(&self, total_us: u64, now: Instant) -> bool {
+        total_us > self.floor_us.load(Ordering::Relaxed)
+            || self.micros(now) >= self.ends_us.load(Ordering::Relaxed)
+    }
+
+    /// Notes one that has ended now.
+    pub fn note(&self, now: Instant, operation: Operation) {
         let mut minutes = self.lock();
-        self.turn(&mut minutes, operation.at);
+        self.turn(&mut minutes, now);
         let Some(Minute { slowest, .. }) = minutes.back_mut() else { return };
-        slowest.push(Arc::new(operation));
+        slowest.push((now, Arc::new(operation)));
         if slowest.len() > SLOWEST_MAX {
-            let fastest = slowest.iter().enumerate().min_by_key(|(_, one)| one.total_us);
+            let fastest = slowest.iter().enumerate().min_by_key(|(_, (_, one))| one.total_us);
             if let Some((at, _)) = fastest {
                 slowest.swap_remove(at);
             }
         }
         if slowest.len() == SLOWEST_MAX {
-            let least = slowest.iter().map(|one| one.total_us).min();
+            let least = slowest.iter().map(|(_, one)| one.total_us).min();
             self.floor_us.store(least.unwrap_or_default(), Ordering::Relaxed);
         }
     }
 
-    /// Begins another minute if the last one is over; a clock that was set back begins one too.
-    fn turn(&self, minutes: &mut VecDeque<Minute>, now: SystemTime) {
-        let is_over =
-            |minute: &Minute| now.duration_since(minute.began).map_or(true, |it| it >= MINUTE);
+    /// Begins another minute if the last one is over.
+    fn turn(&self, minutes: &mut VecDeque<Minute>, now: Instant) {
+        let is_over = |minute: &Minute| now.saturating_duration_since(minute.began) >= MINUTE;
         if minutes.back().is_some_and(|minute| !is_over(minute)) {
             return;
         }
@@ -94,16 +101,17 @@ impl Slowest {
             minutes.pop_front();
         }
         self.floor_us.store(0, Ordering::Relaxed);
-        self.ends_us.store(micros(now + MINUTE), Ordering::Relaxed);
+        self.ends_us.store(self.micros(now + MINUTE), Ordering::Relaxed);
     }
 
     /// Those of the last minutes, the slowest first.
-    pub fn all(&self, now: SystemTime) -> Vec<Arc<Operation>> {
+    pub fn all(&self, now: Instant) -> Vec<Arc<Operation>> {
         let oldest = now.checked_sub(MINUTE * SLOWEST_MINUTES as u32);
-        let is_recent = |one: &&Arc<Operation>| oldest.is_none_or(|oldest| one.at >= oldest);
+        let is_recent = |at: Instant| oldest.is_none_or(|oldest| at >= oldest);
         let minutes = self.lock();
-        let all = minutes.iter().flat_map(|minute| &minute.slowest).filter(is_recent);
-        let mut all: Vec<_> = all.cloned().collect();
+        let all =
+            minutes.iter().flat_map(|minute| &minute.slowest).filter(|(at, _)| is_recent(*at));
+        let mut all: Vec<_> = all.map(|(_, one)| one.clone()).collect();
         drop(minutes);
         all.sort_by_key(|one| std::cmp::Reverse(one.total_us));
         all
@@ -112,22 +120,21 @@ impl Slowest {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Minute>> {
         self.minutes.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-fn micros(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    fn micros(&self, time: Instant) -> u64 {
+        let since = time.saturating_duration_since(self.start);
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::time::UNIX_EPOCH;
 
-    fn operation(at: SystemTime, total_us: u64) -> Operation {
+    fn operation(total_us: u64) -> Operation {
         Operation {
-            at,
+            at: SystemTime::UNIX_EPOCH,
             connection: 1,
             id: 1,
             from: String::new(),
@@ -147,18 +154,19 @@ mod tests {
         fn it_has_the_slowest_of_each_minute(
             times in prop::collection::vec((0_u64..90_000, 1_u64..1_000), 0..2_000),
         ) {
-            let slowest = Slowest::default();
-            let mut now = UNIX_EPOCH + Duration::from_secs(1_000_000);
+            let start = Instant::now();
+            let slowest = Slowest::new(start);
+            let mut now = start + MINUTE * 60;
             let (mut began, mut minutes) = (None, Vec::<Vec<u64>>::new());
             for (pause_ms, total_us) in times {
                 now += Duration::from_millis(pause_ms / 100);
-                let is_over = |began: SystemTime| now >= began + MINUTE;
+                let is_over = |began: Instant| now >= began + MINUTE;
                 if began.is_none_or(is_over) {
                     (began, minutes) = (Some(now), [minutes, vec![Vec::new()]].concat());
                 }
                 minutes.last_mut().unwrap().push(total_us);
                 if slowest.wants(total_us, now) {
-                    slowest.note(operation(now, total_us));
+                    slowest.note(now, operation(total_us));
                 }
             }
             let mut expected: Vec<u64> = Vec::new();
@@ -168,7 +176,7 @@ mod tests {
             }
             expected.sort_by_key(|us| std::cmp::Reverse(*us));
             // What is too old is not shown; at the beginning nothing was.
-            let all: Vec<u64> = slowest.all(UNIX_EPOCH + MINUTE * 60).iter().map(|it| it.total_us).collect();
+            let all: Vec<u64> = slowest.all(start + MINUTE * 60).iter().map(|it| it.total_us).collect();
             prop_assert_eq!(all, expected);
         }
     }

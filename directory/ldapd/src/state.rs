@@ -42,7 +42,7 @@ impl ServerState {
     pub fn seen(&self, peer: Peer) -> Arc<Seen> {
         let administrators = &self.settings().local.administrators;
         let is_at_home = peer.credentials().is_some_and(|it| administrators.contains(&it.uid));
-        Arc::new(Seen::new(peer, is_at_home, self.directory.now()))
+        Arc::new(Seen::new(peer, is_at_home, self.directory.clock()))
     }
 
     /// Notes in the error log that the places are taken, as [`Crowd::note`] says.
@@ -50,6 +50,6 @@ impl ServerState {
         if made_room.is_some() {
             self.meters.made_room.increment();
         }
-        self.crowd.note(self.directory.log(), self.directory.now(), made_room, error);
+        self.crowd.note(self.directory.log(), self.directory.clock(), made_room, error);
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Nothing here knows of a store, of a connection or of who asks.
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods)]
 
 mod attribute;
 mod check;

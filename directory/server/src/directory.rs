@@ -1,6 +1,7 @@
 //! The directory: a store, and what its entries mean.
 
 use crate::access::Subject;
+use crate::clock::Clock;
 use crate::failure::Result;
 use crate::index::Builder;
 use crate::log::Log;
@@ -70,12 +71,12 @@ impl Directory {
         &self.shared.engine
     }
 
-    /// The clock that the settings gave it.
-    pub fn clock(&self) -> fn() -> SystemTime {
+    /// The clocks that the settings gave it.
+    pub fn clock(&self) -> Clock {
         self.shared.clock
     }
 
-    /// The time, by its clock.
+    /// The time, by its wall clock.
     pub fn now(&self) -> SystemTime {
         self.shared.now()
     }

@@ -14,12 +14,14 @@
 //! What may not enter: bytes on disk (the store's), the form of messages and values (the codec's), what names
 //! and filters mean (the schema's), passwords (those of `keyway-password`), cryptography (the engine's).
 #![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods)]
 
 pub mod access;
 mod bind;
 mod bootstrap;
 mod bulk;
 mod candidate;
+mod clock;
 mod compare;
 pub mod controls;
 mod credentials;
@@ -56,6 +58,7 @@ pub use bulk::{
     Notes, Progress, RecordError, Salvaged, Scratch, ScratchMaker, TakenDefinitions, Unfinished,
     Verdict, Verifying, salvage,
 };
+pub use clock::Clock;
 pub use credentials::Credentials;
 pub use directory::Directory;
 pub use failure::Failure;

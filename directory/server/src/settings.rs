@@ -1,12 +1,12 @@
 //! What the directory needs to be told: access, indexes, limits, the clock.
 
 use crate::access::Rule;
+use crate::clock::Clock;
 use crate::index::IndexSetting;
 use crate::integrity::IntegritySetting;
 use crate::log::Log;
 use keyway_password::{Argon2Cost, Scheme};
 use keyway_schema::Sources;
-use std::time::SystemTime;
 
 /// Settings of a [`crate::Directory`]. `Default` is what `keyway up` starts with.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ pub struct Settings {
     pub password_min_length: u32,
     /// Where what happens is written down.
     pub log: Log,
-    /// What the time is.
-    pub clock: fn() -> SystemTime,
+    /// The clocks by which it stamps and measures.
+    pub clock: Clock,
 }
 
 /// What the root DSE says that the directory itself does not know: it is about the connection on
@@ -74,7 +74,7 @@ impl Default for Settings {
             password_policy: None,
             password_min_length: 8,
             log: Log::default(),
-            clock: SystemTime::now,
+            clock: Clock::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The state that operations work in: a snapshot of the schema and the indexes, and what all of them share.
 
 use crate::access::Access;
+use crate::clock::Clock;
 use crate::failure::Result;
 use crate::index::{Indexes, InvalidatedIndexes};
 use crate::integrity::Integrity;
@@ -21,7 +22,7 @@ use keyway_store::Names;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// The snapshot that operations begin with. An operation keeps the one it has.
 pub(crate) type CurrentSnapshot = Arc<RwLock<Arc<Snapshot>>>;
@@ -69,7 +70,7 @@ pub(crate) struct DirectoryState {
     pub search_time_max_s: AtomicU32,
     pub log: Log,
     pub virtual_trees: VirtualTrees,
-    pub clock: fn() -> SystemTime,
+    pub clock: Clock,
     /// The settings that it was told last.
     pub settings: RwLock<Settings>,
     pub administrator: Vec<u8>,
@@ -86,12 +87,17 @@ impl DirectoryState {
 
     /// The time as entries are stamped with it.
     pub fn timestamp(&self) -> String {
-        operational::generalized_time((self.clock)())
+        operational::generalized_time(self.now())
     }
 
-    /// The time.
+    /// The time by the wall clock.
     pub fn now(&self) -> SystemTime {
-        (self.clock)()
+        (self.clock.wall)()
+    }
+
+    /// The time by the clock that never steps.
+    pub fn monotonic(&self) -> Instant {
+        (self.clock.monotonic)()
     }
 
     /// A fresh UUID in text.

@@ -4,7 +4,7 @@ use crate::support::COST;
 use keyway_codec::message::{AddRequest, Attribute, Change, ChangeOperation, ModifyRequest};
 use keyway_engine::Engine;
 use keyway_server::controls::RequestControls;
-use keyway_server::{Directory, Settings, Subject};
+use keyway_server::{Clock, Directory, Settings, Subject};
 use keyway_store::{EntryId, Options, Store};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -30,16 +30,16 @@ pub const BIG_ENTRIES: usize = 10;
 pub struct Guard(#[expect(dead_code, reason = "held for its drop")] TempDir);
 
 thread_local! {
-    /// How far the directory's clock is ahead, in seconds: for tests of one thread.
+    /// How far the directory's wall clock is ahead, in seconds: for tests of one thread.
     static AHEAD_S: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Moves the clock on.
+/// Moves the wall clock on.
 pub fn wait(seconds: u64) {
     AHEAD_S.set(AHEAD_S.get() + seconds);
 }
 
-fn clock() -> SystemTime {
+fn wall() -> SystemTime {
     SystemTime::now() + Duration::from_secs(AHEAD_S.get())
 }
 
@@ -49,6 +49,7 @@ pub async fn open(engine: Engine) -> (Arc<Directory>, Guard) {
     let store = Store::open(folder.path(), options).unwrap();
     // Passwords are as short as the tests.
     let (password_cost, password_min_length) = (COST, 0);
+    let clock = Clock { wall, ..Clock::default() };
     let settings = Settings { password_cost, password_min_length, clock, ..Settings::default() };
     // Filled with an engine of its own, for the given one may be held up.
     let filling = Directory::open(store.clone(), &settings, keyway_drivers::engine()).unwrap();
@@ -82,7 +83,7 @@ pub async fn person(directory: &Directory, dn: &str, more: &[(&str, &str)]) {
     add(directory, dn, &attributes).await;
 }
 
-fn administrator() -> Subject {
+pub fn administrator() -> Subject {
     Subject::administrator("cn=admin,cn=keyway", EntryId(1))
 }
 

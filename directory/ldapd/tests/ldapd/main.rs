@@ -2,6 +2,7 @@
 
 mod binds;
 mod client;
+mod clock;
 mod crowd;
 mod directory;
 mod extended;

@@ -632,6 +632,7 @@ impl Import<'_> {
             match self.directory.store.submit(job, done) {
                 Ok(()) => break answer,
                 // Others write as well; an import has time.
+                #[expect(clippy::disallowed_methods, reason = "an import has its own thread")]
                 Err(keyway_store::Error::Busy) => thread::sleep(QUEUE_PAUSE),
                 Err(error) => return Err(Failure::from(error).into()),
             }

@@ -179,6 +179,10 @@ impl Group {
             {
                 Err(failure) if failure.code == ResultCode::Busy => {
                     if !self.hash_next()? {
+                        #[expect(
+                            clippy::disallowed_methods,
+                            reason = "an import has its own thread"
+                        )]
                         thread::sleep(POOL_PAUSE);
                     }
                 }

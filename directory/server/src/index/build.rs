@@ -24,7 +24,7 @@ use keyway_store::{EntryId, Key, Store, View, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How often the log hears how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(10);
@@ -364,7 +364,7 @@ impl Background {
                     if state.is_settled() {
                         return;
                     }
-                    self.now().duration_since(started).unwrap_or_default()
+                    self.now().saturating_duration_since(started)
                 }
                 Err(why) => {
                     if self.store.failed().is_some() {
@@ -379,17 +379,17 @@ impl Background {
         *lock(&self.shared.building) = false;
     }
 
-    fn now(&self) -> SystemTime {
-        (self.shared.clock)()
+    fn now(&self) -> Instant {
+        self.shared.monotonic()
     }
 
     /// Says when it begins to drop and to build, now and then, and at the end how far it is.
-    fn tell(&self, told: &mut Option<(SystemTime, bool)>, state: &State) {
+    fn tell(&self, told: &mut Option<(Instant, bool)>, state: &State) {
         let (now, drops) = (self.now(), !state.dropping.is_empty());
         if state.is_settled() {
             return self.say(Severity::Info, "the indexes are those of the configuration");
         }
-        let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|past| past < TELL_EVERY);
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < TELL_EVERY;
         if told.is_some_and(|(at, dropped)| dropped == drops && is_recent(at)) {
             return;
         }
@@ -404,7 +404,7 @@ impl Background {
     }
 
     fn say(&self, severity: Severity, text: &str) {
-        self.shared.log.say(self.now(), severity, "index", &[("text", Value::Text(text))]);
+        self.shared.log.say(self.shared.now(), severity, "index", &[("text", Value::Text(text))]);
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// A change that was asked for, to be written down when it is on the disk: then, and also if its client has gone.
 pub struct Audit {
     log: Log,
-    clock: fn() -> SystemTime,
+    wall_clock: fn() -> SystemTime,
     request: AuditedRequest,
     change: AuditedChange,
     /// When it was done: its line is the same wherever it is.
@@ -104,11 +104,11 @@ impl Audit {
     /// A line for a change that is to be made.
     pub fn new(
         log: Log,
-        clock: fn() -> SystemTime,
+        wall_clock: fn() -> SystemTime,
         request: AuditedRequest,
         change: AuditedChange,
     ) -> Audit {
-        Audit { log, clock, request, change, at: OnceLock::new(), next: AtomicU64::new(0) }
+        Audit { log, wall_clock, request, change, at: OnceLock::new(), next: AtomicU64::new(0) }
     }
 
     /// Keeps its line in the store, with the change itself. May be called again, if the change is made again.
@@ -136,7 +136,7 @@ impl Audit {
     fn line(&self) -> Kept {
         let AuditedChange { event, dn, attributes, new_rdn, new_superior } = &self.change;
         Kept {
-            at: *self.at.get_or_init(self.clock),
+            at: *self.at.get_or_init(self.wall_clock),
             connection: self.request.connection,
             operation: self.request.operation.into(),
             event: (*event).to_owned(),

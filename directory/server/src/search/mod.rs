@@ -53,7 +53,7 @@ use pieces::{Message as Entry, Pieces, Sending};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 use unindexed::Lacking;
 
 /// Work from which on it is noted each time where a search's candidates come from.
@@ -71,7 +71,7 @@ pub struct Search {
     /// Entries that may be returned in all, and those that were.
     entries_max: u32,
     sent: u32,
-    deadline: Option<SystemTime>,
+    deadline: Option<Instant>,
     page: Option<Page>,
     /// Referral objects of the scope, ascending, and those that were not returned yet.
     references: Vec<EntryId>,
@@ -89,7 +89,7 @@ pub struct Search {
     shape: &'static SearchShape,
     spent: Duration,
     /// When the last step was over.
-    stepped: Option<SystemTime>,
+    stepped: Option<Instant>,
     /// A large entry that is being sent.
     sending: Option<Sending>,
 }
@@ -106,7 +106,7 @@ pub struct SearchProgress {
     /// It looks at virtual entries.
     pub is_virtual: bool,
     /// When it came so far.
-    pub at: Option<SystemTime>,
+    pub at: Option<Instant>,
 }
 
 /// What is searched.
@@ -254,11 +254,12 @@ impl Search {
         out: &mut Vec<u8>,
         budget_bytes: usize,
     ) -> Step {
-        let (clock, before, sent) = (self.snapshot.shared.clock, self.looked_at, self.sent);
+        let (clock, before, sent) =
+            (self.snapshot.shared.clock.monotonic, self.looked_at, self.sent);
         let started = clock();
         let advanced = self.advance(directory, message_id, out, budget_bytes);
         let now = clock();
-        let time = now.duration_since(started).unwrap_or_default();
+        let time = now.saturating_duration_since(started);
         self.stepped = Some(now);
         self.snapshot.shared.search_time.add(nanoseconds(time));
         self.spent += time;
@@ -327,7 +328,7 @@ impl Search {
     ) -> Result<Pause> {
         let snapshot = &*self.snapshot.clone();
         if self.sending.is_some() {
-            return self.send(snapshot.shared.now(), out, budget_bytes);
+            return self.send(snapshot.shared.monotonic(), out, budget_bytes);
         }
         directory.refresh(&self.subject)?;
         let view = snapshot.permissions(&self.subject, self.place);
@@ -361,7 +362,8 @@ impl Search {
                     Ok(Pause::Entry(id, entry)) => (id, entry),
                     other => return other,
                 };
-                let (read, now) = (snapshot.shared.kept_reads.keep(read)?, snapshot.shared.now());
+                let (read, now) =
+                    (snapshot.shared.kept_reads.keep(read)?, snapshot.shared.monotonic());
                 self.sending = Some(Sending::new(read, id, entry, now));
                 self.send(now, out, end.saturating_sub(out.len()))
             }
@@ -369,7 +371,7 @@ impl Search {
     }
 
     /// Goes on with an entry that is sent in pieces.
-    fn send(&mut self, now: SystemTime, out: &mut Vec<u8>, budget_bytes: usize) -> Result<Pause> {
+    fn send(&mut self, now: Instant, out: &mut Vec<u8>, budget_bytes: usize) -> Result<Pause> {
         let end = out.len().saturating_add(budget_bytes.max(1));
         if let Some(sending) = &mut self.sending
             && sending.step(out, end, now)?
@@ -432,7 +434,7 @@ impl Search {
         for (looked_at, id) in candidates.enumerate() {
             let id = id?;
             if looked_at % CLOCK_CANDIDATES == 0
-                && self.deadline.is_some_and(|at| snapshot.shared.now() >= at)
+                && self.deadline.is_some_and(|at| snapshot.shared.monotonic() >= at)
             {
                 let text = "the search took longer than it may";
                 return Ok(Pause::Limit(ResultCode::TimeLimitExceeded, text));

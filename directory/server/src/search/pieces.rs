@@ -15,7 +15,7 @@ use keyway_codec::message::{
 use keyway_store::{EntryId, Large, Read, ValueKey, View};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 /// A part of an entry's message.
 enum Piece {
@@ -134,11 +134,11 @@ pub(super) struct Sending {
     id: EntryId,
     pieces: VecDeque<Piece>,
     /// When a client that has not read it is given up.
-    until: SystemTime,
+    until: Instant,
 }
 
 impl Sending {
-    pub fn new(read: Arc<Mutex<Read>>, id: EntryId, message: Message, now: SystemTime) -> Self {
+    pub fn new(read: Arc<Mutex<Read>>, id: EntryId, message: Message, now: Instant) -> Self {
         let seconds = message.bytes as u64 / ENTRY_SEND_BYTES_S_MIN;
         let until = now + ENTRY_SEND_MAX + Duration::from_secs(seconds);
         Sending { read, id, pieces: message.pieces, until }
@@ -149,7 +149,7 @@ impl Sending {
     ///
     /// # Errors
     /// The store's, or `busy` if it took too long.
-    pub fn step(&mut self, out: &mut Vec<u8>, end: usize, now: SystemTime) -> Result<bool> {
+    pub fn step(&mut self, out: &mut Vec<u8>, end: usize, now: Instant) -> Result<bool> {
         if now >= self.until {
             let text = "the client takes too long to read an entry";
             return Err(Failure::new(ResultCode::Busy, text));

@@ -22,7 +22,7 @@ use keyway_store::{EntryId, Read, View};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 /// What a search is planned by.
 struct Planned<'a> {
@@ -171,7 +171,7 @@ struct Bounds {
     entries_max: u32,
     /// Entries in this answer, which may be a page.
     answer_max: u32,
-    deadline: Option<SystemTime>,
+    deadline: Option<Instant>,
 }
 
 impl Bounds {
@@ -195,8 +195,8 @@ impl Bounds {
         };
         let seconds =
             limit(request.time_limit_s, snapshot.shared.search_time_max_s.load(Ordering::Relaxed));
-        let deadline =
-            (seconds > 0).then(|| snapshot.shared.now() + Duration::from_secs(seconds.into()));
+        let deadline = (seconds > 0)
+            .then(|| snapshot.shared.monotonic() + Duration::from_secs(seconds.into()));
         Bounds { entries_max, answer_max, deadline }
     }
 }

@@ -3,7 +3,6 @@
 use super::*;
 use crate::access::{Attributes, Below, Place, Rights, Rule, Target, What, Who};
 use keyway_codec::message::CompareRequest;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const DEREFS: [Deref; 4] = [Deref::Never, Deref::InSearching, Deref::FindingBase, Deref::Always];
 
@@ -222,11 +221,7 @@ fn an_alias_of_an_entry_that_a_subject_may_not_know_of_is_one_of_nothing() {
 
 #[test]
 fn a_limit_that_is_met_below_a_hidden_base_does_not_tell_of_it() {
-    /// Each look at the clock takes a second.
-    fn clock() -> SystemTime {
-        static SECONDS: AtomicU64 = AtomicU64::new(0);
-        now() + Duration::from_secs(SECONDS.fetch_add(1, Ordering::Relaxed))
-    }
+    let clock = Clock { monotonic: a_second_a_look, ..settings().clock };
     let fixture = with_entries_of("(uid=ada)", Settings { clock, ..settings() });
     let limited = |base: &str| {
         let request = SearchRequest { base, time_limit_s: 1, ..request("(cn=*)") };

@@ -23,15 +23,16 @@ mod unindexed;
 mod write;
 
 use crate::controls::{RequestControls, ResponseControl};
-use crate::{Announced, Directory, Failure, Settings, Step, Subject, WriteDone};
+use crate::{Announced, Clock, Directory, Failure, Settings, Step, Subject, WriteDone};
 use keyway_codec::Filter;
 use keyway_codec::message::{
     AddRequest, Attribute, Change, ChangeOperation, Deref, LdapResult, Message, ModifyDnRequest,
     ModifyRequest, Op, ResultCode, Scope, SearchRequest,
 };
 use keyway_store::{Options, Store};
-use std::sync::OnceLock;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 pub const BASE: &str = "dc=example,dc=com";
@@ -52,9 +53,17 @@ pub fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_700_000_000)
 }
 
+/// A monotonic clock of which each look takes a second.
+pub fn a_second_a_look() -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(|| (Clock::default().monotonic)());
+    static SECONDS: AtomicU64 = AtomicU64::new(0);
+    *START + Duration::from_secs(SECONDS.fetch_add(1, Ordering::Relaxed))
+}
+
 pub fn settings() -> Settings {
+    let clock = Clock { wall: now, ..Clock::default() };
     // Passwords are as short as the tests.
-    Settings { clock: now, password_min_length: 0, ..Settings::default() }
+    Settings { clock, password_min_length: 0, ..Settings::default() }
 }
 
 fn engine() -> keyway_engine::Engine {

@@ -277,17 +277,27 @@ fn size_limits() {
 
 #[test]
 fn time_limits() {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    // Each look at this clock takes a second.
-    static SECONDS: AtomicU64 = AtomicU64::new(0);
-    fn slow_clock() -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(SECONDS.fetch_add(1, Ordering::Relaxed))
-    }
-    let fixture = filled_with(&Settings { clock: slow_clock, ..settings() });
+    let clock = Clock { monotonic: a_second_a_look, ..settings().clock };
+    let fixture = filled_with(&Settings { clock, ..settings() });
     let limited = SearchRequest { time_limit_s: 1, ..request("(objectClass=person)") };
     assert_eq!(fixture.search(&limited).code(), ResultCode::TimeLimitExceeded);
     let patient = SearchRequest { time_limit_s: 1_000, ..request("(objectClass=person)") };
     assert_eq!(fixture.search(&patient).code(), ResultCode::Success);
+}
+
+#[test]
+fn a_step_of_the_wall_clock_ends_no_search() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    /// Each look is a day later than the one before.
+    fn stepping() -> SystemTime {
+        static DAYS: AtomicU64 = AtomicU64::new(0);
+        now() + Duration::from_secs(86_400 * DAYS.fetch_add(1, Ordering::Relaxed))
+    }
+    let clock = Clock { wall: stepping, ..settings().clock };
+    let fixture = filled_with(&Settings { clock, ..settings() });
+    let limited = SearchRequest { time_limit_s: 3_600, ..request("(objectClass=person)") };
+    let found = fixture.search(&limited);
+    assert_eq!((found.code(), found.entries.len()), (ResultCode::Success, 14));
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
     let bases = broadcast_each(_mm512_xor_si512(nonces, first_key));
     let pads = [pad(a.len()), pad(b.len()), pad(c.len()), pad(d.len())];
     let [pa, pb, pc, pd] = pads;
-    let befores = first_blocks(before, pads);
+    let earlier = first_blocks(before, pads);
     let whole = registers - 2;
     let (head_a, whole_a, tail_a) = parts(a, pa, whole);
     let (head_b, whole_b, tail_b) = parts(b, pb, whole);
@@ -81,7 +81,7 @@ pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
         cipher::<SEAL, ROUNDS>(key, &mut states, 0, pads);
         partial_last_round::<SEAL, ROUNDS>(key, &mut states, &mut heads, pads);
         for lane in 0..LANES {
-            waiting[lane][1] = _mm512_xor_si512(states[lane], befores[lane]);
+            waiting[lane][1] = _mm512_xor_si512(states[lane], earlier[lane]);
         }
     }
     while register < registers {
@@ -117,7 +117,7 @@ pub(super) fn interleaved<const SEAL: bool, const ROUNDS: usize>(
             }
         } else {
             partial_last_round::<SEAL, ROUNDS>(key, &mut states, &mut heads, pads);
-            for (state, before) in states.iter_mut().zip(befores) {
+            for (state, before) in states.iter_mut().zip(earlier) {
                 *state = _mm512_xor_si512(*state, before);
             }
         }

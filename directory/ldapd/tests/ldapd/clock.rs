@@ -1,0 +1,52 @@
+//! A wall clock that steps while connections are open.
+
+use crate::client::{Client, bind, search};
+use crate::directory::{FAST, PASSWORD, administrator, wait};
+use crate::support::{Running, plain};
+use keyway_codec::ber::frame;
+use keyway_codec::message::{Message, Op, ResultCode, Scope};
+use keyway_server::controls::RequestControls;
+use keyway_server::{Announced, Step};
+
+/// The `monitoredInfo` of all entries of `cn=monitor` below this one, as the administrator sees them.
+fn monitored(server: &Running, below: &str) -> Vec<String> {
+    let base = format!("{below},cn=monitor");
+    let Op::SearchRequest(mut request) = search(&base, Scope::Subtree) else { unreachable!() };
+    request.attributes = vec!["monitoredInfo"];
+    let (subject, controls) = (administrator(), RequestControls::default());
+    let mut search =
+        server.directory.search(&subject, &request, &controls, Announced::default()).unwrap();
+    let mut out = Vec::new();
+    while let Step::More = search.step(&server.directory, 1, &mut out, 1 << 20) {}
+    let mut found = Vec::new();
+    let mut rest = &out[..];
+    while let Some(length) = frame(rest, usize::MAX).unwrap() {
+        let message;
+        (message, rest) = rest.split_at(length);
+        let Op::SearchResultEntry(entry) = Message::decode(message).unwrap().op else { continue };
+        let values = entry.attributes.iter().flat_map(|attribute| &attribute.values);
+        found.extend(values.map(|value| String::from_utf8(value.to_vec()).unwrap()));
+    }
+    found
+}
+
+/// Uptime, idle times and the time that an operation took go by a clock that never steps.
+#[tokio::test]
+async fn a_step_of_the_wall_clock_changes_no_duration() {
+    const DAY_S: u64 = 86_400;
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    wait(30 * DAY_S);
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    wait(30 * DAY_S);
+    let uptime = monitored(&server, "cn=Uptime,cn=Time");
+    assert!(uptime.iter().any(|s| s.parse::<u64>().unwrap() < DAY_S), "{uptime:?}");
+    let below = |all: &[String], name: &str, most: u64| {
+        let values = all.iter().filter_map(|info| info.strip_prefix(name)?.parse().ok());
+        let values: Vec<u64> = values.collect();
+        assert!(!values.is_empty() && values.iter().all(|it| *it < most), "{name}{values:?}");
+    };
+    below(&monitored(&server, "cn=Connections"), "idle_ms=", DAY_S * 1_000);
+    below(&monitored(&server, "cn=Slow"), "time_us=", DAY_S * 1_000_000);
+}
