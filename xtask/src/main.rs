@@ -17,6 +17,7 @@ mod processes;
 mod race;
 mod shell;
 mod test;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -36,7 +37,8 @@ Commands:
                    and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the release
                    program, the Debian package and an image built and tried on a copy of this
                    system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
-  check            formatting, `structure`, clippy without warnings, documentation, dependencies
+  check            formatting, spelling, `structure`, clippy without warnings, each feature alone, the
+                   oldest supported compiler, documentation, dependencies
   structure        which crates use which, as ARCHITECTURE.md says, and no circles of imports between
                    files
   settings         write docs/guide/settings.md anew, of the default keyway.toml

@@ -296,7 +296,7 @@ fn a_second_is_what_was_counted_in_it() {
 }
 
 #[test]
-fn logins_are_the_directorys() {
+fn logins_are_those_of_the_directory() {
     let page = Page::with_login();
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let closed = page.get("/", &[]);
