@@ -61,7 +61,7 @@ pub struct DefinitionError {
     pub column: u64,
     /// The beginning of the definition, if it is about one.
     pub definition: String,
-    /// What is wrong with it.
+    /// Why it is wrong.
     pub why: String,
 }
 

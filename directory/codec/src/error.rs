@@ -25,13 +25,13 @@ pub enum DecodeError {
     /// A rule of BER or of RFC 4511's structure is broken: where the rest of the message begins and
     /// ends cannot be trusted.
     Malformed {
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// Structure and lengths are right, and a value in it is none of those that RFC 4511 defines:
     /// an unknown choice, a number out of its range, text that is not UTF-8.
     Invalid {
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// A filter is nested more deeply than this side accepts.

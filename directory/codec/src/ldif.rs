@@ -74,7 +74,7 @@ pub struct LdifError {
     pub line: u64,
     /// The name of the entry, if the record got so far.
     pub dn: Option<String>,
-    /// What is wrong.
+    /// Why it is wrong.
     pub why: &'static str,
 }
 

@@ -30,7 +30,7 @@ pub enum Usage {
 pub struct DescriptionError {
     /// The byte offset in the text.
     pub at: usize,
-    /// What is wrong there.
+    /// Why it is wrong.
     pub why: &'static str,
 }
 

@@ -30,7 +30,7 @@ pub struct Ava {
 pub struct DnError {
     /// The byte offset in the text.
     pub at: usize,
-    /// What is wrong there.
+    /// Why it is wrong.
     pub why: &'static str,
 }
 

@@ -13,7 +13,7 @@ use super::Filter;
 pub struct FilterError {
     /// The byte offset in the text.
     pub at: usize,
-    /// What is wrong there.
+    /// Why it is wrong.
     pub why: &'static str,
 }
 

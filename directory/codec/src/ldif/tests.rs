@@ -46,7 +46,7 @@ fn modification(operation: ChangeOperation, attribute: &str, values: &[&str]) ->
     Modification { operation, attribute: attribute.into(), values }
 }
 
-/// What is wrong with the only record: line, name and reason.
+/// The failure of the only record: line, name and reason.
 fn wrong(text: &str) -> (u64, Option<String>, &'static str) {
     match read(text).as_slice() {
         [Err(error)] => (error.line, error.dn.clone(), error.why),

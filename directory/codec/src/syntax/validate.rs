@@ -13,7 +13,7 @@ impl Syntax {
     /// Checks that a value is of the syntax.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why the value is not valid.
     pub fn validate(self, value: &[u8]) -> Result<(), &'static str> {
         (self.check())(value)
     }
@@ -22,7 +22,7 @@ impl Syntax {
     /// may be any text. Some servers ask for no more, and an import must not lose their numbers.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why the value is not valid.
     pub fn validate_imported(self, value: &[u8]) -> Result<(), &'static str> {
         match self {
             Syntax::TelephoneNumber | Syntax::FacsimileTelephoneNumber => directory_string(value),
