@@ -191,7 +191,7 @@ impl Configuration {
         Failure::new(format!("{}: {text}", file.display()))
     }
 
-    /// What a file says that is not, or not yet, a data folder's.
+    /// The settings of a file that is not, or not yet, a data folder's.
     ///
     /// # Errors
     /// As [`Configuration::load`].

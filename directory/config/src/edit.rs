@@ -73,7 +73,7 @@ fn scalar(value: &Value) -> Result<toml_edit::Value, String> {
     value.to_string().parse().map_err(|why: toml_edit::TomlError| why.message().to_owned())
 }
 
-/// Puts a value in the place of another. Of a list, what stays is left as it is written.
+/// Puts a value in the place of another. The items of a list that stay are left as they are written.
 fn replace(old: &mut toml_edit::Value, new: toml_edit::Value) {
     if let (Some(old), Some(new)) = (old.as_array_mut(), new.as_array()) {
         return replace_list(old, new);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_more_does_not_cost_those_that_nobody_wrote_down() {
+    fn an_index_more_does_not_cost_those_that_are_not_written_down() {
         let new = set("", "indexes.carLicense", Some(&value("[\"equality\"]"))).unwrap();
         let [before, after] = ["", &new].map(|text| settings(text).unwrap());
         assert_eq!(after.len(), before.len() + 1);

@@ -208,8 +208,8 @@ pub struct Allocate {
 }
 
 impl Raw {
-    /// Reads the file's text. What it leaves out is taken from the default file, so that there is
-    /// one place for defaults.
+    /// Reads the file's text. The settings that it leaves out are taken from the default file, so
+    /// that there is one place for defaults.
     ///
     /// # Errors
     /// Text that is not TOML, of another type, or not known, with its place in the text.
