@@ -78,13 +78,15 @@ pub fn identity(
     }
     let own = ca.first().and_then(|der| Certificate::read(der).ok()).map(|read| read.public_key);
     let can_issue = keys.has(Which::Authority, own.as_deref());
-    match standing(folder, &keys, &ca, names, now)? {
-        Standing::Good => {}
-        Standing::Lacking(_) | Standing::Useless(_) if can_issue => {
+    match certificate_status(folder, &keys, &ca, names, now)? {
+        CertificateStatus::Good => {}
+        CertificateStatus::Lacking(_) | CertificateStatus::Useless(_) if can_issue => {
             issue(&mut keys, folder, &ca, names, now)?;
         }
-        Standing::Lacking(why) => output::note(needs_key(folder, &keys, &why)),
-        Standing::Useless(why) => return Err(Failure::new(needs_key(folder, &keys, &why))),
+        CertificateStatus::Lacking(why) => output::note(needs_key(folder, &keys, &why)),
+        CertificateStatus::Useless(why) => {
+            return Err(Failure::new(needs_key(folder, &keys, &why)));
+        }
     }
     let file = folder.file(name::SERVER_CERTIFICATE);
     let (chain, mut trust) = chain(&file)?;
@@ -210,7 +212,7 @@ fn restore_authority(key: &SigningKey, folder: &Folder, now: Timestamp) -> Resul
 }
 
 /// Whether the server's certificate will do; if not, why.
-enum Standing {
+enum CertificateStatus {
     Good,
     /// It can be used, and another would be better.
     Lacking(String),
@@ -218,16 +220,16 @@ enum Standing {
     Useless(String),
 }
 
-fn standing(
+fn certificate_status(
     folder: &Folder,
     keys: &OwnKeys<'_>,
     ca: &[CertificateDer<'_>],
     names: &Names,
     now: Timestamp,
-) -> Result<Standing, Failure> {
+) -> Result<CertificateStatus, Failure> {
     let (file, key) = (folder.file(name::SERVER_CERTIFICATE), folder.file(name::SERVER_KEY));
     if !folder.has(name::SERVER_CERTIFICATE) {
-        return Ok(Standing::Useless("is not there".to_owned()));
+        return Ok(CertificateStatus::Useless("is not there".to_owned()));
     }
     let chain = certificates(&file)?;
     let unreadable = || malformed(&file, "it is not a certificate");
@@ -242,23 +244,23 @@ fn standing(
                 "{file} is there, and its key is not; put that at {key} (chmod 600)"
             )));
         }
-        return Ok(Standing::Good);
+        return Ok(CertificateStatus::Good);
     }
     let lacks = |names: &[Name]| {
         names.iter().find(|name| !certificate.names.contains(name)).map(ToString::to_string)
     };
     Ok(if !has_key {
-        Standing::Useless("has lost its key".to_owned())
+        CertificateStatus::Useless("has lost its key".to_owned())
     } else if let Some(why) = invalid_now(&certificate, now) {
-        Standing::Useless(why)
+        CertificateStatus::Useless(why)
     } else if let Some(name) = lacks(&names.asked) {
-        Standing::Useless(format!("does not name {name}"))
+        CertificateStatus::Useless(format!("does not name {name}"))
     } else if not_after < now.after_days(SERVER_DAYS_LEFT_MIN) {
-        Standing::Lacking(format!("expires at {not_after}"))
+        CertificateStatus::Lacking(format!("expires at {not_after}"))
     } else if let Some(name) = lacks(&names.usual) {
-        Standing::Lacking(format!("does not name {name}"))
+        CertificateStatus::Lacking(format!("does not name {name}"))
     } else {
-        Standing::Good
+        CertificateStatus::Good
     })
 }
 
@@ -524,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn no_authority_is_made_beside_somebody_elses_certificate() {
+    fn no_authority_is_made_beside_a_foreign_certificate() {
         let place = tempfile::tempdir().unwrap();
         let folder = folder(&place);
         let theirs = put_theirs(&folder);
@@ -553,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_certificate_is_left_alone() {
+    fn a_foreign_certificate_is_left_alone() {
         let place = tempfile::tempdir().unwrap();
         let folder = folder(&place);
         identity(&folder, &names(), NOW).unwrap();

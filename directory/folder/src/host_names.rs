@@ -15,8 +15,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// What was asked for, and how else a server that listens there may be called: by this
-    /// machine's names and by its addresses.
+    /// The names that were asked for, and the others that a server which listens there may be
+    /// called by: this machine's names and its addresses.
     pub fn new(asked: &[Name], listen: &[SocketAddr]) -> Names {
         let mut usual = vec![
             Name::Dns("localhost".to_owned()),
@@ -154,7 +154,7 @@ mod tests {
             127.0.1.1\tBox.Example.com box # here\n192.0.2.1 other.example.com\n";
         assert_eq!(full_name(hosts, "box"), Some("box.example.com".to_owned()));
         assert_eq!(full_name(hosts, "localhost"), None);
-        assert_eq!(full_name(hosts, "nobody"), None);
+        assert_eq!(full_name(hosts, "absent"), None);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Which {
         }
     }
 
-    /// What cryptod calls it; those that come after one that stays are `NAME-2` and so on.
+    /// The name that cryptod has for it; those that come after one that stays are `NAME-2` and so on.
     fn name(self) -> &'static str {
         match self {
             Which::Authority => "tls-ca",
@@ -100,8 +100,8 @@ pub fn are_held(data: &Path) -> bool {
     })
 }
 
-/// What the cryptod that listens there calls the key with this public half, and what it signs with, if it
-/// holds it.
+/// The name that the cryptod that listens there has for the key with this public half, and the algorithms
+/// that it signs with, if it holds the key.
 ///
 /// # Errors
 /// If it does not answer.

@@ -70,8 +70,8 @@ pub fn url(file: &Path) -> String {
     url
 }
 
-/// Listens on the socket, if there is to be one. What an earlier process left gives way; a
-/// directory that still listens there does not.
+/// Listens on the socket, if there is to be one. A socket that an earlier process left gives way;
+/// a directory that still listens there does not.
 ///
 /// # Errors
 /// Why it cannot be made.

@@ -42,7 +42,7 @@ const CRYPTOD_USER: &str = "keyway-cryptod";
 /// To start a process as another user, and to end it.
 const OVER_ANOTHER: CapabilitySet =
     CapabilitySet::SETUID.union(CapabilitySet::SETGID).union(CapabilitySet::KILL);
-/// Of folders above it that are made on the way.
+/// The mode of folders above it that are made on the way.
 const ABOVE_MODE: u32 = 0o755;
 
 /// A user, with the group that goes with it.

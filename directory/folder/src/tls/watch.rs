@@ -55,14 +55,14 @@ impl Watch {
         Watch { own: 0, seen: read.clone(), files, read }
     }
 
-    /// What was read has been written as well: this program's own files are as they are to be.
+    /// Notes that the state that was read has been written as well: its own files are as they are to be.
     pub fn own_written(&mut self) {
         for (at, file) in self.files.iter().enumerate().take(self.own) {
             (self.read[at], self.seen[at]) = (stamp(file), stamp(file));
         }
     }
 
-    /// Looks again. What it says it says once.
+    /// Looks again. It reports each finding once.
     pub fn look(&mut self) -> Look {
         let now = stamps(&self.files);
         let is_still = now == self.seen;
