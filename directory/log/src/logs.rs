@@ -82,8 +82,8 @@ impl Logs {
         self.queue.flush(LOG_FLUSH_MAX);
     }
 
-    /// Opens the files again, as these settings say: they may have been renamed. What was said
-    /// before is written to the old ones.
+    /// Opens the files again, as these settings say: they may have been renamed. Lines from before
+    /// are written to the old ones.
     ///
     /// # Errors
     /// As [`Logs::open`]; then all stays as it was.

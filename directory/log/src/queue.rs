@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_a_writer_that_has_ended() {
+    fn no_thread_waits_for_a_writer_that_has_ended() {
         let queue = Queue::new(Form::Text, WhenFull::Drop);
         assert!(!queue.flush(Duration::ZERO));
         queue.close();
