@@ -45,9 +45,9 @@ pub fn complete_classes(
 
 /// Checks that classes and attributes fit, and returns the structural class.
 ///
-/// What is checked: the structural classes are one chain; what is demanded is there and what is
-/// there is allowed; single-valued attributes have one value. Values are not looked at: of `large`
-/// attributes, which have many, the descriptions are enough.
+/// The checks: the structural classes are one chain; each attribute that is demanded is there and each
+/// that is there is allowed; single-valued attributes have one value. Values are not looked at: of
+/// `large` attributes, which have many, the descriptions are enough.
 ///
 /// # Errors
 /// `objectClassViolation`, or `constraintViolation` for too many values.
@@ -144,7 +144,7 @@ fn counted(attributes: &EntryAttributes) -> impl Iterator<Item = (&str, usize)> 
     attributes.iter().map(|(name, values)| (name.as_str(), values.len()))
 }
 
-/// What classes demand and is not there, then what is there and may not be so: the attribute, and why.
+/// The attributes that classes demand and that are missing, then those that are there and may not be: each with why.
 fn not_allowed<'a>(
     schema: &'a Schema,
     classes: &'a [&'a ObjectClass],

@@ -111,7 +111,7 @@ pub(crate) fn build(
     Ok(ObjectClass { position, superclasses, must, may, description: description.clone() })
 }
 
-/// What a class derives from; if it does not say, from `top`, as all do (RFC 4512 § 2.4.1).
+/// The classes that a class derives from; if it does not say, `top`, as for all (RFC 4512 § 2.4.1).
 fn superiors<'d>(class: &'d ObjectClassDescription, index: &Index) -> &'d [String] {
     static TOP: LazyLock<[String; 1]> = LazyLock::new(|| ["top".to_owned()]);
     let top = lookup(index, "top");

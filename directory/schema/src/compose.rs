@@ -45,7 +45,7 @@ impl fmt::Display for DefinitionOrigin {
 /// A definition and where it comes from.
 #[derive(Clone, Debug)]
 pub struct Defined<D> {
-    /// What it says.
+    /// The definition itself.
     pub definition: D,
     /// Who says it.
     pub origin: DefinitionOrigin,
@@ -58,7 +58,7 @@ pub struct Composed {
     pub attribute_types: Vec<Defined<AttributeTypeDescription>>,
     /// Object classes.
     pub object_classes: Vec<Defined<ObjectClassDescription>>,
-    /// What files say and does not count, and why.
+    /// The parts of files that do not count, and why.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked of a definition when it meets others: whether it says the same, and what is needed.
+//! Questions to a definition when it meets others: whether it says the same, and what is needed.
 
 use crate::attribute;
 use crate::operational::SUBSCHEMA_DN;
@@ -7,7 +7,7 @@ use keyway_codec::description::{
 };
 use std::fmt;
 
-/// What the two kinds of descriptions have in common here.
+/// The part that the two kinds of descriptions have in common here.
 pub trait Definition: Clone + fmt::Display {
     /// The numeric OID.
     fn oid(&self) -> &str;
@@ -30,7 +30,7 @@ pub trait Definition: Clone + fmt::Display {
         None
     }
 
-    /// What it is called.
+    /// The name that it is shown by.
     fn shown(&self) -> &str {
         self.names().first().map_or(self.oid(), String::as_str)
     }
@@ -58,11 +58,11 @@ fn same_word(one: Option<&String>, other: Option<&String>) -> bool {
     }
 }
 
-/// What the server looks at itself.
+/// The attributes that the server looks at itself.
 const NEEDED_ATTRIBUTES: [&str; 4] = ["objectClass", "userPassword", "aliasedObjectName", "ref"];
 const NEEDED_CLASSES: [&str; 5] = ["top", "alias", "referral", "subschema", "extensibleObject"];
 
-/// What both kinds are called.
+/// The methods for the OID and the names, of both kinds.
 macro_rules! labels {
     () => {
         fn oid(&self) -> &str {

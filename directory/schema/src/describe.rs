@@ -41,7 +41,7 @@ impl Schema {
         Some(Description { attribute, options })
     }
 
-    /// What to say of a description whose type or options are not known.
+    /// The message about a description whose type or options are not known.
     pub fn unknown_description(&self, description: &str) -> String {
         let name = base(description);
         match self.attribute(name) {

@@ -1,4 +1,4 @@
-//! What two schemas have in common, and whether an entry of the one is as well one of the other.
+//! The differences between two schemas, and whether an entry of the one is as well one of the other.
 
 use crate::attribute::AttributeType;
 use crate::check::{EntryAttributes, OBJECT_CLASS, check_entry, check_loosely};
@@ -42,7 +42,7 @@ impl<'s> Difference<'s> {
         self.attributes.is_empty() && self.classes.is_empty()
     }
 
-    /// What differs, in words: the first names.
+    /// The differences in words: the first names.
     pub fn shown(&self) -> String {
         let class = |oid: &&str| self.old.class(oid).map(ObjectClass::name);
         let mut names: Vec<&str> = self.attributes.iter().copied().collect();
@@ -54,7 +54,7 @@ impl<'s> Difference<'s> {
         if more == 0 { shown } else { format!("{shown} or {more} other definitions") }
     }
 
-    /// What stands against keeping an entry under the new schema; `None` if nothing does.
+    /// The reason against keeping an entry under the new schema; `None` if there is none.
     pub fn contradiction(&self, rdn: &str, attributes: &EntryAttributes) -> Option<String> {
         self.of_values(attributes)
             .or_else(|| self.of_names(rdn, attributes))

@@ -1,4 +1,4 @@
-//! What is wrong with definitions, names and entries.
+//! The faults of definitions, names and entries.
 
 use keyway_codec::message::ResultCode;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 pub struct SchemaError {
     /// The definition, by its name or OID.
     pub definition: String,
-    /// What is wrong with it.
+    /// Why it is wrong.
     pub why: String,
 }
 
@@ -51,7 +51,7 @@ impl std::error::Error for NameError {}
 pub struct Violation {
     /// How a response says it (RFC 4511 § 4.1.9).
     pub code: ResultCode,
-    /// What is wrong, in words.
+    /// Why it is wrong, in words.
     pub why: String,
 }
 

@@ -33,7 +33,7 @@ pub struct FilterItem {
     pub scope: ItemScope,
     /// Options that the attributes must have.
     pub options: Vec<String>,
-    /// What it asks of them.
+    /// The test of them.
     pub test: FilterTest,
     /// Whether it looks at the attributes of the DN as well.
     pub dn_attributes: bool,
@@ -61,7 +61,7 @@ pub enum ItemScope {
     All(MatchingRule),
 }
 
-/// What is asked of an attribute.
+/// The test of an attribute.
 #[derive(Clone, Debug)]
 pub enum FilterTest {
     /// That it is there.
@@ -86,11 +86,11 @@ pub enum FilterTest {
     Substrings {
         /// By this rule.
         rule: MatchingRule,
-        /// What it begins with.
+        /// The part that it begins with.
         initial: Option<Vec<u8>>,
-        /// What comes between.
+        /// The parts that come between.
         any: Vec<Vec<u8>>,
-        /// What it ends with.
+        /// The part that it ends with.
         last: Option<Vec<u8>>,
     },
     /// That a value is this or greater.

@@ -6,7 +6,7 @@ use keyway_codec::definitions::nearest;
 use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
 
-/// What a definition is found by: its OID and its names, in lower case.
+/// The keys that a definition is found by: its OID and its names, in lower case.
 fn keys(oid: &str, names: &[String]) -> Vec<Box<str>> {
     let names = names.iter().map(String::as_str);
     std::iter::once(oid).chain(names).map(|key| key.to_ascii_lowercase().into()).collect()
@@ -31,7 +31,7 @@ pub(crate) fn index<'d>(
     Ok(index)
 }
 
-/// What to say of a name that is not known: the one that was meant, perhaps.
+/// The message about a name that is not known: with the one that was meant, perhaps.
 pub(crate) fn unknown(what: &str, name: &str, index: &Index) -> String {
     let known = index.keys().filter_map(|key| std::str::from_utf8(key).ok());
     let near = nearest(name, known);

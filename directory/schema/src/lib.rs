@@ -1,4 +1,4 @@
-//! What names, attributes and filters mean: the schema.
+//! The schema: the meaning of names, attributes and filters.
 //!
 //! A [`Schema`] is built from RFC 4512 descriptions and never changed, so that it is shared without locks; another
 //! one is put in its place. Every attribute has one canonical name, its first; entries are stored under canonical

@@ -61,7 +61,7 @@ impl EntryName {
         text_of(&self.parts)
     }
 
-    /// What equal names have in common and others have not.
+    /// The bytes that equal names have in common and that differ between others.
     pub fn canonical(&self) -> Vec<u8> {
         joined(&self.parts)
     }

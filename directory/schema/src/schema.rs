@@ -68,8 +68,8 @@ impl Schema {
         Ok(schema)
     }
 
-    /// What was not understood of definitions and taken for something else: matching rules and
-    /// syntaxes that this server does not know.
+    /// The parts of definitions that were not understood and were taken for something else: matching
+    /// rules and syntaxes that this server does not know.
     pub fn warnings(&self) -> &[SchemaError] {
         &self.warnings
     }
@@ -86,12 +86,12 @@ impl Schema {
         self.classes.get(position)
     }
 
-    /// What to say of an attribute that is not known.
+    /// The message about an attribute that is not known.
     pub fn unknown_attribute(&self, name: &str) -> String {
         unknown("attribute", name, &self.attribute_index)
     }
 
-    /// What to say of an object class that is not known.
+    /// The message about an object class that is not known.
     pub fn unknown_class(&self, name: &str) -> String {
         unknown("object class", name, &self.class_index)
     }

@@ -1,4 +1,4 @@
-//! What a schema is made of: sets that come with the program, files, and changes made over LDAP.
+//! The sources of a schema: sets that come with the program, files, and changes made over LDAP.
 
 use crate::error::SchemaError;
 use keyway_codec::description::{AttributeTypeDescription, ObjectClassDescription};
@@ -18,7 +18,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// What `keyway up` starts with: all sets.
+    /// The sources that `keyway up` starts with: all sets.
     pub fn defaults() -> Sources {
         Sources { sets: SETS.iter().collect(), ..Sources::default() }
     }
@@ -27,13 +27,13 @@ impl Sources {
 /// A file of definitions, in any form that `keyway_codec::definitions` reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub bytes: Arc<[u8]>,
 }
 
-/// What was changed over LDAP. It is kept in the store.
+/// The changes made over LDAP. They are kept in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Attribute types that were added, or put in the place of others.
