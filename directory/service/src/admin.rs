@@ -44,8 +44,8 @@ pub enum PasswordFile {
     Gone,
 }
 
-/// Whether the file in the data folder still has the administrator's password. What cannot be
-/// checked now is taken for stale: it is only to be spoken of.
+/// Whether the file in the data folder still has the administrator's password. A password that cannot
+/// be checked now is taken for stale: it is only to be spoken of.
 pub fn password_file(
     folder: &Folder,
     instance: &Instance,

@@ -20,7 +20,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Of this data folder; it is not looked at yet.
+    /// A monitor of this data folder; the folder is not looked at yet.
     pub fn of(folder: &Path) -> Arc<Monitor> {
         Arc::new(Monitor { folder: folder.to_owned(), seen: Mutex::default() })
     }

@@ -228,7 +228,7 @@ impl Banner {
             PasswordFile::Right => format!("-y {}", path(name::ADMIN_PASSWORD)),
             PasswordFile::Stale | PasswordFile::Gone => "-W".to_owned(),
         };
-        let (sample_dn, sample_name) = Sample::somebody();
+        let (sample_dn, sample_name) = Sample::first_person();
         let (dn, password) = if self.has_sample {
             (sample_dn.as_str(), format!("-y {}", path(name::SAMPLE_PASSWORD)))
         } else {

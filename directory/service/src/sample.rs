@@ -126,12 +126,12 @@ impl Sample {
             unit("People"),
             unit("Groups"),
         ];
-        let everybody = (self.people > 0).then(everybody);
+        let all_users = (self.people > 0).then(all_users);
         trunk
             .into_iter()
             .chain((0..self.people).map(|index| self.person(index)))
             .chain((0..self.departments()).map(|index| self.department(index)))
-            .chain(everybody)
+            .chain(all_users)
     }
 
     /// Its entries as LDIF.
@@ -140,7 +140,7 @@ impl Sample {
     }
 
     /// A user who is in every sample that has users.
-    pub fn somebody() -> (String, &'static str) {
+    pub fn first_person() -> (String, &'static str) {
         let (_, last) = names_of(0);
         (person_dn(0), last)
     }
@@ -196,7 +196,7 @@ impl Sample {
         let members = (department..self.people).step_by(step).map(person_dn).collect();
         let dn = format!("cn={name},ou=Groups,{SUFFIX}");
         let mut record = Record::new(dn, &["groupOfNames"])
-            .with("description", format!("Everybody in {name}"))
+            .with("description", format!("All users of {name}"))
             .with("owner", person_dn(department))
             .with("cn", name);
         record.attributes.push(("member", members));
@@ -217,11 +217,11 @@ fn unit(name: &str) -> Record {
     Record::new(format!("ou={name},{SUFFIX}"), &["organizationalUnit"]).with("ou", name)
 }
 
-fn everybody() -> Record {
+fn all_users() -> Record {
     Record::new(format!("cn=people,ou=Groups,{SUFFIX}"), &["posixGroup"])
         .with("cn", "people")
         .with("gidNumber", FIRST_ID.to_string())
-        .with("description", "The primary group of everybody")
+        .with("description", "The primary group of all users")
 }
 
 fn person_dn(index: u32) -> String {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_in_one_department() {
+    fn every_user_is_in_one_department() {
         let sample = sample(1_234);
         let mut members = HashSet::new();
         for record in sample.records().filter(|record| record.attributes[0].1 == ["groupOfNames"]) {
@@ -320,8 +320,8 @@ mod tests {
     }
 
     #[test]
-    fn somebody_is_there() {
-        let (dn, last) = Sample::somebody();
+    fn first_person_is_in_every_sample() {
+        let (dn, last) = Sample::first_person();
         let sample = sample(1);
         let person = sample.records().find(|record| record.dn == dn).unwrap();
         assert!(person.attributes.contains(&("sn", vec![last.to_owned()])));

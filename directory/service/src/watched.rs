@@ -37,7 +37,7 @@ impl StoreSize {
         StoreSize(names.map(|name| gauge(&format!("store.{name}"))))
     }
 
-    /// Looks at it. What cannot be measured now stays as it was.
+    /// Looks at it. A value that cannot be measured now stays as it was.
     pub fn show(&self, store: &Store) {
         let Ok(size) = store.size() else { return };
         let keyway_store::Size { entries, bytes, used, bytes_max, readers, reader_lag } = size;

@@ -162,7 +162,7 @@ impl Process {
         self.idle > IDLE_LOOKS_STARTING_MAX
     }
 
-    /// The same of one that was asked to end: it may take longer.
+    /// Whether a process that was asked to end hangs: it may take longer.
     pub fn hangs_ending(&mut self) -> bool {
         self.silent += 1;
         self.listen();
@@ -229,7 +229,7 @@ impl Process {
         self.child.wait()
     }
 
-    /// What it said of its failure, if its output comes here: the error and the exit status.
+    /// The failure that it told of, if its output comes here: the error and the exit status.
     pub fn failure(&mut self) -> Option<Failure> {
         let mut said = String::new();
         self.child.stdout.take()?.read_to_string(&mut said).ok()?;
