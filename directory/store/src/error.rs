@@ -160,7 +160,7 @@ pub enum OpenError {
     DiskFull,
     /// The disk, or a bulk load that did not end: the files cannot be trusted.
     Damaged {
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// The caller: a bulk load (`Options::sync` off) was interrupted; the store it left is not

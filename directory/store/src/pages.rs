@@ -27,7 +27,7 @@ const LEVELS_MAX: u16 = 32;
 /// The first two pages are the heads.
 const FIRST_PAGE: u64 = 2;
 
-/// What is wrong with a data file, and where.
+/// The fault of a data file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The table, as far as it is known.
@@ -36,7 +36,7 @@ pub struct Damage {
     pub page: u64,
     /// Where the page begins in the data file, in bytes.
     pub offset_bytes: u64,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
 }
 

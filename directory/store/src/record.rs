@@ -18,7 +18,7 @@ use crate::{Entry, EntryId, Error};
 
 const CHECKSUM_BYTES: usize = 4;
 
-/// What is wrong with stored bytes that should be an entry.
+/// The fault of stored bytes that should be an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordError {
     /// The bytes are not those that were written.

@@ -210,7 +210,7 @@ impl Salvage {
         self.pages.value(*self.meta.get(meta_row(name).as_slice())?).ok()
     }
 
-    /// What is wrong with the file's pages.
+    /// The faults of the file's pages.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }

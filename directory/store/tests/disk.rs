@@ -235,7 +235,7 @@ fn a_full_disk_loses_nothing_and_still_deletes() {
 /// the first reader would die by SIGBUS. To fill one takes up to a minute: `cargo xtask nightly`
 /// does.
 #[test]
-fn a_full_btrfs_kills_nobody() {
+fn a_full_btrfs_kills_no_process() {
     if env::var_os("KEYWAY_NIGHTLY").is_none() {
         return;
     }

@@ -143,7 +143,7 @@ fn what_a_folder_without_a_signature_holds_says_whose_it_is() {
 }
 
 #[test]
-fn a_second_opening_is_refused_and_told_by_whom() {
+fn a_second_opening_is_refused_and_told_who_has_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).unwrap();
     let read = store.read().unwrap();
