@@ -13,7 +13,7 @@ use std::pin::Pin;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// No value matched.
@@ -50,7 +50,7 @@ impl Passwords {
     ///
     /// A wrong password costs at least a check of a value of our own, whatever is stored: no such
     /// entry, no password, a fast hash, a scheme that is not known. So time does not tell who
-    /// exists. What it can tell, until an upgrade, is that a stored value is slower than ours or
+    /// exists. Until an upgrade it can tell only that a stored value is slower than ours, or
     /// that there are several slow ones. A right password has nothing to hide: one with a fast
     /// hash is answered at once, and so is one of this `entry` that the engine remembers, where it
     /// was shown from the same source lately. A wrong one of such a name is compared first as well, and
@@ -180,7 +180,7 @@ impl Passwords {
         }
     }
 
-    /// What a password is checked against where nothing slow is stored. None is right.
+    /// The value that a password is checked against where nothing slow is stored. No password is right.
     fn dummy(&self) -> Slow {
         Slow {
             algorithm: Algorithm::Argon2id,
@@ -260,7 +260,7 @@ impl Checking {
         Ok(right.unwrap_or(CheckOutcome::Wrong))
     }
 
-    /// What it means that the password is one of these, if it is.
+    /// The meaning of the password as one of these, if it is one.
     fn find(&self, fast: &[Fast]) -> Result<Option<CheckOutcome>, Error> {
         for value in fast {
             let matches = match value.algorithm {
@@ -328,7 +328,7 @@ impl Checking {
 /// A stored value that is checked on the spot.
 #[derive(Clone)]
 struct Fast {
-    /// What makes the digest; `None` for the password itself.
+    /// The algorithm of the digest; `None` for the password itself.
     algorithm: Option<Algorithm>,
     expected: Zeroizing<Vec<u8>>,
     salt: Vec<u8>,
@@ -350,7 +350,7 @@ struct Slow {
     pepper: Option<String>,
     salt: Vec<u8>,
     expected: Vec<u8>,
-    /// What a match means.
+    /// The meaning of a match.
     right: CheckOutcome,
 }
 

@@ -1,8 +1,8 @@
-//! What a new password value costs.
+//! The cost of a new password value.
 
 use keyway_engine::Cost;
 
-/// What a new value costs to make and to check.
+/// The cost of making a new value, and of checking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argon2Cost {
     /// Memory, in KiB.

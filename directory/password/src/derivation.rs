@@ -5,7 +5,7 @@ use crate::error::Error;
 use keyway_engine::{Engine, Task};
 use tokio::sync::oneshot;
 
-/// What the time has gone to since the lap before, of a task that awaits a password.
+/// The use of the time since the lap before, of a task that awaits a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lap {
     /// To waiting for its turn.
@@ -14,7 +14,7 @@ pub enum Lap {
     Working,
 }
 
-/// What is to be done when the turn for a derivation has come, and what that comes to.
+/// The call for when the turn for a derivation has come, and the outcome of the derivation.
 pub(crate) fn in_turn(engine: Engine, lap: fn(Lap), task: Box<Task>) -> (Derive, Derived) {
     let ((started, start), (finished, end)) = (oneshot::channel(), oneshot::channel());
     let derive = move |turn: Result<Turn, Error>| {
@@ -31,7 +31,7 @@ pub(crate) fn in_turn(engine: Engine, lap: fn(Lap), task: Box<Task>) -> (Derive,
     (Box::new(derive), Derived { start, end, lap })
 }
 
-/// What is called when the turn for a derivation has come, or it is known that it never will.
+/// The call for when the turn for a derivation has come, or it is known that it never will.
 pub(crate) type Derive = Box<dyn FnOnce(Result<Turn, Error>) + Send>;
 
 /// A derivation that waits for its turn or is under way.
@@ -41,7 +41,7 @@ pub(crate) struct Derived {
     lap: fn(Lap),
 }
 
-/// What it came to.
+/// The outcome of a derivation.
 pub(crate) struct Done {
     pub task: Box<Task>,
     /// The attempt that began with it.

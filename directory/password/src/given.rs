@@ -1,4 +1,4 @@
-//! What is given as a value to store: a password, or one that is hashed already.
+//! A value that is given to be stored: a password, or one that is hashed already.
 
 use crate::error::StoredError;
 use crate::stored::{self, Stored};

@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// What may change while passwords are made and checked.
+/// The policy, which may change while passwords are made and checked.
 struct Policy {
     cost: Argon2Cost,
     accepted: Vec<Scheme>,
@@ -129,7 +129,7 @@ impl Passwords {
         given::classify(value)
     }
 
-    /// What to call the scheme of a value that no password will match because of this error.
+    /// The label for the scheme of a value that no password will match because of this error.
     pub fn label(value: &[u8], why: StoredError) -> String {
         stored::label(value, why)
     }

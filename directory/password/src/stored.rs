@@ -1,4 +1,4 @@
-//! What a stored `userPassword` value says: its scheme, its salt, its cost, the expected bytes.
+//! A stored `userPassword` value, understood: its scheme, its salt, its cost, the expected bytes.
 //!
 //! Schemes as OpenLDAP (slapd-pw-sha2, pw-pbkdf2, pw-argon2), 389-ds and passlib write them;
 //! names are matched without regard to case (RFC 2307 § 5.3 gives the `{scheme}` form).
@@ -38,7 +38,7 @@ const DES_CRYPT_CHARACTERS: usize = 13;
 pub(crate) enum Stored<'a> {
     /// The password itself.
     Clear(&'a [u8]),
-    /// What no password matches: the account is locked.
+    /// A value that no password matches: the account is locked.
     Locked,
     /// A digest of password and salt.
     Digest { algorithm: Algorithm, digest: Vec<u8>, salt: Vec<u8> },
@@ -159,7 +159,7 @@ fn is_lock(value: &[u8]) -> bool {
     whole || matches!(value, b"*" | b"!*" | b"*LK*")
 }
 
-/// What to call the scheme of a value that cannot be verified, in a report.
+/// The label for the scheme of a value that cannot be verified, in a report.
 pub(crate) fn label(value: &[u8], why: StoredError) -> String {
     let name = split_scheme(value).map_or("", |(name, _)| name);
     // What is no scheme at all may be as long as it likes, and a secret.
@@ -251,7 +251,7 @@ fn pbkdf2_stored(
     derived(algorithm, Cost::Pbkdf2 { iterations }, salt, expected)
 }
 
-/// What passes here the engine takes: a stored value must never make a check fail.
+/// A value that passes here is one that the engine takes: a stored value must never make a check fail.
 fn derived(
     algorithm: Algorithm,
     cost: Cost,

@@ -15,14 +15,14 @@ fn passwords() -> Passwords {
 async fn checks(passwords: &Passwords, password: &[u8], values: &[&[u8]]) -> bool {
     let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
     let password = Zeroizing::new(password.to_vec());
-    match passwords.check(somebody(passwords), None, password, &values).unwrap() {
+    match passwords.check(any_attempt(passwords), None, password, &values).unwrap() {
         PasswordCheck::Known(verdict) => verdict.is_right(),
         PasswordCheck::Pending(pending) => pending.await.unwrap().is_right(),
     }
 }
 
 /// A client that has not tried before.
-fn somebody(passwords: &Passwords) -> Attempt {
+fn any_attempt(passwords: &Passwords) -> Attempt {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     let from = Ipv4Addr::from_bits(number).into();
@@ -82,7 +82,7 @@ async fn bcrypt_looks_at_72_bytes_and_such_a_password_is_not_stored_again() {
     for (length, right) in [(71, None), (72, Some(Some(0))), (73, Some(None)), (80, Some(None))] {
         let password = Zeroizing::new(vec![b'p'; length]);
         let check =
-            passwords.check(somebody(&passwords), None, password, &[value.to_vec()]).unwrap();
+            passwords.check(any_attempt(&passwords), None, password, &[value.to_vec()]).unwrap();
         let PasswordCheck::Pending(pending) = check else { panic!("it is slow") };
         let verdict =
             right.map_or(CheckOutcome::Wrong, |outdated| CheckOutcome::Right { outdated });
@@ -168,7 +168,7 @@ async fn new_values_are_salted_and_verify() {
 }
 
 #[tokio::test]
-async fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
+async fn an_absent_user_costs_as_much_as_one_with_a_wrong_password() {
     let passwords = passwords();
     let hash = "a".repeat(86);
     let costly = format!("{{CRYPT}}$6$rounds=100000$salt${hash}");
@@ -179,7 +179,7 @@ async fn nobody_costs_as_much_as_somebody_with_a_wrong_password() {
     for values in values.chain([vec![], all.collect()]) {
         for wrong in [&b"x"[..], b"x\0", &[b'x'; 1000]] {
             let check = passwords
-                .check(somebody(&passwords), None, Zeroizing::new(wrong.to_vec()), &values)
+                .check(any_attempt(&passwords), None, Zeroizing::new(wrong.to_vec()), &values)
                 .unwrap();
             let PasswordCheck::Pending(pending) = check else { panic!("too fast: {values:?}") };
             assert_eq!(pending.await, Ok(CheckOutcome::Wrong));
@@ -193,7 +193,7 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
     let verdict = async |values: &[&str]| {
         let values: Vec<_> = values.iter().map(|value| value.as_bytes().to_vec()).collect();
         let password = Zeroizing::new(b"secret password".to_vec());
-        match passwords.check(somebody(&passwords), None, password, &values).unwrap() {
+        match passwords.check(any_attempt(&passwords), None, password, &values).unwrap() {
             PasswordCheck::Known(verdict) => verdict,
             PasswordCheck::Pending(pending) => pending.await.unwrap(),
         }
@@ -218,7 +218,7 @@ async fn what_a_guesser_gets_cheaper_is_outdated() {
 fn long_passwords_are_turned_away_before_any_work() {
     let passwords = passwords();
     let long = Zeroizing::new(vec![b'x'; PASSWORD_BYTES_MAX + 1]);
-    let check = passwords.check(somebody(&passwords), None, long.clone(), &[]);
+    let check = passwords.check(any_attempt(&passwords), None, long.clone(), &[]);
     assert!(matches!(check, Ok(PasswordCheck::Known(CheckOutcome::Wrong))));
     assert!(matches!(passwords.hash(long), Err(Error::TooLong)));
 }
@@ -238,7 +238,7 @@ async fn a_full_pool_is_busy() {
     let engine =
         keyway_engine::Engine::builder().driver(keyway_drivers::software()).slow_pool(0, 0).build();
     let passwords = Passwords::new(engine, Argon2Cost::default());
-    let check = passwords.check(somebody(&passwords), None, Zeroizing::default(), &[]).unwrap();
+    let check = passwords.check(any_attempt(&passwords), None, Zeroizing::default(), &[]).unwrap();
     let PasswordCheck::Pending(pending) = check else { panic!("it is decided") };
     assert_eq!(pending.await, Err(Error::Busy));
     assert_eq!(passwords.hash(Zeroizing::default()).unwrap().await, Err(Error::Busy));
@@ -345,7 +345,7 @@ async fn verdict(
 ) -> Result<CheckOutcome, Error> {
     let values: Vec<_> = values.iter().map(|value| value.to_vec()).collect();
     let password = Zeroizing::new(password.as_bytes().to_vec());
-    match passwords.check(somebody(passwords), None, password, &values)? {
+    match passwords.check(any_attempt(passwords), None, password, &values)? {
         PasswordCheck::Known(verdict) => Ok(verdict),
         PasswordCheck::Pending(pending) => pending.await,
     }

@@ -26,12 +26,12 @@ pub struct Line<J> {
     meters: Meters,
 }
 
-/// What can be seen of all lines of a process.
+/// The gauges that show all lines of a process.
 struct Meters {
     waiting: Gauge,
     running: Gauge,
     threads: Gauge,
-    /// What of these is ours.
+    /// The part of these that is ours.
     ours: [i64; 3],
 }
 
@@ -78,7 +78,7 @@ pub struct Waiting<J> {
     /// It needs a thread of the slow class.
     pub needs_thread: bool,
     since_ms: u64,
-    /// What the brake said last; it is asked again then.
+    /// The time that the brake named last; it is asked again then.
     not_before_ms: u64,
     pub job: J,
 }

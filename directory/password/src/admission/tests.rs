@@ -160,11 +160,11 @@ fn delays(owner: Option<u32>) -> Vec<u64> {
 
 #[test]
 fn when_a_wrong_password_is_looked_at_does_not_tell_who_has_logged_in() {
-    let nobody = delays(None);
-    assert!(nobody.iter().any(|delay| *delay >= SOURCE.most_ms));
-    assert!(nobody.iter().any(|delay| *delay >= PAIR.most_ms / 4));
+    let without_login = delays(None);
+    assert!(without_login.iter().any(|delay| *delay >= SOURCE.most_ms));
+    assert!(without_login.iter().any(|delay| *delay >= PAIR.most_ms / 4));
     for owner in [0, 5] {
-        assert!(delays(Some(owner)) == nobody, "{owner} is told");
+        assert!(delays(Some(owner)) == without_login, "{owner} is told");
     }
 }
 
@@ -322,7 +322,7 @@ fn a_full_line_turns_away_who_crowds_it() {
 }
 
 #[test]
-fn nobody_waits_for_ever_but_new_passwords() {
+fn only_new_passwords_wait_for_ever() {
     let mut world = world();
     let mut line = line(10);
     line.idle_threads = 0;
@@ -432,17 +432,17 @@ fn flood(floods_at: fn(u32, u64) -> String, good: fn(u64) -> String) -> Vec<u64>
 
 #[test]
 fn a_flood_leaves_good_binds_under_a_second() {
-    let nobody = |_, _| "nobody".to_owned();
-    let anybody = |who, now_ms| format!("{who} {now_ms}");
+    let absent = |_, _| "absent".to_owned();
+    let any_name = |who, now_ms| format!("{who} {now_ms}");
     let ada = |_, _| "ada".to_owned();
     let mix = |who: u32, now_ms: u64| match who % 3 {
-        0 => "nobody".to_owned(),
+        0 => "absent".to_owned(),
         1 => "ada".to_owned(),
         _ => format!("{who} {now_ms}"),
     };
     for (what, floods_at) in [
-        ("nobody", nobody as fn(u32, u64) -> String),
-        ("anybody", anybody),
+        ("an absent user", absent as fn(u32, u64) -> String),
+        ("any name", any_name),
         ("one victim", ada),
         ("a mix", mix),
     ] {

@@ -44,7 +44,7 @@ struct State {
     ticking: bool,
 }
 
-/// What is done when a turn has come, or will not come. It should return at once.
+/// The work to do when a turn has come, or will not come. It should return at once.
 type Job = Box<dyn FnOnce(Result<Turn, Error>) + Send>;
 
 /// A turn. Dropping it gives back the thread.
