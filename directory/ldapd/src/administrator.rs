@@ -3,7 +3,7 @@
 
 use keyway_schema::{EntryName, Schema};
 
-/// Of a certificate's fingerprint: SHA-256.
+/// The length of a certificate's fingerprint: SHA-256.
 pub(crate) const FINGERPRINT_BYTES: usize = 32;
 
 /// A certificate that makes its owner the administrator.

@@ -1,4 +1,4 @@
-//! What goes out: answers, the Notice of Disconnection, and the buffer that holds them.
+//! The outgoing side: answers, the Notice of Disconnection, and the buffer that holds them.
 
 use crate::limits::KEPT_BUFFER_BYTES_MAX;
 use keyway_codec::extended::NOTICE_OF_DISCONNECTION;
@@ -13,7 +13,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// What is still to be sent.
+    /// The bytes that are still to be sent.
     pub fn unsent(&self) -> &[u8] {
         self.bytes.get(self.sent..).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
 //! Bind: the identity of a client. (RFC 4511 § 4.2, RFC 4513 § 5, RFC 4616)
 
-use crate::asks::Asks;
 use crate::outcome::Answer;
 use crate::peer::PeerCredentials;
+use crate::requested_controls::RequestedControls;
 use crate::session::Session;
 use keyway_codec::message::{
     Authentication, BindRequest, BindResponse, LdapResult, Op, ResultCode,
@@ -27,16 +27,21 @@ enum Outcome {
 
 impl Session {
     /// A bind that was received when no other request is under way.
-    pub(crate) fn bind(&mut self, id: u32, request: &BindRequest<'_>, asks: Asks) {
+    pub(crate) fn bind(
+        &mut self,
+        id: u32,
+        request: &BindRequest<'_>,
+        requested: RequestedControls,
+    ) {
         match self.authenticate(id, request) {
             Ok(Outcome::Known(subject)) => {
                 // A user that no password has shown has shown a certificate.
                 self.by_certificate = !subject.is_anonymous();
-                self.bound(id, BindOutcome::of(LdapResult::success(), Some(subject)), &asks);
+                self.bound(id, BindOutcome::of(LdapResult::success(), Some(subject)), &requested);
             }
             Ok(Outcome::Checking(PasswordCheck::Known(verdict), pending_bind)) => {
                 self.trying = Some(pending_bind.attempt);
-                self.bound(id, pending_bind.end(Ok(verdict)), &asks);
+                self.bound(id, pending_bind.end(Ok(verdict)), &requested);
             }
             Ok(Outcome::Checking(PasswordCheck::Pending(pending), mut pending_bind)) => {
                 self.trying = Some(pending_bind.attempt);
@@ -45,15 +50,15 @@ impl Session {
                     pending_bind.look_again();
                     let bound = Box::new(pending_bind.end(verdict));
                     stages::lap(Stage::Store);
-                    Answer::Bind(bound, asks)
+                    Answer::Bind(bound, requested)
                 });
             }
-            Err(failure) => self.bound(id, BindOutcome::of(failure, None), &asks),
+            Err(failure) => self.bound(id, BindOutcome::of(failure, None), &requested),
         }
     }
 
     /// Ends a bind: the session is the subject's from here on, or stays anonymous.
-    pub(crate) fn bound(&mut self, id: u32, bound: BindOutcome, asks: &Asks) {
+    pub(crate) fn bound(&mut self, id: u32, bound: BindOutcome, requested: &RequestedControls) {
         let BindOutcome { mut result, subject, must_change, policy, reason, locked } = bound;
         self.request_log.reason = reason;
         if let Some(dn) = locked {
@@ -78,7 +83,7 @@ impl Session {
             }
         }
         let op = Op::BindResponse(BindResponse { result, server_sasl_credentials: None });
-        self.put(id, op, &asks.with_policy(policy));
+        self.put(id, op, &requested.with_policy(policy));
         if !has_place {
             self.disconnect(ResultCode::Busy, CONNECTIONS_TAKEN);
         }
@@ -304,5 +309,5 @@ impl Session {
 }
 
 fn not_yourself() -> Failure {
-    Failure::new(ResultCode::InvalidCredentials, "nobody may act for another here")
+    Failure::new(ResultCode::InvalidCredentials, "no user may act for another here")
 }

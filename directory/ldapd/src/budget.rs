@@ -5,13 +5,13 @@ use crate::limits::UNFINISHED_FREE_BYTES;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all connections hold together, in bytes.
+/// The memory that all connections hold together, in bytes.
 #[derive(Default)]
 pub(crate) struct Budget {
     held: AtomicUsize,
 }
 
-/// What one connection holds of it; dropping it gives it back.
+/// The part of it that one connection holds; dropping it gives it back.
 pub(crate) struct Share {
     budget: Arc<Budget>,
     bytes: usize,

@@ -3,7 +3,7 @@
 use crate::administrator::FINGERPRINT_BYTES;
 use crate::peer::PeerCredentials;
 
-/// What the transport has to say for itself.
+/// The properties of the transport.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channel {
     /// The bytes are in TLS.

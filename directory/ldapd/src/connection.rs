@@ -38,7 +38,7 @@ use tokio_rustls::rustls::ServerConfig;
 use zeroize::{Zeroize, Zeroizing};
 
 thread_local! {
-    /// What a turn reads into, so that an idle connection holds no buffer. Wiped after use.
+    /// The buffer that a turn reads into, so that an idle connection holds none. Wiped after use.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
@@ -132,7 +132,7 @@ async fn asked_to_make_room(stop: &mut Option<oneshot::Receiver<Leave>>) {
     std::future::pending().await
 }
 
-/// What a handshake came to; one that failed is written down.
+/// The outcome of a handshake; one that failed is written down.
 fn handshaken<T>(
     result: Result<io::Result<T>, Elapsed>,
     shared: &ServerState,
@@ -178,7 +178,7 @@ fn tls_channel(shared: &ServerState, stream: &Stream) -> Channel {
     }
 }
 
-/// What comes after the turns.
+/// The step after the turns.
 enum Next {
     /// Send what is left and close.
     Close,
@@ -191,7 +191,7 @@ enum Next {
 struct Connection {
     stream: Stream,
     session: Session,
-    /// What was read and not taken; there may be passwords in it.
+    /// The bytes that were read and not taken; there may be passwords in them.
     input: Zeroizing<Vec<u8>>,
     /// Why the session took no more of it.
     stopped: Stop,
@@ -280,7 +280,7 @@ impl Connection {
         Ok(progress)
     }
 
-    /// What there is to do after a round, if the turns are over.
+    /// The step after a round, if the turns are over.
     fn next(&self) -> Option<Next> {
         let ending = self.session.ending;
         if ending == Some(Ending::Unbound) {

@@ -60,7 +60,7 @@ impl Crowd {
             }
             (true, 0) => "all connections are taken by users who have logged in (connections_max)",
             (true, _) => {
-                "all connections are taken (connections_max); those over which nobody has logged in make \
+                "all connections are taken (connections_max); those over which no user has logged in make \
                  room, first those of the address with the most"
             }
         };

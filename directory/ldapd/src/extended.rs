@@ -1,9 +1,9 @@
 //! Extended operations (RFC 4511 § 4.12): StartTLS, Who Am I, Password Modify, Cancel.
 
-use crate::asks::Asks;
 use crate::channel::Ending;
 use crate::must_change;
 use crate::outcome::Answer;
+use crate::requested_controls::RequestedControls;
 use crate::session::Session;
 use keyway_codec::extended::{
     CANCEL, CancelRequest, PASSWORD_MODIFY, PasswordModifyRequest, PasswordModifyResponse,
@@ -26,12 +26,17 @@ impl Session {
         if has_tls { SUPPORTED } else { &SUPPORTED[1..] }
     }
 
-    pub(crate) fn extended(&mut self, id: u32, request: &ExtendedRequest<'_>, asks: Asks) {
+    pub(crate) fn extended(
+        &mut self,
+        id: u32,
+        request: &ExtendedRequest<'_>,
+        requested: RequestedControls,
+    ) {
         let outcome = match request.oid {
             START_TLS => self.start_tls(request),
             WHO_AM_I => self.who_am_i(request),
             CANCEL => self.cancel(request),
-            PASSWORD_MODIFY => match self.password_modify(id, request, &asks) {
+            PASSWORD_MODIFY => match self.password_modify(id, request, &requested) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
@@ -40,7 +45,7 @@ impl Session {
                 "this extended operation is not known; see supportedExtension",
             )),
         };
-        self.answer_extended(id, outcome, &asks);
+        self.answer_extended(id, outcome, &requested);
     }
 
     /// RFC 4511 § 4.14.
@@ -96,7 +101,7 @@ impl Session {
         &mut self,
         id: u32,
         request: &ExtendedRequest<'_>,
-        asks: &Asks,
+        requested: &RequestedControls,
     ) -> Result<(), Failure> {
         let PasswordModifyRequest { user, old, new } = PasswordModifyRequest::decode(request.value)
             .map_err(|error| Failure::new(ResultCode::ProtocolError, error.to_string()))?;
@@ -137,18 +142,18 @@ impl Session {
             .change(id, &self.subject, || Some(AuditedChange::new("password", &target)));
         let modify = PasswordModify {
             from: self.from,
-            subject: self.subject.clone().traced(asks.trace.clone()),
+            subject: self.subject.clone().traced(requested.trace.clone()),
             target,
             old: old.map(|old| Zeroizing::new(old.to_vec())),
             new,
             is_generated: generated,
             audit,
         };
-        let (directory, asks) = (self.shared.directory.clone(), asks.clone());
+        let (directory, requested) = (self.shared.directory.clone(), requested.clone());
         self.wait_for(id, async move {
             let generated = modify.carry_out(&directory).await;
             let result = generated.map(|new| new.map(|new| response(&new)));
-            Answer::Extended { result, asks }
+            Answer::Extended { result, requested }
         });
         Ok(())
     }

@@ -10,12 +10,11 @@
 //! Each connection is one task. It never waits for a single request: reads are answered on the
 //! spot, searches are cursors, the rest are futures. Peers share nothing but the processor.
 //!
-//! What may not enter: the meaning of an operation (that of `keyway-server`), the form of messages (the codec's).
+//! Not allowed in here: the meaning of an operation (that of `keyway-server`), the form of messages (the codec's).
 #![forbid(unsafe_code)]
 
 mod administrator;
 mod answer;
-mod asks;
 mod bind;
 mod budget;
 mod channel;
@@ -35,6 +34,7 @@ mod proxied;
 mod registry;
 mod request_log;
 mod request_record;
+mod requested_controls;
 mod seen;
 mod server;
 mod session;

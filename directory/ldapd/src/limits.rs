@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a connection may hold and how long things may take. The defaults suit a small server.
+/// The memory that a connection may hold and how long things may take. The defaults suit a small server.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Most connections at once. For one more the oldest that has not said who it is makes room,
@@ -61,7 +61,7 @@ impl Default for Limits {
     }
 }
 
-/// What a connection may hold of unfinished requests without a share of
+/// The memory that a connection may hold for unfinished requests without a share of
 /// [`Limits::unfinished_bytes_max`], in bytes.
 pub(crate) const UNFINISHED_FREE_BYTES: usize = 4 << 10;
 /// How long a request that has such a share may take to come in.
@@ -74,8 +74,8 @@ pub(crate) const WORK_BYTES: usize = 16 << 10;
 /// Longest request that is understood between others, in bytes: bringing values into their normal
 /// forms may take a microsecond for each of them.
 pub(crate) const REQUEST_BESIDE_OTHERS_BYTES_MAX: usize = 64 << 10;
-/// What a step of a search that does not end it counts as: it may have looked at thousands of
-/// entries.
+/// The work that a step of a search counts as if it does not end the search: it may have looked at
+/// thousands of entries.
 pub(crate) const SEARCH_STEP_WORK: usize = 16;
 /// Most bytes of answers one search adds before the connection's next search gets a turn.
 pub(crate) const SEARCH_STEP_BYTES: usize = 32 << 10;

@@ -1,4 +1,4 @@
-//! What the network counts.
+//! The counters of the network.
 
 use crate::fault::is_fault;
 use keyway_codec::message::{LdapResult, Op, ResultCode};

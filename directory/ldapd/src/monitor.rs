@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Instant, SystemTime};
 
-/// What there is to look at.
+/// The parts of the server that the monitor shows.
 pub(crate) struct Monitor {
     pub directory: Weak<Directory>,
     pub registry: Arc<Registry>,
@@ -28,7 +28,7 @@ pub(crate) struct Monitor {
     pub started_at: SystemTime,
     /// URLs without a path.
     pub listeners: Urls,
-    /// What the program has to show beside.
+    /// The entries that the program adds.
     pub beside: Arc<Beside>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Monitor {
 pub(crate) type Beside =
     RwLock<Option<Box<dyn Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync>>>;
 
-/// What is right below the top, by its name.
+/// The branches right below the top, by their names.
 const BRANCHES: [(&str, &str); 10] = [
     ("Connections", "Connections that are open"),
     ("Counters", "All that is counted, by the names of keyway top"),
@@ -292,7 +292,7 @@ fn operation(parent: &str, one: &Operation) -> VirtualEntry {
     VirtualEntry::new(below(parent, &name), "monitoredObject", &attributes)
 }
 
-/// What searches cost, by the shapes of their filters.
+/// The cost of searches, by the shapes of their filters.
 fn filters(all: &mut Vec<VirtualEntry>, dn: &str) {
     let mut shapes: Vec<_> = all_shapes().into_iter().map(|shape| (shape, shape.total())).collect();
     shapes.retain(|(_, cost)| cost.searches > 0);

@@ -1,15 +1,15 @@
-//! What a request that had to wait has come to.
+//! The outcome of a request that had to wait.
 
-use crate::asks::Asks;
+use crate::requested_controls::RequestedControls;
 use keyway_server::{BindOutcome, Failure, WriteDone};
 use zeroize::Zeroizing;
 
 /// The outcome of a request that had to wait.
 pub(crate) enum Answer {
     /// A write, and the controls that it asked for.
-    Write { request: u8, result: Result<WriteDone, Failure>, asks: Asks },
+    Write { request: u8, result: Result<WriteDone, Failure>, requested: RequestedControls },
     /// A bind, likewise.
-    Bind(Box<BindOutcome>, Asks),
+    Bind(Box<BindOutcome>, RequestedControls),
     /// An extended operation, likewise.
-    Extended { result: Result<Option<Zeroizing<Vec<u8>>>, Failure>, asks: Asks },
+    Extended { result: Result<Option<Zeroizing<Vec<u8>>>, Failure>, requested: RequestedControls },
 }

@@ -164,7 +164,7 @@ impl Registry {
         (state.open.len(), state.last)
     }
 
-    /// What is seen of those that are open, by their numbers, and how many there ever were.
+    /// The visible state of those that are open, by their numbers, and how many there ever were.
     pub fn seen(&self) -> (Vec<(u64, Arc<Seen>)>, u64) {
         let state = self.lock();
         let mut open: Vec<_> =

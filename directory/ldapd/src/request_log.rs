@@ -1,8 +1,8 @@
-//! What a connection writes into the access and the audit log, and into the error log where the
-//! server itself is at fault.
+//! The lines that a connection writes into the access and the audit log, and into the error log where
+//! the server itself is at fault.
 //!
-//! What is asked is noted when a request is taken, without allocation where its answer follows at
-//! once, and written when it is answered.
+//! A request is noted when it is taken, without allocation where its answer follows at once, and
+//! written when it is answered.
 
 use crate::fault::is_fault;
 use crate::peer::Peer;
@@ -92,7 +92,7 @@ impl RequestLog {
         (self.received, self.now) = (Some(now), Some(now));
     }
 
-    /// What was received and not taken waits.
+    /// Notes that the bytes that were received and not taken wait.
     pub fn waits(&mut self) {
         self.now = None;
     }
@@ -262,7 +262,7 @@ impl RequestLog {
         self.origin.log.put(&Record { at, kind, event, fields: &fields });
     }
 
-    /// What the audit log will say of a change when it is done, if it is to say anything.
+    /// The line that the audit log will have of a change when it is done, if it is to have any.
     pub fn change(
         &self,
         operation: u32,

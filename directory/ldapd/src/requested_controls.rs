@@ -1,23 +1,23 @@
-//! What a request wants to be told beside its result.
+//! Response controls that a request asks for.
 
 use keyway_codec::password_policy::{PasswordError, PasswordPolicyResponse};
 use keyway_server::access::Trace;
 use keyway_server::controls::ResponseControl;
 use std::sync::Arc;
 
-/// What is asked for by controls that go with any operation.
+/// The response controls that are asked for by controls that go with any operation.
 #[derive(Clone, Default)]
-pub(crate) struct Asks {
-    /// What the password policy has to say.
+pub(crate) struct RequestedControls {
+    /// The answer of the password policy.
     pub policy: bool,
-    /// Which access rules decided.
+    /// The access rules that decided.
     pub trace: Option<Arc<Trace>>,
 }
 
-impl Asks {
-    /// Of a search nothing is said of passwords.
-    pub fn of_search(self) -> Asks {
-        Asks { policy: false, ..self }
+impl RequestedControls {
+    /// Those of a search: nothing is said of passwords.
+    pub fn of_search(self) -> RequestedControls {
+        RequestedControls { policy: false, ..self }
     }
 
     /// The controls to answer with, and what the password policy holds against the request.

@@ -1,4 +1,4 @@
-//! What others may see of a connection.
+//! The state of a connection that others may see.
 
 use crate::peer::Peer;
 use crate::request_record::RequestRecord;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What is seen of a connection while it is open.
+/// The visible state of a connection while it is open.
 pub(crate) struct Seen {
     pub peer: Peer,
     /// It is the process of an administrator of this machine: it needs no bind to keep its place.
@@ -17,7 +17,7 @@ pub(crate) struct Seen {
     pub since: SystemTime,
     /// When it was opened, by the monotonic clock.
     opened: Instant,
-    /// What its TLS handshake came to, if it had one.
+    /// The outcome of its TLS handshake, if it had one.
     pub tls: OnceLock<TlsSeen>,
     /// Requests taken.
     requests: AtomicU64,
@@ -36,12 +36,12 @@ pub(crate) struct Seen {
     waiting: Mutex<Vec<RequestRecord>>,
 }
 
-/// What a TLS handshake came to.
+/// The outcome of a TLS handshake.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsSeen {
     pub version: String,
     pub suite: String,
-    /// Of the key exchange; none where TLS 1.2 resumed a session.
+    /// The group of the key exchange; none where TLS 1.2 resumed a session.
     pub group: Option<String>,
     pub resumed: bool,
 }

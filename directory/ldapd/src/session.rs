@@ -6,7 +6,6 @@
 //! ready. A request that cannot be taken yet stays unread, and with it all that follow.
 
 use crate::answer::Outbox;
-use crate::asks::Asks;
 use crate::budget::Share;
 use crate::channel::{Channel, Ending, Stop};
 use crate::limits::{
@@ -16,6 +15,7 @@ use crate::limits::{
 use crate::must_change;
 use crate::outcome::Answer;
 use crate::request_log::{Origin, RequestLog};
+use crate::requested_controls::RequestedControls;
 use crate::seen::Seen;
 use crate::settings::ConnectionSettings;
 use crate::state::ServerState;
@@ -41,7 +41,7 @@ use std::task::{Context, Poll};
 use tokio::task::block_in_place;
 use zeroize::Zeroizing;
 
-/// What is said where [`Limits::unfinished_bytes_max`](crate::Limits) is reached.
+/// The text of a refusal where [`Limits::unfinished_bytes_max`](crate::Limits) is reached.
 const UNFINISHED_FULL: &str =
     "the server holds as many unfinished requests as it may; try again later";
 
@@ -80,7 +80,7 @@ pub(crate) struct Session {
     left_bytes: usize,
     /// How many requests were taken.
     taken: u64,
-    /// What it holds for unfinished requests.
+    /// The memory that it holds for unfinished requests.
     share: Share,
     /// Requests that were read and not taken.
     queued: Queued,
@@ -422,30 +422,33 @@ impl Session {
             );
             return self.answer(message.id, request, result, &[]);
         }
-        let asks = match self.asks(&controls) {
-            Ok(asks) => asks,
+        let requested = match self.requested_controls(&controls) {
+            Ok(requested) => requested,
             Err(failure) => return self.answer(message.id, request, failure.into(), &[]),
         };
         if self.must_change && self.is_withheld(&message.op) {
-            return self.fail(message.id, request, must_change::refusal(), &asks);
+            return self.fail(message.id, request, must_change::refusal(), &requested);
         }
-        self.perform(message.id, &message.op, &controls, asks);
+        self.perform(message.id, &message.op, &controls, requested);
     }
 
-    /// What a request asks for.
+    /// The response controls that a request asks for.
     ///
     /// # Errors
     /// `insufficientAccessRights` if it must be told about rules that it may not read.
-    fn asks(&self, controls: &RequestControls<'_>) -> Result<Asks, Failure> {
+    fn requested_controls(
+        &self,
+        controls: &RequestControls<'_>,
+    ) -> Result<RequestedControls, Failure> {
         let policy = controls.password_policy;
         let Some(critical) = controls.deciding_rules else {
-            return Ok(Asks { policy, trace: None });
+            return Ok(RequestedControls { policy, trace: None });
         };
         match (self.shared.directory.may_read_rules(&self.subject)?, critical) {
-            (true, _) => Ok(Asks { policy, trace: Some(Arc::default()) }),
+            (true, _) => Ok(RequestedControls { policy, trace: Some(Arc::default()) }),
             (false, true) => Err(Failure::denied("ask which rules decide")),
             // It is as if it was not known.
-            (false, false) => Ok(Asks { policy, trace: None }),
+            (false, false) => Ok(RequestedControls { policy, trace: None }),
         }
     }
 
@@ -468,34 +471,40 @@ impl Session {
         !needed && self.must_change
     }
 
-    fn perform(&mut self, id: u32, op: &Op<'_>, controls: &RequestControls<'_>, asks: Asks) {
+    fn perform(
+        &mut self,
+        id: u32,
+        op: &Op<'_>,
+        controls: &RequestControls<'_>,
+        requested: RequestedControls,
+    ) {
         let directory = self.shared.directory.clone();
         // Logs name the subject as it is called now. Where that cannot be looked up, the operation says why. A bind
         // replaces the subject.
         if !matches!(op, Op::BindRequest(_) | Op::AbandonRequest(_)) {
             let _ = directory.refresh(&self.subject);
         }
-        let subject = self.subject.clone().traced(asks.trace.clone());
+        let subject = self.subject.clone().traced(requested.trace.clone());
         let (request, announced) = (op.tag(), self.announced());
         match op {
-            Op::BindRequest(bind) => self.bind(id, bind, asks),
-            Op::ExtendedRequest(extended) => self.extended(id, extended, asks),
+            Op::BindRequest(bind) => self.bind(id, bind, requested),
+            Op::ExtendedRequest(extended) => self.extended(id, extended, requested),
             Op::AbandonRequest(target) => self.abandon(*target),
             Op::SearchRequest(search) => {
                 let search = directory.search(&subject, search, controls, announced);
                 self.request_log.lap(id, Stage::Plan);
                 match search {
                     Ok(search) => self.start_search(id, search),
-                    Err(failure) => self.fail(id, request, failure, &asks.of_search()),
+                    Err(failure) => self.fail(id, request, failure, &requested.of_search()),
                 }
             }
             Op::CompareRequest(compare) => {
                 let code = match directory.compare(&subject, compare, controls, announced) {
                     Ok(true) => ResultCode::CompareTrue,
                     Ok(false) => ResultCode::CompareFalse,
-                    Err(failure) => return self.fail(id, request, failure, &asks),
+                    Err(failure) => return self.fail(id, request, failure, &requested),
                 };
-                self.answer(id, request, LdapResult::new(code, ""), &asks.controls(None));
+                self.answer(id, request, LdapResult::new(code, ""), &requested.controls(None));
             }
             _ => match directory.prepare(&subject, op, controls) {
                 Some(operation) => {
@@ -507,7 +516,7 @@ impl Session {
                         None => carry_out(),
                     };
                     self.wait_for(id, async move {
-                        Answer::Write { request, result: write.await, asks }
+                        Answer::Write { request, result: write.await, requested }
                     });
                 }
                 None => {
@@ -518,7 +527,7 @@ impl Session {
         }
     }
 
-    /// What the root DSE says of this connection.
+    /// The part of the root DSE that is about this connection.
     fn announced(&self) -> Announced {
         Announced { extensions: self.supported(), sasl_mechanisms: self.mechanisms() }
     }
@@ -635,15 +644,15 @@ impl Session {
         let Some(position) = position else { return };
         let Ticket { id, .. } = self.wanted.swap_remove(position);
         match answer {
-            Answer::Write { request, result: Ok(mut done), asks } => {
-                done.response_controls.extend(asks.controls(None));
+            Answer::Write { request, result: Ok(mut done), requested } => {
+                done.response_controls.extend(requested.controls(None));
                 self.answer(id, request, LdapResult::success(), &done.response_controls);
             }
-            Answer::Write { request, result: Err(failure), asks } => {
-                self.fail(id, request, failure, &asks);
+            Answer::Write { request, result: Err(failure), requested } => {
+                self.fail(id, request, failure, &requested);
             }
-            Answer::Bind(bound, asks) => self.bound(id, *bound, &asks),
-            Answer::Extended { result, asks } => self.answer_extended(id, result, &asks),
+            Answer::Bind(bound, requested) => self.bound(id, *bound, &requested),
+            Answer::Extended { result, requested } => self.answer_extended(id, result, &requested),
         }
     }
 
@@ -652,20 +661,26 @@ impl Session {
         &mut self,
         id: u32,
         result: Result<Option<Zeroizing<Vec<u8>>>, Failure>,
-        asks: &Asks,
+        requested: &RequestedControls,
     ) {
         let value = match result {
             Ok(value) => value,
-            Err(failure) => return self.fail(id, tag::EXTENDED_REQUEST, failure, asks),
+            Err(failure) => return self.fail(id, tag::EXTENDED_REQUEST, failure, requested),
         };
         let value = value.as_ref().map(|value| value.as_slice().into());
         let response = ExtendedResponse { result: LdapResult::success(), oid: None, value };
-        self.put(id, Op::ExtendedResponse(response), &asks.controls(None));
+        self.put(id, Op::ExtendedResponse(response), &requested.controls(None));
     }
 
     /// Answers a request with a failure.
-    pub(crate) fn fail(&mut self, id: u32, request: u8, failure: Failure, asks: &Asks) {
-        let controls = asks.controls(failure.password);
+    pub(crate) fn fail(
+        &mut self,
+        id: u32,
+        request: u8,
+        failure: Failure,
+        requested: &RequestedControls,
+    ) {
+        let controls = requested.controls(failure.password);
         self.answer(id, request, failure.into(), &controls);
     }
 

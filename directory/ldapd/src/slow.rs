@@ -27,7 +27,7 @@ pub(crate) struct Operation {
     pub search: Option<Searched>,
 }
 
-/// What is known of a search.
+/// The facts of a search.
 #[derive(Clone, Debug)]
 pub(crate) struct Searched {
     pub scope: &'static str,
@@ -42,14 +42,14 @@ pub(crate) struct Searched {
 pub(crate) struct Slowest {
     /// Since when [`Self::ends_us`] counts.
     start: Instant,
-    /// What an operation must take to be among those of this minute, in microseconds.
+    /// The time that an operation must take to be among those of this minute, in microseconds.
     floor_us: AtomicU64,
     /// When the minute is over, in microseconds since the start.
     ends_us: AtomicU64,
     minutes: Mutex<VecDeque<Minute>>,
 }
 
-/// What was slowest of a minute, in no order.
+/// The slowest operations of a minute, in no order.
 struct Minute {
     began: Instant,
     /// Each with the time at which it ended.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of each minute it has what sorting all of its operations gives.
+        /// For each minute it has the operations that sorting all of that minute gives.
         #[test]
         fn it_has_the_slowest_of_each_minute(
             times in prop::collection::vec((0_u64..90_000, 1_u64..1_000), 0..2_000),

@@ -14,7 +14,7 @@ use keyway_server::Directory;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct ServerState {
     pub directory: Arc<Directory>,
     pub settings: RwLock<Arc<ConnectionSettings>>,
@@ -38,7 +38,7 @@ impl ServerState {
         Origin { log, clock, connection, peer, seen, slowest }
     }
 
-    /// What will be seen of a connection that is opened now.
+    /// The visible state of a connection that is opened now.
     pub fn seen(&self, peer: Peer) -> Arc<Seen> {
         let administrators = &self.settings().local.administrators;
         let is_at_home = peer.credentials().is_some_and(|it| administrators.contains(&it.uid));

@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    /// What the TLS handshake came to, if there was one.
+    /// The outcome of the TLS handshake, if there was one.
     pub fn handshake(&self) -> Option<TlsSeen> {
         let Stream::Tls(tls) = self else { return None };
         let connection = tls.get_ref().1;

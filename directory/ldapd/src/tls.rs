@@ -1,4 +1,4 @@
-//! What TLS is done with, which may change while a server runs.
+//! The TLS configuration, which may change while a server runs.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::rustls::ServerConfig;

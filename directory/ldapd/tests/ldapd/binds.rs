@@ -19,7 +19,7 @@ async fn code(server: &Running, op: Op<'_>) -> ResultCode {
 }
 
 #[tokio::test]
-async fn a_bind_makes_somebody_and_a_failed_one_nobody() {
+async fn a_bind_sets_the_identity_and_a_failed_one_clears_it() {
     let server = plain().await;
     let mut client = Client::connect(server.address).await;
     assert_eq!(identity(&mut client).await, "");
@@ -41,8 +41,8 @@ async fn what_is_no_proof_is_refused() {
     // RFC 4513 § 5.1.2: the unauthenticated bind.
     assert_eq!(code(&server, bind(FAST, "")).await, UnwillingToPerform);
     assert_eq!(code(&server, bind("", PASSWORD)).await, InvalidCredentials);
-    let nobody = format!("uid=nobody,{BASE}");
-    assert_eq!(code(&server, bind(&nobody, PASSWORD)).await, InvalidCredentials);
+    let absent = format!("uid=absent,{BASE}");
+    assert_eq!(code(&server, bind(&absent, PASSWORD)).await, InvalidCredentials);
     assert_eq!(code(&server, bind(BASE, PASSWORD)).await, InvalidCredentials);
     assert_eq!(code(&server, bind(FAST, "secret\0")).await, InvalidCredentials);
     assert_eq!(code(&server, bind(FAST, &"x".repeat(2000))).await, InvalidCredentials);
@@ -97,7 +97,7 @@ async fn passwords_need_privacy_where_loopback_is_not_trusted() {
     for op in [
         bind(FAST, PASSWORD),
         bind(FAST, "wrong"),
-        bind("uid=nobody", "x"),
+        bind("uid=absent", "x"),
         sasl("PLAIN", Some("\0fast\0secret")),
         crate::client::extended(crate::extended::PASSWORD_MODIFY, Some(&modify)),
     ] {

@@ -12,16 +12,16 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 pub const BASE: &str = "dc=example,dc=com";
-/// Somebody whose password is checked at once.
+/// A user whose password is checked at once.
 pub const FAST: &str = "uid=fast,dc=example,dc=com";
-/// Somebody whose password is checked in the slow class.
+/// A user whose password is checked in the slow class.
 pub const SLOW: &str = "uid=slow,dc=example,dc=com";
 /// The password of both.
 pub const PASSWORD: &str = "secret";
 /// `PASSWORD`, hashed by Python.
 const PASSWORD_SSHA512: &str = "{SSHA512}aCu7JRc+kLsuEmFs1zTY+AiP7DSGnjjG+dH28Dp+E5usqoAixeTPihKqZ\
                                 mkWal4mUfp63tqvCAkFV1LKTDFH6XNhbHRzYWx0";
-/// Somebody who is a certificate's subject.
+/// A user who is a certificate's subject.
 pub const CERTIFIED: &str = "cn=Ada,o=Certified";
 /// How many entries are big ones.
 pub const BIG_ENTRIES: usize = 10;

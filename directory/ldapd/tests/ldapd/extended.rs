@@ -68,7 +68,7 @@ async fn a_password_is_made_for_who_gives_none() {
     assert_eq!(client.ask(bind(SLOW, generated)).await.code(), Success);
 }
 
-/// Whoever sends these meant something else than a password that he does not know.
+/// A client that sends these meant something else than a password that it does not know.
 #[tokio::test]
 async fn a_request_value_that_sets_nothing_changes_nothing() {
     use ResultCode::*;

@@ -155,7 +155,7 @@ async fn slow_reader(server: &Running) -> Client {
 }
 
 #[tokio::test]
-async fn peers_that_do_not_read_stop_nobody_else() {
+async fn peers_that_do_not_read_stop_no_other_peer() {
     let server = plain().await;
     let mut slow_readers = Vec::new();
     for _ in 0..8 {

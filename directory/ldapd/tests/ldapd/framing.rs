@@ -226,7 +226,7 @@ async fn values_that_are_none_are_answered_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn a_bind_that_is_none_leaves_nobody() {
+async fn a_bind_that_is_none_leaves_no_identity() {
     let server = plain().await;
     let mut client = Client::connect(server.address).await;
     let critical = [0x60, 7, 2, 1, 3, 4, 0, 0x80, 0, 0xa0, 12, 0x30, 10, 4, 5]

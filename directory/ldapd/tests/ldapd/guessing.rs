@@ -92,10 +92,10 @@ async fn a_wrong_password_costs_the_same_for_every_name() {
         // The second derivation makes a better value in place of the fast one, after the answer.
         server.gate.arrived().await;
     }
-    let nobody = "uid=nobody,dc=example,dc=com";
+    let absent = "uid=absent,dc=example,dc=com";
     let certified = "cn=Ada,o=Certified";
     for _ in 0..3 {
-        for name in [SLOW, FAST, nobody, certified] {
+        for name in [SLOW, FAST, absent, certified] {
             let before = server.gate.derived();
             let mut guesser = Client::connect(server.address).await;
             let code = guesser.ask(bind(name, "wrong")).await.code();

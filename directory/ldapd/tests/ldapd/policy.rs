@@ -14,11 +14,11 @@ use keyway_codec::password_policy::{
 
 use std::time::{Duration, Instant};
 
-/// Somebody with a policy of his own.
+/// A user with a policy of their own.
 const WATCHED: &str = "uid=watched,dc=example,dc=com";
 const POLICY: &str = "cn=policy,dc=example,dc=com";
 
-/// Adds somebody with `PASSWORD` and a policy of these attributes.
+/// Adds that user with `PASSWORD` and a policy of these attributes.
 async fn watch(server: &Running, policy: &[(&str, &str)]) {
     let mut attributes = vec![
         ("objectClass", "organizationalRole"),
@@ -312,7 +312,7 @@ async fn the_old_password_is_deleted_by_itself() {
 }
 
 #[tokio::test]
-async fn usability_is_told_to_whoever_may_read_it() {
+async fn usability_is_told_to_users_who_may_read_it() {
     let server = plain().await;
     watch(&server, &LOCKOUT).await;
     let mut client = Client::connect(server.address).await;

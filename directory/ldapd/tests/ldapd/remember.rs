@@ -7,7 +7,7 @@ use crate::support::{REMEMBERED, Running, remembering};
 use keyway_codec::message::ResultCode::{self, Busy, InvalidCredentials, Success};
 use std::sync::atomic::Ordering;
 
-/// Somebody who has not shown a password.
+/// The address of a client that has not shown a password.
 const STRANGER: [u8; 4] = [127, 0, 0, 2];
 
 /// The code of a bind on a connection of its own.
@@ -40,7 +40,7 @@ async fn the_same_right_password_is_derived_once_and_each_wrong_one_every_time()
 
 /// All threads are busy with what others ask for.
 #[tokio::test]
-async fn an_owner_waits_for_nobody_and_a_stranger_waits_for_his_turn() {
+async fn an_owner_waits_for_no_other_and_a_stranger_waits_for_its_turn() {
     let (server, _) = remembering().await;
     assert_eq!(bind_as(&server, PASSWORD).await, Success);
     // With no thread taken, a right password from elsewhere is not derived either.
@@ -96,7 +96,7 @@ async fn a_password_is_known_for_a_while() {
     }
 }
 
-/// What is remembered is no way to guess without the brake, nor faster than others.
+/// A remembered password is no way to guess without the brake, nor faster than at others.
 #[tokio::test]
 async fn guesses_at_what_is_remembered_are_held_up() {
     let (server, _) = remembering().await;

@@ -174,7 +174,7 @@ async fn a_certificate_proves_who_its_subject_is() {
     let server = start(Mode::Tls(pki.server()), strict()).await;
     let ada = [(DnType::OrganizationName, "Certified"), (DnType::CommonName, "Ada")];
     let mut client = Client::connect_tls(server.address, pki.client_named(&ada)).await;
-    // The certificate alone makes nobody somebody.
+    // The certificate alone gives the connection no identity.
     assert_eq!(client.ask(who_am_i()).await.value(), Some(Vec::new()));
     assert_eq!(client.ask(sasl("EXTERNAL", None)).await.code(), Success);
     let identity = format!("dn:{CERTIFIED}");
@@ -182,7 +182,7 @@ async fn a_certificate_proves_who_its_subject_is() {
     for authorization in ["", &identity, CERTIFIED, "dn:CN=ada,O=certified"] {
         assert_eq!(client.ask(sasl("EXTERNAL", Some(authorization))).await.code(), Success);
     }
-    for authorization in [SLOW, "u:slow", "nobody"] {
+    for authorization in [SLOW, "u:slow", "absent"] {
         let answer = client.ask(sasl("EXTERNAL", Some(authorization))).await;
         assert_eq!(answer.code(), InvalidCredentials);
     }
@@ -225,7 +225,7 @@ async fn mechanisms_are_offered_where_they_can_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_of_nobody_here_proves_nothing() {
+async fn a_certificate_of_no_user_here_proves_nothing() {
     use ResultCode::*;
     let pki = Pki::new();
     let server = start_tls_server(&pki).await;
