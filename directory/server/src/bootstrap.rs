@@ -66,7 +66,7 @@ fn ensure(snapshot: &Snapshot, write: &mut Write<'_>, add: &Add) -> Result<()> {
 }
 
 impl Snapshot {
-    /// Whom the server's own changes are made by.
+    /// The subject that makes the server's own changes.
     pub fn own_subject() -> Subject {
         Subject::administrator(ADMINISTRATOR_DN, EntryId::ROOT)
     }

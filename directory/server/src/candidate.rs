@@ -189,7 +189,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
         }
     }
 
-    /// The same for a group that has been looked up.
+    /// Whether it is in a group that has been looked up, likewise.
     ///
     /// # Errors
     /// The store's.
@@ -279,7 +279,7 @@ impl<'t, 'n> Candidate<'t, 'n> {
 
 /// Iterator over the attributes of an entry.
 pub enum BodyAttributes<'t> {
-    /// Of an entry of the store.
+    /// Those of an entry of the store.
     Stored(keyway_store::Attributes<'t>),
     /// Those of one that is not stored.
     Unstored(std::slice::Iter<'t, (String, Vec<Vec<u8>>)>),
@@ -304,7 +304,7 @@ impl<'t> Iterator for BodyAttributes<'t> {
 /// Iterator over the values of one attribute.
 #[derive(Clone)]
 pub enum BodyValues<'t> {
-    /// Of an entry of the store.
+    /// Those of an entry of the store.
     Stored(Values<'t>),
     /// Those of one that is not stored.
     Unstored(std::slice::Iter<'t, Vec<u8>>),

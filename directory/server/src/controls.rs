@@ -29,7 +29,7 @@ pub const SUPPORTED: &[&str] = &[
     DECIDING_RULES,
 ];
 
-/// What the controls of one request say. Only those that fit its operation are set.
+/// The controls of one request, understood. Only those that fit its operation are set.
 #[derive(Debug, Default)]
 pub struct RequestControls<'a> {
     /// Answer in pages (RFC 2696); searches.
@@ -44,7 +44,7 @@ pub struct RequestControls<'a> {
     pub manage_dsa_it: bool,
     /// Say what the password policy has to say; all that have an answer.
     pub password_policy: bool,
-    /// Say of each entry whether somebody could bind as it; searches.
+    /// Say of each entry whether a user could bind as it; searches.
     pub account_usability: bool,
     /// Say which access rules decided, and whether it was critical; all but bind, unbind and abandon.
     pub deciding_rules: Option<bool>,
@@ -54,9 +54,9 @@ impl<'a> RequestControls<'a> {
     /// Understands the controls of a request whose identifier octet is `request` ([`tag`]).
     ///
     /// # Errors
-    /// What to answer with: `unavailableCriticalExtension` for a critical control that is
+    /// The result to answer with: `unavailableCriticalExtension` for a critical control that is
     /// unknown or does not fit the operation, `protocolError` for one that is there twice or whose
-    /// value is malformed. What is unknown and not critical is ignored, as RFC 4511 has it.
+    /// value is malformed. A control that is unknown and not critical is ignored, as RFC 4511 has it.
     pub fn parse(request: u8, controls: &'a [Control<'a>]) -> Result<Self> {
         let mut parsed = RequestControls::default();
         for (index, control) in controls.iter().enumerate() {
@@ -118,7 +118,7 @@ pub struct ResponseControl {
 }
 
 impl ResponseControl {
-    /// What the password policy has to say.
+    /// The answer of the password policy.
     pub fn policy(response: PasswordPolicyResponse) -> Self {
         let mut value = Vec::new();
         response.encode(&mut value);

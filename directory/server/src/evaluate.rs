@@ -18,7 +18,7 @@ use memchr::memmem;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What a filter says of an entry.
+/// The truth of a filter for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
     /// It matches.
@@ -70,14 +70,14 @@ pub struct Evaluator<'a> {
     work: Cell<usize>,
     /// The group that was asked for last.
     group: RefCell<Option<(Vec<u8>, Option<EntryId>)>>,
-    /// What leads to which entry, by attribute and name.
+    /// The entries that lead to an entry, by attribute and name.
     chains: RefCell<Vec<KnownChain>>,
 }
 
 /// An attribute, a name in its normal form, and what leads there by it, if that can be told.
 type KnownChain = (String, Vec<u8>, Option<Rc<Chain>>);
 
-/// What it counts to ask for an entry's groups.
+/// The work that a question for an entry's groups counts as.
 const MEMBER_OF_WORK: usize = 8;
 
 /// Bytes of a value that count as one more piece of work.
@@ -230,7 +230,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// What leads to an entry, looked up once.
+    /// The entries that lead to an entry, looked up once.
     fn chain(
         &self,
         name: &str,

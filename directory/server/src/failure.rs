@@ -14,13 +14,13 @@ pub struct Failure {
     pub matched_dn: String,
     /// What, where and what to do; for people.
     pub diagnostic: String,
-    /// What the password policy control says of it.
+    /// The error that the password policy control tells of it.
     pub password: Option<PasswordError>,
     /// Where to ask instead.
     pub referrals: Vec<String>,
 }
 
-/// What the operations return.
+/// The result of an operation.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
@@ -41,7 +41,7 @@ impl Failure {
         Failure { referrals, ..Failure::new(ResultCode::Referral, text) }
     }
 
-    /// What a password policy refuses.
+    /// A refusal by a password policy.
     pub fn policy(code: ResultCode, error: PasswordError, diagnostic: impl Into<String>) -> Self {
         Failure { password: Some(error), ..Failure::new(code, diagnostic) }
     }
@@ -62,7 +62,7 @@ impl Failure {
         )
     }
 
-    /// The same failure with something said in front of it.
+    /// This failure, with something said in front of it.
     #[must_use]
     pub fn context(mut self, before: impl fmt::Display) -> Self {
         self.diagnostic = format!("{before}: {}", self.diagnostic);

@@ -11,8 +11,8 @@
 //!         ──▶ write: checks ─▶ passwords hashed ─▶ job of the committer
 //! ```
 //!
-//! What may not enter: bytes on disk (the store's), the form of messages and values (the codec's), what names
-//! and filters mean (the schema's), passwords (those of `keyway-password`), cryptography (the engine's).
+//! Not allowed in here: bytes on disk (the store's), the form of messages and values (the codec's), the meaning of
+//! names and filters (the schema's), passwords (those of `keyway-password`), cryptography (the engine's).
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods)]
 

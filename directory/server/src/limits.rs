@@ -1,4 +1,4 @@
-//! What bounds the work and the memory that one request can claim of the directory.
+//! The bounds of the work and the memory that one request can claim of the directory.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub const ATTRIBUTE_VALUES_MAX: usize = 1 << 20;
 /// record, so that one of them is found and changed without the others; in this crate's tests few.
 pub const LARGE_VALUES_MIN: usize = if cfg!(test) { 12 } else { 512 };
 
-/// The same for all bytes of its values.
+/// Bytes of all values of an attribute from which on they lie in that table.
 pub const LARGE_BYTES_MIN: usize = 64 << 10;
 
 /// Size from which on an entry is sent in pieces, as they are read by its client, in bytes; in this crate's
@@ -56,7 +56,7 @@ pub const UNION_LISTS_MAX: usize = 256;
 /// Lookups of one conjunction that a plan compares; the rest are left to the filter.
 pub const ALTERNATIVES_MAX: usize = 128;
 
-/// Of those the ones that are counted to see whether they leave out candidates of the shortest.
+/// Lookups of one conjunction that are counted to see whether they leave out candidates of the shortest.
 pub const NARROWING_MAX: usize = 8;
 
 /// Postings a plan counts before it calls a list long, and all long lists alike; never less than
@@ -158,7 +158,7 @@ pub const NUMBERS_TRIED_MAX: usize = 1 << 20;
 /// Values of `memberOf` in an import that are compared with the groups; the rest are counted.
 pub const CLAIMS_MAX: usize = 1 << 20;
 
-/// Of those, the ones without such a group that are told one by one.
+/// Values of `memberOf` without such a group that are told one by one.
 pub const DISAGREEMENTS_KEPT_MAX: usize = 100;
 
 /// Schemes of passwords that an import tells one by one.

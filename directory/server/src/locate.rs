@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What to do with entries that stand for others.
+/// The treatment of entries that stand for others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seeking {
     /// Aliases are followed.
@@ -50,7 +50,7 @@ pub(crate) fn locate(
     let mut name = Cow::Borrowed(name);
     for step in 0..=ALIAS_STEPS_MAX {
         let found = match naming::place(contexts, &name) {
-            // The server's own entries are nobody's other name.
+            // The server's own entries are not the other name of any entry.
             Place::Inside { context, below } if step == 0 || !context.is_system => {
                 Some((context.clone(), naming::descend(view, context, &name, below)?))
             }
@@ -110,7 +110,7 @@ pub(crate) fn is_referral(entry: &EntryRef<'_>) -> bool {
     is_of(entry, &REFERRAL)
 }
 
-/// What an alias stands for.
+/// The name that an alias stands for.
 pub(crate) fn aliased(schema: &Schema, entry: &EntryRef<'_>) -> Option<EntryName> {
     let target = entry.values("aliasedObjectName").next()?;
     EntryName::parse(schema, str::from_utf8(target).ok()?).ok()
@@ -124,7 +124,7 @@ fn referred(entry: &EntryRef<'_>, name: &EntryName, left: usize, scope: Option<S
 }
 
 /// The values of `ref`, made to lead to an entry `below` the referral object that is named `at`.
-/// What else than a DN they say is left out (RFC 3296 § 5).
+/// The parts of a value beside its DN are left out (RFC 3296 § 5).
 pub(crate) fn urls(
     entry: &EntryRef<'_>,
     below: &str,

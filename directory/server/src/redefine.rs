@@ -1,5 +1,5 @@
 //! Another schema in the place of the one there is: checked against all entries, put into the store
-//! with what it was made of, and then used by everybody at once.
+//! with what it was made of, and then used by all operations at once.
 //!
 //! The store's row says how often the schema has changed. A write is prepared under one schema and
 //! done later; if the row says another number by then, it is refused and can be tried again.
@@ -23,14 +23,14 @@ pub(crate) const META_SCHEMA: &str = "schema";
 const META_CHANGES: &str = "schema-changes";
 const META_GENERATION: &str = "schema-generation";
 
-/// What a store says of the schema it was written with.
+/// The schema that a store was written with.
 #[derive(Default)]
 pub(crate) struct Stored {
-    /// What was changed over LDAP.
+    /// The changes that were made over LDAP.
     pub changes: Changes,
     /// How often the schema has changed.
     pub generation: u64,
-    /// When it last did; empty if nobody knows.
+    /// When it last did; empty if that is not known.
     pub time: String,
     /// All definitions; empty in a store that knows none.
     text: String,
@@ -118,7 +118,7 @@ pub(crate) struct Redefinition {
     anew: Kinds,
 }
 
-/// Of these indexes those for ordering whose rule is another.
+/// The indexes of these for ordering whose rule is another.
 fn reordered(old: &Schema, new: &Schema, kinds: &Kinds) -> Kinds {
     let rule = |schema: &Schema, name: &str| schema.attribute(name).and_then(|one| one.ordering());
     let differs = |(name, kind): &&(String, IndexKind)| {
@@ -211,8 +211,8 @@ pub(crate) fn require_generation(write: &Write<'_>, generation: u64) -> Result<(
     Err(Failure::new(ResultCode::Busy, "the schema has just been changed: try again"))
 }
 
-/// Uses the settings from now on, with another state of the schema if there is one. Of the indexes
-/// these are whole, or those that are now and another schema does not make anew.
+/// Uses the settings from now on, with another state of the schema if there is one. The whole indexes are
+/// `whole`, or those that are whole now and that another schema does not make anew.
 pub(crate) fn install(
     shared: &DirectoryState,
     current: &CurrentSnapshot,

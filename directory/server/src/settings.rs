@@ -1,4 +1,4 @@
-//! What the directory needs to be told: access, indexes, limits, the clock.
+//! The settings of the directory: access, indexes, limits, the clock.
 
 use crate::access::Rule;
 use crate::clock::Clock;
@@ -13,22 +13,22 @@ use keyway_schema::Sources;
 pub struct Settings {
     /// Who may do what; nothing else is allowed.
     pub rules: Vec<Rule>,
-    /// What the schema is made of, beside the standard definitions.
+    /// The sources of the schema, beside the standard definitions.
     pub schema: Sources,
     /// Which attributes are indexed, and how.
     pub indexes: Vec<IndexSetting>,
     /// How entries that speak of each other are kept in agreement.
     pub integrity: IntegritySetting,
-    /// Entries that one search returns to anybody but the administrator; 0 for no limit.
+    /// Entries that one search returns to any subject but the administrator; 0 for no limit.
     pub search_entries_max: u32,
-    /// Seconds that one search may take for anybody but the administrator; 0 for no limit.
+    /// Seconds that one search may take for any subject but the administrator; 0 for no limit.
     pub search_time_max_s: u32,
     /// Entries that a search may look at which no index helps; 0 for no limit. A scope with more is
     /// refused to all but the administrator.
     pub search_unindexed_max: u32,
     /// DNs of entries, and of groups, for which that limit does not hold.
     pub search_unindexed_free: Vec<String>,
-    /// What hashing a new password costs.
+    /// The cost of hashing a new password.
     pub password_cost: Argon2Cost,
     /// Schemes of stored passwords that are verified, beside our own.
     pub password_accept: Vec<Scheme>,
@@ -46,7 +46,7 @@ pub struct Settings {
     pub clock: Clock,
 }
 
-/// What the root DSE says that the directory itself does not know: it is about the connection on
+/// The values of the root DSE that the directory itself does not know: they are about the connection on
 /// which it is asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Announced {

@@ -55,7 +55,7 @@ impl Compiled {
     /// Understands a rule.
     ///
     /// # Errors
-    /// What of it makes no sense under this schema.
+    /// The parts of it that make no sense under this schema.
     pub(super) fn new(
         rule: &Rule,
         schema: &Schema,
@@ -117,7 +117,7 @@ fn name(schema: &Schema, dn: &str) -> Result<EntryName, String> {
 fn filter(schema: &Schema, text: &str) -> Result<Matcher, String> {
     let filter = Filter::parse(text).map_err(|why| format!("filter {text}: {why}"))?;
     let matcher = Matcher::new(schema, &filter);
-    // It would be looked up anew for each entry that anybody asks for.
+    // Such a filter would be looked up anew for each entry that a client asks for.
     if matcher.follows_names() {
         return Err(format!(
             "filter {text}: it follows names; use group, named_by or no_member_of"

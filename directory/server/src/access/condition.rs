@@ -1,5 +1,5 @@
 //! The conditions of a rule, one by one: those that a subject has to meet, and those of an entry.
-//! Whoever asks only whether all are met and whoever explains which is not use the same.
+//! The check whether all are met and the explanation which one is not use the same conditions.
 
 use super::compiled::{Compiled, Top};
 use super::facts::Facts;
@@ -11,7 +11,7 @@ use keyway_codec::message::Scope;
 use keyway_schema::EntryName;
 use keyway_store::{EntryId, Key};
 
-/// What a rule can demand of a subject.
+/// A demand that a rule can make of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfSubject {
     Who,
@@ -33,7 +33,7 @@ impl OfSubject {
     ];
 }
 
-/// What a rule can demand of an entry.
+/// A demand that a rule can make of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OfEntry {
     Own,

@@ -1,7 +1,7 @@
-//! What changes for whom when one table takes the place of another.
+//! The change of rights, and for which subjects, when one table takes the place of another.
 //!
 //! A rule of the one is compared with those of the other that cover it: that let at least the same
-//! subjects do something on at least the same entries. What is left of its rights and attributes is
+//! subjects do something on at least the same entries. The rights and attributes that are left of it are
 //! the difference. Several rules that cover one only together are not seen to do so, so that a
 //! change may be told that is none; none is missed.
 
@@ -16,11 +16,11 @@ use std::collections::BTreeSet;
 pub struct Grant {
     /// The rule that grants it.
     pub rule: Rule,
-    /// What of it is not granted by the other table, by attributes.
+    /// The part of it that the other table does not grant, by attributes.
     pub left: Vec<(Rights, Attributes)>,
 }
 
-/// What `these` rules grant that `those` do not.
+/// The rights that `these` rules grant and `those` do not.
 pub fn difference(these: &[Rule], those: &[Rule], schema: &Schema) -> Vec<Grant> {
     let secrets = Secrets::new(schema);
     let grants = these.iter().map(|rule| {
@@ -110,7 +110,7 @@ impl Set {
     }
 }
 
-/// Whether whoever and whatever a rule speaks of, the wider one speaks of too.
+/// Whether the wider rule speaks of all subjects and entries that the other one speaks of.
 fn covers(wider: &Rule, rule: &Rule, schema: &Schema) -> bool {
     covers_who(wider, rule)
         && covers_needs(&wider.needs, &rule.needs, schema)
@@ -119,7 +119,7 @@ fn covers(wider: &Rule, rule: &Rule, schema: &Schema) -> bool {
 }
 
 fn covers_who(wider: &Rule, rule: &Rule) -> bool {
-    // A rule whose relation must name the subject speaks of nobody who is not bound.
+    // A rule whose relation must name the subject speaks only of subjects that are bound.
     let is_bound = rule.who != Who::Everyone || !rule.needs.relations.is_empty();
     match wider.who {
         Who::Everyone => true,

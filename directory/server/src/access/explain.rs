@@ -1,4 +1,4 @@
-//! Why somebody may do something, or not: which rules say so, and which nearly do.
+//! Why a subject may do something, or not: which rules say so, and which nearly do.
 
 use super::compiled::Compiled;
 use super::condition::{OfEntry, OfSubject};
@@ -15,12 +15,12 @@ use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_store::{EntryId, Names, Read, View as Tree};
 use std::sync::Arc;
 
-/// What is asked.
+/// A question to the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The entry; empty for the root DSE.
     pub dn: &'a str,
-    /// What is to be done.
+    /// The right that is asked about.
     pub right: Rights,
     /// To which attribute; `None` for any, and for what is done to whole entries.
     pub attribute: Option<&'a str>,
@@ -33,7 +33,7 @@ pub struct Considered {
     pub rule: Rule,
     /// The DN of the entry that holds it, if one does.
     pub entry: Option<String>,
-    /// What is not as the rule demands; if nothing, it grants it.
+    /// The demands of the rule that are not met; if there are none, it grants it.
     pub why_not: Vec<String>,
 }
 
@@ -55,8 +55,8 @@ impl Directory {
         Ok(rights.may_somewhere(Rights::READ, RULE))
     }
 
-    /// What every rule has to say to a question, in the order of the table. The one for the
-    /// administrator that is always there is the last.
+    /// The answer of every rule to a question, in the order of the table. The one for the administrator
+    /// that is always there is the last.
     ///
     /// # Errors
     /// `noSuchObject`, `invalidDNSyntax`, `undefinedAttributeType`, or the store's.
@@ -80,8 +80,8 @@ impl Directory {
         })
     }
 
-    /// Which rules grant somebody a right on an attribute: on some entry, or on this one. What they
-    /// demand of the subject is not looked at.
+    /// Which rules grant a subject a right on an attribute: on some entry, or on this one. Their demands
+    /// on the subject are not looked at.
     ///
     /// # Errors
     /// As [`Directory::explain`].
@@ -100,8 +100,9 @@ impl Directory {
         if anywhere {
             return table.rules.iter().filter(grants).map(found).collect();
         }
-        let nobody = Subject::anonymous();
-        let resolved = Arc::new(Arc::new(Table::everything()).resolve(&Facts::nothing(&nobody), 0));
+        let anonymous = Subject::anonymous();
+        let resolved =
+            Arc::new(Arc::new(Table::everything()).resolve(&Facts::nothing(&anonymous), 0));
         self.with_entry(&read, question.dn, |place, entry| {
             let view = View::new(Arc::clone(&resolved), place, None);
             let mut granting = Vec::new();

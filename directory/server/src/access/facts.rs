@@ -1,11 +1,11 @@
-//! What rules ask of a subject.
+//! The facts about a subject that rules ask for.
 
 use super::{Over, Subject};
 use crate::integrity::normal_dn;
 use keyway_schema::{EntryName, Schema};
 use std::sync::Arc;
 
-/// What rules ask of a subject.
+/// The facts about a subject that rules ask for.
 pub(crate) struct Facts<'s> {
     pub subject: &'s Subject,
     pub over: Over,
@@ -13,7 +13,7 @@ pub(crate) struct Facts<'s> {
     pub name: Option<EntryName>,
     /// The normal form of his DN as a value.
     pub dn: Option<Vec<u8>>,
-    /// The same as it is written there.
+    /// The text of his DN, as it is in the tree.
     pub text: Option<Arc<str>>,
     /// His entry is gone, so he counts as anonymous.
     pub is_gone: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Facts<'s> {
 }
 
 impl<'s> Facts<'s> {
-    /// Of somebody of whom no name need be known.
+    /// The facts about a subject of which no name need be known.
     pub fn nothing(subject: &'s Subject) -> Facts<'s> {
         let (over, groups) = (subject.over, Vec::new());
         Facts { subject, over, name: None, dn: None, text: None, is_gone: false, groups }

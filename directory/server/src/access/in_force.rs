@@ -11,7 +11,7 @@ pub struct Access {
     table: RwLock<Arc<Table>>,
     /// Changes with the table, and with every group.
     pub(super) generation: AtomicU64,
-    /// What the table is made of.
+    /// The rules that the table is made of.
     rules: Mutex<Rules>,
 }
 
@@ -25,10 +25,10 @@ struct Rules {
 
 impl Access {
     /// Understands the rules of a configuration. The administrator may do everything, also if they do
-    /// not say so: nobody else could mend them.
+    /// not say so: no other user could mend them.
     ///
     /// # Errors
-    /// What of it makes no sense, with the line of the rule.
+    /// The parts that make no sense, with the line of the rule.
     pub fn new(rules: &[Rule], schema: &Schema) -> Result<Access, String> {
         let table = RwLock::new(Arc::new(Table::new(rules, &[], schema)?));
         let rules = Mutex::new(Rules { configured: rules.to_vec(), stored: Vec::new() });
@@ -38,7 +38,7 @@ impl Access {
     /// Whether these could be the rules that entries hold.
     ///
     /// # Errors
-    /// What of them makes no sense.
+    /// The parts of them that make no sense.
     pub(crate) fn check_stored(stored: &[Rule], schema: &Schema) -> Result<(), Misfit> {
         Table::new(&[], stored, schema).map(drop)
     }
@@ -46,7 +46,7 @@ impl Access {
     /// Puts other rules in the place of the configuration's.
     ///
     /// # Errors
-    /// What of them makes no sense; then nothing changes.
+    /// The parts of them that make no sense; then nothing changes.
     pub(crate) fn configure(&self, configured: &[Rule], schema: &Schema) -> Result<(), Misfit> {
         let mut rules = self.rules();
         let table = Table::new(configured, &rules.stored, schema)?;
@@ -77,7 +77,7 @@ impl Access {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// Has everybody's name and groups looked up again, if rules ask for them.
+    /// Has the names and groups of all subjects looked up again, if rules ask for them.
     pub(crate) fn groups_changed(&self) {
         if self.table().asks_for_names() {
             self.generation.fetch_add(1, Ordering::Release);

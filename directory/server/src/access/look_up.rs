@@ -35,7 +35,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// What rules ask of a subject.
+    /// The facts about a subject that rules ask for.
     pub(super) fn facts<'s>(
         &self,
         subject: &'s Subject,
@@ -69,7 +69,7 @@ impl Snapshot {
 }
 
 impl Table {
-    /// Chooses the rules for somebody.
+    /// Chooses the rules for a subject.
     pub fn resolve(self: &Arc<Self>, facts: &Facts<'_>, generation: u64) -> Resolved {
         let mut places: [Chosen; Place::ALL.len()] = Default::default();
         let speaking: Vec<(u16, &Compiled)> =

@@ -4,9 +4,9 @@
 //! A rule only ever grants. That keeps a table readable: what a subject may do is the union of the
 //! rules that speak of him, in any order. An exception is a part of the rule that it limits.
 //!
-//! What a rule says of the subject (who he is, his groups, where he comes from) is decided once a
-//! bind and again when the rules or a group change; what it says of the entry, when it is looked at,
-//! and only if no other rule has granted the same already.
+//! The conditions of a rule on the subject (who he is, his groups, where he comes from) are decided once
+//! a bind and again when the rules or a group change; those on the entry, when it is looked at, and only
+//! if no other rule has granted the same already.
 
 mod compiled;
 mod condition;

@@ -1,4 +1,4 @@
-//! What may be done.
+//! The rights that rules grant.
 
 use std::fmt;
 use std::ops::BitOr;

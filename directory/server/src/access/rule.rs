@@ -11,12 +11,12 @@ use std::sync::Arc;
 /// The attribute whose values are rules.
 pub(crate) const RULE: &str = "keywayAccessRule";
 
-/// One rule: whom it lets do what to which attributes of which entries.
+/// One rule: which subjects it lets do what to which attributes of which entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Whom it lets.
+    /// The subjects that it is for.
     pub who: Who,
-    /// What else must be true of him, all of it.
+    /// The further demands on the subject, all of which must be met.
     pub needs: Needs,
     /// Where.
     pub what: What,
@@ -52,12 +52,12 @@ pub struct Stored {
     pub text: String,
 }
 
-/// Whom a rule speaks of.
+/// The subjects that a rule speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Everybody, bound or not.
+    /// All subjects, bound or not.
     Everyone,
-    /// Everybody who is bound.
+    /// All subjects that are bound.
     Users,
     /// The one whose entry it is.
     Owner,
@@ -86,7 +86,7 @@ impl fmt::Display for Who {
     }
 }
 
-/// What must be true of a subject. Of several in one list, one is enough; an empty list demands
+/// The demands of a rule on a subject. One of several in one list is enough; an empty list demands
 /// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -232,7 +232,7 @@ impl Rule {
     }
 
     /// The table that a server starts with: the administrator does everything; a user reads,
-    /// searches and compares all but secrets and changes his own password; everybody reads the root
+    /// searches and compares all but secrets and changes his own password; every subject reads the root
     /// DSE and the subschema.
     pub fn defaults() -> Vec<Rule> {
         let look = Rights::READ | Rights::SEARCH | Rights::COMPARE;
@@ -261,7 +261,7 @@ impl Rule {
         }
     }
 
-    /// Whom it lets, in words.
+    /// The subjects that it is for, in words.
     pub fn subject_text(&self) -> String {
         let Needs { dns, subtrees, groups, relations, from, strength } = &self.needs;
         let mut text = self.who.to_string();

@@ -1,6 +1,6 @@
-//! Attributes that say what nobody should learn by the way: passwords and keys, and who may do what.
+//! Attributes that no subject should learn by the way: passwords and keys, and who may do what.
 //!
-//! A rule gives them to somebody only if it names them or allows everything. Which of them are known
+//! A rule gives them to a subject only if it names them or allows everything. Which of them are known
 //! depends on the sets and files of the schema.
 
 use keyway_codec::secret::SECRETS;

@@ -26,7 +26,7 @@ impl Snapshot {
     /// The rules that entries hold.
     ///
     /// # Errors
-    /// What of them makes no sense, and in which entry; or the store's.
+    /// The parts of them that make no sense, and in which entry; or the store's.
     pub(crate) fn stored_rules(&self, tree: Tree<'_>) -> Result<Vec<Rule>> {
         let rules = read(tree, None)?;
         Access::check_stored(&rules, &self.schema).map_err(|misfit| in_entry(tree, &misfit))?;

@@ -107,7 +107,7 @@ impl Subject {
         matches!(self.identity, Identity::Administrator { .. })
     }
 
-    /// What was looked up last.
+    /// The rules that were looked up last.
     pub(super) fn known(&self) -> Option<Arc<Resolved>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -15,7 +15,7 @@ pub(crate) struct Table {
 
 /// The rules that speak of one subject, for each place.
 pub(crate) struct Resolved {
-    /// What it was looked up in.
+    /// The table that it was looked up in.
     pub table: Arc<Table>,
     /// The normal form of the subject's DN.
     pub dn: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What one subject may do in one place.
+//! The rights of one subject in one place.
 
 use super::compiled::Compiled;
 use super::facts::Facts;
@@ -40,8 +40,8 @@ impl View {
     pub fn unrestricted() -> View {
         static EVERYTHING: OnceLock<Arc<Resolved>> = OnceLock::new();
         let resolved = EVERYTHING.get_or_init(|| {
-            let nobody = Subject::anonymous();
-            Arc::new(Arc::new(Table::everything()).resolve(&Facts::nothing(&nobody), 0))
+            let anonymous = Subject::anonymous();
+            Arc::new(Arc::new(Table::everything()).resolve(&Facts::nothing(&anonymous), 0))
         });
         View::new(Arc::clone(resolved), Place::Data, None)
     }
@@ -187,7 +187,7 @@ impl View {
 }
 
 impl Snapshot {
-    /// What a subject may do in a place, as far as it is known: its name and groups are looked up
+    /// The rights of a subject in a place, as far as they are known: its name and groups are looked up
     /// before, by [`Snapshot::look_up`].
     pub fn permissions(&self, subject: &Subject, place: Place) -> View {
         let resolved = subject.known().unwrap_or_else(|| {

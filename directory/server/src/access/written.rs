@@ -77,7 +77,7 @@ impl Deref for SomeOf {
     }
 }
 
-/// What is wrong with a rule, and which bytes of the text say so.
+/// The fault of a rule, and which bytes of the text show it.
 #[derive(Debug)]
 pub struct Fault {
     /// Where.
@@ -104,7 +104,7 @@ impl Written {
     /// Checks a rule that is written there. In an entry it goes down from that.
     ///
     /// # Errors
-    /// What of it makes no sense whatever the schema is.
+    /// The part of it that makes no sense whatever the schema is.
     pub fn check(written: &Spanned<Written>, origin: Origin) -> Result<Rule, Fault> {
         let rule = written.get_ref();
         let attributes = match (&rule.attributes, &rule.except) {
@@ -132,12 +132,14 @@ impl Written {
 
     fn who(&self, whole: &Spanned<Written>) -> Result<Who, Fault> {
         let lists = [&self.dn, &self.dn_below, &self.group, &self.named_by];
-        let names_somebody = lists.iter().any(|list| !list.is_empty());
+        let names_subjects = lists.iter().any(|list| !list.is_empty());
         match &self.who {
             Some(who) => Who::from_name(who.get_ref())
                 .ok_or_else(|| unknown(who, "everyone, users, self, administrator")),
-            None if names_somebody => Ok(Who::Users),
-            None => Err(fault(whole, "say whom it is for: who, group, dn, dn_below or named_by")),
+            None if names_subjects => Ok(Who::Users),
+            None => {
+                Err(fault(whole, "say which users it is for: who, group, dn, dn_below or named_by"))
+            }
         }
     }
 
@@ -201,7 +203,7 @@ impl Rule {
     /// ["read"]`. It speaks of that entry and those below it, or as much of that as `scope` says.
     ///
     /// # Errors
-    /// What makes no sense whatever the schema is, with the number of the character.
+    /// The part that makes no sense whatever the schema is, with the number of the character.
     pub fn of_value(id: EntryId, value: &[u8]) -> Result<Rule, String> {
         if value.len() > STORED_RULE_BYTES_MAX {
             return Err(format!("it is longer than {STORED_RULE_BYTES_MAX} bytes"));
@@ -220,7 +222,7 @@ impl Rule {
     }
 }
 
-/// What makes a document of a value.
+/// The text that makes a document of a value.
 const BEFORE: &str = "rule={";
 const AFTER: &str = "}";
 

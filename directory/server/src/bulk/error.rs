@@ -9,7 +9,7 @@ use std::io;
 pub enum ExportError {
     /// The directory is at fault, or what was asked of it.
     Directory(Failure),
-    /// What was written to is at fault.
+    /// The output that was written to is at fault.
     Output(io::Error),
 }
 

@@ -40,7 +40,7 @@ const QUEUE_PAUSE: Duration = Duration::from_millis(2);
 /// How an import is done.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// What is imported, for [`Directory::unfinished_import`].
+    /// The name of the input, for [`Directory::unfinished_import`].
     pub source: String,
     /// Go on after a record that is wrong.
     pub keep_going: bool,
@@ -73,7 +73,7 @@ pub struct RecordError {
     pub line: u64,
     /// The entry, if the record names one.
     pub dn: Option<String>,
-    /// What is wrong.
+    /// Why it is wrong.
     pub why: String,
 }
 
@@ -93,7 +93,7 @@ impl From<LdifError> for RecordError {
     }
 }
 
-/// What an import came to.
+/// The outcome of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
     /// Records that were there, those aside that were to be left out.
@@ -105,10 +105,10 @@ pub struct ImportReport {
     /// Passwords that were given as they are, and hashed.
     pub passwords_hashed: u64,
     /// Passwords that were kept as they are and match nothing, because they cannot be verified
-    /// here: how many, by their scheme and why. Of more than [`IMPORT_SCHEMES_MAX`] schemes the
-    /// rest is under "others".
+    /// here: how many, by their scheme and why. The schemes beyond [`IMPORT_SCHEMES_MAX`] are together
+    /// under "others".
     pub passwords_unverified: BTreeMap<String, u64>,
-    /// What was done otherwise than the input says, without a loss.
+    /// The differences from the input that were made without a loss.
     pub notes: Notes,
     /// How what entries said of their groups compares with the groups.
     pub member_of: MemberOfReport,
@@ -129,7 +129,7 @@ pub struct MemberOfReport {
     pub first: Vec<Disagreement>,
 }
 
-/// Why an import ended early. What was imported before stays.
+/// Why an import ended early. The records that were imported before stay.
 #[derive(Debug)]
 pub enum ImportError {
     /// The input cannot be read.
@@ -176,7 +176,7 @@ impl From<Failure> for ImportError {
 /// An import that has begun and not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// What was imported.
+    /// The name of the input.
     pub source: String,
     /// How many of its records are done with. With so many to skip, it goes on where it was.
     pub records: u64,
@@ -283,7 +283,7 @@ impl Directory {
 /// A record of a group that was wrong, by its place in the group.
 type Wrong = (usize, Failure);
 
-/// What came of a group.
+/// The outcome of a group.
 #[derive(Default)]
 struct Outcome {
     /// How many records were done.
@@ -339,7 +339,7 @@ struct Import<'a> {
     resumed: Vec<u64>,
     /// Whether what is read has waited.
     is_retry: bool,
-    /// Of the entries that no naming context holds, the one with the shortest name.
+    /// The entry with the shortest name of those that no naming context holds.
     outside: Option<(usize, String)>,
     /// What entries say of their groups.
     claims: Claims,

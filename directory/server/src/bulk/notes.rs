@@ -1,4 +1,4 @@
-//! What an import did otherwise than its input says, without a loss: for people, by reason.
+//! The ways in which an import differs from its input without a loss: for people, by reason.
 
 use crate::limits::IMPORT_NOTED_ENTRIES_MAX;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl fmt::Display for Note {
                 write!(f, "values of {name}, left out: they mean something to their server only")
             }
             Note::Defined => f.write_str(
-                "attributes of extensibleObject entries that nobody had defined, defined as text",
+                "attributes of extensibleObject entries that had no definition, defined as text",
             ),
             Note::Tombstone => f.write_str("deleted entries (tombstones), left out"),
         }

@@ -109,7 +109,7 @@ pub(super) struct Prepared {
     pub operation: Operation,
 }
 
-/// What came of a record.
+/// The outcome of a record.
 pub(super) enum Taken {
     /// It is in the group, or nothing is to be done with it.
     Done,
@@ -123,7 +123,7 @@ pub(super) struct Group {
     records: Vec<Prepared>,
     /// Passwords that are being hashed, and the record they belong to.
     secrets: VecDeque<(usize, Secrets)>,
-    /// What is to be told of them.
+    /// The notes about them.
     pub notes: Notes,
     /// The records before what is taken now.
     pub before: Seen,
@@ -147,7 +147,7 @@ impl Group {
     /// hashed here if they are to be hashed fast.
     ///
     /// # Errors
-    /// What is wrong with the record.
+    /// The fault of the record.
     pub fn take(
         &mut self,
         directory: &Directory,

@@ -13,7 +13,7 @@ use keyway_schema::{Changes, EntryAttributes, EntryName, Schema, beyond_defaults
 use keyway_store::{EntryId, EntryRef, Salvage};
 use std::io;
 
-/// What a salvage came to.
+/// The outcome of a salvage.
 #[derive(Clone, Debug, Default)]
 pub struct Salvaged {
     /// Entries that were written.
@@ -119,7 +119,7 @@ fn definitions(store: &Salvage) -> Result<String, ExportError> {
     Ok(text.map_err(unreadable)?)
 }
 
-/// What can be read of an entry's large attributes, and how many values of them cannot.
+/// The readable values of an entry's large attributes, and how many of their values cannot be read.
 fn large(
     store: &Salvage,
     id: EntryId,
@@ -144,7 +144,7 @@ fn comment(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(format!("# {}\n", plain.collect::<String>()).as_bytes());
 }
 
-/// What an entry is called, as far as it is known.
+/// The name of an entry, as far as it is known.
 struct Named {
     dn: String,
     /// A part of it was made up.

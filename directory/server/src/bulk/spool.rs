@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-/// A file that nobody else sees and that goes when it is closed.
+/// A file that no other process sees and that goes when it is closed.
 pub trait Scratch: Read + Write + Seek {}
 
 impl<T: Read + Write + Seek> Scratch for T {}
@@ -22,7 +22,7 @@ impl fmt::Debug for ScratchMaker {
     }
 }
 
-/// What is kept aside, in its order.
+/// Entries that are kept aside, in their order.
 #[derive(Default)]
 pub(super) struct Spool {
     memory: Vec<u8>,
@@ -58,7 +58,7 @@ impl Spool {
         Ok(())
     }
 
-    /// What was kept, to be read as LDIF.
+    /// The entries that were kept, to be read as LDIF.
     ///
     /// # Errors
     /// The file's.

@@ -1,7 +1,7 @@
 //! Building indexes and dropping them: pieces of work for the committer, between which others write.
 //!
 //! 1. The store's row says what there is to be, and searches forget what is to go.
-//! 2. Whoever writes lists entries in what there is to be. A job that does nothing has come behind
+//! 2. Each write lists its entries in what there is to be. A job that does nothing has come behind
 //!    all jobs that were begun before.
 //! 3. Piece by piece lists are dropped, then entries are listed. The row says how far that is, so
 //!    that it goes on after a death.
@@ -59,7 +59,7 @@ pub enum IndexStanding {
 }
 
 impl Directory {
-    /// Notes in the store which indexes the settings want. Nobody uses it yet.
+    /// Notes in the store which indexes the settings want. No search uses them yet.
     pub(crate) fn begin_indexes(&self) -> Result<State> {
         let wanted = self.snapshot().indexes.kinds();
         let state = self.store.write_now(move |write| turn(write, &wanted, &Kinds::new()))?;
@@ -138,8 +138,8 @@ impl Directory {
         anew_while_served(&snapshot, &snapshot.indexes.kinds(), attributes).map(drop)
     }
 
-    /// Has everybody turn to the indexes that the store knows of: `install` makes searches use what is
-    /// whole. Nobody else builds meanwhile.
+    /// Has all searches and writes turn to the indexes that the store knows of: `install` makes searches
+    /// use those that are whole. No other thread builds meanwhile.
     pub(crate) fn follow(&self, state: &State, install: impl FnOnce(&Kinds)) -> Result<()> {
         self.shared.invalidated.invalidate(&(&self.snapshot().indexes.whole() - &state.whole));
         install(&state.whole);
@@ -197,7 +197,7 @@ fn anew(snapshot: &Snapshot, wanted: &Kinds, attributes: &[String]) -> Result<Ki
     Ok(anew)
 }
 
-/// The same without those that a server cannot do without.
+/// The indexes to make anew as [`anew`] has them, without those that a server cannot do without.
 fn anew_while_served(snapshot: &Snapshot, wanted: &Kinds, attributes: &[String]) -> Result<Kinds> {
     let needed = needed(snapshot, wanted);
     if let Some(name) = attributes.iter().find_map(|name| is_among(snapshot, name, &needed)) {
@@ -214,8 +214,8 @@ fn is_among(snapshot: &Snapshot, given: &str, kinds: &Kinds) -> Option<String> {
     kinds.iter().any(|(attribute, _)| attribute == name).then(|| name.to_owned())
 }
 
-/// Of the indexes that are wanted those that references, groups, unique values and numbers are found
-/// by, what stands for others, and access rules.
+/// The wanted indexes by which references, groups, unique values and numbers, entries that stand for
+/// others, and access rules are found.
 fn needed(snapshot: &Snapshot, wanted: &Kinds) -> Kinds {
     let of_integrity = snapshot.integrity.indexed(&snapshot.schema, &[]);
     let made = Indexes::new(&of_integrity, &snapshot.schema);
@@ -247,7 +247,7 @@ fn install(shared: &DirectoryState, current: &CurrentSnapshot, whole: &Kinds) {
 }
 
 impl Snapshot {
-    /// The same with the integrity and the indexes of these settings; of those these are whole.
+    /// This snapshot with the integrity and the indexes of these settings, of which those in `whole` are whole.
     pub(crate) fn reading(&self, settings: &crate::settings::Settings, whole: &Kinds) -> Snapshot {
         let mut snapshot = self.clone();
         // They were tried before; a schema that has changed meanwhile keeps what it was made with.
@@ -343,7 +343,7 @@ fn percent(view: View<'_>, after: EntryId) -> Result<u8> {
     Ok(u8::try_from(percent.min(100)).unwrap_or(100))
 }
 
-/// What a thread does in the background.
+/// The work of a thread in the background.
 struct Background {
     store: Store,
     shared: Arc<DirectoryState>,

@@ -45,7 +45,7 @@ pub struct Indexes {
     epoch: u64,
 }
 
-/// What values can have in common in the indexes.
+/// The keys that values can have in common in the indexes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DirectoryState {
     /// No key.
@@ -113,7 +113,7 @@ impl Indexes {
         Indexes { epoch: invalidated.epoch(), invalidated: invalidated.clone(), ..self }
     }
 
-    /// The same for searches that may not use some of them.
+    /// These indexes, for searches that may not use some of them.
     #[must_use]
     pub fn without(mut self, kinds: &Kinds) -> Indexes {
         for (attribute, kind) in kinds {
@@ -193,8 +193,8 @@ impl Indexes {
         (without(old, new), without(new, old))
     }
 
-    /// The keys that an entry loses and gets when values go and others come. Of those that it has
-    /// afterwards all are given that may have a key in common with one that goes.
+    /// The keys that an entry loses and gets when values go and others come. `after` has all of its values
+    /// afterwards that may have a key in common with one that goes.
     pub fn exchange(
         &self,
         schema: &Schema,
@@ -228,7 +228,7 @@ impl Indexes {
             .any(|target| !same_description || self.indexes.get(target).is_some_and(has_more))
     }
 
-    /// What values of an attribute that go can have in common with those of another that stay, both
+    /// The keys that values of an attribute that go can have in common with those of another that stay, both
     /// given as they are stored.
     pub fn shared(&self, schema: &Schema, gone: &str, stays: &str) -> DirectoryState {
         let targets = |name| self.targets.get(base(name)).into_iter().flatten();
@@ -385,7 +385,7 @@ fn without(these: &EntryAttributes, those: &EntryAttributes) -> EntryAttributes 
     rest.collect()
 }
 
-/// What is left of two lists without what both begin and end with: of thousands of values mostly one
+/// The rest of two lists without what both begin and end with: of thousands of values mostly one
 /// changes, and the others need not be hashed.
 fn middles<'v>(one: &'v [Vec<u8>], other: &'v [Vec<u8>]) -> (&'v [Vec<u8>], &'v [Vec<u8>]) {
     let alike = one.iter().zip(other).take_while(|(a, b)| a == b).count();

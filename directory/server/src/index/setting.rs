@@ -1,4 +1,4 @@
-//! What can be indexed of an attribute, and what somebody wants to have indexed.
+//! The kinds of index that an attribute can have, and those that the settings want.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -98,7 +98,7 @@ impl IndexSetting {
         IndexSetting { attribute: attribute.into(), kinds: kinds.iter().copied().collect() }
     }
 
-    /// What `keyway up` starts with.
+    /// The indexes that `keyway up` starts with.
     pub fn defaults() -> Vec<IndexSetting> {
         use IndexKind::{Equality, Presence, Substring};
         let names = ["uid", "cn", "sn", "givenName", "mail"];

@@ -17,10 +17,10 @@ const META_WORK: &str = "indexes-work";
 /// Changes whenever the same entry would get other keys of a kind.
 const FORM: &str = "1";
 
-/// What a store says of its indexes.
+/// The state of a store's indexes.
 ///
 /// First what is to be dropped is, key by key; then all entries are listed in what is to be added.
-/// Both go on where they were after a death. Whoever changes an entry lists it in `whole` and `adding`.
+/// Both go on where they were after a death. A write that changes an entry lists it in `whole` and `adding`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     /// Every entry is listed in these; searches use them.
@@ -96,7 +96,7 @@ impl State {
         self.adding.is_empty() && self.dropping.is_empty()
     }
 
-    /// What is to be done so that there are these, of which some are to be made anew.
+    /// The state of the work that leads to these, of which some are to be made anew.
     pub fn turned_to(&self, wanted: &Kinds, anew: &Kinds) -> State {
         let known = &self.whole | &self.adding;
         let whole = &(&self.whole & wanted) - anew;
@@ -107,7 +107,7 @@ impl State {
         State { whole, adding, dropping, after }
     }
 
-    /// The keys of which nobody knows whether they are right.
+    /// The keys of which it is not known whether they are right.
     pub fn unsettled(&self) -> Vec<KeyRange> {
         self.adding.iter().chain(&self.dropping).map(range).collect()
     }

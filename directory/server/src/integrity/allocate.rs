@@ -13,7 +13,7 @@ use keyway_codec::message::ResultCode;
 use keyway_schema::EntryAttributes;
 use keyway_store::Write;
 
-/// What an entry has while it is checked that it may have a number.
+/// The value that an entry has while it is checked that it may have a number.
 const PLACEHOLDER: &str = "0";
 
 impl Snapshot {

@@ -20,7 +20,7 @@ impl Integrity {
     /// Checks the settings.
     ///
     /// # Errors
-    /// What is not known, or not of the right kind.
+    /// The attribute or name that is not known, or not of the right kind.
     pub fn new(setting: &IntegritySetting, schema: &Schema) -> Result<Integrity, String> {
         let groups = |why| format!("[groups] members: {why}");
         let members = setting.members.iter().map(|name| Link::new(schema, name).map_err(groups));

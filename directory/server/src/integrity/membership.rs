@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashSet};
 /// The attribute that `memberUid` speaks of.
 const UID: &str = "uid";
 
-/// Groups that somebody is in.
+/// The groups that an entry is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Groups {
     /// Ascending.
@@ -43,7 +43,7 @@ pub(crate) struct Membership<'a> {
 
 impl Membership<'_> {
     /// The groups of the entry of this DN, by their DN-valued attributes; a uid may be borne by
-    /// several, so what names by uid gives nobody a right.
+    /// several, so values that name by uid give no rights.
     ///
     /// # Errors
     /// The store's.

@@ -15,7 +15,7 @@ pub(super) struct Resolver<'a> {
     snapshot: &'a Snapshot,
     view: View<'a>,
     contexts: Arc<[Arc<NamingContext>]>,
-    /// What followed the last name's first RDN, and which entry that is.
+    /// The part that followed the last name's first RDN, and which entry that is.
     parent: Option<(String, EntryId)>,
 }
 

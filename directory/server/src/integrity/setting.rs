@@ -1,4 +1,4 @@
-//! What an administrator says of groups, references, unique values and numbers.
+//! The settings of groups, references, unique values and numbers.
 
 /// Which of an entry's groups `memberOf` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Allocate {
 }
 
 impl Default for IntegritySetting {
-    /// What `keyway up` starts with.
+    /// The settings that `keyway up` starts with.
     fn default() -> Self {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         IntegritySetting {

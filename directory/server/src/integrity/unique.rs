@@ -33,7 +33,7 @@ pub(crate) struct Proposed<'a> {
     pub name: &'a EntryName,
     /// Its name up to now, if it had one.
     pub was: Option<&'a EntryName>,
-    /// What it will have.
+    /// The attributes that it will have.
     pub attributes: &'a EntryAttributes,
     /// Its attributes with many values, and how they change.
     pub large: &'a [LargeDraft],

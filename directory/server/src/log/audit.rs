@@ -34,10 +34,10 @@ pub struct AuditedRequest {
     pub author: String,
 }
 
-/// What is changed, without any value.
+/// The change of an operation, without any value.
 #[derive(Default)]
 pub struct AuditedChange {
-    /// What is done, as a word for programs.
+    /// The operation, as a word for programs.
     pub event: &'static str,
     /// The DN of the entry.
     pub dn: String,
@@ -48,7 +48,7 @@ pub struct AuditedChange {
 }
 
 impl AuditedChange {
-    /// What an operation changes; `None` if it is none that does.
+    /// The change that an operation makes; `None` if it makes none.
     pub fn of(op: &Op<'_>) -> Option<AuditedChange> {
         match op {
             Op::AddRequest(add) => {

@@ -1,4 +1,4 @@
-//! What there is to be written down: the access, the error and the audit log.
+//! The lines that are written down: those of the access, the error and the audit log.
 //!
 //! A [`Log`] is a handle that every part of the server has. Where the lines go, and in which form,
 //! is for the program that made it; without one nothing is written, and asking costs a comparison.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 pub enum LogKind {
     /// Operations and connections of clients.
     Access,
-    /// What concerns the server itself.
+    /// Events that concern the server itself.
     Error(Severity),
     /// Changes: who, what, when.
     Audit,
@@ -44,9 +44,9 @@ pub struct Record<'a> {
     pub at: SystemTime,
     /// Where it belongs.
     pub kind: LogKind,
-    /// What happened, as a word for programs.
+    /// The event, as a word for programs.
     pub event: &'a str,
-    /// What is to be said of it, in this order.
+    /// The facts of it, in this order.
     pub fields: &'a [Field<'a>],
 }
 

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the time goes to.
+/// The stages that the time goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Waiting: behind other requests, for the turn of a password check, for the committer.
@@ -40,7 +40,7 @@ impl Timer {
         Timer { started: at, last: at, spent: Default::default() }
     }
 
-    /// What has passed since the last lap was this stage.
+    /// Counts the time since the last lap for this stage.
     pub fn lap(&mut self, stage: Stage, now: Instant) {
         if let Some(spent) = self.spent.get_mut(stage as usize) {
             *spent += now.saturating_duration_since(self.last);

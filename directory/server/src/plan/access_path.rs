@@ -1,4 +1,4 @@
-//! What the indexes know of one test of a filter.
+//! The ways in which the indexes lead to the entries of one test of a filter.
 
 use super::lack::Lack;
 use super::lookup::Lookup;
@@ -25,7 +25,7 @@ pub(super) enum AccessPath {
 }
 
 impl AccessPath {
-    /// Of what an index of an attribute has, if it is there.
+    /// The path by the lookups of an attribute's index, if it is there.
     fn by(
         attribute: &str,
         kind: IndexKind,

@@ -1,4 +1,4 @@
-//! What a search would do, for people: the plan with its counts.
+//! The way a search would go, for people: the plan with its counts.
 
 use super::access_path::AccessPath;
 use super::lack::Lack;
@@ -26,7 +26,7 @@ pub struct Explained {
     pub narrows_scope: bool,
     /// Entries that would be read and put to the filter.
     pub read: u64,
-    /// What is missing, if no index helps.
+    /// The index that is missing, if none helps.
     pub lack: Option<Lack>,
     /// The filter.
     pub filter: Part,
@@ -41,7 +41,7 @@ pub struct Part {
     pub kinds: Vec<&'static str>,
     /// How many entries the shortest of them leads to.
     pub count: Option<u64>,
-    /// What the plan does with it.
+    /// The use that the plan makes of it.
     pub used: Use,
     /// Why no index leads to what it matches.
     pub lack: Option<Lack>,
@@ -49,19 +49,19 @@ pub struct Part {
     pub terms: Vec<Part>,
 }
 
-/// What a plan does with a part of a filter.
+/// The use that a plan makes of a part of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// The entries that it leads to are read.
     Walked,
-    /// Of those to be read, the ones that it does not lead to are left out.
+    /// The entries to be read that it does not lead to are left out.
     Narrows,
     /// Entries are put to it when they have been read.
     Tested,
 }
 
 impl Directory {
-    /// How a search for a filter would be done by somebody whom no limit holds back.
+    /// How a search for a filter would be done by a user that no limit holds back.
     ///
     /// # Errors
     /// `noSuchObject`, `unwillingToPerform` for what is not in the tree, or the store's.

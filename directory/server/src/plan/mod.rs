@@ -37,15 +37,15 @@ const COUNT_ENTRY: usize = 64;
 /// Candidates from which on others are asked to leave some of them out.
 const NARROWED_MIN: usize = 32;
 
-/// What it takes to look at an entry, counted in ids of a list that are walked along: less than it is,
+/// The cost of looking at an entry, counted in ids of a list that are walked along: less than it is,
 /// since these have to be counted first.
 const LOOK_IDS: usize = 64;
 
-/// What is to be walked.
+/// The lists to be walked.
 struct Plan {
     /// The lists that are walked.
     walked: Lookup,
-    /// What leaves some of their candidates out.
+    /// The lists that leave some of their candidates out.
     also: Vec<Lookup>,
     lack: Option<Lack>,
 }
@@ -107,7 +107,7 @@ impl Planner<'_> {
         Ok(Plan { walked, also, lack: None })
     }
 
-    /// What is planned, with its ranges and groups read; `None` if they are too long.
+    /// The source of a plan, with its ranges and groups read; `None` if they are too long.
     fn source(&self, plan: Plan, scope: &Lookup) -> Result<Option<Source>> {
         let Plan { walked, also, lack } = plan;
         let is_scope = walked == *scope || also.contains(scope);

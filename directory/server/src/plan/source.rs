@@ -10,13 +10,13 @@ use std::iter::{Copied, Peekable};
 /// Where candidates come from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// What is walked.
+    /// The lists that are walked.
     walked: Union,
     /// Each of these has all that is sought as well.
     also: Vec<Union>,
     /// Whether only what is in the scope comes, so that a candidate need not be checked against it.
     pub is_scope: bool,
-    /// What is missing, if the scope is walked because no index helps.
+    /// The index that is missing, if the scope is walked because none helps.
     pub lack: Option<Lack>,
     /// How often indexes had been invalidated when it was planned, if it goes by any: when more are, it is
     /// of no use.
@@ -36,7 +36,7 @@ impl Union {
         Union { lists: lookup.lists, ids }
     }
 
-    /// What comes after an id, ascending, each once.
+    /// The ids that come after one, ascending, each once.
     fn merged<'t>(&'t self, view: View<'t>, after: EntryId) -> Result<Merged<'t>> {
         let at = self.ids.partition_point(|id| *id <= after);
         let ids = self.ids.get(at..).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Source {
         Source { walked, also: Vec::new(), is_scope: true, lack: None, invalidations: None }
     }
 
-    /// What is in all of these.
+    /// The ids that are in all of these.
     pub(super) fn meeting(
         walked: Union,
         also: Vec<Union>,

@@ -1,4 +1,4 @@
-//! What is noted of an account, and what follows from it by a policy at a moment.
+//! The state that is noted of an account, and its consequences by a policy at a moment.
 //!
 //! Everything here is a function of its arguments. Times are microseconds since 1970.
 
@@ -30,12 +30,12 @@ pub struct Account {
 /// `pwdAccountLockedTime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockedTime {
-    /// `000001010000Z`: somebody has disabled the account.
+    /// `000001010000Z`: a user has disabled the account.
     ForGood,
     Since(u64),
 }
 
-/// What has happened to an account, and is not in its entry yet.
+/// The events of an account that are not in its entry yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     /// A bind succeeded before the failures below.
@@ -46,7 +46,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// What happened first, and then something else.
+    /// Adds events that came after these.
     pub fn append(&mut self, later: Events) {
         if later.cleared {
             self.cleared = true;
@@ -58,10 +58,10 @@ impl Events {
     }
 }
 
-/// Why nobody may bind.
+/// Why no client may bind as the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// Somebody wanted it so, or the time is not right, or it was unused for too long.
+    /// A user locked it, or the time is not right, or it was unused for too long.
     Deliberate,
     /// Too many failed.
     Failures {
@@ -84,7 +84,7 @@ pub enum Age {
     Expired { grace_left: u64 },
 }
 
-/// What an account is good for at a moment.
+/// The condition of an account at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     pub lock: Option<Lock>,
@@ -94,7 +94,7 @@ pub struct Status {
 }
 
 impl Account {
-    /// What an entry says of itself.
+    /// The state that an entry has of itself.
     pub fn read(schema: &Schema, entry: &EntryRef<'_>) -> Account {
         let mut account = Account::default();
         for (name, values) in entry.attributes() {
@@ -106,7 +106,7 @@ impl Account {
         account
     }
 
-    /// The same of an entry that is being changed.
+    /// The state that an entry has which is being changed.
     pub fn of(schema: &Schema, attributes: &EntryAttributes) -> Account {
         let mut account = Account::default();
         for (name, values) in attributes.iter().filter(|(name, _)| is_state(name)) {
@@ -151,7 +151,7 @@ impl Account {
         self
     }
 
-    /// What is in the entry already does not happen twice.
+    /// A failure that is in the entry already does not happen twice.
     fn fail(&mut self, policy: &Policy, now: u64) {
         if self.failures.contains(&now) {
             return;
@@ -190,7 +190,7 @@ impl Account {
         now >= self.last_success.unwrap_or(0).saturating_add(exact_s * SECOND)
     }
 
-    /// What the account is good for now.
+    /// The condition of the account now.
     pub fn status(&self, policy: &Policy, now: u64) -> Status {
         let lock = self.lock(policy, now);
         Status { lock, reset: self.reset && policy.must_change, age: self.age(policy, now) }
@@ -266,7 +266,7 @@ fn end_of(policy: &Policy, since: u64) -> Option<u64> {
 }
 
 impl Status {
-    /// What the account usability control says.
+    /// The value of the account usability control.
     pub fn usability(&self, now: u64) -> AccountUsability {
         let number = |number: u64| u32::try_from(number).unwrap_or(i32::MAX as u32);
         let expired = matches!(self.age, Age::Expired { .. });

@@ -16,10 +16,10 @@ pub(crate) const POLICY_SUBENTRY: &str = "pwdPolicySubentry";
 pub(crate) const START_TIME: &str = "pwdStartTime";
 pub(crate) const END_TIME: &str = "pwdEndTime";
 pub(crate) const LAST_SUCCESS: &str = "pwdLastSuccess";
-/// What 389 Directory Server disables an account with.
+/// The attribute that 389 Directory Server disables an account with.
 pub(crate) const ACCOUNT_LOCK: &str = "nsAccountLock";
 
-/// What the server notes by itself.
+/// The attributes that the server notes by itself.
 pub(crate) const KEPT: [&str; 7] =
     [CHANGED_TIME, LOCKED_TIME, FAILURE_TIME, HISTORY, GRACE_USE_TIME, RESET, LAST_SUCCESS];
 

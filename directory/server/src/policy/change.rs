@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A change of the password of an entry that there is.
 pub(crate) struct PasswordChange<'t> {
     entry: EntryRef<'t>,
-    /// Whoever asks for it is the entry.
+    /// The subject that asks for it is the entry.
     is_own: bool,
     policy: Arc<Policy>,
 }
@@ -54,7 +54,7 @@ impl<'t> PasswordChange<'t> {
             return Ok(());
         }
         if !policy.allow_user_change {
-            let why = "the password policy lets nobody change his own password";
+            let why = "the password policy lets no user change their own password";
             return Err(Failure::policy(denied, PasswordModNotAllowed, why));
         }
         if policy.safe_modify && !gave_old {
@@ -110,20 +110,20 @@ pub(crate) fn check_new(
     quality::check(policy, password, names)
 }
 
-/// What somebody hears who gives a password that he had before.
+/// The refusal of a new password that the account had before.
 pub(crate) fn in_history() -> Failure {
     let why = "this password was used before";
     Failure::policy(ResultCode::ConstraintViolation, PasswordError::PasswordInHistory, why)
 }
 
-/// What an entry says of its account after a change.
+/// The account attributes of an entry after a change.
 pub(crate) struct Upkeep<'a> {
     pub snapshot: &'a Snapshot,
     pub view: View<'a>,
     pub context: &'a NamingContext,
     pub subject: &'a Subject,
     pub id: EntryId,
-    /// Attributes that were changed by whoever asked.
+    /// Attributes that the request itself changed.
     pub edited: &'a [&'a str],
     /// When, in microseconds since 1970.
     pub now: u64,
@@ -138,7 +138,7 @@ impl Upkeep<'_> {
         if old.values(USER_PASSWORD).ne(values(new, USER_PASSWORD)) {
             return self.changed(old, new);
         }
-        // Whoever unlocks an account does not want the next wrong password to lock it again.
+        // A user who unlocks an account does not want the next wrong password to lock it again.
         if old.has(LOCKED_TIME) && values(new, LOCKED_TIME).next().is_none() {
             remove(new, FAILURE_TIME);
             self.snapshot.shared.policies.pending.forget(self.id);
@@ -146,8 +146,8 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// It has another password. What was noted of the earlier one goes; an account that somebody has
-    /// disabled stays so.
+    /// It has another password. The notes about the earlier one go; an account that a user has disabled
+    /// stays so.
     fn changed(&self, old: &EntryRef<'_>, new: &mut EntryAttributes) -> Result<()> {
         let (snapshot, now) = (self.snapshot, self.now);
         let account = Account::of(&snapshot.schema, new);

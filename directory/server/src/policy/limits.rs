@@ -1,4 +1,4 @@
-//! What bounds the state that is kept of accounts, with units.
+//! The bounds of the state that is kept of accounts, with units.
 
 /// Earlier passwords that are kept and compared: each takes as long to compare as a bind.
 pub const HISTORY_MAX: usize = 24;

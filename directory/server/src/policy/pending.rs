@@ -135,7 +135,7 @@ impl Pending {
         !std::mem::replace(&mut self.lock().is_writing, true)
     }
 
-    /// What is to be written next. Without any, no task writes from now on.
+    /// The events to be written next. Without any, no task writes from now on.
     pub fn begin(&self) -> Option<HashMap<EntryId, Events>> {
         let mut state = self.lock();
         state.writing = std::mem::take(&mut state.accounts);

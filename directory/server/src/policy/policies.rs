@@ -12,7 +12,7 @@ pub(crate) struct Policies {
     pub pending: Pending,
 }
 
-/// What holds for entries that name no policy.
+/// The policies for entries that name none.
 struct Defaults {
     dn: Option<Arc<str>>,
     built_in: Arc<Policy>,
@@ -62,7 +62,7 @@ impl Defaults {
 }
 
 impl Kept {
-    /// What is remembered of this state; of others nothing is.
+    /// The policies that are remembered of this state; of others none are.
     pub fn at(&mut self, version: u64) -> &mut HashMap<String, Arc<Policy>> {
         if self.version != version {
             self.version = version;

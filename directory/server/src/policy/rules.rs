@@ -1,4 +1,4 @@
-//! What a policy says: the attributes of a `pwdPolicy` entry, understood.
+//! The rules of a policy: the attributes of a `pwdPolicy` entry, understood.
 
 use super::limits::{FAILURES_MAX, HISTORY_MAX, SECONDS_MAX};
 use keyway_store::EntryRef;
@@ -49,7 +49,7 @@ impl Policy {
         max_idle_s: 0,
     };
 
-    /// What holds where no entry says anything: passwords have a least length, and no more.
+    /// The policy where no entry says anything: passwords have a least length, and no more.
     pub fn built_in(min_length: u32) -> Policy {
         let check_quality = u64::from(min_length > 0);
         Policy { check_quality, min_length: min_length.into(), ..Policy::NONE }

@@ -1,4 +1,4 @@
-//! What follows from a policy and from what is noted of an account.
+//! The consequences of a policy and of the state that is noted of an account.
 
 use super::account::{Events, LockedTime};
 use super::limits::SECONDS_MAX;
@@ -66,7 +66,11 @@ fn without_a_lockout_nothing_is_locked_but_by_hand() {
     let account = Account { last_success: Some(NOW), ..Account::default() };
     assert_eq!(account.status(&idle, NOW + 60 * SECOND).lock, None);
     assert_eq!(account.status(&idle, NOW + 61 * SECOND).lock, by_hand);
-    assert_eq!(Account::default().status(&idle, NOW).lock, None, "nobody knows when he was here");
+    assert_eq!(
+        Account::default().status(&idle, NOW).lock,
+        None,
+        "it is not known when the user was here"
+    );
 }
 
 #[test]
@@ -118,8 +122,8 @@ fn quality_is_length_variety_and_no_name() {
 }
 
 proptest! {
-    /// What is read of an entry may have been written of what is also still pending: of some commits
-    /// at most, so of less than a second.
+    /// The state that is read of an entry may have in it events that are also still pending: those of some
+    /// commits at most, so of less than a second.
     #[test]
     fn what_happened_once_counts_once(
         offsets in prop::collection::btree_set(0..SECOND, 0..12),

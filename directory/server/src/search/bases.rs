@@ -19,7 +19,7 @@ pub(super) struct SearchBases {
 }
 
 impl SearchBases {
-    /// Of a scope without aliases.
+    /// The bases of a scope without aliases.
     pub fn of(tops: Vec<EntryId>) -> SearchBases {
         SearchBases { tops, extra: Vec::new() }
     }
@@ -70,7 +70,7 @@ impl SearchBases {
         Ok(())
     }
 
-    /// What is behind an alias may have aliases in it again.
+    /// Follows the aliases of a subtree: there may be aliases again behind one.
     fn follow_subtree(
         &mut self,
         view: View<'_>,
@@ -161,7 +161,7 @@ fn leads_nowhere(code: ResultCode) -> bool {
     matches!(code, NoSuchObject | AliasProblem | AliasDereferencingProblem)
 }
 
-/// What an alias stands for at the end, if the subject may know of both.
+/// The entry that an alias stands for at the end, if the subject may know of both.
 fn target(
     snapshot: &Snapshot,
     view: View<'_>,
@@ -174,7 +174,7 @@ fn target(
     let knows = snapshot.known_to(view, subject);
     let how = Seeking { follows_aliases: true, manages_referrals: true, scope: None };
     match locate(&snapshot.schema, &snapshot.shared.contexts(), view, &name, how, &knows) {
-        // The server's own entries are nobody's other name.
+        // The server's own entries are not the other name of any entry.
         Ok(Located { context, id }) if !context.is_system => {
             Ok((knows(&context, alias)? && knows(&context, id)?).then_some(id))
         }

@@ -20,7 +20,7 @@ impl Directory {
         self.dn_of("uid", uid)
     }
 
-    /// The same for a `uidNumber`.
+    /// The DN of the one user entry with this `uidNumber`; `None` if there is none, or more than one.
     ///
     /// # Errors
     /// The store's.

@@ -7,7 +7,7 @@
 //! again.
 //!
 //! Referral objects are returned as references, all of them before the entries: whether one matches
-//! the filter its own server knows. What aliases stand for is found before the first step.
+//! the filter its own server knows. The entries that aliases stand for are found before the first step.
 
 mod allow;
 mod bases;
@@ -83,9 +83,9 @@ pub struct Search {
     is_long: bool,
     /// Candidates that it has looked at.
     looked_at: u64,
-    /// What it lacks, if no index helps.
+    /// The index that it lacks, if none helps.
     lacking: Option<Arc<Lacking>>,
-    /// What its filter is counted by, and how long its steps took.
+    /// The shape that its filter is counted by, and how long its steps took.
     shape: &'static SearchShape,
     spent: Duration,
     /// When the last step was over.
@@ -109,7 +109,7 @@ pub struct SearchProgress {
     pub at: Option<Instant>,
 }
 
-/// What is searched.
+/// The entries that are searched.
 enum Target {
     /// Virtual entries.
     Virtual(VirtualEntries),
@@ -140,13 +140,13 @@ struct Cursor {
 
 /// A search in pages.
 struct Page {
-    /// What cookies are bound to.
+    /// The bytes that cookies are bound to.
     query: Vec<u8>,
     /// Entries left in this page.
     left: u32,
 }
 
-/// What a step of a search came to.
+/// The outcome of a step of a search.
 pub enum Step {
     /// There is more to do: the budget is used up, or others should have their turn.
     More,
@@ -235,8 +235,8 @@ impl Search {
         matches!(self.target, Target::Virtual(_))
     }
 
-    /// Where its candidates come from, if it takes long enough for somebody to want to know, or if nobody
-    /// has said so of the likes of it.
+    /// Where its candidates come from, if it takes long enough for an operator to want to know, or if that
+    /// has not been noted of the likes of it.
     fn note_access_path(&self) {
         if let Target::Tree(cursor) = &self.target
             && (self.spent >= NOTED_MIN || self.shape.needs_access_path())
@@ -542,7 +542,7 @@ impl Search {
     }
 }
 
-/// What one step works with.
+/// The context of one step.
 struct Walk<'a> {
     snapshot: &'a Snapshot,
     tree: Tree<'a>,
@@ -580,8 +580,8 @@ impl Walk<'_> {
         encode_entry(sink, &candidate.showing(&seen), &mut filtered)
     }
 
-    /// Whether somebody could bind as an entry that has a password, for those who may read what it
-    /// follows from.
+    /// Whether a user could bind as an entry that has a password, for those who may read the attributes that
+    /// it follows from.
     fn usability(
         &self,
         candidate: &Candidate<'_, '_>,

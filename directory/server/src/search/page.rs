@@ -77,7 +77,7 @@ impl Cookies {
     }
 }
 
-/// What a cookie is bound to: who asks for what.
+/// The bytes that a cookie is bound to: who asks for what.
 pub fn query(subject: &Subject, request: &SearchRequest<'_>) -> Vec<u8> {
     let mut bytes = subject.authz_id().into_bytes();
     bytes.push(0);

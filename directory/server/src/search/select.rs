@@ -26,7 +26,7 @@ struct Named {
     options: Vec<String>,
 }
 
-/// What becomes of one stored description.
+/// The treatment of one stored description.
 #[derive(Clone, Debug)]
 struct Verdict<'a> {
     stored: &'a str,

@@ -27,12 +27,12 @@ pub struct SearchShape {
     candidates: Counter,
     returned: Counter,
     unindexed: Counter,
-    /// Where such a search found its candidates, as far as somebody has looked.
+    /// Where such a search found its candidates, as far as that was looked at.
     access_path: Mutex<String>,
     has_access_path: AtomicBool,
 }
 
-/// What such searches have come to.
+/// The cost of such searches.
 pub struct SearchCost {
     /// How many there were.
     pub searches: u64,
@@ -138,7 +138,7 @@ impl SearchShape {
         self.time_ns.add(nanoseconds(time));
     }
 
-    /// Whether nobody has said where such a search finds its candidates.
+    /// Whether it has not been noted yet where such a search finds its candidates.
     #[inline]
     pub fn needs_access_path(&self) -> bool {
         !self.has_access_path.load(Ordering::Relaxed)
@@ -155,7 +155,7 @@ impl SearchShape {
         self.access_path.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What they have come to so far.
+    /// Their cost so far.
     pub fn total(&self) -> SearchCost {
         SearchCost {
             searches: self.searches.value(),
@@ -168,8 +168,8 @@ impl SearchShape {
     }
 }
 
-/// What differs between shapes, whatever the letters' case. Who makes two shapes collide has them counted
-/// together, and the seed is not known to him.
+/// The hash of a filter's shape, whatever the letters' case. A client that makes two shapes collide has them
+/// counted together, and it does not know the seed.
 fn hash(filter: &Filter<'_>) -> u64 {
     let mut mixed = Mixed(*SEED);
     mixed.filter(filter);
@@ -252,7 +252,7 @@ fn text(filter: &Filter<'_>, hash: u64) -> String {
 }
 
 fn write(text: &mut String, filter: &Filter<'_>) {
-    // Deeper and longer than anybody wants to read it.
+    // It is deeper and longer than an operator wants to read.
     if text.len() > 2 * SHAPE_BYTES_MAX {
         return;
     }

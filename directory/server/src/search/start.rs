@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What a search is planned by.
+/// The inputs of a search's plan.
 struct Planned<'a> {
     subject: &'a Subject,
     matcher: &'a Matcher,
@@ -52,7 +52,7 @@ impl Directory {
     /// says of the connection.
     ///
     /// # Errors
-    /// What ends the search before it has begun: the base is missing or not for this subject, the
+    /// The reason that ends the search before it has begun: the base is missing or not for this subject, the
     /// assertion does not hold, a cookie is not of this query.
     pub fn search(
         &self,
@@ -201,7 +201,7 @@ impl Bounds {
     }
 }
 
-/// What a search goes through.
+/// The entries that a search goes through.
 struct Found {
     place: access::Place,
     target: Target,

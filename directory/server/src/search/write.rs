@@ -7,7 +7,7 @@ use keyway_codec::message::{Attribute, EntryWriter, value_bytes};
 use keyway_store::Large;
 use std::borrow::Cow;
 
-/// What takes an entry's attributes.
+/// A receiver of an entry's attributes.
 pub(crate) trait Sink {
     /// An attribute begins.
     fn attribute(&mut self, description: &str);
@@ -83,7 +83,7 @@ pub(crate) fn encode_entry<'a>(
     Ok(())
 }
 
-/// The same for the attributes whose values lie apart; they are handed over as they are read.
+/// Hands over the attributes whose values lie apart, as they are read.
 fn encode_large<'a>(
     sink: &mut impl Sink,
     candidate: &Candidate<'a, '_>,

@@ -312,10 +312,10 @@ fn a_difference_is_what_no_other_rule_covers() {
     deeper.target.below = Some(Below { dn: dn("ada").to_uppercase(), scope: Scope::Base });
     assert_eq!(left(&[&deeper], &[&below]), []);
     assert_eq!(left(&[&below], &[&deeper]), [(look(), Attributes::All)]);
-    let mut anybody = everything.clone();
-    anybody.who = Who::Everyone;
-    assert_eq!(left(&[&everything], &[&anybody]), []);
-    assert_eq!(left(&[&anybody], &[&everything]).len(), 1);
+    let mut for_everyone = everything.clone();
+    for_everyone.who = Who::Everyone;
+    assert_eq!(left(&[&everything], &[&for_everyone]), []);
+    assert_eq!(left(&[&for_everyone], &[&everything]).len(), 1);
     let mut excepting = everything.clone();
     excepting.target.except_members_of = vec![group("few")];
     assert_eq!(left(&[&excepting], &[&everything]), []);

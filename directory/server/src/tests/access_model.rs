@@ -34,7 +34,7 @@ fn is_in(entry: &str, group: &str) -> bool {
     }
 }
 
-/// Whom an entry's attribute names.
+/// The subjects that an entry's attribute names.
 fn names(entry: &str, attribute: &str, subject: &str) -> bool {
     match attribute {
         "manager" => (entry, subject) == ("uid=kurt", "uid=ada"),

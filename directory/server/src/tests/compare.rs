@@ -30,7 +30,7 @@ fn every_answer() {
         (ada, "cn;lang-de", "x", NoSuchAttribute),
         (ada, "uidNumber", "abc", InvalidAttributeSyntax),
         (ada, "jpegPhoto", "x", InappropriateMatching),
-        ("uid=nobody,ou=people,dc=example,dc=com", "cn", "x", NoSuchObject),
+        ("uid=absent,ou=people,dc=example,dc=com", "cn", "x", NoSuchObject),
         ("dc=elsewhere", "cn", "x", NoSuchObject),
         ("nonsense", "cn", "x", InvalidDnSyntax),
     ] {

@@ -53,7 +53,7 @@ fn alias(fixture: &Fixture, dn: &str, target: &str, description: &str) {
     );
 }
 
-/// What a search is answered that finds nothing.
+/// The answer to a search that finds nothing.
 fn searched(
     fixture: &Fixture,
     request: &SearchRequest<'_>,

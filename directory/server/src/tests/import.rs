@@ -331,7 +331,7 @@ fn a_class_that_is_not_known_is_named_whatever_else_is_there() {
 
 /// As 389 Directory Server has them.
 #[test]
-fn an_extensible_object_may_have_attributes_that_nobody_has_defined() {
+fn an_extensible_object_may_have_attributes_that_have_no_definition() {
     let fixture = empty(&settings());
     let mut text = TREE.to_owned();
     (0..30).for_each(|number| text.push_str(&person(&format!("u{number}"), "")));

@@ -100,7 +100,7 @@ fn a_unique_value_is_taken_once() {
     let refused = fixture.try_add(&dn("eve"), &person(&["Eve"], &["ADA@example.com"])).unwrap_err();
     assert_eq!(refused.code, violation);
     assert!(refused.diagnostic.contains("mail") && refused.diagnostic.contains("uid=ada"));
-    // Elsewhere it is nobody's business.
+    // The rule does not hold elsewhere.
     let elsewhere = format!("cn=eve,{GROUPS}");
     fixture.add(&elsewhere, &person(&["Eve"], &["ada@example.com"]));
     let change_mail = |uid: &str, mail: &str| {
@@ -112,7 +112,7 @@ fn a_unique_value_is_taken_once() {
     // To move it there is to have it there.
     let moved = fixture.rename(&elsewhere, "cn=eve", false, Some(PEOPLE));
     assert_eq!(code(moved), violation);
-    // Whoever may not read the other does not hear who it is.
+    // A user who may not read the other entry is not told which one it is.
     let data = What::Only(Place::Data);
     let mut blind = Rule::new(Who::Users, data, Attributes::All, Rights::ALL);
     blind.target.filter = Some("(!(uid=ada))".into());
@@ -189,7 +189,7 @@ fn numbers_are_given_out_once() {
     assert_eq!(number("c"), ["77"]);
     assert_eq!(fixture.names("(uidNumber=1014)"), ["a"]);
     assert_eq!(fixture.names("(uidNumber=0)").len(), 0);
-    // A number of somebody who is gone is not given again.
+    // The number of a user who is gone is not given again.
     fixture.delete(&dn("b")).unwrap();
     fixture.add(&dn("d"), &person(&["x"], &["d@example.com"]));
     let becomes = vec![

@@ -47,7 +47,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     })
 }
 
-/// What a server has to say of a change, which it makes only then.
+/// The result that a server has for a change, which it makes only then.
 fn expected(model: &mut Model, edits: &[Edit]) -> ResultCode {
     // What is no request is refused before anything is looked at (RFC 4511 § 4.6).
     if edits.iter().any(|edit| edit.operation == ChangeOperation::Add && edit.values.is_empty()) {

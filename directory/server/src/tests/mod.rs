@@ -39,7 +39,7 @@ pub const BASE: &str = "dc=example,dc=com";
 pub const PEOPLE: &str = "ou=people,dc=example,dc=com";
 pub const GROUPS: &str = "ou=groups,dc=example,dc=com";
 
-/// What the root DSE says of a connection, where there is none.
+/// The values of the root DSE about a connection, where there is none.
 pub const ANNOUNCED: Announced = Announced { extensions: &["1.2.3"], sasl_mechanisms: &["PLAIN"] };
 
 /// A directory in a folder that goes with it.
@@ -178,7 +178,7 @@ pub fn request(filter: &str) -> SearchRequest<'_> {
 /// Attributes, their values as text.
 pub type Texts = Vec<(String, Vec<String>)>;
 
-/// What a search returned.
+/// The outcome of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     pub entries: Vec<(String, Texts)>,

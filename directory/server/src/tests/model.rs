@@ -161,7 +161,7 @@ enum Act {
     Again,
 }
 
-/// What is indexed of the attributes, by turns.
+/// The attributes that are indexed, by turns.
 const TABLES: [&[&str]; 4] =
     [&[], &["cn", "sn", "description", "mail"], &["uid", "name", "mail"], &["cn"]];
 

@@ -51,9 +51,9 @@ fn the_administrator_gets_a_new_password_and_stays_one_entry() {
 }
 
 #[test]
-fn credentials_of_nobody() {
+fn credentials_of_an_absent_user() {
     let fixture = filled();
-    for dn in ["uid=nobody,dc=example,dc=com", "dc=elsewhere", "", "cn=schema"] {
+    for dn in ["uid=absent,dc=example,dc=com", "dc=elsewhere", "", "cn=schema"] {
         assert!(fixture.directory.credentials(dn).unwrap().is_none(), "{dn}");
     }
     assert_eq!(code(fixture.directory.credentials("uid")), ResultCode::InvalidDnSyntax);
@@ -64,7 +64,7 @@ fn a_uid_names_one_entry() {
     let fixture = filled();
     let dn = fixture.directory.dn_of_uid("ADA").unwrap();
     assert_eq!(dn.as_deref(), Some("uid=ada,ou=people,dc=example,dc=com"));
-    assert_eq!(fixture.directory.dn_of_uid("nobody").unwrap(), None);
+    assert_eq!(fixture.directory.dn_of_uid("absent").unwrap(), None);
     let twin = [("objectClass", &["account"][..])];
     fixture.add("uid=ada,ou=groups,dc=example,dc=com", &twin);
     assert_eq!(fixture.directory.dn_of_uid("ada").unwrap(), None);

@@ -9,14 +9,14 @@ use zeroize::Zeroizing;
 const HASHED: &str = "{SSHA}AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 #[test]
-fn nobody_reads_the_root_dse_and_the_schema_and_no_more() {
+fn an_anonymous_user_reads_the_root_dse_and_the_schema_and_no_more() {
     let fixture = filled();
     let anonymous = &Subject::anonymous();
     let controls = &RequestControls::default();
     assert_eq!(fixture.read_as(anonymous, "", &["*"]).entries.len(), 1);
     assert_eq!(fixture.read_as(anonymous, "cn=schema", &["cn"]).values("cn"), ["schema"]);
     let denied = ResultCode::InsufficientAccessRights;
-    for base in [BASE, "uid=nobody,dc=example,dc=com", "dc=elsewhere", "cn=admin,cn=keyway"] {
+    for base in [BASE, "uid=absent,dc=example,dc=com", "dc=elsewhere", "cn=admin,cn=keyway"] {
         let request = SearchRequest { base, ..request("(objectClass=*)") };
         assert_eq!(code(fixture.run(anonymous, &request, controls)), denied, "{base}");
         let compare = CompareRequest { dn: base, attribute: "cn", value: b"x" };
@@ -241,7 +241,7 @@ fn other_tables_do_what_they_say() {
     assert_eq!(fixture.read_as(&user, ada, &["*"]).entries.len(), 1);
     assert!(fixture.read_as(&user, ada, &["*"]).descriptions().len() > 5);
     let find = |filter: &str| fixture.run(&user, &request(filter), &controls).unwrap();
-    // The filter of `read_as` asks for objectClass, which is nobody else's to search.
+    // The filter of `read_as` asks for objectClass, which a user may search in the user's own entry only.
     assert_eq!(fixture.read_as(&user, alan, &["*"]).entries.len(), 0);
     assert_eq!(find("(uid=alan)").names(), ["alan"]);
     assert_eq!(find("(cn=*)").names(), ["ada"]);

@@ -1,4 +1,4 @@
-//! What searches find and return.
+//! The results of searches.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn every_form_of_filter() {
         ("(uidNumber>=1012)", &["leslie", "margaret"]),
         ("(uidNumber<=1001)", &["ada", "alan"]),
         ("(&(uidNumber>=1003)(uidNumber<=1004))", &["claude", "donald"]),
-        ("(|(uid=ada)(uid=alan)(uid=nobody))", &["ada", "alan"]),
+        ("(|(uid=ada)(uid=alan)(uid=absent))", &["ada", "alan"]),
         ("(&(objectClass=person)(!(cn=*a*)))", &["kurt"]),
         ("(name=hopper)", &["grace"]),
         ("(name=ada*)", &["ada"]),
@@ -68,7 +68,7 @@ fn what_is_undefined_is_neither_true_nor_false() {
         assert_eq!(fixture.names(filter), [""; 0], "{filter}");
     }
     assert_eq!(fixture.names("(|(uid=ada)(unheard-of=x))"), ["ada"]);
-    assert_eq!(fixture.names("(!(&(uid=nobody)(unheard-of=x)))").len(), 20);
+    assert_eq!(fixture.names("(!(&(uid=absent)(unheard-of=x)))").len(), 20);
     // Absent is false, and so its negation true.
     assert_eq!(fixture.names("(!(uid=*))").len(), 6);
 }
@@ -165,12 +165,12 @@ fn bases_that_are_not_there() {
         (failure.code, failure.matched_dn)
     };
     let none = |matched: &str| (ResultCode::NoSuchObject, matched.to_owned());
-    assert_eq!(refused("uid=nobody,ou=people,dc=example,dc=com"), none(PEOPLE));
+    assert_eq!(refused("uid=absent,ou=people,dc=example,dc=com"), none(PEOPLE));
     assert_eq!(refused("uid=x,ou=nowhere,dc=example,dc=com"), none(BASE));
     assert_eq!(refused("unheard-of=x,dc=example,dc=com"), none(BASE));
     assert_eq!(refused("dc=elsewhere"), none(""));
     assert_eq!(refused("dc=com"), none(""));
-    for malformed in ["nobody", "dc=example,", "uid=ada+,dc=example,dc=com", "uidNumber=abc,dc=x"] {
+    for malformed in ["absent", "dc=example,", "uid=ada+,dc=example,dc=com", "uidNumber=abc,dc=x"] {
         let (code, _) = refused(malformed);
         assert_eq!(code, ResultCode::InvalidDnSyntax, "{malformed}");
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::access::{Origin, Place, Question, Rights, Rule, What, Who};
 
-/// Nobody but the administrator may do anything, but for what entries say.
+/// No subject but the administrator may do anything, but for what entries say.
 fn closed() -> Fixture {
     filled_with(&Settings { rules: Vec::new(), ..settings() })
 }
@@ -96,7 +96,7 @@ fn a_bad_rule_is_refused_with_the_place_of_its_fault() {
         (r#"who = "users", rights = ["read"], what = "system""#, "others go into keyway.toml"),
         (r#"who = "users", rights = ["read"], scope = "all""#, "\"all\" is not one of base, one"),
         (r#"who = "users", rights = ["read"], filter = "(cn""#, "character 44: "),
-        (r#"rights = ["read"]"#, "say whom it is for"),
+        (r#"rights = ["read"]"#, "say which users it is for"),
         ("who = \"users\", rights = [\"read\"] }\nother = { x = 1", "unknown field `other`"),
         ("who = \"users\", rights = [\"read\"] # all", "character "),
         (&format!("{READ}, over = \"{}\"", "x".repeat(16 << 10)), "longer than 16384 bytes"),
@@ -139,7 +139,7 @@ fn a_bad_rule_is_refused_with_the_place_of_its_fault() {
 }
 
 #[test]
-fn only_those_whom_a_rule_names_it_for_write_and_read_rules() {
+fn only_subjects_of_a_rule_that_names_it_write_and_read_rules() {
     let rule = |text: &str| Rule::of_value(keyway_store::EntryId::ROOT, text.as_bytes()).unwrap();
     let plain = |text: &str| Rule { origin: Origin::BuiltIn, ..rule(text) };
     let rules = vec![
@@ -193,7 +193,7 @@ fn an_explanation_names_the_entry() {
 }
 
 #[test]
-fn secrets_are_nobodys_whatever_the_sets() {
+fn no_user_reads_secrets_whatever_the_sets() {
     let fixture = filled();
     let snapshot = fixture.directory.snapshot();
     let ada = fixture.user("ada");

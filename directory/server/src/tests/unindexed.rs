@@ -53,7 +53,7 @@ fn a_scope_that_is_too_large_is_searched_with_an_index_only() {
 #[test]
 fn some_are_free_of_the_limit() {
     let some = format!("cn=some,{GROUPS}");
-    let free = [format!("uid=kurt,{PEOPLE}"), some.clone(), "cn=nobody,dc=example,dc=com".into()];
+    let free = [format!("uid=kurt,{PEOPLE}"), some.clone(), "cn=absent,dc=example,dc=com".into()];
     let free: Vec<&str> = free.iter().map(String::as_str).collect();
     let fixture = filled_with(&limited(10, &free));
     let may = |subject: &Subject| {

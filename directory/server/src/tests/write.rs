@@ -60,7 +60,7 @@ fn adds_that_are_refused() {
     assert_eq!(refused(new, &person(&[("mail;option", &["x"])])), UndefinedAttributeType);
     assert_eq!(refused(new, &person(&[("dc", &["x"])])), ObjectClassViolation);
     assert_eq!(refused(new, &person(&[("mail", &["a@b", "A@B"])])), AttributeOrValueExists);
-    assert_eq!(refused(new, &person(&[("manager", &["nobody"])])), InvalidAttributeSyntax);
+    assert_eq!(refused(new, &person(&[("manager", &["absent"])])), InvalidAttributeSyntax);
     let two_languages: &[&str] = &["de", "en"];
     assert_eq!(refused(new, &person(&[("preferredLanguage", two_languages)])), ConstraintViolation);
     let stamps: [(&str, &[&str]); 4] = [
@@ -150,7 +150,7 @@ fn modifies_that_are_refused() {
     assert_eq!(refused(Do::Add, "mail", &["a@b", "A@b"]), AttributeOrValueExists);
     assert_eq!(refused(Do::Replace, "mail", &["a@b", "A@b"]), AttributeOrValueExists);
     assert_eq!(refused(Do::Add, "mail", &[]), ProtocolError);
-    assert_eq!(refused(Do::Delete, "mail", &["nobody@example.com"]), NoSuchAttribute);
+    assert_eq!(refused(Do::Delete, "mail", &["absent@example.com"]), NoSuchAttribute);
     assert_eq!(refused(Do::Delete, "mail", &["ada@example.com"; 2]), NoSuchAttribute);
     assert_eq!(refused(Do::Delete, "title", &[]), NoSuchAttribute);
     assert_eq!(refused(Do::Delete, "title", &["x"]), NoSuchAttribute);
@@ -184,7 +184,7 @@ fn modifies_that_are_refused() {
 
     let elsewhere =
         |dn: &str| code(fixture.modify(dn, vec![change(Do::Replace, "description", &["x"])]));
-    assert_eq!(elsewhere("uid=nobody,ou=people,dc=example,dc=com"), NoSuchObject);
+    assert_eq!(elsewhere("uid=absent,ou=people,dc=example,dc=com"), NoSuchObject);
     assert_eq!(elsewhere("dc=elsewhere"), NoSuchObject);
     assert_eq!(elsewhere(""), UnwillingToPerform);
     assert_eq!(elsewhere("cn=schema"), UnwillingToPerform);
@@ -240,7 +240,7 @@ fn deletes() {
     let fixture = filled();
     assert_eq!(code(fixture.delete(PEOPLE)), NotAllowedOnNonLeaf);
     assert_eq!(code(fixture.delete(BASE)), NotAllowedOnNonLeaf);
-    let missing = fixture.delete("uid=nobody,ou=people,dc=example,dc=com").unwrap_err();
+    let missing = fixture.delete("uid=absent,ou=people,dc=example,dc=com").unwrap_err();
     assert_eq!((missing.code, missing.matched_dn.as_str()), (NoSuchObject, PEOPLE));
     assert_eq!(code(fixture.delete("x")), InvalidDnSyntax);
     for own in ["", "cn=schema", "cn=keyway", "CN=Admin,cn=Keyway"] {
@@ -352,7 +352,7 @@ fn renames_that_are_refused() {
     assert_eq!(refused(PEOPLE, "ou=people", Some(dn)), UnwillingToPerform);
     assert_eq!(refused(BASE, "dc=other", None), UnwillingToPerform);
     assert_eq!(refused("cn=admin,cn=keyway", "cn=x", None), UnwillingToPerform);
-    assert_eq!(refused("uid=nobody,ou=people,dc=example,dc=com", "uid=x", None), NoSuchObject);
+    assert_eq!(refused("uid=absent,ou=people,dc=example,dc=com", "uid=x", None), NoSuchObject);
     assert_eq!(fixture.names("(uid=ada)"), ["ada"]);
     // The old value stays if it is asked to, and a single-valued attribute cannot have both.
     fixture.modify(dn, vec![change(Do::Add, "employeeNumber", &["1"])]).unwrap();

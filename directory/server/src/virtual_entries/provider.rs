@@ -18,7 +18,7 @@ pub struct Modification {
 /// A change of one attribute (RFC 4511 § 4.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModifiedAttribute {
-    /// What is done.
+    /// The kind of the change.
     pub operation: ChangeOperation,
     /// The attribute's canonical name.
     pub attribute: String,
@@ -39,15 +39,15 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Of a tree that can only be read; `entries` makes those that are wanted, each after the one above it, and
-    /// may make others. It is called by the thread of a connection, and must not wait.
+    /// The provider of a tree that can only be read; `entries` makes those that are wanted, each after the one above
+    /// it, and may make others. It is called by the thread of a connection, and must not wait.
     pub fn new(
         entries: impl Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync + 'static,
     ) -> Provider {
         Provider { entries: Box::new(entries), change: None }
     }
 
-    /// Of a tree that can be changed as well. `change` must not wait either: it answers later.
+    /// The provider of a tree that can be changed as well. `change` must not wait either: it answers later.
     #[must_use]
     pub fn changed_by(
         mut self,

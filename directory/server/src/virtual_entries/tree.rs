@@ -20,7 +20,7 @@ struct Node {
 }
 
 impl Tree {
-    /// Of these entries, each after the one above it. Where one is named as no entry can be, it is left out.
+    /// The tree of these entries, each after the one above it. An entry whose name cannot be one is left out.
     pub fn new(schema: &Schema, entries: Vec<VirtualEntry>) -> Tree {
         let node = |entry: VirtualEntry| {
             let name = EntryName::parse(schema, &entry.dn).ok()?;

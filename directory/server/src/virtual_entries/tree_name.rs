@@ -24,7 +24,7 @@ impl VirtualTree {
         }
     }
 
-    /// What access rules call it.
+    /// The place that access rules name it by.
     pub(crate) fn place(self) -> Place {
         match self {
             VirtualTree::Config => Place::Config,

@@ -4,7 +4,7 @@ use keyway_codec::Filter;
 use keyway_codec::message::Scope;
 use keyway_schema::EntryName;
 
-/// What is asked for. A provider may leave out all others; one that is made all the same is found to be
+/// The entries that are asked for. A provider may leave out all others; one that is made all the same is found to be
 /// out of scope later.
 pub struct Wanted<'a> {
     /// The RDNs of the base below the tree's top, from there down.
@@ -59,7 +59,7 @@ fn may_be(rdn: &str, name: &str) -> bool {
         || plain.split_once('=').is_some_and(|(_, value)| value.eq_ignore_ascii_case(&named))
 }
 
-/// What a filter says of each entry whose classes are `top` and this one; `None` if that depends on more.
+/// The truth of a filter for all entries whose classes are `top` and this one; `None` if that depends on more.
 fn of_class(filter: &Filter<'_>, class: &str) -> Option<bool> {
     match filter {
         Filter::And(terms) => all(terms, class, true),

@@ -136,7 +136,7 @@ impl Add {
         &self.request.subject
     }
 
-    /// What it has in common with other writes.
+    /// The part that it has in common with other writes.
     pub(super) fn request(&self) -> &Request {
         &self.request
     }
@@ -204,7 +204,7 @@ impl Add {
     }
 }
 
-/// Whether somebody may add entries below this one.
+/// Whether the subject of these rights may add entries below this one.
 pub(super) fn may_add(
     snapshot: &Snapshot,
     rights: &View,
@@ -229,7 +229,7 @@ fn with_parent(
     }
 }
 
-/// What is stored as the entry's RDN; the top of a naming context has its whole name there.
+/// The text that is stored as the entry's RDN; the top of a naming context has its whole name there.
 fn rdn_text(name: &EntryName, below: usize) -> String {
     match (below, name.parts.first()) {
         (1.., Some(first)) => first.text.clone(),
@@ -237,7 +237,7 @@ fn rdn_text(name: &EntryName, below: usize) -> String {
     }
 }
 
-/// What the server goes by, beside operational attributes.
+/// The attributes that the server goes by, beside operational ones.
 const MUST_BE_RIGHT: [&str; 2] = [OBJECT_CLASS, "aliasedObjectName"];
 
 /// Takes one attribute as it was given, and says how many of its values are not of their syntax:

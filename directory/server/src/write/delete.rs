@@ -35,7 +35,7 @@ impl Delete {
         Ok(Delete { request })
     }
 
-    /// What it has in common with other writes.
+    /// The part that it has in common with other writes.
     pub(super) fn request(&self) -> &Request {
         &self.request
     }

@@ -45,7 +45,7 @@ pub fn check_syntax<V: AsRef<[u8]>>(
     check_values(schema, attribute, values, Syntax::validate)
 }
 
-/// The same for values that another server took.
+/// Checks values that another server took against their syntax.
 ///
 /// # Errors
 /// As [`check_syntax`].

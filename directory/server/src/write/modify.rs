@@ -163,7 +163,7 @@ impl Modify {
         Ok((id, entry))
     }
 
-    /// What it has in common with other writes.
+    /// The part that it has in common with other writes.
     pub(super) fn request(&self) -> &Request {
         &self.request
     }

@@ -35,7 +35,7 @@ pub(super) fn check_rdn(schema: &Schema, rdn: &Rdn) -> Result<()> {
         let is_secret = |name: &&str| name.eq_ignore_ascii_case(attribute.name());
         if SECRETS.iter().any(is_secret) {
             return violation(
-                "holds passwords or keys, which names show to everybody, and cannot name an entry",
+                "holds passwords or keys, which names show to all users, and cannot name an entry",
             );
         }
         if attribute.name() == RULE {

@@ -127,7 +127,7 @@ impl<'c, D: Definition> Edited<'c, D> {
             return Err(unwilling(format!("name the {name} that are meant by their OIDs")));
         }
         if change.operation == ChangeOperation::Replace {
-            // What the program brings stays, whoever knows only of his own.
+            // Definitions that the program brings stay, also if a client gives only its own.
             let own = |one: &&Defined<D>| {
                 matches!(
                     one.origin,
@@ -208,7 +208,7 @@ impl<'c, D: Definition> Edited<'c, D> {
     }
 
     /// Enters what has become of them: definitions that are new or changed into `changed`, and
-    /// returns the OIDs of those that are gone and somebody else would bring again.
+    /// returns the OIDs of those that are gone and that another source would bring again.
     fn into_changes(self, changed: &mut Vec<D>) -> Result<Vec<String>> {
         let mut deleted = Vec::new();
         for defined @ Defined { definition, origin } in self.before {
@@ -258,7 +258,7 @@ fn text(value: &[u8]) -> Result<&str> {
     })
 }
 
-/// What is shown of a definition that cannot be read.
+/// The part that is shown of a definition that cannot be read.
 fn beginning(value: &str) -> &str {
     value.get(..value.floor_char_boundary(80)).unwrap_or(value)
 }

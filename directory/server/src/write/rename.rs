@@ -62,7 +62,7 @@ impl Rename {
         Ok(Rename { request, new_rdn, new_name, new_context, new_below, delete_old_rdn })
     }
 
-    /// What it has in common with other writes.
+    /// The part that it has in common with other writes.
     pub(super) fn request(&self) -> &Request {
         &self.request
     }

@@ -28,7 +28,7 @@ type Hash = Pin<Box<dyn Future<Output = Result<Vec<u8>, keyway_password::Error>>
 /// Passwords that are being hashed, and where they go.
 pub(crate) struct Secrets {
     hashes: Vec<(usize, Hash)>,
-    /// What those that cannot be verified are called.
+    /// The labels of those that cannot be verified.
     pub unverified: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ impl Directory {
     /// Adds an entry (RFC 4511 § 4.7). The superclasses of its classes and the values of its RDN
     /// are added if they are not given; passwords are hashed.
     ///
-    /// What is asked is checked, and submitted to the store unless passwords are to be hashed
+    /// The request is checked, and submitted to the store unless passwords are to be hashed
     /// first, before this returns. The future resolves when the entry is on the disk; dropping it
     /// does not undo anything.
     pub fn add(

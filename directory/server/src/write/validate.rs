@@ -1,4 +1,4 @@
-//! What the password policy has to say of a new password, before it is hashed.
+//! The check of a new password by the password policy, before it is hashed.
 
 use super::edit;
 use super::operation::Operation;
@@ -40,7 +40,7 @@ impl Validation<'_> {
     /// Validates the new password of an entry.
     ///
     /// # Errors
-    /// What the policy refuses; `noSuchObject`, or the store's or the engine's.
+    /// A refusal by the policy; `noSuchObject`, or the store's or the engine's.
     pub async fn validate(
         &self,
         directory: &Directory,
@@ -122,7 +122,7 @@ impl Earlier {
     }
 }
 
-/// What is left to be done of a modify's passwords before they can be hashed.
+/// The rest of the work on a modify's passwords before they can be hashed.
 pub(super) struct Old {
     earlier: Earlier,
     /// Passwords that are to be deleted, by the number of the edit and of its value.
@@ -134,7 +134,7 @@ impl Directory {
     /// Vets the passwords of an operation of a client; what of it takes time is returned.
     ///
     /// # Errors
-    /// What the policy or an access rule refuses, or the store's.
+    /// A refusal by the policy or by an access rule, or the store's.
     pub(super) fn validate(&self, operation: &mut Operation, from: IpAddr) -> Result<Option<Old>> {
         let snapshot = &*self.snapshot();
         match operation {
@@ -184,8 +184,8 @@ fn deleted(snapshot: &Snapshot, modify: &super::Modify) -> Vec<(usize, usize, Ze
 
 impl Old {
     /// Puts stored values in the place of the passwords that are to be deleted and are those of
-    /// one, and sees that the new ones are others than the earlier ones. What is the password of none stays
-    /// as it is, and is missed when the change is made.
+    /// one, and sees that the new ones are others than the earlier ones. A value that is the password of
+    /// none stays as it is, and is missed when the change is made.
     pub async fn settle(self, snapshot: &Snapshot, operation: &mut Operation) -> Result<()> {
         let Old { earlier, deleted, current } = self;
         for (at, index, password) in deleted {

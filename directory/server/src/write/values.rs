@@ -17,9 +17,9 @@ pub(crate) struct LargeDraft {
     slot: u32,
     count: u64,
     bytes: u64,
-    /// What is stored and goes.
+    /// The stored values that go.
     gone: BTreeMap<ValueKey, Vec<u8>>,
-    /// What comes, also with a key of what goes.
+    /// The values that come, also with a key of one that goes.
     come: BTreeMap<ValueKey, Vec<u8>>,
 }
 
@@ -127,7 +127,7 @@ impl LargeDraft {
         Ok(())
     }
 
-    /// Puts these values into the place of all. What is in both stays as it is stored.
+    /// Puts these values into the place of all. A value that is in both stays as it is stored.
     ///
     /// # Errors
     /// `attributeOrValueExists` if a value is given twice, `adminLimitExceeded`, or the store's.
@@ -186,7 +186,7 @@ impl LargeDraft {
         schema.attribute(base(&self.name))
     }
 
-    /// What the store is to do.
+    /// The edit that the store is to make.
     pub fn into_edit(self) -> LargeEdit {
         let removed = self.gone.into_keys().filter(|key| !self.come.contains_key(key)).collect();
         LargeEdit { name: self.name, removed, added: self.come.into_iter().collect() }
