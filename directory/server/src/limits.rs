@@ -156,7 +156,7 @@ pub const REFERENCES_MAX: usize = 256 << 10;
 pub const NUMBERS_TRIED_MAX: usize = 1 << 20;
 
 /// Values of `memberOf` in an import that are compared with the groups; the rest are counted.
-pub const CLAIMS_MAX: usize = 1 << 20;
+pub const IMPORTED_MEMBER_OF_MAX: usize = 1 << 20;
 
 /// Values of `memberOf` without such a group that are told one by one.
 pub const DISAGREEMENTS_KEPT_MAX: usize = 100;

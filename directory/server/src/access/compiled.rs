@@ -2,7 +2,7 @@
 
 use super::secret::Secrets;
 use super::{Attributes, Below, Origin, Rights, Rule};
-use crate::integrity::Link;
+use crate::integrity::ReferenceAttribute;
 use keyway_codec::Filter;
 use keyway_codec::message::Scope;
 use keyway_schema::{EntryName, Matcher, Schema};
@@ -16,7 +16,7 @@ pub(crate) struct Compiled {
     pub(super) dns: Vec<Vec<u8>>,
     pub(super) subtrees: Vec<EntryName>,
     pub(super) groups: Vec<EntryName>,
-    pub(super) relations: Vec<Link>,
+    pub(super) relations: Vec<ReferenceAttribute>,
     pub(super) below: Option<(Top, Scope)>,
     /// That name as entries' names have it if it is spelled alike.
     pub(super) below_text: String,
@@ -68,7 +68,7 @@ impl Compiled {
         }
         let name = |dn: &String| name(schema, dn);
         let names = |dns: &[String]| dns.iter().map(name).collect::<Result<Vec<_>, String>>();
-        let relation = |name: &String| Link::to_dn(schema, name);
+        let relation = |name: &String| ReferenceAttribute::to_dn(schema, name);
         let (below, below_text) = match (&rule.origin, &rule.target.below) {
             (Origin::Entry(stored), _) => {
                 (Some((Top::Entry(stored.id), stored.scope)), String::new())

@@ -133,25 +133,25 @@ impl Compiled {
         }
         let Some(dn) = subject else { return Ok(false) };
         let snapshot = entry.snapshot();
-        for link in &self.relations {
-            let wanted = link.normal(dn);
+        for attribute in &self.relations {
+            let wanted = attribute.normal(dn);
             // The index knows at once what a group of thousands would have to be read for.
             if let (Some(tree), Some(key)) =
-                (entry.tree(), snapshot.indexes.equality(&link.name, &wanted))
+                (entry.tree(), snapshot.indexes.equality(&attribute.name, &wanted))
             {
                 if tree.contains(&key, entry.id())? {
                     return Ok(true);
                 }
                 continue;
             }
-            let mut values = entry.attributes().filter(|(stored, _)| link.means(stored));
+            let mut values = entry.attributes().filter(|(stored, _)| attribute.means(stored));
             let is_wanted = |value| {
-                link.normalize(&snapshot.schema, value).as_deref() == Some(wanted.as_slice())
+                attribute.normalize(&snapshot.schema, value).as_deref() == Some(wanted.as_slice())
             };
             if values.any(|(_, mut values)| values.any(is_wanted)) {
                 return Ok(true);
             }
-            for large in entry.large().filter(|large| link.means(large.name)) {
+            for large in entry.large().filter(|large| attribute.means(large.name)) {
                 for value in entry.large_values(&large)?.into_iter().flatten() {
                     if is_wanted(value?.1) {
                         return Ok(true);

@@ -9,7 +9,7 @@ use super::table::{Resolved, Table};
 use super::trace::Trace;
 use crate::candidate::Candidate;
 use crate::failure::{Failure, Result};
-use crate::integrity::Link;
+use crate::integrity::ReferenceAttribute;
 use crate::state::Snapshot;
 use keyway_schema::{EntryName, Schema};
 use keyway_store::{EntryId, Names, View as Tree};
@@ -154,9 +154,9 @@ impl View {
 
     /// Whether a value of an attribute, which is its rule's or a subtype's, is the subject's own DN.
     pub(crate) fn is_named_by(&self, schema: &Schema, attribute: &str, value: &[u8]) -> bool {
-        let Ok(link) = Link::to_dn(schema, attribute) else { return false };
-        let own = self.dn().map(|dn| link.normal(dn));
-        own.is_some() && link.normalize(schema, value) == own
+        let Ok(attribute) = ReferenceAttribute::to_dn(schema, attribute) else { return false };
+        let own = self.dn().map(|dn| attribute.normal(dn));
+        own.is_some() && attribute.normalize(schema, value) == own
     }
 
     /// The normal form of the subject's DN.

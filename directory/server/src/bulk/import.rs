@@ -7,7 +7,7 @@ use super::spool::{ScratchMaker, Spool};
 use crate::access::Rule;
 use crate::directory::Directory;
 use crate::failure::Failure;
-use crate::integrity::{Claims, Disagreement};
+use crate::integrity::{Disagreement, ImportedMemberOf};
 use crate::limits::{
     IMPORT_DEFINED_MAX, IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
     IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
@@ -230,7 +230,7 @@ impl Directory {
             resumed: self.waiting_records(options)?,
             is_retry: false,
             outside: None,
-            claims: Claims::default(),
+            imported_member_of: ImportedMemberOf::default(),
             defined: 0,
             report: ImportReport::default(),
         };
@@ -341,8 +341,8 @@ struct Import<'a> {
     is_retry: bool,
     /// The entry with the shortest name of those that no naming context holds.
     outside: Option<(usize, String)>,
-    /// What entries say of their groups.
-    claims: Claims,
+    /// The groups that entries name in `memberOf`.
+    imported_member_of: ImportedMemberOf,
     /// Attributes that had no definition, and were given one.
     defined: usize,
     report: ImportReport,
@@ -442,11 +442,12 @@ impl Import<'_> {
     fn compare_groups(&mut self) -> Result<(), Failure> {
         let read = self.directory.store.read()?;
         let snapshot = &self.directory.snapshot();
-        let (disagreements, first) = snapshot.disagreements(read.view(), &self.claims)?;
+        let (disagreements, first) =
+            snapshot.disagreements(read.view(), &self.imported_member_of)?;
         self.report.member_of = MemberOfReport {
-            agreeing: (self.claims.len() as u64).saturating_sub(disagreements),
+            agreeing: (self.imported_member_of.len() as u64).saturating_sub(disagreements),
             disagreeing: disagreements,
-            unchecked: self.claims.unchecked,
+            unchecked: self.imported_member_of.unchecked,
             first,
         };
         Ok(())
@@ -493,7 +494,13 @@ impl Import<'_> {
                 let (line, dn) = (record.line, record.dn.clone());
                 let is_fast = self.options.fast_passwords;
                 self.group.before.clone_from(&self.before);
-                match self.group.take(self.directory, index, record, &mut self.claims, is_fast) {
+                match self.group.take(
+                    self.directory,
+                    index,
+                    record,
+                    &mut self.imported_member_of,
+                    is_fast,
+                ) {
                     Ok(Taken::Done) => Ok(()),
                     Ok(Taken::Outside(lines)) => self.outside(index, line, dn, &lines)?,
                     Err(failure) => {

@@ -6,7 +6,7 @@ use super::wait::wait;
 use crate::controls::RequestControls;
 use crate::directory::Directory;
 use crate::failure::Result;
-use crate::integrity::Claims;
+use crate::integrity::ImportedMemberOf;
 use crate::naming::{self, Place};
 use crate::state::Snapshot;
 use crate::write::{
@@ -143,8 +143,8 @@ impl Group {
         self.records.len()
     }
 
-    /// Understands a record and takes it in; its values about groups go to `claims`. Passwords in clear are
-    /// hashed here if they are to be hashed fast.
+    /// Understands a record and takes it in; its values of `memberOf` go to `imported_member_of`. Passwords in
+    /// clear are hashed here if they are to be hashed fast.
     ///
     /// # Errors
     /// The fault of the record.
@@ -153,7 +153,7 @@ impl Group {
         directory: &Directory,
         index: u64,
         record: Record,
-        claims: &mut Claims,
+        imported_member_of: &mut ImportedMemberOf,
         is_fast: bool,
     ) -> Result<Taken> {
         let Record { line, dn, mut kind } = record;
@@ -166,7 +166,7 @@ impl Group {
                 return Ok(Taken::Outside(std::mem::take(lines)));
             }
             if !self.is_told {
-                claims.take(&dn, lines);
+                imported_member_of.take(&dn, lines);
                 self.look_at(&dn, lines);
             }
         }

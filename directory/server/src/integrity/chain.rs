@@ -1,7 +1,7 @@
 //! Entries that lead to another one: whose attribute names it, or names one whose attribute does, and
 //! so on.
 
-use super::link::{Link, normal_dn};
+use super::reference_attribute::{ReferenceAttribute, normal_dn};
 use crate::failure::Result;
 use crate::limits::CHAIN_IDS_MAX;
 use crate::state::Snapshot;
@@ -24,11 +24,13 @@ impl Snapshot {
     /// # Errors
     /// The store's.
     pub fn chain(&self, view: View<'_>, attribute: &str, normal: &[u8]) -> Result<Option<Chain>> {
-        let Ok(link) = Link::to_dn(&self.schema, attribute) else { return Ok(None) };
+        let Ok(attribute) = ReferenceAttribute::to_dn(&self.schema, attribute) else {
+            return Ok(None);
+        };
         let (mut found, mut waiting) = (BTreeSet::new(), vec![normal.to_vec()]);
         let mut names = Names::new();
         while let Some(named) = waiting.pop() {
-            let key = self.indexes.equality(&link.name, &link.normal(&named));
+            let key = self.indexes.equality(&attribute.name, &attribute.normal(&named));
             let Some(key) = key else { return Ok(None) };
             for id in view.postings(&key, EntryId::ROOT)? {
                 let id = id?;

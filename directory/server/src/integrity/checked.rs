@@ -1,7 +1,7 @@
 //! The settings of groups and integrity, checked against the schema.
 
-use super::link::Link;
 use super::range::Range;
+use super::reference_attribute::ReferenceAttribute;
 use super::setting::{IntegritySetting, MemberOf, Unique};
 use super::unique_set::{self, UniqueSet};
 use crate::index::{IndexKind, IndexSetting};
@@ -9,9 +9,9 @@ use keyway_schema::{EntryName, Schema};
 
 /// The settings, checked against the schema.
 pub(crate) struct Integrity {
-    pub(super) members: Vec<Link>,
+    pub(super) members: Vec<ReferenceAttribute>,
     pub member_of: MemberOf,
-    pub(super) references: Vec<Link>,
+    pub(super) references: Vec<ReferenceAttribute>,
     pub(super) unique: Vec<UniqueSet>,
     pub(super) ranges: Vec<Range>,
 }
@@ -23,10 +23,15 @@ impl Integrity {
     /// The attribute or name that is not known, or not of the right kind.
     pub fn new(setting: &IntegritySetting, schema: &Schema) -> Result<Integrity, String> {
         let groups = |why| format!("[groups] members: {why}");
-        let members = setting.members.iter().map(|name| Link::new(schema, name).map_err(groups));
+        let members = setting
+            .members
+            .iter()
+            .map(|name| ReferenceAttribute::new(schema, name).map_err(groups));
         let integrity = |why| format!("[integrity] references: {why}");
-        let references =
-            setting.references.iter().map(|name| Link::to_dn(schema, name).map_err(integrity));
+        let references = setting
+            .references
+            .iter()
+            .map(|name| ReferenceAttribute::to_dn(schema, name).map_err(integrity));
         let name = |below: &String| {
             EntryName::parse(schema, below)
                 .map_err(|why| format!("[[integrity.unique]] below: {why}"))
@@ -53,10 +58,11 @@ impl Integrity {
     /// The index settings with those added that this cannot do without.
     pub fn indexed(&self, schema: &Schema, settings: &[IndexSetting]) -> Vec<IndexSetting> {
         let mut all = settings.to_vec();
-        let links = self.members.iter().chain(&self.references).map(|link| link.name.as_str());
+        let named =
+            self.members.iter().chain(&self.references).map(|attribute| attribute.name.as_str());
         let unique = self.unique.iter().flat_map(UniqueSet::attributes);
         let numbers = self.ranges.iter().map(|range| range.attribute.as_str());
-        for name in links.chain(unique).chain(numbers) {
+        for name in named.chain(unique).chain(numbers) {
             let is = |one: &&mut IndexSetting| {
                 schema.attribute(&one.attribute).is_some_and(|known| known.name() == name)
             };
@@ -70,6 +76,6 @@ impl Integrity {
 
     /// Whether what is stored under this description says who is in a group.
     pub fn is_membership(&self, stored: &str) -> bool {
-        self.members.iter().any(|link| link.means(stored))
+        self.members.iter().any(|attribute| attribute.means(stored))
     }
 }

@@ -1,6 +1,6 @@
 //! Which groups an entry is in, and who is in a group.
 
-use super::link::{Link, normal_dn};
+use super::reference_attribute::{ReferenceAttribute, normal_dn};
 use super::resolve::Resolver;
 use super::setting::MemberOf;
 use crate::directory::Directory;
@@ -60,9 +60,9 @@ impl Membership<'_> {
     pub fn groups_of_entry(self, dn: &str, entry: &EntryRef<'_>) -> Result<Groups> {
         let mut found = BTreeSet::new();
         self.follow(dn, &mut found)?;
-        for link in self.links().filter(|link| !link.names_by_dn()) {
-            for normal in self.uids(link, entry) {
-                self.listed(link, &normal, &mut found)?;
+        for attribute in self.member_attributes().filter(|attribute| !attribute.names_by_dn()) {
+            for normal in self.uids(attribute, entry) {
+                self.listed(attribute, &normal, &mut found)?;
             }
         }
         self.finish(found)
@@ -96,14 +96,14 @@ impl Membership<'_> {
         entry: Option<&EntryRef<'_>>,
     ) -> Result<bool> {
         let Some(dn) = normal_dn(&self.snapshot.schema, dn) else { return Ok(false) };
-        for link in self.links() {
-            let normals: Vec<Vec<u8>> = match (link.names_by_dn(), entry) {
-                (true, _) => vec![link.normal(&dn)],
-                (false, Some(entry)) => self.uids(link, entry).collect(),
+        for attribute in self.member_attributes() {
+            let normals: Vec<Vec<u8>> = match (attribute.names_by_dn(), entry) {
+                (true, _) => vec![attribute.normal(&dn)],
+                (false, Some(entry)) => self.uids(attribute, entry).collect(),
                 (false, None) => continue,
             };
             for normal in normals {
-                let key = self.snapshot.indexes.equality(&link.name, &normal);
+                let key = self.snapshot.indexes.equality(&attribute.name, &normal);
                 if let Some(key) = key
                     && self.view.contains(&key, group)?
                 {
@@ -115,26 +115,37 @@ impl Membership<'_> {
     }
 
     /// The uids of an entry, as they are in groups.
-    fn uids(self, link: &Link, entry: &EntryRef<'_>) -> impl Iterator<Item = Vec<u8>> {
+    fn uids(
+        self,
+        attribute: &ReferenceAttribute,
+        entry: &EntryRef<'_>,
+    ) -> impl Iterator<Item = Vec<u8>> {
         let schema = &self.snapshot.schema;
-        entry.values(UID).filter_map(move |uid| link.normalize(schema, uid))
+        entry.values(UID).filter_map(move |uid| attribute.normalize(schema, uid))
     }
 
-    fn links(&self) -> impl Iterator<Item = &Link> {
+    fn member_attributes(&self) -> impl Iterator<Item = &ReferenceAttribute> {
         self.snapshot.integrity.members.iter()
     }
 
     /// Adds the groups that name this DN.
     fn follow(self, dn: &str, found: &mut BTreeSet<EntryId>) -> Result<()> {
         let Some(normal) = normal_dn(&self.snapshot.schema, dn) else { return Ok(()) };
-        for link in self.links().filter(|link| link.names_by_dn()) {
-            self.listed(link, &link.normal(&normal), found)?;
+        for attribute in self.member_attributes().filter(|attribute| attribute.names_by_dn()) {
+            self.listed(attribute, &attribute.normal(&normal), found)?;
         }
         Ok(())
     }
 
-    fn listed(self, link: &Link, normal: &[u8], found: &mut BTreeSet<EntryId>) -> Result<()> {
-        let Some(key) = self.snapshot.indexes.equality(&link.name, normal) else { return Ok(()) };
+    fn listed(
+        self,
+        attribute: &ReferenceAttribute,
+        normal: &[u8],
+        found: &mut BTreeSet<EntryId>,
+    ) -> Result<()> {
+        let Some(key) = self.snapshot.indexes.equality(&attribute.name, normal) else {
+            return Ok(());
+        };
         for id in self.view.postings(&key, EntryId::ROOT)? {
             if found.len() > MEMBERSHIPS_MAX {
                 break;
@@ -198,9 +209,9 @@ impl Snapshot {
             if ids.len() + self.count_of(&entry) > max {
                 return Ok(None);
             }
-            let mut take = |link: &Link, value: &[u8]| -> Result<()> {
+            let mut take = |attribute: &ReferenceAttribute, value: &[u8]| -> Result<()> {
                 let before = ids.len();
-                match link.names_by_dn() {
+                match attribute.names_by_dn() {
                     true => ids.extend(resolver.id(value)?),
                     false => self.bearers(view, value, max, &mut ids)?,
                 }
@@ -211,18 +222,19 @@ impl Snapshot {
                 }
                 Ok(())
             };
-            let link_of =
-                |stored: &str| self.integrity.members.iter().find(|link| link.means(stored));
+            let attribute_of = |stored: &str| {
+                self.integrity.members.iter().find(|attribute| attribute.means(stored))
+            };
             for (stored, values) in entry.attributes() {
-                let Some(link) = link_of(stored) else { continue };
+                let Some(attribute) = attribute_of(stored) else { continue };
                 for value in values {
-                    take(link, value)?;
+                    take(attribute, value)?;
                 }
             }
             for large in entry.large() {
-                let Some(link) = link_of(large.name) else { continue };
+                let Some(attribute) = attribute_of(large.name) else { continue };
                 for value in view.large_values(group, &large)? {
-                    take(link, value?.1)?;
+                    take(attribute, value?.1)?;
                 }
             }
             if ids.len() > max {
@@ -250,7 +262,7 @@ impl Snapshot {
 
     /// Whether everything that `memberOf` could say of a member can be found by an index.
     pub fn finds_members(&self) -> bool {
-        let by_uid = self.integrity.members.iter().any(|link| !link.names_by_dn());
+        let by_uid = self.integrity.members.iter().any(|attribute| !attribute.names_by_dn());
         !by_uid || self.indexes.equality(UID, b"").is_some()
     }
 

@@ -9,10 +9,10 @@
 mod allocate;
 mod chain;
 mod checked;
-mod claims;
-mod link;
+mod imported_member_of;
 mod membership;
 mod range;
+mod reference_attribute;
 mod references;
 mod resolve;
 mod setting;
@@ -21,10 +21,10 @@ mod unique_set;
 
 pub(crate) use chain::Chain;
 pub(crate) use checked::Integrity;
-pub(crate) use claims::Claims;
-pub use claims::Disagreement;
-pub(crate) use link::{Link, normal_dn};
+pub use imported_member_of::Disagreement;
+pub(crate) use imported_member_of::ImportedMemberOf;
 pub(crate) use membership::{Groups, Membership};
-pub(crate) use references::{Leaving, Referrers};
+pub(crate) use reference_attribute::{ReferenceAttribute, normal_dn};
+pub(crate) use references::{ReferenceCleanup, ReferringEntries};
 pub use setting::{Allocate, IntegritySetting, MemberOf, Unique};
 pub(crate) use unique::Proposed;

@@ -7,7 +7,7 @@ use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
-use crate::integrity::Leaving;
+use crate::integrity::ReferenceCleanup;
 use crate::large::whole;
 use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
@@ -49,7 +49,7 @@ impl Delete {
         if !request.rights(snapshot).may_something(Rights::DELETE, &candidate)? {
             return Err(Failure::denied("delete this entry"));
         }
-        let leaving = Leaving::new(snapshot, candidate.dn()?.to_owned(), None);
+        let cleanup = ReferenceCleanup::new(snapshot, candidate.dn()?.to_owned(), None);
         request.assert_entry(snapshot, write, id, entry)?;
         if write.view().child_count(id)? > 0 {
             let text = "the entry has entries below it; delete those first";
@@ -64,10 +64,11 @@ impl Delete {
             false => None,
         };
         let response_controls = request.pre_read(snapshot, write, id)?.into_iter().collect();
-        let referrers = snapshot.referrers(write.view(), [Ok(leaving)].into_iter())?.without(id);
+        let referring =
+            snapshot.referring_entries(write.view(), [Ok(cleanup)].into_iter())?.without(id);
         let keys = snapshot.indexes.keys(&snapshot.schema, &attributes);
         write.delete(id, request.component()?, &keys)?;
-        referrers.follow(snapshot, write, &request.stamp)?;
+        referring.clean_up(snapshot, write, &request.stamp)?;
         Ok(WriteDone { response_controls, rules })
     }
 }

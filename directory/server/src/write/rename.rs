@@ -11,7 +11,7 @@ use crate::candidate::Candidate;
 use crate::controls::RequestControls;
 use crate::failure::unwilling;
 use crate::failure::{Failure, Result};
-use crate::integrity::{Leaving, Proposed, Referrers};
+use crate::integrity::{Proposed, ReferenceCleanup, ReferringEntries};
 use crate::naming::{self, NamingContext, Place};
 use crate::state::Snapshot;
 use keyway_codec::dn::Rdn;
@@ -93,12 +93,13 @@ impl Rename {
             return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
         }
         let (new, removed, added) = self.renamed(snapshot, write.view(), id, &entry)?;
-        let referrers = self.referrers(snapshot, write.view(), id, new_parent, candidate.dn()?)?;
+        let referring =
+            self.referring_entries(snapshot, write.view(), id, new_parent, candidate.dn()?)?;
         let mut response_controls: Vec<_> =
             request.pre_read(snapshot, write, id)?.into_iter().collect();
         write.rename(id, new_parent, request.component()?, component)?;
         write.update(id, &new, &removed, &added)?;
-        referrers.follow(snapshot, write, &request.stamp)?;
+        referring.clean_up(snapshot, write, &request.stamp)?;
         response_controls.extend(request.post_read(snapshot, write, id)?);
         Ok(WriteDone { response_controls, rules: None })
     }
@@ -149,26 +150,26 @@ impl Rename {
         Ok(parent)
     }
 
-    /// Who refers to the entry or to one below it, and what they are called then.
-    fn referrers(
+    /// The entries that refer to the entry or to one below it, and the new DNs of these.
+    fn referring_entries(
         &self,
         snapshot: &Snapshot,
         view: View<'_>,
         id: EntryId,
         new_parent: EntryId,
         old: &str,
-    ) -> Result<Referrers> {
+    ) -> Result<ReferringEntries> {
         let mut names = Names::new();
         let above = view.dn(new_parent, &mut names)?.unwrap_or_default();
         let rdn = self.new_name.parts.first().map(|part| part.text.as_str()).unwrap_or_default();
         let new = format!("{rdn},{above}");
         let moved = view.postings(&Key::subtree(id), EntryId::ROOT)?;
-        let leaving = moved.map(|moved| {
+        let cleanups = moved.map(|moved| {
             let dn = view.dn(moved?, &mut names)?.unwrap_or_default();
             let renamed = dn.strip_suffix(old).map(|below| format!("{below}{new}"));
-            Ok(renamed.and_then(|renamed| Leaving::new(snapshot, dn, Some(renamed))))
+            Ok(renamed.and_then(|renamed| ReferenceCleanup::new(snapshot, dn, Some(renamed))))
         });
-        snapshot.referrers(view, leaving)
+        snapshot.referring_entries(view, cleanups)
     }
 
     /// Values that are unique must be so at the new place as well, those of the entries below too.

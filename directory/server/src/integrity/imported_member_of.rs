@@ -1,9 +1,9 @@
-//! What an import says of groups: `memberOf` is worked out here, so what another server had in it
-//! is compared with the groups when all of them are in.
+//! Values of `memberOf` in an import: it is worked out here, so the values of another server are only
+//! compared with the groups when all of them are in.
 
 use super::Membership;
 use crate::failure::Result;
-use crate::limits::{CLAIMS_MAX, DISAGREEMENTS_KEPT_MAX};
+use crate::limits::{DISAGREEMENTS_KEPT_MAX, IMPORTED_MEMBER_OF_MAX};
 use crate::state::Snapshot;
 use keyway_codec::ldif::Lines;
 use keyway_schema::operational::MEMBER_OF;
@@ -21,9 +21,9 @@ pub struct Disagreement {
     pub group: String,
 }
 
-/// What entries said of their groups.
+/// The groups that imported entries name in `memberOf`.
 #[derive(Default)]
-pub(crate) struct Claims {
+pub(crate) struct ImportedMemberOf {
     groups: Vec<String>,
     by_text: HashMap<String, usize>,
     entries: Vec<(String, Vec<usize>)>,
@@ -33,21 +33,21 @@ pub(crate) struct Claims {
     pub unchecked: u64,
 }
 
-impl Claims {
-    /// Takes an entry's claims out of its lines.
+impl ImportedMemberOf {
+    /// Takes an entry's values of `memberOf` out of its lines.
     pub fn take(&mut self, dn: &str, lines: &mut Lines) {
         let mut groups = Vec::new();
         lines.retain(|(description, value)| {
-            let is_claim = base(description).eq_ignore_ascii_case(MEMBER_OF);
-            if is_claim {
+            let is_member_of = base(description).eq_ignore_ascii_case(MEMBER_OF);
+            if is_member_of {
                 groups.push(String::from_utf8_lossy(value).into_owned());
             }
-            !is_claim
+            !is_member_of
         });
         if groups.is_empty() {
             return;
         }
-        if self.kept + groups.len() > CLAIMS_MAX {
+        if self.kept + groups.len() > IMPORTED_MEMBER_OF_MAX {
             self.unchecked += groups.len() as u64;
             return;
         }
@@ -72,18 +72,18 @@ impl Claims {
 }
 
 impl Snapshot {
-    /// How many claims the groups do not bear out, and the first of them. Groups in groups count.
+    /// How many of these values the groups do not bear out, and the first of them. Groups in groups count.
     ///
     /// # Errors
     /// The store's.
     pub fn disagreements(
         &self,
         view: View<'_>,
-        claims: &Claims,
+        imported_member_of: &ImportedMemberOf,
     ) -> Result<(u64, Vec<Disagreement>)> {
         let names = RefCell::new(Names::new());
         let membership = Membership { snapshot: self, view, names: &names, nested: true };
-        let ids: Vec<Option<EntryId>> = claims
+        let ids: Vec<Option<EntryId>> = imported_member_of
             .groups
             .iter()
             .map(|group| match EntryName::parse(&self.schema, group) {
@@ -92,7 +92,7 @@ impl Snapshot {
             })
             .collect::<Result<_>>()?;
         let (mut count, mut first) = (0, Vec::new());
-        for (dn, places) in &claims.entries {
+        for (dn, places) in &imported_member_of.entries {
             for place in places {
                 let is_in = match ids.get(*place).copied().flatten() {
                     Some(group) => membership.is_in(dn, group)? != Some(false),
@@ -103,7 +103,7 @@ impl Snapshot {
                 }
                 count += 1;
                 if first.len() < DISAGREEMENTS_KEPT_MAX {
-                    let group = claims.groups.get(*place).cloned().unwrap_or_default();
+                    let group = imported_member_of.groups.get(*place).cloned().unwrap_or_default();
                     first.push(Disagreement { dn: dn.clone(), group });
                 }
             }

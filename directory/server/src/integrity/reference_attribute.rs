@@ -5,7 +5,7 @@ use keyway_schema::{Schema, base};
 
 /// An attribute whose values name entries.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(crate) struct ReferenceAttribute {
     /// The canonical name.
     pub name: String,
     /// Canonical names of the attribute and its subtypes.
@@ -13,25 +13,25 @@ pub(crate) struct Link {
     pub rule: MatchingRule,
 }
 
-impl Link {
+impl ReferenceAttribute {
     /// The attribute of this name.
     ///
     /// # Errors
     /// In words, if it is not known or has no equality rule.
-    pub fn new(schema: &Schema, name: &str) -> Result<Link, String> {
+    pub fn new(schema: &Schema, name: &str) -> Result<ReferenceAttribute, String> {
         let attribute =
             schema.attribute(name).ok_or_else(|| format!("attribute {name} is not known"))?;
         let rule =
             attribute.equality().ok_or_else(|| format!("attribute {name} has no equality rule"))?;
         let family = schema.family(attribute).map(|member| member.name().to_owned()).collect();
-        Ok(Link { name: attribute.name().to_owned(), family, rule })
+        Ok(ReferenceAttribute { name: attribute.name().to_owned(), family, rule })
     }
 
     /// The attribute of this name, whose values are DNs.
-    pub fn to_dn(schema: &Schema, name: &str) -> Result<Link, String> {
-        let link = Link::new(schema, name)?;
-        match link.names_by_dn() {
-            true => Ok(link),
+    pub fn to_dn(schema: &Schema, name: &str) -> Result<ReferenceAttribute, String> {
+        let attribute = ReferenceAttribute::new(schema, name)?;
+        match attribute.names_by_dn() {
+            true => Ok(attribute),
             false => Err(format!("the values of attribute {name} are no DNs")),
         }
     }
