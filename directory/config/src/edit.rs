@@ -90,7 +90,7 @@ fn replace_list(old: &mut Array, new: &Array) {
     };
     let first = old.get(0).map(|first| first.decor().clone());
     old.retain(|one| holds(new, one));
-    // What is the first one now begins where the first one began.
+    // The value that is the first now begins where the first one began.
     if let (Some(one), Some(decor)) = (old.get_mut(0), first) {
         *one.decor_mut() = decor;
     }
@@ -117,7 +117,7 @@ fn put_tables(section: &mut dyn TableLike, name: &str, wanted: &[Value]) -> Resu
     let tables = section.get_mut(name).and_then(Item::as_array_of_tables_mut);
     let tables = tables.ok_or_else(|| format!("{name} is no list of tables"))?;
     let position = tables.get(0).and_then(Table::position);
-    // What is written above the first one may be about all of them.
+    // Text that is written above the first one may be about all of them.
     let mut above_all = tables.get(0).map(above);
     let mut is_first = true;
     tables.retain(|table| {
