@@ -324,7 +324,7 @@ fn server(key: &SigningKey, names: &Names, now: Timestamp) -> Result<Certificate
             Name::Dns(host) => SanType::DnsName(host.as_str().try_into().map_err(cannot_issue)?),
         });
     }
-    // What clients look at are the names above; this one is for people.
+    // Clients look at the names above; this one is for people.
     let host = names.all().find_map(|name| match name {
         Name::Dns(host) if host != "localhost" => Some(host.as_str()),
         _ => None,
@@ -498,7 +498,7 @@ mod tests {
         identity(&folder, &names(), NOW).unwrap();
         fs::remove_file(folder.file(name::CA_KEY)).unwrap();
         let kept = identity(&folder, &names(), NOW).unwrap();
-        // What can be used is used, whatever it lacks, until it cannot be or was asked for.
+        // A certificate that can be used is used, whatever it lacks, until it cannot be or was asked for.
         let more = Names::new(&[], &["192.0.2.8:389".parse().unwrap()]);
         let day = NOW.after_days(SERVER_DAYS);
         for (names, now) in [(&more, NOW), (&names(), day)] {

@@ -294,7 +294,7 @@ fn configured(folder: &Path) -> Result<Option<Account>, Failure> {
         return Ok(None);
     }
     let text = data::read(&file)?;
-    // What is wrong with the rest is said when all of it is read.
+    // Faults of the rest are told when all of it is read.
     let Ok(table) = text.parse::<toml::Table>() else { return Ok(None) };
     let user = table.get("process").and_then(|section| section.get("user")?.as_str());
     let named = user.filter(|user| !user.is_empty()).map(Account::parse).transpose();
@@ -319,7 +319,7 @@ fn give(folder: &Path, to: &Account) -> Result<(), Failure> {
     } else {
         let mode = fs::metadata(&folder).map_err(given)?.mode();
         if mode & 0o022 != 0 {
-            // What others have put into it is not to be given away.
+            // Files that others have put into it are not to be given away.
             data::is_private(&folder)?;
         }
         fs::set_permissions(&folder, Permissions::from_mode(FOLDER_MODE)).map_err(given)?;

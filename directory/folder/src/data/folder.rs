@@ -446,7 +446,7 @@ mod tests {
         assert!(why.contains("remove this file"), "{why}");
         fs::remove_file(&version).unwrap();
         assert_eq!(look(&path).unwrap(), State::Ours);
-        // The same beside what is not ours.
+        // It is refused as well beside files that are not ours.
         fs::remove_dir_all(path.join(name::STORE)).unwrap();
         fs::write(path.join("letter"), "dear").unwrap();
         look(&path).unwrap_err();
