@@ -161,7 +161,7 @@ impl Rotating {
             return Ok(fits);
         };
         let whole = end_of_line(&lines[..written]);
-        // What is there of a line that did not fit is taken back, where that is possible.
+        // The part of a line that did not fit is taken back, where that is possible.
         let _ = open.file.set_len(open.bytes + whole as u64);
         Err((whole, why))
     }
