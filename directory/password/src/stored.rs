@@ -162,7 +162,7 @@ fn is_lock(value: &[u8]) -> bool {
 /// The label for the scheme of a value that cannot be verified, in a report.
 pub(crate) fn label(value: &[u8], why: StoredError) -> String {
     let name = split_scheme(value).map_or("", |(name, _)| name);
-    // What is no scheme at all may be as long as it likes, and a secret.
+    // Text that is no scheme at all may be as long as it likes, and a secret.
     let name = name.get(..SCHEME_NAME_BYTES_MAX).unwrap_or(name).to_ascii_uppercase();
     let why = match why {
         StoredError::UnknownScheme => "",

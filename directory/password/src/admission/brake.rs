@@ -94,7 +94,7 @@ impl Brake {
     /// Begins an attempt: until it ends, others of its kind wait as if it had failed.
     pub fn begin(&mut self, attempt: &Attempt, way: Way, now_ms: u64) {
         for (key, curve) in keys(attempt, way) {
-            // What is forgotten most slowly is what is worth most.
+            // The record that is forgotten most slowly is worth most.
             let worth = |record: &Failures| (record.left(PAIR, now_ms), record.since_ms);
             if let Some(record) = self.failures.take(key, worth) {
                 record.under_way = record.under_way.saturating_add(1);
