@@ -111,7 +111,7 @@ pub(crate) fn build(
         .map(|syntax| syntax.oid.as_str())
         .ok_or_else(|| wrong("has no syntax, nor has a supertype".into()))?;
     let known = syntax_of(syntax_oid);
-    // Of values of an unknown syntax only their rule says something.
+    // If the syntax is unknown, only the rule says something of the values.
     let syntax =
         known.unwrap_or_else(|| equality.map_or(Syntax::OctetString, MatchingRule::syntax));
     let is_new = description.syntax.is_some();

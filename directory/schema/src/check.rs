@@ -97,7 +97,7 @@ pub fn violations(schema: &Schema, attributes: &EntryAttributes) -> Vec<(String,
     };
     let mut found: Vec<_> = structural(&classes).err().map(of_classes).into_iter().collect();
     for (attribute, failure) in not_allowed(schema, &classes, counted(attributes)) {
-        // What a class demands, those below it demand as well.
+        // Attributes that a class demands are demanded by the classes below it as well.
         if !found.iter().any(|(known, _)| known == attribute) {
             found.push((attribute.to_owned(), failure));
         }

@@ -149,7 +149,7 @@ impl Definition for ObjectClassDescription {
             [] if one.kind != ClassKind::Abstract => vec!["top".to_owned()],
             sup => sup.to_vec(),
         };
-        // What is demanded need not be allowed as well.
+        // An attribute that is demanded need not be allowed as well.
         let also_may = |one: &Self| -> Vec<String> {
             let demanded =
                 |may: &&String| one.must.iter().any(|must| must.eq_ignore_ascii_case(may));

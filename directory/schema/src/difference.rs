@@ -145,7 +145,7 @@ impl<'s> Difference<'s> {
         if !touched {
             return None;
         }
-        // What was let in as it was stays so.
+        // An entry that was let in as it was stays so.
         match check_entry(self.old, attributes, &[]) {
             Ok(_) => check_entry(self.new, attributes, &[]).err(),
             Err(_) => check_loosely(self.new, attributes, &[]).err(),

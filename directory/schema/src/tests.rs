@@ -208,13 +208,13 @@ fn files_come_before_what_the_program_brings() {
     let (schema, _) = composed(&[("a", autofs)]).unwrap();
     assert_eq!(schema.class("automountMap").unwrap().oid(), "1.3.6.1.4.1.2312.4.2.2");
     assert!(schema.class("1.3.6.1.1.1.2.16").is_none());
-    // What the server needs stays as it is.
+    // A definition that the server needs stays as it is.
     let class = "attributetype ( 2.5.4.0 NAME 'objectClass' \
         SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )";
     let (schema, warnings) = composed(&[("a", class)]).unwrap();
     assert_eq!(schema.attribute("objectClass").unwrap().syntax(), Syntax::Oid);
     assert!(warnings[0].contains("objectClass (a, line 1) is left out"), "{warnings:?}");
-    // What has one of its names for another thing keeps its other names.
+    // A definition that has one of its names for another thing keeps its other names.
     let history = "attributetype ( 2.16.840.1.113730.3.1.96 NAME ( 'passwordHistory' 'pwdHistory' ) \
         SYNTAX 1.3.6.1.4.1.1466.115.121.1.5 USAGE directoryOperation )\n\
         objectclass ( 1.9.3 NAME 'historian' AUXILIARY MAY passwordHistory )";
