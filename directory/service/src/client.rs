@@ -76,7 +76,7 @@ pub fn connect(
     let Some(daemon) = daemon else { return Ok(None) };
     let options = RemoteOptions {
         name: DRIVER.to_owned(),
-        // What takes none of its keys is done here.
+        // Operations that take none of its keys are done here.
         selection: Selection::Named,
         ..RemoteOptions::new(&daemon.socket, "keyway directory")
     };

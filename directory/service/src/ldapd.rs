@@ -276,7 +276,7 @@ fn populate(
         |done| Manner { go_on: false, done, advice, unverified: false, fast_passwords: None };
     let unfinished = instance.unfinished()?.filter(|unfinished| unfinished.records > 0);
     match (source, unfinished) {
-        // What came through a pipe may come through it another way the next time.
+        // Input that came through a pipe may come through it another way the next time.
         (Some(source), Some(unfinished))
             if source.path == unfinished.source && source.path != "-" =>
         {

@@ -485,7 +485,7 @@ impl Supervisor<'_> {
         let flags =
             [("--allow-debugging", serve.allow_debugging), ("--no-sandbox", serve.no_sandbox)];
         command.args(flags.iter().filter(|(_, given)| *given).map(|(flag, _)| flag));
-        // What it says is for this process.
+        // Its output is for this process.
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let (lock, master) = (self.folder.lock(), &self.master);
         let mut keys = [None, None];
