@@ -372,7 +372,7 @@ impl Connection {
     fn take_input(&mut self) -> bool {
         let (taken, stopped) = self.session.receive(&self.input);
         self.stopped = stopped;
-        // What is left moves to the front; behind it nothing of what was there may stay.
+        // The bytes that are left move to the front; behind them nothing of what was there may stay.
         let left = self.input.len() - taken;
         self.input.copy_within(taken.., 0);
         if let Some(behind) = self.input.get_mut(left..) {

@@ -106,7 +106,7 @@ impl RequestRecord {
                         Scope::Subordinate => "children",
                     };
                     let mut detail = cap(&mut self.detail);
-                    // What does not fit is left out.
+                    // Text that does not fit is left out.
                     let _ = match hidden(&search.filter) {
                         true => write!(detail, "{scope} (filter with a password, not shown)"),
                         false => write!(detail, "{scope} {}", search.filter),

@@ -175,7 +175,7 @@ mod tests {
                 expected.extend(minute.iter().take(SLOWEST_MAX));
             }
             expected.sort_by_key(|us| std::cmp::Reverse(*us));
-            // What is too old is not shown; at the beginning nothing was.
+            // Operations that are too old are not shown; at the beginning none was.
             let all: Vec<u64> = slowest.all(start + MINUTE * 60).iter().map(|it| it.total_us).collect();
             prop_assert_eq!(all, expected);
         }

@@ -193,7 +193,7 @@ async fn abandon_and_unbind_reach_searches_whose_answers_are_not_read() {
         }
         entries += usize::from(answer.is_entry());
     }
-    // What was abandoned did not all come.
+    // The entries of the abandoned searches did not all come.
     assert!(entries < FLOOD * BIG_ENTRIES, "{entries}");
 
     let mut client = slow_reader(&server).await;
@@ -268,7 +268,7 @@ async fn a_shutdown_answers_what_it_accepted_and_says_goodbye() {
     assert_eq!(idle.ask(who_am_i()).await.code(), ResultCode::Success);
     let mut client = bound(&server).await;
     let change = client.request_all(vec![extended(PASSWORD_MODIFY, None), who_am_i()]).await;
-    // What came behind it is answered, so it has been taken.
+    // The request that came behind it is answered, so it has been taken.
     assert_eq!(client.receive().await.id(), change + 1);
     let shutdown = tokio::spawn(server.server.shutdown());
     idle.expect_disconnection(ResultCode::Unavailable).await;
@@ -317,7 +317,7 @@ async fn all_unfinished_requests_together_are_bounded_and_small_ones_go_on() {
     stranger.expect_disconnection(ResultCode::Busy).await;
     let mut client = bound(&server).await;
     assert_eq!(client.ask(compare(BASE, "dc", "example")).await.code(), ResultCode::CompareTrue);
-    // What is given up is free for others, soon.
+    // Memory that is given up is free for others, soon.
     holding.shutdown().await;
     for _ in 0..10_000 {
         let mut client = bound(&server).await;

@@ -53,7 +53,7 @@ async fn plain_is_no_way_around() {
     let server = plain().await;
     let looked_at = looked_at(&server, || sasl("PLAIN", Some("\0u: FaSt\0wrong"))).await;
     assert!((5..=12).contains(&looked_at), "{looked_at} of {AT_ONCE} passwords were looked at");
-    // What is right is not looked at, either.
+    // A right password is not looked at, either.
     let mut late = Client::connect_from(STRANGER, server.address).await;
     let id = late.request(sasl("PLAIN", Some("\0fast\0secret"))).await;
     let answer = late.receive().await;

@@ -28,7 +28,7 @@ async fn watch(server: &Running, policy: &[(&str, &str)]) {
     attributes.extend(policy);
     add(&server.directory, POLICY, &attributes).await;
     person(&server.directory, WATCHED, &[("userPassword", PASSWORD)]).await;
-    // What an administrator gives must be changed, if the policy says so.
+    // A password that an administrator gives must be changed, if the policy says so.
     replace(&server.directory, WATCHED, "pwdReset", &[]).await;
     replace(&server.directory, WATCHED, "pwdPolicySubentry", &[POLICY]).await;
 }

@@ -118,7 +118,7 @@ async fn guesses_at_what_is_remembered_are_held_up() {
     }
     assert!((5..=12).contains(&looked_at), "{looked_at} passwords were looked at");
     assert_eq!(server.gate.derived(), 1 + looked_at);
-    // What is right, from there, is not told before its turn.
+    // A right password, from there, is not told before its turn.
     let mut late = Client::connect_from(STRANGER, server.address).await;
     late.request(bind(SLOW, PASSWORD)).await;
     assert_eq!(bind_as(&server, PASSWORD).await, Success);
