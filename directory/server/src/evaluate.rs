@@ -328,7 +328,7 @@ impl<'a> Evaluator<'a> {
             FilterTest::Present => return Truth::True,
             // It is about the whole entry.
             FilterTest::InChain { .. } => return Truth::Undefined,
-            // What is spelled alike is equal, without any work.
+            // Values that are spelled alike are equal, without any work.
             FilterTest::Equal { given, .. } if given == value => return Truth::True,
             FilterTest::Equal { rule, .. }
             | FilterTest::Approximate { rule, .. }

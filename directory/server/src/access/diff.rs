@@ -158,7 +158,7 @@ fn covers_target(wider: &Target, target: &Target, schema: &Schema) -> bool {
         (Some(wider), Some(below)) => covers_part(wider, below, schema),
     };
     let same_dn = |one: &String, other: &String| same_name(one, other, schema);
-    // What the wider one leaves out, the other must leave out too.
+    // Members that the wider one leaves out, the other must leave out too.
     let leaves_out =
         |group: &String| target.except_members_of.iter().any(|other| same_dn(group, other));
     below

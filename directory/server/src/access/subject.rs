@@ -54,7 +54,7 @@ impl Subject {
     /// This subject on a connection like this.
     #[must_use]
     pub fn over(self, over: Over) -> Subject {
-        // What was known of him on another is not true here.
+        // Rules that were looked up for him on another connection do not hold here.
         Subject { identity: self.identity, over, known: Arc::default(), trace: None }
     }
 

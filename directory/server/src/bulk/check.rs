@@ -22,7 +22,7 @@ impl Directory {
         let view = read.view();
         let state = State::read(view)?.unwrap_or_default();
         let indexes = Indexes::clone(&snapshot.indexes).only(&state.whole);
-        // What a server has that serves with other settings than these, if one does.
+        // The indexes of a server that serves with other settings than these, if one does.
         let others = &state.whole - &snapshot.indexes.kinds();
         let unsettled = [state.unsettled(), others.iter().map(range).collect()].concat();
         let checked = view.check_and_tell(&unsettled, progress)?;

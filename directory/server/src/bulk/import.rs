@@ -511,7 +511,7 @@ impl Import<'_> {
         };
         if let Err(error) = taken {
             if !self.options.keep_going {
-                // What is right before it goes in, and so does a row that says how far it got.
+                // The right records before it go in, and so does a row that says how far it got.
                 match self.is_retry {
                     true => self.waiting.push(Waiting {
                         index,

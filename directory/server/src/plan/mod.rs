@@ -124,7 +124,7 @@ impl Planner<'_> {
     /// Lookups of which each one leads to all that matches; none if no index helps.
     fn alternatives(&self, matcher: &Matcher) -> Result<Vec<Lookup>> {
         Ok(match matcher {
-            // What is undefined is never true.
+            // A test that is undefined is never true.
             Matcher::Undefined => vec![Lookup::default()],
             Matcher::Not(_) => Vec::new(),
             Matcher::Item(item) => match AccessPath::of(self.snapshot, self.view, item)? {

@@ -25,7 +25,7 @@ impl Directory {
     pub fn write_pending(&self) {
         let (snapshot, events) = (self.snapshot(), self.shared.policies.pending.all());
         if !events.is_empty() {
-            // What cannot be written now is forgotten with the process.
+            // Events that cannot be written now are forgotten with the process.
             let _ = self.store.write_now(move |write| {
                 events.iter().try_for_each(|(id, events)| update(&snapshot, write, *id, events))
             });

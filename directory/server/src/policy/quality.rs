@@ -27,7 +27,7 @@ pub fn check<'v>(
         return Ok(());
     }
     let text = Zeroizing::new(String::from_utf8_lossy(password).to_lowercase());
-    // Of what is no text each byte counts.
+    // If it is no text, each byte counts.
     let length = str::from_utf8(password).map_or(password.len(), |text| text.chars().count());
     let length = u64::try_from(length).unwrap_or(u64::MAX);
     if length < policy.min_length {

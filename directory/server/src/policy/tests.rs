@@ -33,7 +33,7 @@ fn a_lock_begins_with_the_last_failure_and_ends_by_itself() {
     let lock = Lock::Failures { since: NOW + 2 * SECOND, until, told: true };
     assert_eq!(account.status(&policy, NOW + 3 * SECOND).lock, Some(lock));
     assert_eq!(account.status(&policy, NOW + 62 * SECOND).lock, None);
-    // What was before the lock does not count after it.
+    // Failures from before the lock do not count after it.
     let account = failed(&policy, &seconds(&[0, 1, 2, 70]));
     assert_eq!(account.status(&policy, NOW + 71 * SECOND).lock, None);
     assert_eq!(account.failures.len(), 1);
@@ -59,7 +59,7 @@ fn without_a_lockout_nothing_is_locked_but_by_hand() {
     assert_eq!(account.status(&Policy::NONE, NOW + SECOND).lock, by_hand);
     assert_eq!(account.status(&lockout(), NOW + SECOND).lock, by_hand);
     assert_eq!(account.status(&lockout(), NOW + 60 * SECOND).lock, None);
-    // What a policy has locked is open when it locks no more.
+    // An account that a policy has locked is open when it locks no more.
     let account = failed(&lockout(), &seconds(&[0, 1, 2]));
     assert_eq!(account.status(&Policy::NONE, NOW + 3 * SECOND).lock, None);
     let idle = Policy { max_idle_s: 60, ..Policy::NONE };

@@ -87,7 +87,7 @@ fn lock() -> MutexGuard<'static, HashMap<u64, &'static SearchShape>> {
 #[cold]
 fn look_up(hash: u64, scope: Scope, filter: &Filter<'_>) -> &'static SearchShape {
     let mut shapes = lock();
-    // What comes later is one shape, whatever it is.
+    // Shapes that come later are one shape, whatever they are.
     let is_new = shapes.len() < SHAPES_MAX && !shapes.contains_key(&hash);
     let key = if is_new || shapes.contains_key(&hash) { hash } else { 0 };
     let new = || {

@@ -65,7 +65,7 @@ fn a_group_of_the_subject_is_looked_up_again_when_it_changes() {
     assert_eq!(sees(&fixture, &kurt).len(), 4);
     member(ChangeOperation::Delete, "ada");
     assert_eq!(sees(&fixture, &ada), [""; 0]);
-    // What he may do does not outlive the group's name either.
+    // His rights do not outlive the group's name either.
     fixture.rename(&group("outer"), "cn=other", true, None).unwrap();
     assert_eq!(sees(&fixture, &kurt), [""; 0]);
 }

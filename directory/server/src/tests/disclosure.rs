@@ -131,7 +131,7 @@ fn an_entry_that_a_subject_may_do_nothing_to_is_not_there() {
     for (at, (code, matched, _)) in missing.iter().enumerate() {
         assert_eq!((*code, &**matched), (ResultCode::NoSuchObject, BASE), "answer {at}");
     }
-    // What stands for other entries, and what is above a referral object, are no exceptions.
+    // Entries that stand for others, and those above a referral object, are no exceptions.
     let [referral, unit] = ["remote", "unit"].map(|ou| format!("ou={ou},{PEOPLE}"));
     refer(&fixture, &referral);
     fixture.add(&unit, &[("objectClass", &["organizationalUnit"])]);

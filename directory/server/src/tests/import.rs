@@ -270,7 +270,7 @@ fn children_may_come_before_those_above_them() {
         panic!("the record is at fault")
     };
     assert!(error.why.contains("no entry above it") && error.line == 1, "{error}");
-    // What waits when an import is stopped is there when it goes on.
+    // Records that wait when an import is stopped are there when it goes on.
     let fixture = empty(&settings());
     let broken = format!("{people}{}", TREE.replace("ou: people", "shoe: 42"));
     import(&fixture, &broken, &ImportOptions::default()).unwrap_err();

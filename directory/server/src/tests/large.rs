@@ -49,7 +49,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 
 /// The result that a server has for a change, which it makes only then.
 fn expected(model: &mut Model, edits: &[Edit]) -> ResultCode {
-    // What is no request is refused before anything is looked at (RFC 4511 § 4.6).
+    // A change that is no request is refused before anything is looked at (RFC 4511 § 4.6).
     if edits.iter().any(|edit| edit.operation == ChangeOperation::Add && edit.values.is_empty()) {
         return ResultCode::ProtocolError;
     }

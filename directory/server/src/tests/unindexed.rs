@@ -28,7 +28,7 @@ fn a_scope_that_is_too_large_is_searched_with_an_index_only() {
         assert_eq!(refused.code, ResultCode::AdminLimitExceeded, "{filter}");
         assert!(refused.diagnostic.starts_with(lack), "{filter}: {}", refused.diagnostic);
     }
-    // What an index leads to, or all entries are, or is in a small scope, is no matter.
+    // Entries that an index leads to, all entries, and those of a small scope are no matter.
     for (filter, found) in [
         ("(objectClass=*)", 20),
         ("(&)", 20),

@@ -377,7 +377,7 @@ fn long_and_strange_names() {
         fixture.add(&dn, &[("objectClass", &["device"])]);
         let found = fixture.read(&dn, &["cn"]);
         assert_eq!(found.entries.len(), 1, "{name}");
-        // What is returned names the same entry.
+        // The name that is returned names the same entry.
         let returned = found.entries[0].0.clone();
         assert_eq!(fixture.read(&returned, &["cn"]).entries[0].0, returned);
         let twice = fixture.try_add(&returned, &[("objectClass", &["device"])]);

@@ -95,7 +95,7 @@ impl Add {
         let structural = structural.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
         stamp(snapshot, &mut attributes, &request.stamp)?;
-        // Of a password that comes from elsewhere it is not known.
+        // The time is not known for a password that comes from elsewhere.
         if source == Source::Client && edit::values(&attributes, USER_PASSWORD).is_some() {
             edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
         }

@@ -285,7 +285,7 @@ impl Modify {
             complete_classes(schema, attributes)?;
         }
         let numbers = snapshot.wanted_numbers(attributes);
-        // What was let in with structural classes of its own kind can still be changed.
+        // An entry that was let in with structural classes of its own kind can still be changed.
         let (structural, is_sound) = match was_sound {
             true => (check_entry(schema, attributes, &large)?, true),
             false => check_loosely(schema, attributes, &large)?,

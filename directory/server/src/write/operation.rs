@@ -87,7 +87,7 @@ impl Operation {
             Operation::Modify(modify) => modify.edits.iter().any(|edit| is_membership(&edit.name)),
             // Groups and their members go by their names.
             Operation::Delete(_) | Operation::Rename(_) => true,
-            // What a group is may change with the schema.
+            // Which entries are groups may change with the schema.
             Operation::Redefine(_) => true,
             Operation::Virtual(_) => false,
         }

@@ -68,7 +68,7 @@ impl PasswordModify {
             subject: &self.subject,
             from: self.from,
             gave_old: self.old.is_some(),
-            // What is made here is good enough.
+            // A password that is made here is good enough.
             is_good: self.is_generated,
         };
         validation.validate(directory, &self.target, &self.new).await?;
