@@ -74,7 +74,7 @@ async fn plain_takes_a_dn_or_a_uid() {
         (format!("dn:{FAST}\0fast\0{PASSWORD}"), Success),
         (format!("u:fast\0{FAST}\0{PASSWORD}"), Success),
         (format!("dn:{SLOW}\0fast\0{PASSWORD}"), InvalidCredentials),
-        (format!("\0nobody\0{PASSWORD}"), InvalidCredentials),
+        (format!("\0absent\0{PASSWORD}"), InvalidCredentials),
         ("\0fast\0wrong".into(), InvalidCredentials),
         ("\0fast\0".into(), ProtocolError),
         ("\0fast".into(), ProtocolError),
