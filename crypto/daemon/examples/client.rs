@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let by = Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: Err(Unseen::Gone) };
     let spec = Spec { algorithms: &[ECDSA], purposes: Purpose::Sign.into() };
     keys.add("web", spec, Material::NEW, &by, SystemTime::now())?;
-    keys.allow("web", &Who::EVERYBODY, spec.purposes, &by, SystemTime::now())?;
+    keys.allow("web", &Who::ANY, spec.purposes, &by, SystemTime::now())?;
     let (admission, limits) = (Admission::default(), ClientLimits::default());
     let (keys, spin) = (Some(Arc::new(keys)), Duration::from_micros(50));
     let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());

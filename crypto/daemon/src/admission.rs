@@ -33,7 +33,7 @@ pub struct Admission {
     /// these programs.
     pub programs: Vec<PathBuf>,
     /// Whether every user is let in.
-    pub everybody: bool,
+    pub all_users: bool,
     /// Sees which programs clients run.
     pub witness: Arc<Witness>,
 }
@@ -44,7 +44,7 @@ impl Admission {
         if self.administers(caller) {
             return true;
         }
-        let by_user = self.everybody || self.users.contains(&caller.uid);
+        let by_user = self.all_users || self.users.contains(&caller.uid);
         let is_listed = by_user || self.groups.iter().any(|group| caller.is_in(*group));
         let runs = |program: &Path| self.programs.iter().any(|listed| listed == program);
         is_listed && (self.programs.is_empty() || caller.executable.as_deref().is_ok_and(runs))
@@ -79,8 +79,8 @@ mod tests {
         let program = |path: &str| Admission { programs: vec![path.into()], ..by_user.clone() };
         assert!(program("/usr/bin/thing").admits(&stranger));
         assert!(!program("/usr/bin/other").admits(&stranger));
-        let everybody = Admission { everybody: true, ..Admission::default() };
-        assert!(everybody.admits(&stranger) && !everybody.administers(&stranger));
+        let all_users = Admission { all_users: true, ..Admission::default() };
+        assert!(all_users.admits(&stranger) && !all_users.administers(&stranger));
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn grantees(callers: &[String]) -> Result<Vec<Who>, Refusal> {
 }
 
 fn who(caller: &str) -> Result<Who, Refusal> {
-    let mut who = Who::EVERYBODY;
+    let mut who = Who::ANY;
     if caller == "everybody" {
         return Ok(who);
     }
@@ -233,10 +233,10 @@ mod tests {
     #[test]
     fn callers_are_read_as_they_are_written() {
         let read = |text| who(text).map_err(|refusal| refusal.why);
-        assert_eq!(read("everybody"), Ok(Who::EVERYBODY));
-        assert_eq!(read("user:7"), Ok(Who { uid: Some(7), ..Who::EVERYBODY }));
+        assert_eq!(read("everybody"), Ok(Who::ANY));
+        assert_eq!(read("user:7"), Ok(Who { uid: Some(7), ..Who::ANY }));
         let program = Some("/usr/bin/x".into());
-        let both = Who { gid: Some(9), executable: program, ..Who::EVERYBODY };
+        let both = Who { gid: Some(9), executable: program, ..Who::ANY };
         assert_eq!(read("group:9+program:/usr/bin/x"), Ok(both));
         for wrong in ["", "user:", "user:root", "program:x", "all", "user:1+", "uid:1"] {
             assert!(read(wrong).is_err(), "{wrong}");

@@ -325,7 +325,7 @@ pub fn brought(
 pub fn provide(store: &KeyStore, directory: u32, brought: &[Brought]) -> Result<(), Failure> {
     let by = Socket::pair().and_then(|(one, _)| Caller::of(&one, &Witness::default()));
     let by = by.map_err(|why| Failure::new(format!("cannot make keys: {}", plain(&why))))?;
-    let (now, grantees) = (SystemTime::now(), [Who { uid: Some(directory), ..Who::EVERYBODY }]);
+    let (now, grantees) = (SystemTime::now(), [Who { uid: Some(directory), ..Who::ANY }]);
     let cannot = |why| Failure::new(format!("cannot hold the directory's keys: {why}"));
     for which in [Which::Authority, Which::Server] {
         let add = |algorithms: &[Algorithm], material| {

@@ -326,7 +326,7 @@ fn admission(arguments: &CryptodOptions, witness: Witness) -> Result<Admission, 
         users: arguments.users.iter().map(|name| who::user(name)).collect::<Result<_, _>>()?,
         groups: arguments.groups.iter().map(|name| who::group(name)).collect::<Result<_, _>>()?,
         programs: programs.collect::<Result<_, _>>()?,
-        everybody: arguments.allow_everybody,
+        all_users: arguments.allow_everybody,
         witness: Arc::new(witness),
     })
 }
@@ -434,7 +434,7 @@ fn lets_others_in(admission: &Admission) -> bool {
 
 fn lets_other_users_in(admission: &Admission) -> bool {
     let own = getuid().as_raw();
-    admission.everybody || admission.users.iter().any(|user| *user != own && *user != 0)
+    admission.all_users || admission.users.iter().any(|user| *user != own && *user != 0)
 }
 
 /// The system lets a socket's user and group connect. If others are to be let in it has to

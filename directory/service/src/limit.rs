@@ -135,7 +135,7 @@ pub fn weights(all: &[Weight]) -> Result<Weights, Failure> {
 }
 
 fn who_of(whose: &str) -> Result<Who, Failure> {
-    let mut who = Who::EVERYBODY;
+    let mut who = Who::ANY;
     for condition in whose.split('+') {
         match condition.split_once(':') {
             Some(("user", name)) => who.uid = Some(who::user(name)?),
@@ -188,7 +188,7 @@ mod tests {
         else {
             panic!("they are weights")
         };
-        assert_eq!(weights.clients[0], (Who { uid: Some(7), ..Who::EVERYBODY }, 3));
+        assert_eq!(weights.clients[0], (Who { uid: Some(7), ..Who::ANY }, 3));
         assert_eq!((weights.clients[1].0.uid, weights.clients[1].1), (Some(0), 9));
         let shell = fs::canonicalize("/bin/sh").ok();
         assert_eq!(weights.clients[1].0.executable, shell);

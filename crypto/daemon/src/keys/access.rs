@@ -284,7 +284,7 @@ pub struct Who {
 
 impl Who {
     /// No condition.
-    pub const EVERYBODY: Who = Who { uid: None, gid: None, executable: None };
+    pub const ANY: Who = Who { uid: None, gid: None, executable: None };
 
     /// Whether it is for this caller.
     pub fn is(&self, caller: &Caller) -> bool {

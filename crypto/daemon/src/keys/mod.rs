@@ -16,7 +16,7 @@
 //! let algorithm = Algorithm::EcdsaP256Sha256;
 //! let spec = Spec { algorithms: &[algorithm], purposes: Purpose::Sign.into() };
 //! store.add("tls.server", spec, Material::NEW, &caller, now)?;
-//! let who = Who { uid: Some(1000), ..Who::EVERYBODY };
+//! let who = Who { uid: Some(1000), ..Who::ANY };
 //! store.allow("tls.server", &who, Purpose::Sign.into(), &caller, now)?;
 //!
 //! let wanted = Wanted::new(algorithm, Purpose::Sign.into());

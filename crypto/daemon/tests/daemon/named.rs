@@ -5,6 +5,9 @@ use crate::client::{Client, Pair, Region};
 use keyway_ring::control::{Answer, Ask, Key, KeyAsk, KeyPolicy, Secret, Step};
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, Segment, SessionHandle, Status};
 
+/// Lets every caller use a key.
+const ALL_CALLERS: &[&str] = &["everybody"];
+
 fn policy(algorithm: &str, purposes: &[&str], callers: &[&str]) -> KeyPolicy {
     let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     KeyPolicy { algorithms: own(&[algorithm]), purposes: own(purposes), callers: own(callers) }
@@ -58,7 +61,7 @@ fn a_key_signs_for_allowed_callers_as_long_as_they_are() {
     let client = Client::new(&served.socket());
     let (mut pair, region) = (client.pair(4), client.region(4096));
     let ecdsa = "ecdsa-p256-sha-256";
-    assert_eq!(generate(&client, "web", policy(ecdsa, &[], &["everybody"])), Answer::Done);
+    assert_eq!(generate(&client, "web", policy(ecdsa, &[], ALL_CALLERS)), Answer::Done);
     assert_eq!(generate(&client, "other", policy(ecdsa, &[], &["user:4294967294"])), Answer::Done);
     assert!(is_refused(&generate(&client, "web", policy(ecdsa, &[], &[]))));
     // Neither whether there is a key nor whether it is for another caller can be told.
@@ -103,7 +106,7 @@ fn a_key_does_what_it_is_for_and_nothing_else() {
     let (mut pair, region) = (client.pair(4), client.region(4096));
     let material = Secret(vec![7; 16]);
     for (name, purpose) in [("opener", "decrypt"), ("sealer", "encrypt")] {
-        let policy = policy("aes-128-gcm", &[purpose], &["everybody"]);
+        let policy = policy("aes-128-gcm", &[purpose], ALL_CALLERS);
         let ask = KeyAsk::Import { name: name.to_owned(), policy, material: material.clone() };
         assert_eq!(client.ask(&Ask::Keys(ask)), Answer::Done);
     }
@@ -140,7 +143,7 @@ fn a_session_is_exported_and_imported() {
     let served = Served::start();
     let client = Client::new(&served.socket());
     let (mut pair, region, session) = (client.pair(4), client.region(4096), client.aes());
-    let wrapping = policy("aes-256-gcm", &["wrap"], &["everybody"]);
+    let wrapping = policy("aes-256-gcm", &["wrap"], ALL_CALLERS);
     assert_eq!(generate(&client, "mover", wrapping), Answer::Done);
     let under = || "mover".to_owned();
     let Answer::Exported { sealed } = client.ask(&Ask::Export { session, under: under() }) else {
@@ -169,7 +172,7 @@ fn keys_are_made_beside_what_others_ask() {
     let served = Served::start();
     let (maker, other) = (Client::new(&served.socket()), Client::new(&served.socket()));
     for number in 0..KEYS {
-        let policy = policy("rsa-pss-sha-256", &["sign"], &["everybody"]);
+        let policy = policy("rsa-pss-sha-256", &["sign"], ALL_CALLERS);
         maker.say(&Ask::Keys(KeyAsk::Generate { name: format!("key{number}"), policy }), &[]);
     }
     let mut made = KEYS;

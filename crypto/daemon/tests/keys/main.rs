@@ -83,7 +83,7 @@ fn caller(uid: u32) -> Caller {
 }
 
 fn user(uid: u32) -> Who {
-    Who { uid: Some(uid), ..Who::EVERYBODY }
+    Who { uid: Some(uid), ..Who::ANY }
 }
 
 fn at(seconds: u64) -> SystemTime {

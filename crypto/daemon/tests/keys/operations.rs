@@ -29,7 +29,7 @@ fn a_key_of_every_algorithm_is_made_kept_and_opened() {
             assert!(matches!(made, Err(Error::Engine(_))), "{name}: {made:?}");
         } else {
             made.unwrap_or_else(|why| panic!("{name}: {why}"));
-            store.allow(name, &Who::EVERYBODY, spec.purposes, &manager(), now()).unwrap();
+            store.allow(name, &Who::ANY, spec.purposes, &manager(), now()).unwrap();
             names.push((*algorithm, spec.purposes));
         }
     }
@@ -166,7 +166,7 @@ fn a_client_cannot_choose_the_nonce_of_an_aead() {
         let (name, algorithms) = (algorithm.name(), [algorithm]);
         let spec = spec(&algorithms);
         store.add(name, spec, Material::NEW, &manager(), now()).unwrap();
-        store.allow(name, &Who::EVERYBODY, spec.purposes, &manager(), now()).unwrap();
+        store.allow(name, &Who::ANY, spec.purposes, &manager(), now()).unwrap();
         for purposes in [spec.purposes, Purpose::Decrypt.into()] {
             let key =
                 store.session(name, &caller(1), Wanted::new(algorithm, purposes), now()).unwrap();
@@ -209,10 +209,10 @@ fn grants_are_for_users_groups_and_executables() {
     };
     // Root, too, needs a grant.
     assert!(!opens(&caller(0)) && !opens(&caller(7)));
-    let this = Who { executable: Some("/usr/bin/client".into()), ..Who::EVERYBODY };
-    let group = Who { gid: Some(100), ..Who::EVERYBODY };
+    let this = Who { executable: Some("/usr/bin/client".into()), ..Who::ANY };
+    let group = Who { gid: Some(100), ..Who::ANY };
     let both = Who { uid: Some(7), gid: Some(100), ..this.clone() };
-    for who in [user(7), this, group, both, Who::EVERYBODY] {
+    for who in [user(7), this, group, both, Who::ANY] {
         store.allow("k", &who, MAC_PURPOSE, &manager(), now()).unwrap();
         assert!(opens(&caller(7)), "{who}");
         let other = keyway_daemon::keys::Caller {
@@ -222,12 +222,12 @@ fn grants_are_for_users_groups_and_executables() {
             pid: 1,
             executable: Err(keyway_daemon::keys::Unseen::Gone),
         };
-        assert_eq!(opens(&other), who == Who::EVERYBODY, "{who}");
+        assert_eq!(opens(&other), who == Who::ANY, "{who}");
         assert!(store.forbid("k", &who, MAC_PURPOSE, &manager(), now()).unwrap());
         assert!(!store.forbid("k", &who, MAC_PURPOSE, &manager(), now()).unwrap());
         assert!(!opens(&caller(7)), "{who}");
     }
-    let relative = Who { executable: Some("client".into()), ..Who::EVERYBODY };
+    let relative = Who { executable: Some("client".into()), ..Who::ANY };
     let refused = store.allow("k", &relative, MAC_PURPOSE, &manager(), now());
     assert!(matches!(refused, Err(Error::Unfit(_))));
 }
