@@ -69,26 +69,21 @@ pub fn load(
             make_room(b, out);
             from.load(a, data)
         }
-        Operation::Expand { info, out } => {
+        Operation::Expand { info: input, out }
+        | Operation::Agree { peer: input, out }
+        | Operation::Decapsulate { ciphertext: input, secret: out }
+        | Operation::PrivateDecrypt { ciphertext: input, out } => {
             make_room(b, out);
-            from.load(a, info)
+            from.load(a, input)
         }
         Operation::PublicKey { out } => {
             make_room(b, out);
             Ok(())
         }
-        Operation::Agree { peer, out } => {
-            make_room(b, out);
-            from.load(a, peer)
-        }
         Operation::Encapsulate { peer, ciphertext, secret } => {
             make_room(b, ciphertext);
             make_room(c, secret);
             from.load(a, peer)
-        }
-        Operation::Decapsulate { ciphertext, secret } => {
-            make_room(b, secret);
-            from.load(a, ciphertext)
         }
         Operation::Sign { message, out } => {
             make_room(b, out);
@@ -103,10 +98,6 @@ pub fn load(
             make_room(b, out);
             from.load(a, public_key)?;
             from.load(c, message)
-        }
-        Operation::PrivateDecrypt { ciphertext, out } => {
-            make_room(b, out);
-            from.load(a, ciphertext)
         }
         Operation::Random { out } => {
             make_room(b, out);
