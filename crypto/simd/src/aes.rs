@@ -38,17 +38,17 @@ impl ZeroizeOnDrop for Schedule {}
 type Substitute<'a> = &'a dyn Fn([u8; 4]) -> [u8; 4];
 
 impl Schedule {
-    /// Of an AES-128 key.
+    /// The schedule of an AES-128 key.
     pub(crate) fn aes128(key: &[u8; 16], substitute: Substitute<'_>) -> Self {
         Self::expand::<1>(key, Rounds::Ten, substitute)
     }
 
-    /// Of an AES-256 key.
+    /// The schedule of an AES-256 key.
     pub(crate) fn aes256(key: &[u8; 32], substitute: Substitute<'_>) -> Self {
         Self::expand::<2>(key, Rounds::Fourteen, substitute)
     }
 
-    /// A key of `BLOCKS` blocks. What comes next is made from registers: words in memory, each made
+    /// A key of `BLOCKS` blocks. The next words are made from registers: words in memory, each made
     /// from the one before, would be waited for.
     fn expand<const BLOCKS: usize>(key: &[u8], rounds: Rounds, substitute: Substitute<'_>) -> Self {
         let substitute = |word: u32| u32::from_le_bytes(substitute(word.to_le_bytes()));

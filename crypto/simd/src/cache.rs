@@ -1,4 +1,4 @@
-//! The cache. What is unsafe here is one instruction, for which no address is wrong.
+//! The cache. The unsafe part is one instruction, for which no address is wrong.
 
 #[cfg(target_arch = "aarch64")]
 use std::arch::asm;

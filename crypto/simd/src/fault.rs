@@ -8,11 +8,11 @@ use std::fmt;
 pub struct Fault {
     /// Which request, counted from 0.
     pub job: usize,
-    /// What is wrong with it.
+    /// The kind of its fault.
     pub kind: FaultKind,
 }
 
-/// What is wrong with a request.
+/// The kind of a request's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// The range to encrypt is not within the message.

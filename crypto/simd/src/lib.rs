@@ -56,8 +56,8 @@
 //!
 //! `docs/design/003-packets.md` has the arithmetic behind 4 and 5.
 //!
-//! What does not belong here: key management, policy (who waits for whom), I/O, and anything else
-//! of this repository.
+//! Key management, policy (which request waits for which), I/O and everything else of this repository
+//! do not belong here.
 #![deny(unsafe_code)]
 #![warn(clippy::disallowed_methods)]
 

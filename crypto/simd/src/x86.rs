@@ -1,4 +1,4 @@
-//! Whole registers of AVX-512. What is unsafe here: loads and stores, which take references, and empty
+//! Whole registers of AVX-512. The unsafe parts: loads and stores, which take references, and empty
 //! `asm!` that keeps the compiler from reordering sums and from holding keys in registers.
 
 use std::arch::asm;

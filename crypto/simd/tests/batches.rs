@@ -93,7 +93,7 @@ fn model(case: &Case) -> (Vec<u8>, Vec<u8>) {
     (message, tag)
 }
 
-/// The same from a backend, all at once.
+/// Message and tag as a backend makes them, all cases at once.
 fn sealed(backend: CbcBackend, cases: &[Case]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let keys: Vec<_> = cases
         .iter()

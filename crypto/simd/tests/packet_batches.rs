@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 const AEADS: [Aead; 3] = [Aead::Aes128Gcm, Aead::Aes256Gcm, Aead::ChaCha20Poly1305];
-/// What lies between the messages.
+/// The byte that lies between the messages.
 const CANARY: u8 = 0xc5;
 
 /// Bytes that differ from one case and place to the next; what they are does not matter.
@@ -739,7 +739,7 @@ fn keys_of_another_length_and_backends_of_another_name_there_are_none() {
         assert_eq!(backend.protect(&mut []), Ok(()));
         backend.unprotect(&mut []);
     }
-    // What is chosen is the last, but on ARM, where none has been measured yet.
+    // The last is chosen; on ARM, where none has been measured yet, the first.
     let chosen = match cfg!(target_arch = "aarch64") {
         true => PacketBackend::available().next(),
         false => PacketBackend::available().last(),

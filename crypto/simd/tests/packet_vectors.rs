@@ -25,7 +25,7 @@ struct Sample {
     number: u64,
     header: &'static str,
     payload: Vec<u8>,
-    /// The protected packet's first bytes and its last. What lies between is in the tag, which is
+    /// The protected packet's first bytes and its last. The bytes between are in the tag, which is
     /// the last.
     protected: [&'static str; 2],
 }
@@ -379,7 +379,7 @@ fn check_vectors(backend: PacketBackend, vectors: &[Vector]) {
         .zip(vectors)
         .zip(&keys)
         .map(|((data, v), key)| {
-            // What was there before does not count.
+            // The value that was there before does not count.
             let authentic = v.plain.is_none();
             Open { key, nonce: v.nonce, aad: &v.aad, data, tag: v.tag, authentic }
         })

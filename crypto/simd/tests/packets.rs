@@ -182,7 +182,7 @@ fn messages_of_every_length_are_sealed_as_by_a_library() {
 fn batches_are_sealed_as_by_a_library_whatever_is_in_them() {
     for backend in PacketBackend::available() {
         let mut numbers = Numbers(2);
-        // Of this backend and of all others.
+        // Keys of this backend and of all others.
         let keys: Vec<_> = PacketBackend::available()
             .flat_map(|backend| AEADS.map(|aead| (backend, aead)))
             .flat_map(|key| [key, key])

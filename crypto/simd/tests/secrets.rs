@@ -60,7 +60,7 @@ mod linux {
     const HEADER_BYTES: usize = 11;
     const BUFFER_BYTES: usize = HEADER_BYTES + BULK[0] + TAG_BYTES;
 
-    /// What keys have on the heap is in the same place each time: the first of these that is free.
+    /// Places for keys' memory on the heap, which is in the same one each time: the first that is free.
     struct Places([(UnsafeCell<Place>, AtomicBool); 4]);
 
     #[repr(align(64))]
@@ -111,7 +111,7 @@ mod linux {
         }
     }
 
-    /// What is not ours: the library's backend, and its ChaCha20-Poly1305.
+    /// Whether the code is ours: the library's backend is not, nor is its ChaCha20-Poly1305.
     fn ours(backend: PacketBackend, aead: Aead, operation: &str) -> bool {
         let header = matches!(operation, "keys" | "mask");
         backend.name() != "portable" && (aead != Aead::ChaCha20Poly1305 || header)
@@ -126,7 +126,7 @@ mod linux {
     }
 
     impl Watched {
-        /// What comes between two of these is looked at.
+        /// The code between two of these is looked at.
         fn edge(self) {
             if self == Watched::Stepped {
                 signal::raise(Signal::SIGUSR1).unwrap();
@@ -348,7 +348,7 @@ mod linux {
     /// An instruction's address, and those that it reads or writes.
     type Step = (u64, Vec<u64>);
 
-    /// What a child does between edges.
+    /// The steps of a child between edges.
     #[allow(clippy::zombie_processes)] // `waitpid` waits for it.
     fn traces(arguments: &[&str]) -> Option<Vec<Vec<Step>>> {
         let mut command = Command::new(env::current_exe().unwrap());

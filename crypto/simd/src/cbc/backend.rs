@@ -1,4 +1,4 @@
-//! What a backend must offer.
+//! The operations that a backend must offer.
 
 use super::hash::Hash;
 use super::lanes::{Chains, LANES, Lane, States};

@@ -12,9 +12,9 @@ use std::ops::Range;
 pub struct Job<'a> {
     /// The bytes that both ranges count in.
     pub message: &'a mut [u8],
-    /// What to encrypt.
+    /// The part to encrypt.
     pub cipher: Option<Cipher<'a>>,
-    /// What to authenticate.
+    /// The part to authenticate.
     pub mac: Option<Mac<'a>>,
 }
 

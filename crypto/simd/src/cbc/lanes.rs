@@ -1,4 +1,4 @@
-//! What all backends have in their lanes: the states of ciphers and hashes, side by side.
+//! The content of all backends' lanes: the states of ciphers and hashes, side by side.
 
 use super::hash::{self, WORDS_MAX};
 use super::key::CbcKey;
@@ -12,8 +12,8 @@ pub const LANES: usize = 16;
 /// Bytes of an AES block.
 pub(crate) const BLOCK_BYTES: usize = 16;
 
-/// What the lanes carry from one step to the next: lanes side by side, so that a wide register
-/// takes those of several lanes at once.
+/// The state that the lanes carry from one step to the next: lanes side by side, so that a wide
+/// register takes those of several lanes at once.
 #[repr(C, align(64))]
 pub(crate) struct Chains {
     /// By round, then by lane.
@@ -87,7 +87,7 @@ impl Zeroize for States {
     }
 }
 
-/// A message in a lane. What is hashed in a step lies before what is encrypted in it.
+/// A message in a lane. The bytes hashed in a step lie before those encrypted in it.
 #[derive(Default)]
 pub(crate) struct Lane<'j> {
     message: &'j mut [u8],
@@ -101,7 +101,7 @@ impl<'j> Lane<'j> {
         Self { message, encrypt, hash }
     }
 
-    /// What the cipher takes in this step, as far as an idle lane has anything.
+    /// The block that the cipher takes in this step, as far as an idle lane has anything.
     pub(crate) fn encrypted(&mut self, step: usize) -> Option<&mut [u8; hash::BLOCK_BYTES]> {
         let from = self.encrypt + step * hash::BLOCK_BYTES;
         self.message.get_mut(from..)?.first_chunk_mut()
@@ -116,7 +116,7 @@ impl<'j> Lane<'j> {
         (bytes / hash::BLOCK_BYTES >= steps).then_some((self.message, self.hash, self.encrypt))
     }
 
-    /// What the hash takes in this step.
+    /// The block that the hash takes in this step.
     pub(crate) fn hashed(&self, step: usize) -> Option<&[u8; hash::BLOCK_BYTES]> {
         let from = self.hash + step * hash::BLOCK_BYTES;
         self.message.get(from..)?.first_chunk()

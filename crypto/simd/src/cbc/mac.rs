@@ -21,12 +21,12 @@ pub(crate) struct Message<'j> {
 /// Blocks that lie nowhere in one piece, or the last with their padding.
 type Scratch = [u8; 4 * BLOCK_BYTES];
 
-/// What the lanes leave behind, wiped in the end.
+/// The data that the lanes leave behind, wiped in the end.
 #[repr(C, align(64))]
 struct Work {
     states: States,
     scratch: [Scratch; LANES],
-    /// Of the messages that ended: the inner digest, and the state that the outer key block left.
+    /// The inner digests of the messages that ended, and the states that the outer key blocks left.
     digests: States,
     outer: States,
 }
@@ -71,7 +71,7 @@ pub(crate) fn pass<'j>(
         if shortest.is_empty() {
             break;
         }
-        // An idle lane hashes what another does, and nobody looks at the result.
+        // An idle lane hashes what another does, and the result is not looked at.
         for input in inputs.iter_mut().filter(|input| input.is_empty()) {
             *input = shortest;
         }

@@ -100,14 +100,14 @@ fn seal_mixed<R: Backend>(backend: R, jobs: &mut [Job<'_>]) {
     }
 }
 
-/// What a request has for the pass of so many rounds.
+/// A request's part in the pass of so many rounds.
 fn ciphering<'j>(job: &'j mut Job<'_>, rounds: usize) -> Option<chains::Lane<'j>> {
     let Cipher { key, iv, range } = job.cipher.as_ref()?;
     let data = job.message.get_mut(range.clone())?;
     (key.rounds() == rounds && !data.is_empty()).then_some(chains::Lane { key, iv: *iv, data })
 }
 
-/// What a request has for the pass of this hash.
+/// A request's part in the pass of this hash.
 fn authenticating<'j>(job: &'j mut Job<'_>, hash: Hash) -> Option<mac::Message<'j>> {
     let Mac { key, range, front, back, tag } = job.mac.as_mut()?;
     let parts = [front, job.message.get(range.clone())?, back];

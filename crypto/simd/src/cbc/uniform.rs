@@ -15,7 +15,7 @@ const END_BYTES: usize = 2 * BLOCK_BYTES;
 /// Fewest steps of cipher and hash together that are worth it: measured, about 400 bytes.
 const STEPS_MIN: usize = 5;
 
-/// What the lanes hold, wiped in the end.
+/// The content of the lanes, wiped in the end.
 #[repr(C, align(64))]
 pub(crate) struct Lanes {
     chains: Chains,
@@ -24,7 +24,7 @@ pub(crate) struct Lanes {
     ends: [[u8; END_BYTES]; LANES],
 }
 
-/// What some requests have in common.
+/// The shape that some requests have in common.
 pub(crate) struct Uniform {
     rounds: usize,
     hash: Hash,
@@ -35,7 +35,7 @@ pub(crate) struct Uniform {
 }
 
 impl Uniform {
-    /// What these at most [`LANES`] requests have in common, if that is all but keys and bytes.
+    /// The shape of these at most [`LANES`] requests, if they differ in keys and bytes only.
     pub(crate) fn of(jobs: &[Job<'_>]) -> Option<Self> {
         let Job { cipher: Some(cipher), mac: Some(mac), .. } = jobs.first()? else { return None };
         let (rounds, hash, back) = (cipher.key.rounds(), mac.key.hash(), mac.back.len());
@@ -95,7 +95,7 @@ impl Uniform {
 
         let rest = self.mac.len() % BLOCK_BYTES;
         let (hashed, whole) = (self.mac.start + steps, self.mac.end - rest);
-        // An idle lane hashes what the first does, and nobody looks at the result.
+        // An idle lane hashes what the first does, and the result is not looked at.
         let idle = messages[0].get(hashed..whole).unwrap_or_default();
         let inputs = messages.each_ref().map(|all| all.get(hashed..whole).unwrap_or(idle));
         backend.compress(self.hash, states, &inputs, (whole - hashed) / BLOCK_BYTES);

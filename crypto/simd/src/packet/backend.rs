@@ -1,4 +1,4 @@
-//! What a backend must offer, and what it may leave to others.
+//! The operations that a backend must offer, and those that it may leave to others.
 
 use super::aead::{Open, Seal};
 use super::key::HeaderKey;
@@ -15,8 +15,8 @@ const FEW: usize = 4;
 pub(crate) trait Backend: Copy {
     /// Encrypts each message in place and writes its tag.
     fn seal(self, messages: &mut [Seal<'_>]);
-    /// Decrypts each message in place, compares its tag and says whether it is right. What is not
-    /// is wiped.
+    /// Decrypts each message in place, compares its tag and says whether it is right. A message whose
+    /// tag is not right is wiped.
     fn open(self, messages: &mut [Open<'_>]);
     /// A mask for each sample: it comes back in the sample's place, 5 bytes of it count.
     fn masks(self, samples: &mut [(&HeaderKey, [u8; SAMPLE_BYTES])]);

@@ -84,7 +84,7 @@ fn blocks<L: Lanes>(lanes: L, input: &[Words; 16], number: usize) -> [Words; 2] 
             quarter_rounds(lanes, &mut state, DIAGONALS);
         }
         quarter_rounds(lanes, &mut state, COLUMNS);
-        // Of the last diagonals, what the first two words depend on.
+        // The part of the last diagonals that the first two words depend on.
         for [a, b, c, d] in [DIAGONALS[0], DIAGONALS[1]] {
             step::<L, 16, 16>(lanes, &mut state, [a, b, d]);
             step::<L, 12, 20>(lanes, &mut state, [c, d, b]);

@@ -56,13 +56,13 @@ pub(crate) enum HeaderForm {
     /// Only our own backends make these, and each of them can use them.
     #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     Aes(MaskKey),
-    /// The same.
+    /// As `Aes`.
     #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     ChaCha(ChaChaKey),
 }
 
-/// What protects QUIC's packets in one direction: a key, and the IV that packet numbers are xored
-/// into (RFC 9001 § 5.3). TLS 1.3's records have the same.
+/// Protects QUIC's packets in one direction: a key, and the IV that packet numbers are xored into
+/// (RFC 9001 § 5.3). TLS 1.3's records have the same.
 #[derive(ZeroizeOnDrop)]
 pub struct PacketKey {
     #[zeroize(skip)]

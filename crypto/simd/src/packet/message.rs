@@ -1,4 +1,4 @@
-//! What messages and packets have in common once a key and a nonce have been found: a backend that
+//! The form that messages and packets share once a key and a nonce have been found: a backend that
 //! works on several at once takes them as they are.
 
 use super::aead::{Open, Seal};
@@ -27,7 +27,7 @@ pub(crate) trait Message<'k> {
     fn key(&self) -> &'k AeadKey;
     /// The nonce but for its number, and four zeros; little-endian.
     fn iv(&self) -> u128;
-    /// What is xored into the last eight bytes of the nonce.
+    /// The number that is xored into the last eight bytes of the nonce.
     fn number(&self) -> u64 {
         0
     }

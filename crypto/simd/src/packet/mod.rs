@@ -1,8 +1,8 @@
 //! Packets: AEADs over batches of messages, and QUIC's protection of whole packets (RFC 9001 § 5),
 //! header included.
 //!
-//! A batch may mix keys, lengths and algorithms. What a packet needs more than the AEAD, QUIC's
-//! header mask, is computed for all packets of a batch together, so that it costs next to nothing.
+//! A batch may mix keys, lengths and algorithms. QUIC's header mask, which a packet needs beside the
+//! AEAD, is computed for all packets of a batch together, so that it costs next to nothing.
 //!
 //! From below: what a processor has (`detected`), keys (`gcm`, `mask_key`, `key`), messages and packets
 //! (`aead`, `quic`), what a backend computes (`backend`; `library` is the plainest), what messages and

@@ -48,8 +48,8 @@ pub struct Unprotect<'a> {
     pub largest: Option<u64>,
     /// Where the packet number starts, in bytes from the packet's start.
     pub number_at: usize,
-    /// The packet as it came, to its end; afterwards header, plaintext, tag. What is not authentic
-    /// becomes zeros behind its header.
+    /// The packet as it came, to its end; afterwards header, plaintext, tag. A packet that is not
+    /// authentic becomes zeros behind its header.
     pub packet: &'a mut [u8],
     /// Receives what was found.
     pub verdict: Result<Opened, Refusal>,
@@ -212,14 +212,14 @@ impl Protect<'_> {
         NUMBER_BYTES_MAX - self.number_bytes()
     }
 
-    /// What its header's mask is computed from, once it is sealed.
+    /// The sample that its header's mask is computed from, once it is sealed.
     #[inline]
     pub(crate) fn sample(&self) -> &[u8; SAMPLE_BYTES] {
         self.packet[self.header_bytes + self.sample_at()..].first_chunk().expect("checked")
     }
 
-    /// Of a short payload, whose sample lies across what was written one after the other: its first
-    /// block, and what is behind it.
+    /// A short payload in parts, as its sample lies across bytes that were written one after the other:
+    /// its first block, and the bytes behind it.
     #[inline]
     pub(crate) fn sample_in_parts(&self) -> Option<(&[u8; SAMPLE_BYTES], &[u8; NUMBER_BYTES_MAX])> {
         let sealed = &self.packet[self.header_bytes..];
@@ -233,7 +233,7 @@ impl Protect<'_> {
         self.mask_first(mask);
     }
 
-    /// The same, and writes its number before.
+    /// Writes its number, and masks its header.
     #[inline]
     pub(crate) fn mask_numbered(&mut self, mask: Mask) {
         self.place().put_masked(self.packet, self.number as u32, mask);
@@ -257,7 +257,7 @@ impl Protect<'_> {
         before_number < space && self.number < NUMBER_END
     }
 
-    /// What is wrong with it.
+    /// Its fault.
     #[cold]
     pub(super) fn fault(&self) -> FaultKind {
         if self.packet.len() > MESSAGE_BYTES_MAX {
@@ -282,12 +282,12 @@ impl Mask {
         Self(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]))
     }
 
-    /// What a number is xored with, its first byte lowest.
+    /// The mask of a number, its first byte lowest.
     pub(crate) fn of_number(self) -> u32 {
         (self.0 >> 8) as u32
     }
 
-    /// What a header's first byte is xored with: four bits of a long header, five of a short one.
+    /// The mask of a header's first byte: four bits of a long header, five of a short one.
     fn of_first(self, first: u8) -> u8 {
         self.0 as u8 & (0x0f | (!first & LONG) >> 3)
     }
@@ -347,7 +347,7 @@ impl Place {
         four.swap_bytes() >> self.behind
     }
 
-    /// What the mask is computed from.
+    /// The sample that the mask is computed from.
     fn sample(self, packet: &[u8]) -> &[u8; SAMPLE_BYTES] {
         packet[self.at + NUMBER_BYTES_MAX..].first_chunk().expect("checked")
     }
@@ -367,19 +367,19 @@ impl<'k> Unprotect<'k> {
         self.largest.unwrap_or(u64::MAX)
     }
 
-    /// What its mask is computed from, if it is long enough.
+    /// The sample that its mask is computed from, if it is long enough.
     #[inline]
     pub(crate) fn sample(&self) -> Option<&[u8; SAMPLE_BYTES]> {
         self.fits().then(|| Place::new(self.number_at, NUMBER_BYTES_MAX).sample(self.packet))
     }
 
-    /// The same, and zeros if it is not.
+    /// That sample, and zeros if the packet is not long enough.
     #[inline]
     pub(crate) fn sample_or_zeros(&self) -> &[u8; SAMPLE_BYTES] {
         self.sample().unwrap_or(&[0; SAMPLE_BYTES])
     }
 
-    /// The same, and the packet's first bytes, if a number of any length ends among these.
+    /// That sample, and the packet's first bytes, if a number of any length ends among these.
     #[inline]
     pub(crate) fn short(&self) -> Option<(&[u8; SAMPLE_BYTES], &[u8; SAMPLE_BYTES])> {
         let (at, bytes) = (self.number_at, self.packet.len());
@@ -406,8 +406,8 @@ impl<'k> Unprotect<'k> {
         self.find_key(first & PHASE != 0, number, self.number_at + number_bytes);
     }
 
-    /// What its mask leaves of a header that ends among the packet's first bytes whatever its
-    /// number's length is.
+    /// A header that ends among the packet's first bytes whatever its number's length is, without its
+    /// mask.
     #[inline]
     pub(crate) fn short_header(&self, mask: Mask) -> Option<ShortHeader<'_>> {
         let (_, start) = self.short()?;
@@ -430,7 +430,7 @@ impl<'k> Unprotect<'k> {
         }
     }
 
-    /// The same, where the phase is not the current one.
+    /// Finds the key where the phase is not the current one.
     #[cold]
     fn find_other(&mut self, number: u64, header_bytes: usize) {
         self.verdict = match self.keys.other(self.packet[0], number) {
@@ -443,7 +443,7 @@ impl<'k> Unprotect<'k> {
         };
     }
 
-    /// What is known of it before it is opened.
+    /// The findings about it before it is opened.
     #[inline]
     pub(super) fn found(&self) -> Opened {
         self.verdict.expect("a packet that is refused is not opened")

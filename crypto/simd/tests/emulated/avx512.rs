@@ -1,4 +1,4 @@
-//! What this crate uses of AVX-512, in plain Rust and instructions of 128 bits: with this in the
+//! The part of AVX-512 that this crate uses, in plain Rust and instructions of 128 bits: with this in the
 //! place of the processor's, `cargo xtask emulate` tests the backends that need it where it is not.
 //! Names and signatures are those of `core::arch`, meanings those of Intel's Software Developer's
 //! Manual, volume 2. A mask's lowest bit is for the lowest element; what a mask leaves out of a
@@ -12,10 +12,10 @@ pub(crate) use core::arch::x86_64::*;
 #[repr(C, align(64))]
 pub(crate) struct __m512i([u8; 64]);
 
-/// What a cast leaves undefined: rubbish, so that its use shows.
+/// The bytes that a cast leaves undefined: rubbish, so that their use shows.
 const UNDEFINED: [u8; 64] = [0xa5; 64];
 
-/// The same bits.
+/// These bits as another type.
 #[inline(always)]
 fn cast<A: Copy, B: Copy>(a: A) -> B {
     const { assert!(size_of::<A>() == size_of::<B>()) };
@@ -40,7 +40,7 @@ fn which<T: Copy, const N: usize>(a: __m512i, b: __m512i, f: impl Fn(T, T) -> bo
     (0..N).fold(0, |mask, at| mask | u64::from(f(a[at], b[at])) << at)
 }
 
-/// Of the elements that a mask has the first, of others the second.
+/// The elements of the first where the mask has them, else those of the second.
 #[inline(always)]
 fn choose<T: Copy, const N: usize>(mask: u64, yes: __m512i, no: __m512i) -> __m512i {
     let (yes, mut no): ([T; N], [T; N]) = (cast(yes), cast(no));

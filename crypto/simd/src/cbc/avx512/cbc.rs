@@ -23,7 +23,7 @@ pub(super) fn run<const ROUNDS: usize>(
 ) {
     let Chains { round_keys, last } = chains;
     let mut chain = get(last);
-    // What idle lanes read and write.
+    // Blocks that idle lanes read and write.
     let mut idle = [[0; 64]; LANES];
     for stride in 0..blocks / STRIDE {
         let mut strides = idle.each_mut();
@@ -34,7 +34,7 @@ pub(super) fn run<const ROUNDS: usize>(
         }
         chain = four::<ROUNDS>(round_keys, chain, strides);
     }
-    // What is left of every lane is less than a stride.
+    // Less than a stride is left of every lane.
     for block in blocks / STRIDE * STRIDE..blocks {
         let mut texts = [[0; BLOCK_BYTES]; LANES];
         for (place, lane) in texts.iter_mut().zip(&*data) {

@@ -1,5 +1,5 @@
-//! The backend of x86-64 with AVX-512. What is unsafe here: calling code that needs features, which
-//! only those can do who have seen that they are there; loads and stores, which take references; and
+//! The backend of x86-64 with AVX-512. The unsafe parts: calls of code that needs features, which only
+//! a caller can make that has seen that they are there; loads and stores, which take references; and
 //! the cursors of `stitched`, two into each message.
 
 mod cbc;

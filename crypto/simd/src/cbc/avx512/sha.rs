@@ -223,7 +223,7 @@ pub(super) fn message<const COPY: usize>(blocks: [&[u8; BLOCK_BYTES]; LANES]) ->
     w
 }
 
-/// Transposes four by four words within every quarter. Of the result, quarter i then holds lanes
+/// Transposes four by four words within every quarter. Quarter i of the result then holds lanes
 /// 4i to 4i + 3.
 #[inline]
 #[target_feature(enable = "avx512f")]

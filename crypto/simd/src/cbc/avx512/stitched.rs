@@ -3,7 +3,7 @@
 //!
 //! A step of 16 lanes is some 840 operations on whole registers for the hash and 180 for the
 //! cipher. A processor that does two a cycle (Zen 4) needs at least 510 cycles; it was seen to take
-//! 660. What is lost is lost in its units: rotations and the cipher's rounds, 380 together, have
+//! 660. The difference is lost in its units: rotations and the cipher's rounds, 380 together, have
 //! two of the four, and additions are given to all four without regard to that.
 
 use super::cbc;
@@ -29,7 +29,7 @@ pub(super) fn run<const ROUNDS: usize>(
     let mut state = sha::get::<5>(states);
     let mut idle = [[0; BLOCK_BYTES]; LANES];
     let mut cursors = Cursors::new(lanes, &mut idle, steps);
-    // What is encrypted next and what was encrypted last, lanes side by side: bringing blocks there
+    // The blocks to encrypt next and those encrypted last, lanes side by side: bringing blocks there
     // and back one by one is no work for the units that compute. There are two of each, lest a wide
     // load has to wait for what was just stored in pieces.
     let (mut texts, mut results) = ([[[0; TEXT_BYTES]; LANES]; 2], [[[0; TEXT_BYTES]; LANES]; 2]);
@@ -39,7 +39,7 @@ pub(super) fn run<const ROUNDS: usize>(
     for _ in 0..steps {
         let mut hashed = [&[0; BLOCK_BYTES]; LANES];
         for (hashed, place) in hashed.iter_mut().zip(cursors.hash) {
-            // SAFETY: see `Cursors`; nobody writes while this reference is used.
+            // SAFETY: see `Cursors`; no code writes there while this reference is used.
             *hashed = unsafe { &*place };
         }
         let mut w = sha::message::<1>(hashed);
@@ -92,7 +92,7 @@ pub(super) fn run<const ROUNDS: usize>(
 struct Cursors<'a> {
     hash: [*const [u8; BLOCK_BYTES]; LANES],
     encrypt: [*mut [u8; BLOCK_BYTES]; LANES],
-    /// What a step adds to both, in bytes: 0 for an idle lane.
+    /// The bytes that a step adds to both: 0 for an idle lane.
     stride: [usize; LANES],
     /// Steps from the first to the last, less those that were made.
     ahead: usize,
@@ -134,7 +134,7 @@ impl<'a> Cursors<'a> {
     fn text(&self, lane: usize, block: usize) -> [u8; TEXT_BYTES] {
         let next = if block == 4 && self.ahead > 0 { self.stride[lane] } else { 0 };
         let place = self.encrypt[lane].wrapping_byte_add(next);
-        // SAFETY: see `Cursors`; there is a step ahead, and nobody writes while this is read.
+        // SAFETY: see `Cursors`; there is a step ahead, and no code writes there while this is read.
         let bytes = unsafe { &*place };
         bytes.as_chunks().0[block % 4]
     }

@@ -88,7 +88,7 @@ fn message<const N: usize>(w: &mut [Words<N>], inputs: &[&[u8]; N], block: usize
     }
 }
 
-/// The same for every lane.
+/// A step on the words of every lane.
 fn map<const N: usize, const M: usize>(
     words: [Words<N>; M],
     step: impl Fn([u32; M]) -> u32,

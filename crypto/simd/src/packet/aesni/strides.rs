@@ -125,7 +125,7 @@ macro_rules! assemble {
             None => (data.cast_const(), data_end.cast_const()),
         };
         let Sums { mut low, mut cross, mut high } = $sums;
-        // SAFETY: `detect` has seen the features. What is read and written is behind these
+        // SAFETY: `detect` has seen the features. All bytes read and written are behind these
         // references; all of the data is read for the hash before any of it is written.
         unsafe {
             asm!(
@@ -162,7 +162,7 @@ macro_rules! assemble {
     }};
 }
 
-/// What a width has of its own: where pairs are, and which of them has the second block.
+/// The parts that a width has of its own: where pairs are, and which of them has the second block.
 macro_rules! strides {
     (
         $type:ty, $run:ident, $features:literal, $class:ident, $width:literal, $load:literal,

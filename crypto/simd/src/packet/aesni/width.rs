@@ -49,7 +49,7 @@ impl Aesni {
         /// The header that a block begins with, and zeros behind it. It ends with this number, in
         /// as many bytes as its first byte says: no address and no branch depends on these.
         pub(crate) fn header(start: __m128i, places: __m128i, number: u64) -> __m128i = header(start, places, number);
-        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any
+        /// A header with its mask applied (RFC 9001 § 5.4.1). The bytes behind it are of no use any
         /// more.
         pub(crate) fn masked(header: __m128i, mask: __m128i, places: __m128i) -> __m128i = masked(header, mask, places);
         /// A header with its mask taken off, its first byte without it being known.
@@ -294,7 +294,7 @@ fn unmasked(header: __m128i, mask: __m128i, first: u8, number_at: usize) -> __m1
     _mm_insert_epi8::<0>(header, first.into())
 }
 
-/// What a number is masked with: the mask's second byte is for its first. The order is how many
+/// The mask of a number: the second byte of `mask` is for its first. The order is how many
 /// bytes behind that each place is; before it they are negative, which makes zeros.
 #[inline]
 #[target_feature(enable = "ssse3")]

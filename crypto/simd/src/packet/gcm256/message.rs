@@ -58,7 +58,7 @@ macro_rules! for_blocks {
     }};
 }
 
-/// What is done with a message: its data are encrypted or decrypted in place.
+/// The context of a message, whose data are encrypted or decrypted in place.
 #[derive(Clone, Copy)]
 pub(super) struct Context {
     pub(super) nonce: Vector,
@@ -184,8 +184,8 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         blocks: usize,
     ) -> Self {
         let w128 = width.w128();
-        // Of the block before the data. Where it would be one more than there are, it meets H⁽²⁾,
-        // and is reduced before the data comes.
+        // The power for the block before the data. Where it would be one more than there are, that
+        // block meets H⁽²⁾, and is reduced before the data comes.
         let before = w128.load(&powers.all()[EIGHT * EIGHTS - 1 - blocks % (EIGHT * EIGHTS)]);
         let sums = if blocks < EIGHT * EIGHTS {
             aad_and_lengths(width, [context.aad, lengths], [before, w128.load(&key.first)])
@@ -233,8 +233,8 @@ impl<'k, W: Strides, const ROUNDS: usize, const EIGHTS: usize> Run<'k, W, ROUNDS
         let (width, w128) = (self.width, self.width.w128());
         let stride_bytes = 16 * STRIDE * W::BLOCKS;
         let (whole, short) = data.split_at_mut(data.len() - data.len() % stride_bytes);
-        // What was sealed is taken into the hash beside the next stride; what is opened, beside
-        // itself.
+        // A stride that was sealed is taken into the hash beside the next one; a stride that is
+        // opened, beside itself.
         let mut sealed = None;
         for stride in whole.chunks_exact_mut(stride_bytes) {
             let (registers, _) = W::split(stride);

@@ -1,6 +1,6 @@
 //! AES-GCM and header masks in registers of one or two blocks, message by message: the processor
-//! takes up the next while it waits for the end of one. What is unsafe here is to call code that
-//! needs features, by who has seen that they are there.
+//! takes up the next while it waits for the end of one. The unsafe part is to call code that needs
+//! features, from a caller that has seen that they are there.
 
 mod gcm;
 pub(crate) mod hash;

@@ -79,7 +79,7 @@ fn last_block(w128: Width128, data: &[u8]) -> Vector {
 fn put_last(w128: Width128, data: &mut [u8], before: Vector, block: Vector) -> Vector {
     let bytes = (data.len() - 1) % 16 + 1;
     match data.last_chunk_mut() {
-        // What comes before is written again.
+        // The bytes before it are written again.
         Some(last) => {
             let before = w128.shuffle(before, window(&MOVED, 16 + bytes));
             let moved = w128.shuffle(block, window(&MOVED, bytes));
@@ -90,9 +90,9 @@ fn put_last(w128: Width128, data: &mut [u8], before: Vector, block: Vector) -> V
     w128.and(block, window(&KEPT, 16 - bytes))
 }
 
-/// What begins so many bytes behind a block's start, of up to 4, and ends behind the block. Loaded
-/// at once, it would wait where the block and what is behind it were just written one after the
-/// other.
+/// A block's worth of bytes, from `at` bytes (up to 4) behind a block's start to as many behind the
+/// block. Loaded at once, they would wait where the block and the bytes behind it were just written
+/// one after the other.
 #[inline(always)]
 pub(super) fn across(w128: Width128, block: &Block, behind: &[u8; 4], at: usize) -> Vector {
     let behind = w128.number(u32::from_le_bytes(*behind).into());

@@ -9,18 +9,18 @@ use std::mem::MaybeUninit;
 /// A stride's registers but for the last, which may be elsewhere.
 pub(crate) type Most<W> = [<W as Width>::Bytes; STRIDE - 1];
 
-/// What is done with a stride.
+/// The values that a stride is worked on with.
 pub(crate) struct Stride<'l, W: Width> {
     pub(crate) round_keys: &'l [Block; ROUND_KEYS_MAX],
     /// The counter blocks and the first round key, xored: what they have in common, and what each
     /// has.
     pub(crate) base: W::Register,
     pub(crate) counters: &'l [Block],
-    /// What is encrypted or decrypted in place.
+    /// The data that is encrypted or decrypted in place.
     pub(crate) data: (&'l mut Most<W>, &'l mut W::Bytes),
-    /// What is hashed, as it is sent: if nothing else, then the data as they are before.
+    /// The text that is hashed, as it is sent: if nothing else, then the data as they are before.
     pub(crate) hashed: Option<(&'l Most<W>, &'l W::Bytes)>,
-    /// What the hashed blocks meet.
+    /// The powers that the hashed blocks meet.
     pub(crate) powers: &'l [[Block; EIGHT]],
     pub(crate) cross_terms: &'l [[[u64; 2]; EIGHT / 2]],
     /// To be added to the second of them, reversed.
@@ -33,8 +33,8 @@ pub(crate) trait Strides: Width {
     fn stride<const ROUNDS: usize>(self, stride: Stride<'_, Self>, sums: Sums<Self>) -> Sums<Self>;
 }
 
-/// A register in memory, seen by somebody else. A function that has one keeps its stack aligned for
-/// all it moves there: else each call of two has them across two lines of the cache.
+/// A register in memory, whose address is given away. A function that has one keeps its stack aligned
+/// for all it moves there: else each call of two has them across two lines of the cache.
 #[inline(always)]
 pub(crate) fn align_stack() {
     #[repr(align(32))]

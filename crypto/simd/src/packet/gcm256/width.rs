@@ -34,7 +34,7 @@ pub(crate) use instructions;
 pub(crate) trait Width: Copy {
     /// As many blocks as `Bytes` has.
     type Register: Copy;
-    /// What a register holds.
+    /// The content of a register.
     type Bytes: Default;
     /// Blocks of a register.
     const BLOCKS: usize;
@@ -47,7 +47,7 @@ pub(crate) trait Width: Copy {
     fn split(bytes: &mut [u8]) -> (&mut [Self::Bytes], &mut [u8]);
     fn load(self, bytes: &Self::Bytes) -> Self::Register;
     fn store(self, bytes: &mut Self::Bytes, value: Self::Register);
-    /// The same block everywhere.
+    /// One block in all places.
     fn all(self, block: &Block) -> Self::Register;
     /// As many blocks as a register has.
     fn blocks(self, blocks: &[Block]) -> Self::Register;

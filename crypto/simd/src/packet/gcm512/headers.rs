@@ -1,4 +1,4 @@
-//! What is authenticated beside the data, and packets' headers: their numbers and their masks.
+//! Additional authenticated data, and packets' headers: their numbers and their masks.
 //!
 //! A header of at most a block is put together in a register, hashed, masked there and stored once.
 //! Were its number written first, the loads behind it would wait for smaller stores, and hold up
@@ -67,7 +67,7 @@ fn each_byte() -> __m128i {
     _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 }
 
-/// The same, in every lane.
+/// Each byte's place in its block, in every lane.
 #[inline]
 pub(super) fn each_bytes() -> __m512i {
     _mm512_broadcast_i32x4(each_byte())
@@ -148,9 +148,9 @@ pub(super) fn sample([a, b]: [__m512i; 2], pad: usize, at: usize) -> __m128i {
     _mm512_castsi512_si128(_mm512_permutex2var_epi8(a, _mm512_zextsi128_si512(order), b))
 }
 
-/// The same of a message of one register: if it is so short that some may be the tag's, of that
-/// too. Whether the tag is waited for depends on the size alone: how long the number is, is not to
-/// show.
+/// The [`sample`] of a message of one register: if it is so short that some bytes may be the tag's,
+/// of that too. Whether the tag is waited for depends on the size alone: how long the number is, is
+/// not to show.
 #[inline]
 pub(super) fn sample_of_one(data: __m512i, tag: __m128i, size: usize, at: usize) -> __m128i {
     if size >= BLOCK + 4 {

@@ -194,8 +194,8 @@ pub(super) fn partial_last_round<const SEAL: bool, const ROUNDS: usize>(
     }
 }
 
-/// What goes into the first register, which begins with `pad` blocks that are not there, what goes
-/// into so many whole ones, and what is left for the last.
+/// The data for the first register, which begins with `pad` blocks that are not there, the data for
+/// so many whole ones, and what is left for the last.
 #[inline]
 pub(super) fn parts(data: &mut [u8], pad: usize, whole: usize) -> (&mut [u8], &mut [[u8; 64]], &mut [u8]) {
     let (head, rest) = data.split_at_mut((64 - BLOCK * pad).min(data.len()));

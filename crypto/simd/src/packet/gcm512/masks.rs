@@ -33,7 +33,7 @@ pub(super) fn unmask(backend: Gcm512, packets: &mut [Unprotect<'_>]) {
 
 }
 
-/// What is known of up to `G` times four messages or packets, a lane each.
+/// The state of up to `G` times four messages or packets, a lane each.
 pub(super) struct BatchState<const G: usize> {
     /// Their nonces; of packets with their masks on, the largest numbers so far, each followed by
     /// the place where its header's number begins, and then the numbers found, each followed by its
@@ -159,7 +159,7 @@ fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m5
     let order = _mm512_add_epi8(places, _mm512_set1_epi8(1));
     let number_masks = _mm512_maskz_shuffle_epi8(in_number, masks, order);
     let headers = _mm512_xor_si512(headers, number_masks);
-    // The number's lowest byte comes first. What is behind its highest falls away below.
+    // The number's lowest byte comes first. Bytes behind its highest fall away below.
     let order = _mm512_sub_epi8(_mm512_add_epi8(number_at, last), each_bytes());
     let truncated = _mm512_shuffle_epi8(headers, order);
     // RFC 9000 § A.3, as `decode` in packet/quic.rs has it: the only number of a window that ends
@@ -173,7 +173,7 @@ fn unmasked(starts: __m512i, masks: __m512i, largest: __m512i) -> (__m512i, __m5
     let lowest = _mm512_min_epu64(lowest, last_lowest);
     let above = _mm512_and_si512(_mm512_sub_epi64(truncated, lowest), ends);
     let numbers = _mm512_add_epi64(lowest, above);
-    // What is one more than the number's place stands beside what is expected.
+    // One more than the number's place stands beside the number that is expected.
     let last = _mm512_and_si512(last, _mm512_set1_epi64(3));
     (headers, ordered(_mm512_mask_add_epi64(numbers, 0xaa, expected, last)))
 }

@@ -162,8 +162,8 @@ fn uniform_batches<'k, M: Message<'k>, const SEAL: bool>(
     }
 }
 
-/// The same, `G` times four at a time. `otherwise` is borrowed: were it dropped here, a panic's way
-/// through would make the compiler forget what must not be inlined.
+/// Such messages, `G` times four at a time. `otherwise` is borrowed: were it dropped here, a panic's
+/// way through would make the compiler forget what must not be inlined.
 #[inline]
 fn batches_of<'k, M: Message<'k>, const SEAL: bool, const G: usize>(
     rounds: Rounds,

@@ -114,7 +114,7 @@ pub(super) fn reverse(value: __m512i) -> __m512i {
     _mm512_shuffle_epi8(value, _mm512_broadcast_i32x4(order))
 }
 
-/// What of a register there is, after so many blocks that are not, and a mask of its bytes.
+/// The bytes of a register that are there, after so many blocks that are not, and a mask of them.
 #[inline]
 pub(super) fn load_some(bytes: &[u8], pad: usize) -> (__m512i, u64) {
     let mask = mask(bytes, pad);
@@ -186,7 +186,7 @@ pub(super) fn counters(from: usize) -> __m512i {
     load_blocks(COUNTERS.0[from..].first_chunk().expect("at most a stride behind 255"))
 }
 
-/// The same key, from memory: the compiler does not know that it is the same. It would keep all of
+/// The key itself, from memory: the compiler does not know that it is the same. It would keep all of
 /// it in registers, for which there are too few.
 #[inline]
 pub(super) fn reload<T>(key: &T) -> &T {
@@ -229,7 +229,7 @@ impl Words {
 #[repr(align(64))]
 pub(super) struct Counters(pub(super) [[u8; BLOCK]; COUNTERS_BEFORE + 256 + LANES * STRIDE]);
 
-/// What a first register may begin with besides: counters that belong to no block of data.
+/// How many blocks a first register may begin with besides: counters that belong to no block of data.
 pub(super) const COUNTERS_BEFORE: usize = 2;
 
 pub(super) static COUNTERS: Counters = {

@@ -134,8 +134,8 @@ impl Stream {
     }
 
     /// Up to a stride of registers, any of them short. Returns what belongs into the hash, after so
-    /// many zeros that it is a stride, and the tag's key stream. What is before the data is in a
-    /// register before them and is added to the first. All parameters make it its caller's own,
+    /// many zeros that it is a stride, and the tag's key stream. Blocks before the data are in a
+    /// register before them and are added to the first. All parameters make it its caller's own,
     /// which the compiler inlines.
     #[inline]
     fn start<const SEAL: bool, const ROUNDS: usize, const EIGHTS: usize, const N: usize>(
@@ -209,7 +209,7 @@ impl Stream {
             waiting[0] = _mm512_xor_si512(waiting[0], carry(sums));
             sums = zero();
         }
-        // What is being reduced belongs into the first pair: it comes last.
+        // The sum that is being reduced belongs into the first pair: it comes last.
         let (pairs, _) = waiting.as_chunks::<2>();
         sums = rounds_and_products!(stride, N, schedule, 0, sums, pairs[1], at + 2);
         if N == STRIDE {
@@ -235,7 +235,7 @@ impl Stream {
 /// A message's data in registers, flush right: the first register begins with `pad` blocks that are
 /// not there.
 struct Cursor<'m> {
-    /// What is left of it.
+    /// The rest of it.
     data: &'m mut [u8],
     /// Blocks that are not there in the next register.
     pad: usize,
@@ -246,7 +246,7 @@ impl<'m> Cursor<'m> {
         Self { pad: pad(data.len()), data }
     }
 
-    /// What there is of the next register, after so many blocks that are not; and goes on.
+    /// The bytes of the next register that are there, after so many blocks that are not; and goes on.
     fn register(&mut self) -> (&mut [u8], usize) {
         let pad = mem::take(&mut self.pad);
         let data = mem::take(&mut self.data);

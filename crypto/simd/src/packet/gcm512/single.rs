@@ -33,7 +33,7 @@ pub(super) fn run<'k, M: Message<'k>, const SEAL: bool, const ROUNDS: usize>(mes
         fetch(&key.powers);
     }
     let lengths = _mm_set_epi64x(8 * aad.len() as i64, 8 * data.len() as i64);
-    // Of what is before the data, if that goes at once.
+    // The power for the blocks before the data, if these go at once.
     let power = &key.powers.all()[POWERS - 1 - blocks % POWERS];
     macro_rules! short {
         ($registers:expr) => {
@@ -77,8 +77,8 @@ fn products(key: &GcmKey, header: __m128i, lengths: __m128i, power: &[u8; BLOCK]
 }
 
 /// A message of one register or none, the tag's key stream beside it. Its data is at the register's
-/// start: it would wait for what was just written before it, were it loaded with that. What is
-/// before the data is multiplied by `power`. Returns the tag, and 16 bytes of what was sealed from
+/// start: it would wait for what was just written before it, were it loaded with that. The blocks
+/// before the data are multiplied by `power`. Returns the tag, and 16 bytes of what was sealed from
 /// this place on, which no store was waited for.
 fn shortest<const SEAL: bool, const ROUNDS: usize>(
     key: &GcmKey,

@@ -32,7 +32,7 @@ impl<const ROUNDS: usize> BroadcastKeys<ROUNDS> {
     }
 }
 
-/// What of a key the cipher and the hash go through.
+/// The parts of a key that the cipher and the hash go through.
 #[derive(Clone, Copy)]
 pub(super) struct Schedule<'k, const ROUNDS: usize, const EIGHTS: usize> {
     pub(super) powers: &'k Powers<EIGHTS>,
@@ -48,7 +48,7 @@ impl<const ROUNDS: usize, const EIGHTS: usize> Schedule<'_, ROUNDS, EIGHTS> {
         self.wide.0[round - 1]
     }
 
-    /// The same, from memory: see [`reload`].
+    /// This schedule, from memory: see [`reload`].
     #[inline]
     pub(super) fn reload(self) -> Self {
         Self { powers: reload(self.powers), wide: reload(self.wide) }
@@ -204,7 +204,7 @@ pub(super) fn last_round<const SEAL: bool>(
     *state = if SEAL { output } else { input };
 }
 
-/// The same for a register that may be short, after so many blocks that are not there.
+/// The [`last_round`] of a register that may be short, after so many blocks that are not there.
 #[inline]
 pub(super) fn short_last_round<const SEAL: bool>(
     state: &mut __m512i,

@@ -57,7 +57,7 @@ impl Neon {
         /// The header that a block begins with, and zeros behind it. It ends with this number, in
         /// as many bytes as its first byte says: no address and no branch depends on these.
         pub(crate) fn header(start: Vector, places: Vector, number: u64) -> Vector = header(start, places, number);
-        /// A header with its mask applied (RFC 9001 § 5.4.1). What is behind it is of no use any
+        /// A header with its mask applied (RFC 9001 § 5.4.1). The bytes behind it are of no use any
         /// more.
         pub(crate) fn masked(header: Vector, mask: Vector, places: Vector) -> Vector = masked(header, mask, places);
         /// A header with its mask taken off, its first byte without it being known.
@@ -282,7 +282,7 @@ fn unmasked(header: Vector, mask: Vector, first: u8, number_at: usize) -> Vector
     vsetq_lane_u8::<0>(first, veorq_u8(header, number_mask(mask, order)))
 }
 
-/// What a number is masked with: the mask's second byte is for its first. The order is how many
+/// The mask of a number: the second byte of `mask` is for its first. The order is how many
 /// bytes behind that each place is; before it they are negative, which makes zeros.
 #[inline]
 #[target_feature(enable = "neon")]
