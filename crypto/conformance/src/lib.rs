@@ -4,7 +4,7 @@
 //! vectors, every operation against the reference, both entry points (sessions and queues), full
 //! queues, threads, drivers that come and go under load, misuse, queues dropped with work in them.
 //! Each check is made once for every algorithm, and for every chain, that the driver says it does.
-//! The same code serves the tests of this repository and an operator who wants to know whether a
+//! This code serves the tests of this repository and an operator who wants to know whether a
 //! device is to be trusted.
 //!
 //! These may not enter: a driver, and anything that knows one by name.

@@ -76,6 +76,6 @@ fn the_suite_can_be_interrupted() {
 fn a_name_of_no_driver_is_refused() {
     let drivers = drivers(&[Spec::Fault { seed: 1 }]).unwrap();
     assert!(known(&["fault".to_owned()], &drivers).is_ok());
-    let why = known(&["nobody".to_owned()], &drivers).unwrap_err();
-    assert!(why.to_string().contains("there is no driver nobody; there are "), "{why}");
+    let why = known(&["absent".to_owned()], &drivers).unwrap_err();
+    assert!(why.to_string().contains("there is no driver absent; there are "), "{why}");
 }

@@ -22,7 +22,7 @@ pub(crate) struct LengthLimits {
     kind: Kind,
     least: usize,
     most: usize,
-    /// Of whole blocks, these bits of the length are 0.
+    /// The bits of the length that are 0 for whole blocks.
     whole: usize,
 }
 
@@ -32,7 +32,7 @@ impl LengthLimits {
         self.kind
     }
 
-    /// What is wrong with a length outside them.
+    /// The length that was expected in place of one outside them.
     pub fn expected(&self, bytes: usize) -> ExpectedLength {
         match bytes {
             _ if self.least == self.most => ExpectedLength::Exactly(self.least),
@@ -42,7 +42,7 @@ impl LengthLimits {
         }
     }
 
-    /// The same limits, narrowed to these lengths.
+    /// These limits, narrowed to lengths of this range.
     pub fn within(self, bytes: RangeInclusive<usize>) -> Self {
         let (least, most) = (self.least.max(*bytes.start()), self.most.min(*bytes.end()));
         LengthLimits { least, most, ..self }

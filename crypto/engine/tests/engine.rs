@@ -129,7 +129,7 @@ fn the_first_fitting_driver_is_chosen_and_a_named_one_obeyed() {
         open(Demand::Named("test-digests")).err(),
         Some(Error::Unsupported(Algorithm::Random))
     );
-    assert_eq!(open(Demand::Named("nobody")).err(), Some(Error::NoSuchDriver));
+    assert_eq!(open(Demand::Named("absent")).err(), Some(Error::NoSuchDriver));
     assert_eq!(open(Demand::Any).unwrap().driver(), "test-any");
 }
 

@@ -1,8 +1,8 @@
 //! Memory that another process has mapped too, and may write to at any moment.
 //!
-//! No reference to bytes that a peer may change leaves this file, but for atomics. What is read is
-//! a copy. Only a client lends slices of its own memory, whose other end is the daemon that it
-//! trusts ([`PooledBuffer`](crate::PooledBuffer)).
+//! No reference to bytes that a peer may change leaves this file, but for atomics. Bytes that are
+//! read are a copy. Only a client lends slices of its own memory, whose other end is the daemon that
+//! it trusts ([`PooledBuffer`](crate::PooledBuffer)).
 
 use crate::limits::REGION_BYTES_MAX;
 use crate::queue::Words;
@@ -45,7 +45,7 @@ pub struct Window<'m> {
     end: usize,
 }
 
-/// What was asked for does not lie in the memory.
+/// The bytes that were asked for do not all lie in the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfBounds;
 
@@ -122,7 +122,7 @@ impl SharedMemory {
 
     fn map(file: OwnedFd, bytes: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at a place that the system chooses, is nobody else's.
+        // SAFETY: a new mapping, at a place that the system chooses, is used by no other code.
         let start = unsafe {
             rustix::mm::mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, &file, 0)?
         };
@@ -162,8 +162,8 @@ impl SharedMemory {
         self.check(offset, into.len())?;
         // SAFETY: `check` has seen that the offset is within the mapping, and that this process has it.
         let from = unsafe { self.start.as_ptr().add(offset) };
-        // SAFETY: so many bytes are readable there, `into` is as long and nobody else's, and the
-        // two cannot overlap.
+        // SAFETY: so many bytes are readable there, `into` is as long and borrowed by no other code, and
+        // the two cannot overlap.
         unsafe { copy(from, into.as_mut_ptr(), into.len()) };
         Ok(())
     }
@@ -313,9 +313,9 @@ impl Drop for SharedMemory {
     }
 }
 
-/// Copies bytes of which one side may change meanwhile. What comes out of such a race is some
-/// mixture of what was there; the compiler must not think that it knows more, so that it is
-/// instructions and not a call.
+/// Copies bytes of which one side may change meanwhile. The result of such a race is some mixture
+/// of what was there; the compiler must not think that it knows more, so that it is instructions
+/// and not a call.
 ///
 /// # Safety
 /// `from` is readable and `into` writable for so many bytes, and they do not overlap.
@@ -359,7 +359,7 @@ unsafe fn copy(from: *const u8, into: *mut u8, bytes: usize) {
     }
 }
 
-/// The same, a byte at a time where the ends are not aligned, else a word at a time.
+/// That copy, a byte at a time where the ends are not aligned, else a word at a time.
 ///
 /// # Safety
 /// As above.

@@ -1,4 +1,4 @@
-//! What work costs on each driver, and which is the first to finish it.
+//! The cost of work on each driver, and which is the first to finish it.
 
 use crate::list::{Crossover, crossovers};
 use keyway_engine::{CostReport, DriverReport, Linear};

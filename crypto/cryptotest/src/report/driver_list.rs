@@ -12,7 +12,7 @@ use std::fmt::Write;
 /// Chains that are shown to people; programs see them all.
 const CHAINS_SHOWN: usize = 4;
 
-/// What of the drivers is listed.
+/// The part of the drivers that is listed.
 #[derive(Clone, Copy, Debug)]
 pub struct ListQuery<'q> {
     /// The drivers; all, if it is empty.

@@ -1,4 +1,4 @@
-//! What was found, as text for people and as JSON for programs.
+//! Findings, as text for people and as JSON for programs.
 
 mod costs;
 mod driver_list;

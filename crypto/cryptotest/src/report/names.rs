@@ -1,4 +1,4 @@
-//! What places, kinds and choices are called.
+//! Names of places, kinds and choices.
 
 use keyway_engine::{Algorithm, Kind, Place, Selection};
 

@@ -1,4 +1,4 @@
-//! What the conformance suite found of a driver.
+//! The findings of the conformance suite on a driver.
 
 use keyway_conformance::{Check, Outcome, Report};
 use keyway_host::output::grouped;
@@ -41,7 +41,7 @@ fn rows(report: &Report) -> Vec<(&str, CheckSums)> {
     rows
 }
 
-/// What the suite found, for people.
+/// The suite's findings, for people.
 #[must_use]
 pub fn suite_text(driver: &str, report: &Report) -> String {
     let rows = rows(report);
@@ -68,7 +68,7 @@ pub fn suite_text(driver: &str, report: &Report) -> String {
     text
 }
 
-/// What the suite found, for programs.
+/// The suite's findings, for programs.
 #[must_use]
 pub fn suite_value(driver: &str, report: &Report) -> Value {
     let check = |check: &Check| {

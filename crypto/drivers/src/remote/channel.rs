@@ -17,7 +17,7 @@ const SLICE: Duration = Duration::from_millis(20);
 pub(super) struct Channel {
     /// Its number.
     pub queue: u32,
-    /// Of the slots.
+    /// The region of the slots.
     pub region: RegionHandle,
     /// How many requests can be under way.
     pub slots: u16,

@@ -36,7 +36,7 @@ pub(super) struct Connection {
     follow: Follow,
     /// One message and its answer at a time.
     socket: Mutex<Socket>,
-    /// The same socket, to end it and to see its end.
+    /// The socket once more, to end it and to see its end.
     end: OwnedFd,
     /// Rung by a thread that has waited too long for the daemon.
     pings: Alarm,
@@ -50,7 +50,7 @@ pub(super) struct Connection {
 /// Makes a connection for a forked child.
 pub(super) type Follow = Box<dyn Fn() + Send + Sync>;
 
-/// What the daemon says of a session that it has opened.
+/// The daemon's answer about a session that it has opened.
 pub(super) struct Opened {
     pub session: SessionHandle,
     pub signature_bytes_max: usize,
@@ -220,7 +220,7 @@ impl Connection {
         }
     }
 
-    /// What an answer that was not expected means.
+    /// The error that an answer means which was not expected.
     fn unexpected(&self, answer: Answer, algorithm: Algorithm) -> Error {
         let error = match answer {
             Answer::Refused { status, .. } => wire::error(Status::new(status), algorithm),

@@ -109,7 +109,7 @@ impl Lent {
         self.beside.window()
     }
 
-    /// What lies beside the data.
+    /// The space beside the data.
     pub fn space(&self) -> Space<'_> {
         Space::beside(self.window(), self.data)
     }

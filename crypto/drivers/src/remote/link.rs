@@ -78,7 +78,7 @@ impl Link {
         }
     }
 
-    /// The same, to be returned soon: waits for one.
+    /// A channel that is to be returned soon: waits until there is one.
     pub fn wait_for_channel(&self) -> Result<Channel, Error> {
         let begun = Instant::now();
         loop {

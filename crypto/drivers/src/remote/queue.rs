@@ -111,7 +111,7 @@ impl RemoteQueue {
         self.finished.push(task);
     }
 
-    /// What has become of a request.
+    /// Ends a request as its completion says.
     #[inline]
     fn settle(&mut self, completion: &Completion, done: &mut Vec<Box<Task>>) {
         let slot = completion.cookie as u16;
