@@ -52,6 +52,9 @@ pub fn available(needs: &[&str]) -> bool {
 /// Debian's own Python, whose packages we ask for, whatever else is first in the path.
 pub const PYTHON: &str = "/usr/bin/python3";
 
+/// The number of Debian's user without rights, and of that user's group.
+pub const UNPRIVILEGED: u32 = 65534;
+
 fn runs(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -288,7 +288,7 @@ fn the_rules_explain_themselves_while_the_server_runs() {
     assert!(diff.contains("lost: users, named by manager: read, search, write title ("), "{diff}");
 
     for (arguments, why) in [
-        (&["explain", "nobody-here", ""][..], "no one entry has the uid"),
+        (&["explain", "absent", ""][..], "no one entry has the uid"),
         (&["explain", "ann", "uid=gone,dc=example,dc=com"], "there is no such entry"),
         (&["explain", "ann", "not a dn"], "not a valid DN"),
         (&["explain", "ann", "", "--attribute", "shoe"], "shoe"),

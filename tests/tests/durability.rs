@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PEOPLE: &str = "ou=People,dc=example,dc=com";
 /// So many members that they lie apart from the group's record.
-const GROUP: &str = "cn=everybody,ou=People,dc=example,dc=com";
+const GROUP: &str = "cn=everyone,ou=People,dc=example,dc=com";
 const MEMBERS: u32 = 2_000;
 const KILLS: u32 = 10;
 const WRITERS: u32 = 4;
@@ -86,7 +86,7 @@ fn add_group(client: &mut Client) {
     let members: Vec<String> = (0..MEMBERS).map(|n| format!("uid=m{n},{PEOPLE}")).collect();
     let members: Vec<&str> = members.iter().map(String::as_str).collect();
     let class: (&str, &[&str]) = ("objectClass", &["groupOfNames"]);
-    client.add(GROUP, &[class, ("cn", &["everybody"]), ("member", &members)]).unwrap();
+    client.add(GROUP, &[class, ("cn", &["everyone"]), ("member", &members)]).unwrap();
 }
 
 /// A user becomes a member, and another one leaves and comes back.

@@ -21,7 +21,7 @@ fn address(server: &Server) -> SocketAddr {
 }
 
 fn uid(number: usize) -> String {
-    format!("uid=nobody{number},ou=people,dc=example,dc=com")
+    format!("uid=absent{number},ou=people,dc=example,dc=com")
 }
 
 /// Floods with wrong passwords for the names that `name` gives to connection and round, and
@@ -165,7 +165,7 @@ const MEMBERS: usize = 18_000;
 fn slow_readers_of_a_large_group_hold_a_part_of_it_at_most() {
     let folder = tempfile::tempdir().unwrap();
     let (ldif, data) = (folder.path().join("group.ldif"), folder.path().join("data"));
-    let member = |number: usize| format!("uid=somebody{number:08},ou=people,dc=example,dc=com");
+    let member = |number: usize| format!("uid=employee{number:08},ou=people,dc=example,dc=com");
     let mut text = "dn: dc=example,dc=com\nobjectClass: domain\ndc: example\n\n\
                     dn: cn=all,dc=example,dc=com\nobjectClass: groupOfNames\n"
         .to_owned();

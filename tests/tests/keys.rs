@@ -1,11 +1,14 @@
 //! `keyway key` as scripts use it: what a key of cryptod does from a shell, compared with OpenSSL.
 
 use keyway_tests::cryptod::{Cryptod, as_user};
-use keyway_tests::{Finished, available, finish, keyway};
+use keyway_tests::{Finished, UNPRIVILEGED, available, finish, keyway};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+/// The value of `--for` that lets every caller use a key.
+const ALL_CALLERS: &str = "everybody";
 
 fn run(cryptod: &Cryptod, arguments: &[&str], input: &str) -> Finished {
     let mut command = Command::new(keyway());
@@ -18,7 +21,7 @@ fn key(cryptod: &Cryptod, arguments: &[&str]) -> String {
 }
 
 fn make(cryptod: &Cryptod, name: &str, algorithm: &str) {
-    key(cryptod, &["generate", name, "--algorithm", algorithm, "--for", "everybody"]);
+    key(cryptod, &["generate", name, "--algorithm", algorithm, "--for", ALL_CALLERS]);
 }
 
 fn openssl(place: &Path, arguments: &[&str]) -> String {
@@ -49,7 +52,7 @@ fn signatures_and_macs_are_those_of_openssl() {
     assert_eq!(wrong["verified"], false);
     fs::write(place.join("secret"), [0x61; 32]).unwrap();
     let import =
-        ["import", "shared", "secret", "--algorithm", "hmac-sha-256", "--for", "everybody"];
+        ["import", "shared", "secret", "--algorithm", "hmac-sha-256", "--for", ALL_CALLERS];
     key(&cryptod, &import);
     let code = run(&cryptod, &["mac", "shared", "--format", "hex"], "a text").expect(0).out;
     let theirs = openssl(place, &["dgst", "-sha256", "-hmac", &"a".repeat(32), "-r", "text"]);
@@ -99,7 +102,7 @@ fn what_cannot_be_done_is_said() {
             "--purpose",
             "decrypt",
             "--for",
-            "everybody",
+            ALL_CALLERS,
         ],
     );
     for (arguments, code, said) in [
@@ -138,15 +141,14 @@ fn a_daemon_is_tested_like_any_driver() {
 /// A daemon of a user who is not root sees what that user runs, and says at once that it sees no others.
 #[test]
 fn a_grant_that_fits_no_process_is_refused_at_once() {
-    const NOBODY: u32 = 65534;
     if !rustix::process::geteuid().is_root() {
         return;
     }
     let place = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    std::os::unix::fs::chown(place.path(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     let folder = std::sync::Arc::new(place);
     // As if that user had started it: the user owns the folder, and it has none of root's rights.
-    let cryptod = as_user(NOBODY, || Cryptod::start_on(&folder, &[]));
+    let cryptod = as_user(UNPRIVILEGED, || Cryptod::start_on(&folder, &[]));
     let generate = |name: &str, who: &str| {
         run(&cryptod, &["generate", name, "--algorithm", "ed25519", "--for", who], "")
     };
@@ -154,7 +156,7 @@ fn a_grant_that_fits_no_process_is_refused_at_once() {
     let refused = generate("a", &program).expect(1).err;
     assert!(refused.contains("sees only which programs that user runs"), "{refused}");
     generate("b", &format!("user:0+{program}")).expect(1);
-    generate("c", &format!("user:{NOBODY}+{program}")).expect(0);
+    generate("c", &format!("user:{UNPRIVILEGED}+{program}")).expect(0);
     generate("d", "group:7").expect(0);
     assert!(cryptod.stop().success());
 }

@@ -128,7 +128,7 @@ fn the_exit_status_is_that_of_the_rules() {
     let none = load(&format!("{search} --users 900-999")).expect(1);
     assert!(none.err.contains("empty answer") && none.err.contains("--users"), "{}", none.err);
     let shown = load(&format!("{search} --users 900-999 --show-scenario")).expect(0).out;
-    let file = folder.path().join("nobody.toml");
+    let file = folder.path().join("absent.toml");
     fs::write(&file, shown).unwrap();
     let empty = result(&format!("run {}", file.display()), 1);
     assert_eq!(counts(&empty), [30, 0, 30]);
@@ -378,7 +378,7 @@ fn sasl_extended_operations_and_monitors_against_keyway() {
          user = \"cn=robot,dc=example,dc=com\", new_password = \"x\", expect = {{ code = [0, 19, 53] }} }} }}]\n\
          [[monitor]]\nkind = \"entry\"\ndn = \"cn=Extended,cn=Operations,cn=monitor\"\n\
          attributes = [\"monitorOpCompleted\"]\nname = \"extended\"\n\
-         [[monitor]]\nkind = \"entry\"\ndn = \"cn=nobody,cn=monitor\"\nattributes = [\"x\"]\n\
+         [[monitor]]\nkind = \"entry\"\ndn = \"cn=absent,cn=monitor\"\nattributes = [\"x\"]\n\
          [[monitor]]\nkind = \"replication\"\nread = \"{}\"\ndn = \"cn=robot,dc=example,dc=com\"\n",
         server.ldaps(),
         server.ldaps(),

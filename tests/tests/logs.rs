@@ -334,7 +334,7 @@ fn one_in_so_many_stands_for_the_others_which_are_counted() {
     ];
     let server = configured(folder.path(), &changes);
     let log = logs(&server);
-    let dn = "uid=nobody,dc=example,dc=com";
+    let dn = "uid=absent,dc=example,dc=com";
     for _ in 0..9 {
         finish(refused_search(&server, "").args(["-s", "base"]), "").expect(0);
         assert_eq!(whoami(&server, dn, SECRET), 49);

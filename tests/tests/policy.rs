@@ -148,7 +148,7 @@ fn failures_lock_until_an_administrator_unlocks_also_over_a_restart() {
         whoami(&server, "ann", "wrong secret").expect(49);
     }
     says(&whoami(&server, "ann", SECRET).expect(49), "account locked");
-    whoami(&server, "nobody", SECRET).expect(49);
+    whoami(&server, "absent", SECRET).expect(49);
     assert!(server.stop().success());
     let log = |name: &str| fs::read_to_string(folder.path().join("data/log").join(name)).unwrap();
     let access = log("access.log");

@@ -90,7 +90,7 @@ fn search(server: &Server, filter: &str) {
 
 /// Some of all that there is to be seen.
 fn work(server: &Server) {
-    search(server, "(|(uid=nobody)(cn=*x*))");
+    search(server, "(|(uid=nosuchuser)(cn=*x*))");
     search(server, "(sn=Weber)");
     let base = SUFFIX;
     let change = format!("dn: {base}\nchangetype: modify\nreplace: description\ndescription: x\n");
@@ -140,7 +140,7 @@ fn every_view_by_its_key_small_and_large() {
     let pane = Pane::open(200, 50, &["--data", folder_of(&server), "--interval", "0.2"]);
     pane.press("l");
     let lines = pane.shows("(sn=?)");
-    assert!(!lines.iter().any(|line| line.contains("Weber") || line.contains("nobody")));
+    assert!(!lines.iter().any(|line| line.contains("Weber") || line.contains("nosuchuser")));
 }
 
 #[test]

@@ -589,7 +589,7 @@ fn pictures() {
     while begun.elapsed() < Duration::from_secs(seconds) {
         turn += 1;
         search(&server, &["-b", base, "(description=*none*)", "1.1"], 0);
-        search(&server, &["-b", &format!("cn=nobody,{base}"), "1.1"], 32);
+        search(&server, &["-b", &format!("cn=absent,{base}"), "1.1"], 32);
         let entry =
             format!("dn: cn=n{turn},ou=People,{base}\nobjectClass: person\ncn: n{turn}\nsn: n\n");
         finish(&mut server.admin_tool("ldapadd"), &entry).expect(0);

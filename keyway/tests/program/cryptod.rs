@@ -1,6 +1,6 @@
 //! `keyway cryptod`: the clients it serves, how it ends, and what it refuses to begin.
 
-use crate::support::{Finished, KEYWAY, Running, finish, installed, keyway};
+use crate::support::{Finished, KEYWAY, Running, UNPRIVILEGED, finish, installed, keyway};
 use keyway_conformance::{Plan, run};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_drivers::software;
@@ -17,9 +17,6 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tempfile::TempDir;
-
-/// Debian's `nobody`.
-const NOBODY: u32 = 65534;
 
 fn command(data: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(KEYWAY);
@@ -239,8 +236,8 @@ fn what_makes_no_sense_is_said() {
     refused(&file, &[], 1, &["cannot make the folder", "file/cryptod"]);
 }
 
-/// A place that `nobody` may look into, with the program in it; `None` if the test does not run as
-/// root and cannot become another user.
+/// A place that the unprivileged user may look into, with the program in it; `None` if the test does
+/// not run as root and cannot become another user.
 fn others_place() -> Option<(TempDir, PathBuf)> {
     if !geteuid().is_root() {
         let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
@@ -255,9 +252,9 @@ fn others_place() -> Option<(TempDir, PathBuf)> {
     Some((place, program))
 }
 
-fn as_nobody(program: &Path, arguments: &[&str]) -> Command {
+fn as_unprivileged(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.arg("cryptod").args(arguments).uid(NOBODY).gid(NOBODY);
+    command.arg("cryptod").args(arguments).uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     command
 }
 
@@ -265,7 +262,7 @@ fn as_nobody(program: &Path, arguments: &[&str]) -> Command {
 fn another_user_gets_no_more_than_allowed() {
     let Some((place, program)) = others_place().filter(|_| installed("python3")) else { return };
     let finished = |arguments: &[&str]| -> Finished {
-        finish(as_nobody(&program, arguments).current_dir(place.path()), "")
+        finish(as_unprivileged(&program, arguments).current_dir(place.path()), "")
     };
     // Nothing may be made here.
     finished(&[]).refused(1, &["cannot make the folder", "no permission", "keyway-data/cryptod"]);
@@ -273,7 +270,7 @@ fn another_user_gets_no_more_than_allowed() {
     let path = socket.to_str().unwrap();
     let own = place.path().join("own");
     fs::create_dir(&own).unwrap();
-    std::os::unix::fs::chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+    std::os::unix::fs::chown(&own, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     let own = own.to_str().unwrap();
     finished(&["--data", own, "--socket", path]).refused(1, &["listen at", path, "no permission"]);
     let take_over = ["--data", own, "--socket", path, "--take-over"];
@@ -301,13 +298,13 @@ fn another_user_gets_no_more_than_allowed() {
     is_served(&socket);
     running.stop();
     // And a daemon of the user's own.
-    let mut command = as_nobody(Path::new(program), &["--json", "--data", own]);
+    let mut command = as_unprivileged(Path::new(program), &["--json", "--data", own]);
     let running = Running::spawn(&mut command);
     is_served(&Path::new(own).join("cryptod/socket"));
     running.stop();
 }
 
-/// Says hello as `nobody`.
+/// Says hello as the unprivileged user.
 fn is_admitted(socket: &Path) -> bool {
     const HELLO: &str = "
 import os, socket, sys
@@ -318,7 +315,7 @@ try: s.send(bytes.fromhex(sys.argv[2]))
 except BrokenPipeError: pass
 print(s.recv(32768).hex())
 ";
-    let hello = Ask::Hello { version: VERSION, name: "nobody".to_owned() };
+    let hello = Ask::Hello { version: VERSION, name: "unprivileged".to_owned() };
     let hello: String =
         control::encode(&hello).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
     let mut python = Command::new("python3");

@@ -1,16 +1,13 @@
 //! Exports that were cut off or changed, compressed files, and the owners of the files that root
 //! makes.
 
-use crate::support::{Finished, KEYWAY, finish, keyway, keyway_with};
+use crate::support::{Finished, KEYWAY, UNPRIVILEGED, finish, keyway, keyway_with};
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-
-/// The number of that user in Debian.
-const NOBODY: u32 = 65534;
 
 const TREE: &str = "dn: dc=shoes\nobjectClass: domain\ndc: shoes\n\n\
     dn: uid=ada,dc=shoes\nobjectClass: account\nobjectClass: shoeOwner\nuid: ada\nshoeSize: 42\n\n\
@@ -168,11 +165,15 @@ fn what_root_makes_in_a_folder_is_its_owners() {
     for file in [&tree, &schema] {
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
     }
-    let all_his = |data: &Path, what: &str| {
+    let all_owned = |data: &Path, what: &str| {
         let mut left = vec![data.to_owned()];
         while let Some(path) = left.pop() {
             let metadata = fs::symlink_metadata(&path).unwrap();
-            assert_eq!((metadata.uid(), metadata.gid()), (NOBODY, NOBODY), "{what}: {path:?}");
+            assert_eq!(
+                (metadata.uid(), metadata.gid()),
+                (UNPRIVILEGED, UNPRIVILEGED),
+                "{what}: {path:?}"
+            );
             if metadata.is_dir() {
                 left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
             }
@@ -182,13 +183,13 @@ fn what_root_makes_in_a_folder_is_its_owners() {
         let data = place.path().join(name);
         fs::create_dir(&data).unwrap();
         fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
-        chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(&data, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         data
     };
     let data = folder("data");
     let given = [tree.to_str().unwrap(), "--schema", schema.to_str().unwrap()];
     directory("import", &data, &given).well();
-    all_his(&data, "import");
+    all_owned(&data, "import");
     let file = place.path().join("all.ldif");
     let lock = data.join("store/lock.mdb");
     for (command, more) in [
@@ -202,18 +203,18 @@ fn what_root_makes_in_a_folder_is_its_owners() {
         fs::remove_file(&lock).unwrap();
         fs::remove_file(data.join("lock")).unwrap();
         directory(command, &data, &more).well();
-        all_his(&data, command);
+        all_owned(&data, command);
         if !lock.exists() {
             directory("check", &data, &[]).well();
         }
     }
     let set = ["config", "set", "limits.idle_max_s", "700", "--data", data.to_str().unwrap()];
     keyway(set).well();
-    all_his(&data, "config set");
+    all_owned(&data, "config set");
     let made = folder("made");
     let into = ["data", "make", "--count", "5", "--into", made.to_str().unwrap()];
     keyway(into).well();
-    all_his(&made, "data make");
+    all_owned(&made, "data make");
     // Its owner can go on with it.
     let mut own = Command::new("setpriv");
     own.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(KEYWAY);

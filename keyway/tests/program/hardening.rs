@@ -1,15 +1,12 @@
 //! Parts of a running server that the system and a debugger can see.
 
-use crate::support::{KEYWAY, PAGE, Running, hold_of_memory, keyway, mappings};
+use crate::support::{KEYWAY, PAGE, Running, UNPRIVILEGED, hold_of_memory, keyway, mappings};
 use landlock::{Compatible, RulesetAttr};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-
-/// Debian's `nobody`.
-const NOBODY: u32 = 65534;
 
 fn process(process: u32, file: &str) -> String {
     fs::read_to_string(format!("/proc/{process}/{file}")).unwrap()
@@ -28,7 +25,7 @@ fn status(process: u32, field: &str) -> String {
 }
 
 /// The server, as an ordinary user on that user's folder; `None` if the test does not run as root.
-fn as_nobody(data: &Path, arguments: &[&str]) -> Option<Running> {
+fn as_unprivileged(data: &Path, arguments: &[&str]) -> Option<Running> {
     if !rustix::process::geteuid().is_root() {
         let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
         assert!(!ci, "nothing may be skipped in CI, but another user takes root");
@@ -37,14 +34,14 @@ fn as_nobody(data: &Path, arguments: &[&str]) -> Option<Running> {
     }
     fs::set_permissions(data.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir_all(data).unwrap();
-    std::os::unix::fs::chown(data, Some(NOBODY), Some(NOBODY)).unwrap();
+    std::os::unix::fs::chown(data, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     // The program lies where no other user may look.
     let program = data.parent().unwrap().join("keyway");
     fs::copy(KEYWAY, &program).unwrap();
     let mut command = Command::new(program);
     command.args(["up", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
     command.args(["--sample", "0", "--data"]).arg(data).args(arguments);
-    Some(Running::spawn(command.uid(NOBODY).gid(NOBODY)))
+    Some(Running::spawn(command.uid(UNPRIVILEGED).gid(UNPRIVILEGED)))
 }
 
 #[test]
@@ -198,7 +195,7 @@ fn a_servers_key_is_in_cryptods_locked_memory_only() {
 fn a_limit_on_locked_memory_is_no_reason_not_to_start() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
-    let Some(running) = as_nobody(&data, &[]) else { return };
+    let Some(running) = as_unprivileged(&data, &[]) else { return };
     assert_eq!(status(running.server(), "VmLck:"), "0");
     running.stop();
 }
@@ -209,7 +206,7 @@ fn a_limit_on_locked_memory_is_no_reason_not_to_start() {
 fn no_process_of_its_user_looks_into_a_server() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
-    let Some(running) = as_nobody(&data, &[]) else { return };
+    let Some(running) = as_unprivileged(&data, &[]) else { return };
     let owner = |process: u32, file| fs::metadata(format!("/proc/{process}/{file}")).unwrap().uid();
     for process in [running.pid(), running.server(), running.child("cryptod").unwrap()] {
         assert_eq!((owner(process, "environ"), owner(process, "mem")), (0, 0));
@@ -217,7 +214,7 @@ fn no_process_of_its_user_looks_into_a_server() {
     }
     running.stop();
     // Unless the operator wants it so.
-    let Some(running) = as_nobody(&data, &["--allow-debugging"]) else { return };
+    let Some(running) = as_unprivileged(&data, &["--allow-debugging"]) else { return };
     assert!(can_look_into(running.server()) && can_look_into(running.child("cryptod").unwrap()));
     assert_eq!(status(running.server(), "NoNewPrivs:"), "1");
     running.stop();
@@ -229,5 +226,5 @@ fn can_look_into(process: u32) -> bool {
     let mut command = Command::new("sh");
     command.args(["-c", "exec 3</proc/$1/environ", "sh", &process.to_string()]);
     command.stderr(std::process::Stdio::null());
-    command.uid(NOBODY).gid(NOBODY).status().unwrap().success()
+    command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).status().unwrap().success()
 }

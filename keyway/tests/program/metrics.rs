@@ -21,7 +21,7 @@ fn they_are_printed_with_what_the_server_has_done() {
     let look = || keyway(["metrics", "--data", shown]).well().out;
     let before = look();
     assert_eq!(value(&before, "keyway_up{process=\"directory\"}"), Some(1.0), "{before}");
-    bind(&running, "cn=nobody", "wrong");
+    bind(&running, "cn=absent", "wrong");
     let after = look();
     let binds = |text| value(text, "keyway_ldap_bind_total").unwrap();
     assert_eq!(binds(&after), binds(&before) + 1.0, "{after}");

@@ -20,6 +20,9 @@ pub const PAGE: u64 = 4096;
 /// The program.
 pub const KEYWAY: &str = env!("CARGO_BIN_EXE_keyway");
 
+/// The number of Debian's user without rights, and of that user's group.
+pub const UNPRIVILEGED: u32 = 65534;
+
 /// The status and output of a program that has ended.
 pub struct Finished {
     pub code: Option<i32>,

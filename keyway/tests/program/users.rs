@@ -1,6 +1,6 @@
 //! The user that a server runs as when root has started it.
 
-use crate::support::{Finished, KEYWAY, Running, bind, installed, keyway, until};
+use crate::support::{Finished, KEYWAY, Running, UNPRIVILEGED, bind, installed, keyway, until};
 use keyway_codec::message::ResultCode;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs;
@@ -12,8 +12,9 @@ use std::process::Command;
 use tempfile::TempDir;
 
 const ADMIN: &str = "cn=admin,cn=keyway";
-/// Debian's `nobody` and `daemon`.
-const NOBODY: u32 = 65534;
+/// The name of [`UNPRIVILEGED`].
+const UNPRIVILEGED_NAME: &str = "nobody";
+/// The number of Debian's user `daemon`.
 const DAEMON: u32 = 1;
 
 /// A place that all may look into; `None` if we are no root who could become another.
@@ -105,12 +106,12 @@ fn nothing_is_roots_once_the_ports_are_bound() {
         command.args(["--listen", &low, "--data"]).arg(&folder).args(arguments);
         Running::spawn(&mut command)
     };
-    let mut running = start(&["--user", "nobody"]);
+    let mut running = start(&["--user", UNPRIVILEGED_NAME]);
     let children = |running: &Running| {
         [running.pid(), running.child("ldapd").unwrap(), running.child("cryptod").unwrap()]
     };
-    children(&running).iter().for_each(|process| is_of(*process, NOBODY));
-    is_all_of(&folder, NOBODY);
+    children(&running).iter().for_each(|process| is_of(*process, UNPRIVILEGED));
+    is_all_of(&folder, UNPRIVILEGED);
     // Folders on the way there are whose they would be.
     let above = fs::metadata(&data).unwrap();
     assert_eq!((above.uid(), above.mode() & 0o777), (0, 0o755));
@@ -124,14 +125,14 @@ fn nothing_is_roots_once_the_ports_are_bound() {
     kill(ldapd);
     until(|| running.child("ldapd").is_some_and(|it| it != ldapd), "no ldapd");
     binds(&running, &folder);
-    children(&running).iter().for_each(|process| is_of(*process, NOBODY));
+    children(&running).iter().for_each(|process| is_of(*process, UNPRIVILEGED));
     running.stop();
     // The owner of the folder serves it.
     let running = start(&[]);
-    children(&running).iter().for_each(|process| is_of(*process, NOBODY));
+    children(&running).iter().for_each(|process| is_of(*process, UNPRIVILEGED));
     binds(&running, &folder);
     running.stop();
-    is_all_of(&folder, NOBODY);
+    is_all_of(&folder, UNPRIVILEGED);
 }
 
 /// A directory that root has run gets a user, and its keys are that user's.
@@ -146,7 +147,7 @@ fn a_folder_of_roots_is_given_away() {
     let running = up(&data, &[]);
     assert_eq!(status(running.server(), "Gid:"), ["1"; 4]);
     assert_eq!(running.text("ca_key"), "cryptod:tls-ca");
-    is_all_of(&data, NOBODY);
+    is_all_of(&data, UNPRIVILEGED);
     binds(&running, &data);
     if installed("openssl") {
         let mut client = Command::new("openssl");
@@ -167,16 +168,16 @@ fn a_folder_of_roots_is_given_away() {
         Running::spawn(started.args(arguments))
     };
     let cryptod = start("cryptod", &[]);
-    is_of(cryptod.pid(), NOBODY);
+    is_of(cryptod.pid(), UNPRIVILEGED);
     let ldapd = start("ldapd", &["--listen", "127.0.0.1:0", "--listen-tls", "off"]);
-    is_of(ldapd.pid(), NOBODY);
+    is_of(ldapd.pid(), UNPRIVILEGED);
     let next = start("cryptod", &["--take-over"]);
     assert!(cryptod.end().0.success());
-    is_of(next.pid(), NOBODY);
+    is_of(next.pid(), UNPRIVILEGED);
     binds(&ldapd, &data);
     ldapd.stop();
     next.stop();
-    is_all_of(&data, NOBODY);
+    is_all_of(&data, UNPRIVILEGED);
 }
 
 /// A tree that only root may read is read all the same, once: a server that is started again needs it no more.
@@ -188,9 +189,10 @@ fn an_import_may_be_roots() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
     let ldif = closed.join("own.ldif");
     fs::write(&ldif, "dn: o=mine\nobjectClass: organization\no: mine\n").unwrap();
-    let running = Running::start(&data, &["--import", ldif.to_str().unwrap(), "--user", "nobody"]);
+    let running =
+        Running::start(&data, &["--import", ldif.to_str().unwrap(), "--user", UNPRIVILEGED_NAME]);
     assert_eq!(running.ready["entries"], 1);
-    is_of(running.server(), NOBODY);
+    is_of(running.server(), UNPRIVILEGED);
     running.stop();
 }
 
@@ -198,7 +200,7 @@ fn an_import_may_be_roots() {
 #[test]
 fn a_link_leads_root_nowhere() {
     let Some((place, data)) = place() else { return };
-    up(&data, &["--user", "nobody"]).stop();
+    up(&data, &["--user", UNPRIVILEGED_NAME]).stop();
     let closed = place.path().join("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
@@ -216,7 +218,7 @@ fn a_link_leads_root_nowhere() {
     // One that leads to nothing, where the user may write, is filled.
     let apart = place.path().join("apart");
     fs::create_dir(&apart).unwrap();
-    chown(&apart, Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(&apart, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink(apart.join("keyway.toml"), &file).unwrap();
     keyway(["config", "restore", "--data", shown]).well();
@@ -224,9 +226,9 @@ fn a_link_leads_root_nowhere() {
     assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
     fs::remove_file(&file).unwrap();
     fs::copy(apart.join("keyway.toml"), &file).unwrap();
-    chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(&file, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     keyway(["config", "set", "limits.idle_max_s", "77", "--data", shown]).well();
-    is_all_of(&data, NOBODY);
+    is_all_of(&data, UNPRIVILEGED);
     let running = up(&data, &[]);
     keyway(["config", "set", "limits.idle_max_s", "78", "--data", shown]).well();
     running.stop();
@@ -256,7 +258,7 @@ fn a_folder_that_may_not_be_looked_into_is_called_so() {
     ] {
         let mut command = Command::new(&program);
         command.args(arguments).args(["--data", shown]);
-        command.uid(NOBODY).gid(NOBODY).current_dir(place.path());
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).current_dir(place.path());
         crate::support::finish(&mut command, "").refused(1, &[shown, "no permission"]);
     }
     running.stop();
@@ -279,7 +281,7 @@ fn a_master_key_may_be_roots() {
     for (kind, file) in [("file", &key), ("passphrase", &passphrase)] {
         let data = data.with_extension(kind);
         let source = format!("{kind}:{}", file.display());
-        let running = up(&data, &["--user", "nobody", "--master", &source]);
+        let running = up(&data, &["--user", UNPRIVILEGED_NAME, "--master", &source]);
         let first = running.child("cryptod").unwrap();
         kill(first);
         until(|| running.child("cryptod").is_some_and(|it| it != first), "no cryptod");
@@ -294,7 +296,7 @@ fn a_master_key_may_be_roots() {
         let mut cryptod = Command::new(KEYWAY);
         cryptod.args(["cryptod", "--json", "--master", &source, "--data"]).arg(&data);
         let cryptod = Running::spawn(&mut cryptod);
-        is_of(cryptod.pid(), NOBODY);
+        is_of(cryptod.pid(), UNPRIVILEGED);
         cryptod.stop();
     }
 }
@@ -307,16 +309,16 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
     assert!(!data.exists());
     fs::create_dir(&data).unwrap();
     fs::write(data.join("letter"), "dear").unwrap();
-    refused("up", &data, &["--user", "nobody"], 1, &["holds something else"]);
+    refused("up", &data, &["--user", UNPRIVILEGED_NAME], 1, &["holds something else"]);
     assert_eq!(fs::metadata(data.join("letter")).unwrap().uid(), 0);
     fs::remove_file(data.join("letter")).unwrap();
     // Others could have put a link into it.
     fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
-    refused("up", &data, &["--user", "nobody"], 1, &["is open to others"]);
+    refused("up", &data, &["--user", UNPRIVILEGED_NAME], 1, &["is open to others"]);
     fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
     // One that runs keeps what it has.
     let running = up(&data, &["--user", "root"]);
-    refused("up", &data, &["--user", "nobody"], 1, &["is in use by process"]);
+    refused("up", &data, &["--user", UNPRIVILEGED_NAME], 1, &["is in use by process"]);
     is_all_of(&data, 0);
     running.stop();
     // A file that only root may read could not be read again by the server.
@@ -334,24 +336,25 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
     refused(
         "up",
         &data,
-        &["--user", "nobody"],
+        &["--user", UNPRIVILEGED_NAME],
         1,
         &["cannot be read by nobody", "keyway key import"],
     );
     // Nor does that user get to a folder below it.
     let below = closed.join("data");
-    refused("up", &below, &["--user", "nobody"], 1, &["nobody", "cannot reach", "--data DIR"]);
+    let why = [UNPRIVILEGED_NAME, "cannot reach", "--data DIR"];
+    refused("up", &below, &["--user", UNPRIVILEGED_NAME], 1, &why);
     // Root alone can become another.
     let own = place.path().join("own");
     fs::create_dir(&own).unwrap();
-    chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(&own, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     let program = place.path().join("keyway");
     fs::copy(KEYWAY, &program).unwrap();
     let mut command = Command::new(program);
-    command.args(["up", "--user", "root", "--data"]).arg(&own).uid(NOBODY).gid(NOBODY);
+    command.args(["up", "--user", "root", "--data"]).arg(&own).uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     crate::support::finish(&mut command, "").refused(1, &["--user root", "only root"]);
     chown(&own, Some(DAEMON), Some(DAEMON)).unwrap();
-    refused("cryptod", &own, &["--user", "nobody"], 1, &["belongs to daemon"]);
+    refused("cryptod", &own, &["--user", UNPRIVILEGED_NAME], 1, &["belongs to daemon"]);
 }
 
 /// All that is below a folder, but for sockets.
@@ -376,23 +379,23 @@ fn capabilities(process: u32) -> u64 {
 fn cryptod_may_be_another_user_than_the_directory() {
     let Some((place, data)) = place() else { return };
     let start = |arguments: &[&str]| up(&data, arguments);
-    let both = ["--user", "nobody", "--cryptod-user", "daemon"];
+    let both = ["--user", UNPRIVILEGED_NAME, "--cryptod-user", "daemon"];
     // First as one user, with its keys in files: all of that is taken over.
     let mut alone = Command::new(KEYWAY);
     alone.args(["ldapd", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
-    alone.args(["--sample", "0", "--user", "nobody", "--data"]).arg(&data);
+    alone.args(["--sample", "0", "--user", UNPRIVILEGED_NAME, "--data"]).arg(&data);
     Running::spawn(&mut alone).stop();
     let certificates = || ["ca.pem", "server.pem"].map(|it| fs::read(data.join(it)).unwrap());
     let before = certificates();
-    start(&["--user", "nobody"]).stop();
-    is_all_of(&data, NOBODY);
+    start(&["--user", UNPRIVILEGED_NAME]).stop();
+    is_all_of(&data, UNPRIVILEGED);
     let running = start(&both);
     assert_eq!(certificates(), before);
     let (ldapd, cryptod) = (running.server(), running.child("cryptod").unwrap());
-    is_of(ldapd, NOBODY);
-    let (daemon, nobody) = (DAEMON.to_string(), NOBODY.to_string());
+    is_of(ldapd, UNPRIVILEGED);
+    let (daemon, unprivileged) = (DAEMON.to_string(), UNPRIVILEGED.to_string());
     assert_eq!(status(cryptod, "Uid:"), vec![daemon; 4]);
-    assert_eq!(status(cryptod, "Gid:"), vec![nobody; 4]);
+    assert_eq!(status(cryptod, "Gid:"), vec![unprivileged; 4]);
     assert!(status(cryptod, "Groups:").is_empty());
     assert_eq!(capabilities(cryptod), 0);
     // CAP_KILL, CAP_SETGID, CAP_SETUID (capability.h).
@@ -405,7 +408,7 @@ fn cryptod_may_be_another_user_than_the_directory() {
     fs::copy(KEYWAY, &program).unwrap();
     let as_ldapd = |program: &Path, arguments: &[&str]| {
         let mut command = Command::new(program);
-        command.args(arguments).uid(NOBODY).gid(NOBODY).current_dir(place.path());
+        command.args(arguments).uid(UNPRIVILEGED).gid(UNPRIVILEGED).current_dir(place.path());
         crate::support::finish(&mut command, "")
     };
     let mut files = Vec::new();
@@ -481,11 +484,11 @@ fn cryptod_may_be_another_user_than_the_directory() {
     let running = start(&[]);
     assert_eq!(status(running.child("cryptod").unwrap(), "Uid:"), vec![DAEMON.to_string(); 4]);
     running.stop();
-    let running = start(&["--cryptod-user", "nobody"]);
-    is_of(running.child("cryptod").unwrap(), NOBODY);
+    let running = start(&["--cryptod-user", UNPRIVILEGED_NAME]);
+    is_of(running.child("cryptod").unwrap(), UNPRIVILEGED);
     binds(&running, &data);
     running.stop();
-    is_all_of(&data, NOBODY);
+    is_all_of(&data, UNPRIVILEGED);
     refused("up", &data, &["--cryptod-user", "root"], 1, &["--cryptod-user", "no root"]);
     // ldapd's user may rename things in the folder, and does not become cryptod's by that.
     start(&both).stop();

@@ -2,7 +2,7 @@
 
 use keyway_ring::control::{self, Answer, Ask, VERSION};
 use keyway_tests::cryptod::{Cryptod, beside_neighbours, eventually};
-use keyway_tests::{Finished, available, finish, keyway};
+use keyway_tests::{Finished, UNPRIVILEGED, available, finish, keyway};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -11,9 +11,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-
-/// Debian's unprivileged user.
-const NOBODY: u32 = 65534;
 
 /// Connects, from a child that ends if `fork` is said, and asks what it may do with the key `granted`. Says
 /// `connected` and a process when that is done; before, and before it reads the answers, it waits for a line.
@@ -80,10 +77,10 @@ impl Client {
         Client { child, output }
     }
 
-    /// Runs the program as [`NOBODY`], and changes nothing else about it.
+    /// Runs the program as [`UNPRIVILEGED`], and changes nothing else about it.
     fn plain(program: &Path, cryptod: &Cryptod, more: &[&str]) -> Client {
         let mut env = Command::new("/usr/bin/env");
-        Client::start(env.uid(NOBODY).gid(NOBODY), program, cryptod, more)
+        Client::start(env.uid(UNPRIVILEGED).gid(UNPRIVILEGED), program, cryptod, more)
     }
 
     fn go_on(&mut self) {
@@ -185,7 +182,7 @@ fn a_bind_mount_over_the_program_is_not_the_program() {
         by_root.args(["--mount", "sh", "-c", &script, "sh"]).args(drop);
         let mut by_user = Command::new("unshare");
         by_user.args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"]);
-        by_user.uid(NOBODY).gid(NOBODY);
+        by_user.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         for mut command in [by_root, by_user] {
             let client = Client::start(&mut command, &granted.program, cryptod, &[]);
             assert!(!client.asks());
@@ -238,7 +235,7 @@ fn a_process_with_the_number_of_one_that_has_ended_lends_it_nothing() {
         }
         let mut sleeps = Command::new(&granted.program);
         sleeps.args(["-c", "import sys; sys.stdin.read()"]).env("PYTHONHOME", "/usr");
-        let mut child = sleeps.uid(NOBODY).stdin(Stdio::piped()).spawn().unwrap();
+        let mut child = sleeps.uid(UNPRIVILEGED).stdin(Stdio::piped()).spawn().unwrap();
         if child.id() == pid {
             taken = Some(child);
             break;

@@ -7,7 +7,7 @@ const PAGES: [(&str, &str); 4] = [
     ("staff", ""),
     ("core", "httpd: a group of DNs"),
     ("admins", "httpd: a group of names"),
-    ("everybody", "httpd: groups in groups"),
+    ("employees", "httpd: groups in groups"),
 ];
 
 fn begin(site: &Site, port: u16) {
@@ -48,7 +48,7 @@ fn users_and_groups() {
     assert_eq!(sees(&site, "bob"), ["200", "401", "401", "200"]);
     assert_eq!(sees(&site, "gone"), ["401"; 4]);
     assert_eq!(status(&site, port, "staff", "ann", "wrong horse"), "401");
-    assert_eq!(status(&site, port, "staff", "nobody", SECRET), "401");
+    assert_eq!(status(&site, port, "staff", "absent", SECRET), "401");
     assert_eq!(status(&site, port, "staff", "*", SECRET), "401");
     site.restart();
     assert_eq!(status(&site, port, "staff", "old", SECRET), "200");

@@ -50,9 +50,9 @@ fn sssd_is_decoded_as_tshark_does() {
     // It wants TLS for passwords of users only.
     sssd::begin(&site, |lines| lines.replace("start_tls = true", "start_tls = false"));
     site.until("getent passwd ann");
-    site.until("getent group everybody");
+    site.until("getent group employees");
     site.out("id ann; id bob");
-    site.until("! getent passwd nobody-like-this");
+    site.until("! getent passwd absent-user");
     site.out("pkill -TERM -o sssd");
     let (told, file) = capture.end(1);
     let (ours, theirs) = (messages_of_ours(&told), messages_of_tshark(&file, site.port()));

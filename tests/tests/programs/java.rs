@@ -101,7 +101,7 @@ fn unboundid_reads_and_writes() {
         ["--baseDN", BASE, "--simplePageSize", "2", "(objectClass=posixAccount)", "uid", "+"];
     let found = tool(&site, "ldapsearch", "reader", &search).expect(0).out;
     assert!(found.contains("Total Entries Returned:  5"), "{found}");
-    assert!(found.contains("entryUUID: ") && found.contains("memberOf: cn=everybody,"), "{found}");
+    assert!(found.contains("entryUUID: ") && found.contains("memberOf: cn=employees,"), "{found}");
     let ldif = format!(
         "dn: uid=eve,ou=People,{BASE}\nchangetype: add\nobjectClass: inetOrgPerson\nuid: eve\n\
          cn: Eve\nsn: Test\nuserPassword: {SECRET}\n\n\

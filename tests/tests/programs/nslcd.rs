@@ -38,9 +38,9 @@ fn users_and_groups() {
     assert_eq!(all, "5\n");
     assert!(site.out("getent shadow ann").starts_with("ann:*:"));
     let groups = |user: &str| site.out(&format!("id -Gn {user} | tr ' ' '\\n' | sort | xargs"));
-    assert_eq!(groups("ann"), "admins core everybody staff\n");
-    assert_eq!(groups("bob"), "everybody staff\n");
-    let members = site.out("getent group everybody | cut -d: -f4 | tr , '\\n' | sort | xargs");
+    assert_eq!(groups("ann"), "admins core employees staff\n");
+    assert_eq!(groups("bob"), "employees staff\n");
+    let members = site.out("getent group employees | cut -d: -f4 | tr , '\\n' | sort | xargs");
     assert_eq!(members, "ann bob\n");
 }
 

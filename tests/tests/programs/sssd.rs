@@ -53,12 +53,12 @@ fn users_and_groups_by_dn() {
     let Some(site) = served() else { return };
     assert_eq!(site.out("getent passwd ann"), "ann:*:20001:20001:Ann:/home/ann:/bin/sh\n");
     assert_eq!(site.out("getent passwd 20002"), "bob:*:20002:20001:Bob:/home/bob:/bin/sh\n");
-    site.sh("getent passwd nobody-like-this", "").expect(2);
-    let members = site.out("getent group everybody | cut -d: -f4 | tr , '\\n' | sort | xargs");
+    site.sh("getent passwd absent-user", "").expect(2);
+    let members = site.out("getent group employees | cut -d: -f4 | tr , '\\n' | sort | xargs");
     assert_eq!(members, "ann bob\n");
     let groups = |user: &str| site.out(&format!("id -Gn {user} | tr ' ' '\\n' | sort | xargs"));
-    assert_eq!(groups("ann"), "core everybody staff\n");
-    assert_eq!(groups("bob"), "everybody staff\n");
+    assert_eq!(groups("ann"), "core employees staff\n");
+    assert_eq!(groups("bob"), "employees staff\n");
 }
 
 /// The other kind of groups, by the other port.
