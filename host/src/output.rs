@@ -32,25 +32,25 @@ pub fn aside(value: &Value) -> Result<(), Failure> {
     writeln!(io::stderr().lock(), "{}", text::json(value)).map_err(|why| Failure::output(&why))
 }
 
-/// How a failure is said.
+/// The form in which a failure is reported, and the output it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum OutputMode {
     /// A line for people, on standard error.
-    Words,
+    Text,
     /// A line for programs, on standard output.
     Json,
-    /// Writes it to standard error: standard output has something else.
-    Aside,
+    /// A line for programs, on standard error: standard output has something else.
+    JsonOnStandardError,
 }
 
 /// Says why the program ends.
-pub fn failure(failure: &Failure, voice: Voice) {
+pub fn failure(failure: &Failure, mode: OutputMode) {
     let (error, status) = (failure.to_string(), failure.status());
     let value = json!({ "event": "failed", "error": error, "status": status });
-    let said = match voice {
-        Voice::Words => false,
-        Voice::Json => write_json(&value).is_ok(),
-        Voice::Aside => aside(&value).is_ok(),
+    let said = match mode {
+        OutputMode::Text => false,
+        OutputMode::Json => write_json(&value).is_ok(),
+        OutputMode::JsonOnStandardError => aside(&value).is_ok(),
     };
     if !said {
         note(failure);

@@ -23,7 +23,7 @@ use keyway_folder::unix_socket;
 use keyway_folder::user::Account;
 use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Listen};
-use keyway_host::output::Voice;
+use keyway_host::output::OutputMode;
 use keyway_host::supervised::Inherited;
 use keyway_service::master;
 use keyway_service::options::{LdapdOptions, ServeOptions, UpOptions};
@@ -60,7 +60,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Up(Up),
@@ -124,10 +124,9 @@ impl Command {
 /// dc=example,dc=com, or yours. Further starts open what is there. Ctrl-C stops it; what was
 /// acknowledged to a client is on the disk by then.
 ///
-/// What it refuses, what is changed and what is wrong is written to DIR/log. SIGHUP makes it read
-/// again what can change while it runs, certificates, access rules, limits, the schema, and open its
-/// logs anew:
-/// all of it or, if something is wrong, nothing. Closing its terminal does not stop it.
+/// Refusals, changes and errors are written to DIR/log. SIGHUP makes it read again what can change while
+/// it runs, certificates, access rules, limits, the schema, and open its logs anew: all of it or, if
+/// something is wrong, nothing. Closing its terminal does not stop it.
 ///
 /// It is two processes, which it looks after: keyway ldapd speaks LDAP and has the store, keyway
 /// cryptod has the keys. One that dies is started again, with a line in DIR/log/error.log; addresses
@@ -233,12 +232,12 @@ pub struct Ldapd {
     /// holds any]
     #[arg(long, value_name = "PATH")]
     pub cryptod: Option<PathBuf>,
-    /// What keyway up has left to this process
+    /// The open files that keyway up has left to this process
     #[arg(long, hide = true, value_parser = Inherited::parse)]
     pub inherited: Option<Inherited>,
 }
 
-/// What a directory is served with.
+/// The arguments of a server.
 #[derive(Debug, Args)]
 pub struct Serve {
     #[command(flatten)]
@@ -286,7 +285,7 @@ pub struct Serve {
 }
 
 impl Up {
-    /// What it asks for.
+    /// The options that it asks for.
     pub fn options(&self) -> UpOptions {
         UpOptions {
             serve: self.serve.options(),
@@ -297,7 +296,7 @@ impl Up {
 }
 
 impl Ldapd {
-    /// What it asks for.
+    /// The options that it asks for.
     pub fn options(&self) -> LdapdOptions {
         LdapdOptions {
             serve: self.serve.options(),
@@ -308,7 +307,7 @@ impl Ldapd {
 }
 
 impl Serve {
-    /// What it asks for.
+    /// The options that it asks for.
     fn options(&self) -> ServeOptions {
         ServeOptions {
             folder: self.data.folder.clone(),
@@ -416,7 +415,7 @@ pub struct Import {
 /// It works while a server runs, too, and does not disturb it: what is exported is the directory at one
 /// moment, the one at which the export begins. For as long as it takes, the store cannot use again what changes
 /// have freed, and may grow by what they write (keyway_store_reader_lag says how far). A running server lets
-/// go of an export that was killed within a second. What was exported is written down (keyway directory
+/// go of an export that was killed within a second. Each export is written down (keyway directory
 /// history).
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -665,7 +664,7 @@ fn push_interval(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What the arguments ask for; `None` if it was help or the version, which has been printed.
+/// The command that the arguments ask for; `None` if it was help or the version, which has been printed.
 ///
 /// # Errors
 /// If they cannot be understood.
@@ -679,7 +678,7 @@ pub fn parse() -> Result<Option<Command>, Failure> {
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
                 // To standard error: it is not what was asked for.
-                if voice() == Voice::Words {
+                if output_mode() == OutputMode::Text {
                     error.print().map_err(|why| Failure::output(&why))?;
                 }
                 Err(Failure::usage("a command is missing; its help lists what there is"))
@@ -690,14 +689,14 @@ pub fn parse() -> Result<Option<Command>, Failure> {
 }
 
 /// How a failure of what the arguments ask for is said; also where they cannot be understood.
-pub fn voice() -> Voice {
-    voice_of(std::env::args_os().collect())
+pub fn output_mode() -> OutputMode {
+    output_mode_of(std::env::args_os().collect())
 }
 
-fn voice_of(arguments: Vec<OsString>) -> Voice {
+fn output_mode_of(arguments: Vec<OsString>) -> OutputMode {
     let mut flags = arguments.iter().take_while(|argument| *argument != "--");
     if !flags.any(|argument| argument == "--json") {
-        return Voice::Words;
+        return OutputMode::Text;
     }
     let aside = match Cli::try_parse_from(&arguments).map(|cli| cli.command) {
         Ok(Command::Directory(Directory::Export(export))) => export.file.as_os_str() == "-",
@@ -708,7 +707,7 @@ fn voice_of(arguments: Vec<OsString>) -> Voice {
             has("export") || (has("data") && has("make"))
         }
     };
-    if aside { Voice::Aside } else { Voice::Json }
+    if aside { OutputMode::JsonOnStandardError } else { OutputMode::Json }
 }
 
 /// clap's message without its heading and its usage.

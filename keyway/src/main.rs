@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(status) => status,
         Err(failure) => {
-            output::failure(&failure, cli::voice());
+            output::failure(&failure, cli::output_mode());
             ExitCode::from(failure.status())
         }
     }
@@ -62,7 +62,7 @@ fn run() -> Result<ExitCode, Failure> {
     }
     keyway_drivers::chosen_backend().map_err(|why| Failure::usage(why.to_string()))?;
     let done = match command {
-        // What a process of its had to say, that has said.
+        // A process of its has said itself what it had to say.
         Command::Up(arguments) => return keyway_service::up::run(&arguments.options()),
         Command::Ldapd(arguments) => {
             keyway_service::ldapd::run(&arguments.options(), metrics::pusher()).map(|()| true)
