@@ -18,7 +18,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-/// What a line of the working process begins with that says how far it is.
+/// The start of a line in which the working process says how far it is.
 const AT: &str = "at ";
 
 /// Checks the store of a data folder, and that each entry is found by the keys it should have.

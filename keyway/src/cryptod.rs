@@ -1,4 +1,4 @@
-//! What `keyway cryptod` can be asked for.
+//! The arguments of `keyway cryptod`.
 
 use clap::Args;
 use keyway_folder::user::Account;
@@ -130,13 +130,13 @@ pub struct Cryptod {
     /// Look at clients' processes, for the daemon at standard input
     #[arg(long, hide = true)]
     pub witness: bool,
-    /// What keyway up has left to this process
+    /// The open files that keyway up has left to this process
     #[arg(long, hide = true, value_parser = Inherited::parse)]
     pub inherited: Option<Inherited>,
 }
 
 impl Cryptod {
-    /// What it asks for.
+    /// The options that it asks for.
     pub fn options(&self) -> CryptodOptions {
         let Cryptod { folder, socket, users, groups, programs, master, weights, limits, .. } = self;
         CryptodOptions {

@@ -102,7 +102,7 @@ fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// The same for a store that is damaged: what can be read.
+/// Exports what can be read of a store that is damaged.
 fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let folder = &offline::folder(&arguments.data.folder)?;
     let store = Salvage::open(&folder.file(name::STORE))

@@ -43,7 +43,7 @@ pub fn prepare(arguments: &Import) -> Result<Given, Failure> {
     Ok(given)
 }
 
-/// The same as [`run`] with LDIF that comes from somewhere else, and what [`prepare`] has read.
+/// As [`run`], with LDIF that comes from somewhere else, and what [`prepare`] has read.
 ///
 /// # Errors
 /// As [`run`].

@@ -1,4 +1,4 @@
-//! What the process may use of the system.
+//! Limits on the process's use of the system.
 
 use std::time::Duration;
 

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// Show what the logs say, or sum it up
 ///
 /// Reads DIR/log/access.log, error.log and audit.log and those that were put aside (NAME.log.1 and so on),
-/// in either form, in the order of time. A server may be writing them. What went into systemd's journal
-/// is read with --file - from journalctl -o cat or -o json.
+/// in either form, in the order of time. A server may be writing them. Lines that went into systemd's
+/// journal are read with --file - from journalctl -o cat or -o json.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +44,7 @@ An operation's time_us is from the last byte of its request to its answer. What 
   write_us    waiting until the client took answers; of what had to wait, the way back
 A stage of less than a microsecond is left out.")]
 pub struct Log {
-    /// What of it
+    /// The lines, or a summary of them
     #[arg(value_enum, default_value = "lines")]
     pub what: What,
     /// The data folder
@@ -53,7 +53,7 @@ pub struct Log {
     /// Read these files instead of the data folder's, in this order; - is standard input
     #[arg(long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Of these logs only
+    /// Lines of these logs only
     #[arg(long = "of", value_enum, value_name = "LOG")]
     pub of: Vec<Which>,
     /// From this time on: as it begins in the log (2026-11-24T08), or so long ago (30s, 15m, 2h, 7d)
@@ -76,7 +76,7 @@ pub struct Log {
     pub json: bool,
 }
 
-/// What is asked for.
+/// The lines, or a summary of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
     /// The lines themselves
@@ -92,9 +92,9 @@ pub enum What {
 /// One of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Which {
-    /// What clients asked for
+    /// The requests of clients
     Access,
-    /// What concerns the server itself
+    /// The events of the server itself
     Error,
     /// Who changed what
     Audit,

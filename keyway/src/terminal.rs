@@ -1,4 +1,4 @@
-//! What happens at a terminal, and that it has gone.
+//! The events at a terminal, and that it has gone.
 
 use ratatui::crossterm::event::{self, Event};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,7 +23,7 @@ impl Keys {
         }
     }
 
-    /// What happens next, if it does within this time.
+    /// The next event, if it comes within this time.
     ///
     /// # Errors
     /// The terminal's; that it has gone. Crossterm, asked for a key of a terminal that was closed,

@@ -1,4 +1,4 @@
-//! What `keyway acl` can be asked for.
+//! The arguments of `keyway acl`.
 
 use crate::data_flag::Data;
 use clap::{Args, Subcommand};
@@ -45,7 +45,7 @@ pub struct Explain {
     /// The attribute that it is about [default: any]
     #[arg(long, value_name = "NAME")]
     pub attribute: Option<String>,
-    /// What is to be done: read, search, compare, write, add, delete, rename or reset [default: each]
+    /// The right: read, search, compare, write, add, delete, rename or reset [default: each]
     #[arg(long, value_name = "RIGHT", value_parser = one_right)]
     pub right: Option<Rights>,
     /// Where the client is
@@ -104,8 +104,8 @@ pub struct WhoCan {
 /// Say what becomes allowed and what is lost when the rules of one file take the place of another's
 ///
 /// A rule is compared with all that cover it in the other file: that let at least the same subjects
-/// do at least the same on at least the same entries. Rules in entries are not looked at. What several rules allow only together may be
-/// listed though nothing changes; what changes is always listed.
+/// do at least the same on at least the same entries. Rules in entries are not looked at. A right that
+/// several rules allow only together may be listed though nothing changes; a change is always listed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

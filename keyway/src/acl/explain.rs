@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// Rules that are told of what no rule allows.
 const NEAREST_MAX: usize = 3;
 
-/// What came of one right.
+/// The answer about one right.
 struct Answer {
     name: &'static str,
     rules: Vec<Considered>,

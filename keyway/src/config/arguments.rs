@@ -1,4 +1,4 @@
-//! What `keyway config` can be asked.
+//! The arguments of `keyway config`.
 
 use crate::data_flag::Data;
 use clap::{Args, Subcommand};
@@ -48,8 +48,8 @@ pub struct Get {
 ///
 /// The file keeps its comments, its layout and its mode, and is replaced whole or not at all. The whole
 /// configuration is checked first. A server that runs on the folder is told to read it again (SIGHUP); if
-/// it refuses, the file is put back as it was. What waits for the next start, and where a flag of the server
-/// wins, is said.
+/// it refuses, the file is put back as it was. Settings that wait for the next start, or over which a flag of
+/// the server wins, are said.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -150,7 +150,8 @@ pub struct Accept {
 
 /// Write the configuration that was in force last
 ///
-/// The store remembers its text. What is in keyway.toml now is replaced; a running server takes it.
+/// The store remembers its text. The content that keyway.toml has now is replaced; a running server takes
+/// the text.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Checks a configuration.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the configuration.
 pub fn run(arguments: &Check) -> Result<(), Failure> {
     let folder = &arguments.data.folder;
     let (file, text) = match &arguments.file {

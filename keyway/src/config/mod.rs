@@ -19,7 +19,7 @@ use keyway_host::failure::Failure;
 /// Does what the arguments ask for.
 ///
 /// # Errors
-/// What could not be done, and why.
+/// The action that could not be done, and why.
 pub fn run(command: &Config) -> Result<(), Failure> {
     match command {
         Config::Get(Get { data, .. }) | Config::Diff(Diff { old: None, data, .. }) => {

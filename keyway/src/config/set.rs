@@ -20,7 +20,7 @@ use toml::Value;
 #[derive(Clone, Copy)]
 enum Taken<'r> {
     /// No server runs.
-    Nobody,
+    NotRunning,
     /// It has taken it.
     Now,
     /// It waits for the next start.
@@ -57,7 +57,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
         };
         new = edit::set(&new, key, value.as_ref()).map_err(wrong)?;
     }
-    // What is wrong with it is said as of the file that there would be.
+    // A fault of it is said as of the file that there would be.
     let configuration = Configuration::of_text(folder, &new, &Given::none())?;
     if new != old {
         start::check(folder, &configuration)?;
@@ -81,7 +81,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     let edited = Edited { folder, file: file.clone(), old, new };
     let running = edited.have_taken()?;
     said.say(&changes, |key| match taken(running.as_ref(), key) {
-        Taken::Nobody => "written; no server runs there".to_owned(),
+        Taken::NotRunning => "written; no server runs there".to_owned(),
         Taken::Now => "written, and the server has taken it".to_owned(),
         Taken::Later => "written; the server takes it at its next start".to_owned(),
         Taken::Flag(flag) => {
@@ -133,7 +133,7 @@ fn one(key: &str, values: &[String], default: bool) -> Result<Change, Failure> {
 
 /// How the running server has taken a setting.
 fn taken<'r>(running: Option<&'r Running>, key: &str) -> Taken<'r> {
-    let Some(running) = running else { return Taken::Nobody };
+    let Some(running) = running else { return Taken::NotRunning };
     match running.settings.get(key).map(|setting| &setting.from) {
         Some(From::Flag(flag)) => Taken::Flag(flag),
         _ if running.waiting.iter().any(|waiting| waiting == key) => Taken::Later,
@@ -150,7 +150,7 @@ struct Edited<'a> {
 }
 
 impl Edited<'_> {
-    /// Has the running server read it, and waits for what it says. What it refuses is undone.
+    /// Has the running server read it, and waits for what it says. A change that it refuses is undone.
     fn have_taken(&self) -> Result<Option<Running>, Failure> {
         let running = told::have_read(self.folder, &self.file)?;
         match running.as_ref().and_then(|running| running.refused.as_ref()) {

@@ -1,4 +1,4 @@
-//! What `keyway crypto` can be asked, and the specifications of drivers.
+//! The arguments of `keyway crypto`, and the specifications of drivers.
 
 use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
@@ -149,7 +149,7 @@ pub struct Test {
     #[arg(long, value_name = "BITS", value_delimiter = ',', conflicts_with = "key",
           value_parser = rsa_bits)]
     pub rsa_bits: Vec<u32>,
-    /// What is done with signatures over and over
+    /// The operation with signatures that is done over and over
     #[arg(long, value_enum, default_value = "sign")]
     pub operation: Signatures,
     #[command(flatten)]

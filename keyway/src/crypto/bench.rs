@@ -101,7 +101,7 @@ fn entries(arguments: &arguments::Bench) -> Vec<Entry> {
     direct.into_iter().chain(arguments.in_flight.iter().map(|n| Entry::Queue(*n))).collect()
 }
 
-/// Refuses a file that cannot be written before anything is measured for it. What is in it stays.
+/// Refuses a file that cannot be written before anything is measured for it. Its content stays.
 fn writable(path: &Path) -> Result<(), Failure> {
     let opened = File::options().append(true).create(true).open(path);
     opened.map(drop).map_err(|why| Failure::system("write", path, &why))

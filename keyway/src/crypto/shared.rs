@@ -1,4 +1,4 @@
-//! What the commands have in common: the key they read, what they say, how they are interrupted.
+//! The parts that the commands share: the key they read, what they say, how they are interrupted.
 
 use keyway_cryptotest::{Interrupt, LeftOut};
 use keyway_host::failure::Failure;

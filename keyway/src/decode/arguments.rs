@@ -1,4 +1,4 @@
-//! What `keyway decode` can be asked.
+//! The arguments of `keyway decode`.
 
 use crate::value::{count, some_time};
 use clap::{Args, Subcommand, ValueEnum};
@@ -50,7 +50,7 @@ pub struct Decode {
     pub ports: Vec<u16>,
 }
 
-/// What else can be decoded.
+/// Commands beside the decoding of captures.
 #[derive(Debug, Subcommand)]
 pub enum DecodeCommand {
     Proxy(Proxy),
@@ -61,8 +61,8 @@ pub enum DecodeCommand {
 /// Stand between clients and a server: pass on what they say, and tell of it
 ///
 /// Octets are passed on as they come, and a copy of them is decoded in another thread: what is told can
-/// neither change nor delay them. What that thread has no time for is left out, and said ("gap of n
-/// bytes").
+/// neither change nor delay them. Octets that this thread has no time for are left out, and said ("gap of
+/// n bytes").
 ///
 /// Without a certificate TLS is passed on and cannot be read. With one (--certificate and --key, or
 /// --data for one of a folder's own authority) the proxy takes part in StartTLS on both sides; with

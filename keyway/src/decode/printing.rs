@@ -34,7 +34,7 @@ pub fn keys(file: Option<&Path>) -> Result<Arc<Keys>, Failure> {
     Ok(Arc::new(keys))
 }
 
-/// What is decoded for this form.
+/// The options of decoding for this form.
 pub fn options(form: &Form, show_secrets: bool) -> Options {
     let secrets = if show_secrets { Secrets::Shown } else { Secrets::Hidden };
     Options { secrets, keep_answers: form.full || form.json || form.tui || form.write.is_some() }
@@ -43,7 +43,7 @@ pub fn options(form: &Form, show_secrets: bool) -> Options {
 /// Operations in a form that was asked for, on their way to where they go.
 pub type Printed = Printer<Box<dyn View + Send>, Box<dyn Write + Send>>;
 
-/// What writes in this form to where it goes.
+/// The printer that writes in this form to where it goes.
 ///
 /// # Errors
 /// If that is a file, and cannot be written.

@@ -97,7 +97,7 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
     }
 }
 
-/// What writes, sums up or shows what is told.
+/// The printer that writes, sums up or shows what is told.
 fn told(proxy: &Proxy, items: &SharedItems) -> Result<Printed, Failure> {
     if proxy.form.tui {
         tui::check()?;
@@ -129,7 +129,7 @@ fn own_url(proxy: &Proxy, address: SocketAddr) -> String {
     format!("{scheme}://{}", listeners::at_home(address))
 }
 
-/// What is to be known of TLS by the one who starts it.
+/// Advice on TLS for the user who starts it.
 fn advice(proxy: &Proxy, has_certificate: bool) -> Option<&'static str> {
     match has_certificate {
         true => Some(

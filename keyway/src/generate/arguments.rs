@@ -69,7 +69,7 @@ pub struct Make {
     /// The file to write, or '-' for standard output; .gz and .zst are compressed
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// What a file is [default: csv if it is called .csv, .csv.gz or .csv.zst, else ldif]
+    /// The format of the file [default: csv if it is called .csv, .csv.gz or .csv.zst, else ldif]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<FileFormat>,
     /// Columns of CSV, beside the DN [default: all attributes]
@@ -102,7 +102,7 @@ pub struct Make {
     /// Write search filters too, which match some of the entries
     #[arg(short = 'F', long, value_name = "FILE", conflicts_with_all = ["to", "into"])]
     pub filters: Option<PathBuf>,
-    /// What they ask for: an attribute, with ':initial' or ':final' the begin or the end of its
+    /// The attribute that they ask for, with ':initial' or ':final' the begin or the end of its
     /// values (repeatable)
     #[arg(short = 'T', long, value_name = "ATTRIBUTE", requires = "filters", value_parser = filter)]
     pub filter: Vec<(String, FilterKind)>,
@@ -207,7 +207,7 @@ pub struct Template {
     pub name: String,
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FileFormat {
     /// RFC 2849
@@ -216,7 +216,7 @@ pub enum FileFormat {
     Csv,
 }
 
-/// What change records do.
+/// The operation of change records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Changes {
     /// Add the entries
@@ -238,7 +238,7 @@ pub enum Compression {
     None,
 }
 
-/// What filters ask of an attribute.
+/// The question of filters about an attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterKind(pub Kind);
 

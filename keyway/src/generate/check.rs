@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Checks the entries. Says whether all of them are right.
 ///
 /// # Errors
-/// What is wrong with the template, or why there is no schema.
+/// The fault of the template, or why there is no schema.
 pub fn run(arguments: &Check) -> Result<bool, Failure> {
     let plan = arguments.entries.plan()?;
     let parts = parts(arguments, &plan)?;
@@ -113,7 +113,7 @@ fn entries(
 
 struct Checker<'s> {
     schema: &'s Schema,
-    /// What attributes are called in the template, understood.
+    /// The names of attributes in the template, understood.
     described: HashMap<String, Option<Description<'s>>>,
     faults: EntryFaults,
 }

@@ -15,7 +15,7 @@ pub struct Entries {
     /// The template: a file, or one that is built in (example, people_and_groups)
     #[arg(value_name = "TEMPLATE", default_value = "example.template")]
     pub template: PathBuf,
-    /// What chance begins with
+    /// The seed of all that is random
     #[arg(short, long, value_name = "N", default_value = "0", value_parser = count)]
     pub seed: u64,
     /// Give a constant another value than the template does; 5k and 5M are numbers (repeatable)
@@ -39,7 +39,7 @@ pub struct Entries {
     /// The file of comma-separated values that <csvfield:N> reads
     #[arg(short = 'c', long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// What is between its fields
+    /// The character between its fields
     #[arg(long, value_name = "CHARACTER", default_value_t = ',')]
     pub csv_delimiter: char,
     /// Its first row is a heading
@@ -58,7 +58,7 @@ impl Entries {
     /// Reads and compiles the template, and says what may be slips in it.
     ///
     /// # Errors
-    /// What is wrong with it, or a file cannot be read.
+    /// The fault of the template, or that a file cannot be read.
     pub fn plan(&self) -> Result<Arc<Plan>, Failure> {
         let csv = self.csv.as_ref().map(|path| CsvSource {
             path: path.clone(),

@@ -100,7 +100,7 @@ fn say(
     ))
 }
 
-/// What to say of an end that was asked for.
+/// The failure to report for an end that was asked for.
 fn stopped(arguments: &Make, made: u64, count: u64) -> Failure {
     let (made, count) = (grouped(made), grouped(count));
     let file = arguments.output.display();

@@ -9,7 +9,7 @@ use keyway_host::progress::Progress;
 use keyway_host::stop::Stop;
 use std::sync::Arc;
 
-/// What is asked for where no flag says it.
+/// The filters that are made where no flag says which.
 const USUAL: [(&str, Kind); 4] = [
     ("uid", Kind::Equality),
     ("cn", Kind::Equality),

@@ -21,7 +21,7 @@ use keyway_host::failure::Failure;
 /// Does what the arguments ask for. Says whether all of it could be done.
 ///
 /// # Errors
-/// What is wrong with the template, or why its entries could not be written.
+/// The fault of the template, or why its entries could not be written.
 pub fn run(command: &Generate) -> Result<bool, Failure> {
     match command {
         Generate::Tags(arguments) => tags::run(arguments).map(|()| true),

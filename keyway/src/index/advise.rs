@@ -58,7 +58,7 @@ fn standing(advice: &Advice, reports: &[IndexReport]) -> Option<IndexStanding> {
     found.filter(|_| advice.line.is_none())
 }
 
-/// What searches lacked: an attribute, a kind of index, and the line for `[indexes]` that makes it.
+/// An index that searches lacked: its attribute, its kind, and the line for `[indexes]` that makes it.
 type Line = (String, String, String);
 
 /// The lines that would make the indexes which searches lacked.
@@ -73,13 +73,13 @@ struct Advice {
     /// `None` if no index could help.
     kind: Option<IndexKind>,
     lacking: Lacking,
-    /// Of a hundred of the time that all searches took.
+    /// Its percentage of the time that all searches took.
     percent: u64,
     /// The line for `[indexes]`; `None` if it is there already.
     line: Option<String>,
 }
 
-/// What was lacking, that which took longest first.
+/// The indexes that were lacking, the one whose searches took longest first.
 fn advice(snapshot: &Snapshot, indexes: &[IndexSetting]) -> Vec<Advice> {
     let all_ns = snapshot.value(TIME).unwrap_or_default().max(1);
     let advice = lacking(snapshot).into_iter().map(|((attribute, index), lacking)| {

@@ -1,4 +1,4 @@
-//! What `keyway directory` can be asked of indexes.
+//! The arguments of `keyway directory` about indexes.
 
 use crate::data_flag::Data;
 use clap::{Args, ValueEnum};
@@ -54,10 +54,10 @@ pub struct Reindex {
 
 /// Show how a search would be done: which index leads to how many entries
 ///
-/// The shortest list of entries is walked. What other lists do not have is left out, where that is
-/// cheaper than to look at the entries; each entry that is left is read and put to the whole filter. What
-/// the numbers of the plan are is counted in the present state of the directory, also while a server
-/// has it open.
+/// The shortest list of entries is walked. Entries that other lists do not have are left out, where that
+/// is cheaper than to look at the entries; each entry that is left is read and put to the whole filter.
+/// The numbers of the plan are counted in the present state of the directory, also while a server has it
+/// open.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -87,9 +87,10 @@ pub struct Explain {
 /// Say which indexes the searches of a running server lack, and what that costs
 ///
 /// The server counts searches that no index helps, what they look at and how long they take, since it
-/// was started. What would help most comes first, with the line for `indexes` in DIR/keyway.toml; after
-/// SIGHUP the server builds it while it runs. The same counters are in keyway metrics, and with
-/// access = "everything" each such search has the field 'unindexed' in DIR/log/access.log.
+/// was started. The index that would help most comes first, with the line for `indexes` in
+/// DIR/keyway.toml; after SIGHUP the server builds it while it runs. These counters are in keyway
+/// metrics, too, and with access = "everything" each such search has the field 'unindexed' in
+/// DIR/log/access.log.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -76,12 +76,12 @@ fn tree(part: &Part, before: &str, below: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What it is, how many entries that leads to, what is done with it, and by which index.
+/// A line: the part of the filter, how many entries it leads to, what is done with it, and by which index.
 fn line(what: &str, kinds: &str, count: &str, used: &str) -> String {
     format!("{what:<40} {count:>12}  {used:<8} {kinds}").trim_end().to_owned()
 }
 
-/// What could be done about it.
+/// Advice on what could be done about it.
 fn advice(lack: &Lack) -> String {
     match lack {
         Lack::Index { attribute, kind } => format!("no index; add \"{kind}\" to {attribute}"),

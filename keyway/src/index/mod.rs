@@ -1,4 +1,4 @@
-//! What there is to be asked of indexes: which there are, what a search does with them, which are lacking.
+//! Questions about indexes: which there are, what a search does with them, which are lacking.
 
 mod advise;
 mod arguments;

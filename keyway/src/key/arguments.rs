@@ -1,4 +1,4 @@
-//! What `keyway key` can be asked for.
+//! The arguments of `keyway key`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_engine::Algorithm;
@@ -161,7 +161,7 @@ pub struct Use {
     /// How the result is written [default: raw; signatures and MACs on a terminal in base64]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// What is authenticated beside an encrypted text
+    /// The text that is authenticated beside an encrypted one
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub context: String,
     #[command(flatten)]
@@ -199,7 +199,7 @@ pub struct Public {
     pub pem: bool,
 }
 
-/// What a key is for.
+/// The use of a key: with which algorithms, for which purposes, by which clients.
 #[derive(Debug, Args)]
 pub struct Policy {
     /// An algorithm that it is for (keyway crypto list); repeatable for RSA keys
@@ -223,7 +223,7 @@ Examples:
       --for user:backup+program:/usr/bin/reader
   keyway key generate pepper --algorithm argon2id --for everybody")]
 pub struct Generate {
-    /// What it is to be called: lower-case letters, digits and underscores, and behind the first dashes and dots
+    /// Its name: lower-case letters, digits and underscores, and behind the first dashes and dots
     pub name: String,
     #[command(flatten)]
     pub policy: Policy,
@@ -243,7 +243,7 @@ Examples:
 
 Delete the file afterwards; the daemon keeps its own copy, sealed.")]
 pub struct Import {
-    /// What it is to be called
+    /// Its name
     pub name: String,
     /// The file, or '-' for standard input
     pub file: PathBuf,

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 /// Does what the arguments ask for.
 ///
 /// # Errors
-/// What the daemon refuses, or that there is none.
+/// The daemon's refusal, or that there is no daemon.
 pub fn run(command: &Key) -> Result<bool, Failure> {
     let done = match command {
         Key::Generate(it) => {

@@ -78,7 +78,7 @@ pub fn agent(arguments: &Agent) -> Result<(), Failure> {
         let done = answer(&arguments.hub, &identity, folder, &provider, &interrupt, noted);
         match done {
             Err(error) if arguments.once => return Err(error.into()),
-            // What will not be better the next time.
+            // These errors will not be gone the next time.
             Err(error @ (Error::Usage(_) | Error::Content(..) | Error::File { .. })) => {
                 return Err(error.into());
             }

@@ -72,7 +72,7 @@ pub fn search(
         }
     };
     say(&summary::probes_heading(search));
-    // Of a rate's trial only what is out of the ordinary is said.
+    // Only events of a rate's trial that are out of the ordinary are said.
     let said = &mut |event: Event<'_>| {
         if !is_quiet && matches!(event, Event::Lost(_) | Event::Monitor(_)) {
             live(&event);

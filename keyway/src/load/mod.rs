@@ -49,7 +49,7 @@ pub fn run(command: &Load) -> Result<bool, Failure> {
     }
 }
 
-/// What `keyway load` does by itself.
+/// Runs `keyway load` without a command.
 fn first_guess() -> Result<bool, Failure> {
     let words = ["keyway", "load", "search"];
     let parsed =

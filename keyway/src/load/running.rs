@@ -69,7 +69,7 @@ pub fn rules(scenario: &mut Scenario, arguments: &Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// What cannot be kept need not be measured.
+/// Refuses a file that the result cannot be written to, before anything is measured.
 pub fn can_keep(kept: &Kept) -> Result<(), Failure> {
     let Some(path) = &kept.output else { return Ok(()) };
     let opened = fs::File::options().append(true).create(true).open(path);
@@ -111,7 +111,7 @@ pub fn finish(scenario: &Scenario, outcome: &Outcome, kept: &Kept) -> Result<(),
     kept.and(said)
 }
 
-/// Writes a result. What is there in part is no result, and does not stay.
+/// Writes a result. A file that was written in part is no result, and does not stay.
 pub fn keep(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|why| {
         if path.is_file() {

@@ -1,4 +1,4 @@
-//! What `keyway quic` can be asked.
+//! The arguments of `keyway quic`.
 
 use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
@@ -147,7 +147,7 @@ Examples:
   keyway quic get https://10.0.0.7:4433/a https://10.0.0.7:4433/b -o files --ca ca.pem
       two files into the folder files, from a server whose authority is in ca.pem")]
 pub struct Get {
-    /// What to fetch, as https://HOST:PORT/PATH
+    /// The resource to fetch, as https://HOST:PORT/PATH
     #[arg(value_name = "URL", required = true, value_parser = target)]
     pub urls: Vec<Target>,
     /// The file to write, or a folder to write into; '-' is standard output [default: the last part
@@ -194,7 +194,7 @@ pub struct Perf {
     /// The server, as HOST:PORT [default: one of its own, on loopback]
     #[arg(value_name = "ADDRESS", value_parser = keyway_quic::address)]
     pub address: Option<Target>,
-    /// What to measure (repeatable) [default: all four]
+    /// The test to run (repeatable) [default: all four]
     #[arg(long = "test", value_enum, value_name = "TEST")]
     pub tests: Vec<Test>,
     /// Seconds that each takes
@@ -226,7 +226,7 @@ pub struct Perf {
     pub json: bool,
 }
 
-/// What `perf` measures.
+/// A test of `perf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Test {
     /// Bytes to the server

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// What all endpoints of a command have in common; with this engine, unless they are to have
+/// The part that all endpoints of a command share; with this engine, unless they are to have
 /// another's cryptography.
 ///
 /// # Errors

@@ -59,7 +59,7 @@ pub fn run(arguments: &Perf) -> Result<(), Failure> {
         let interrupted = async {
             signals.next().await;
             stop.store(true, Ordering::Relaxed);
-            // What waits for the other side waits no more.
+            // A test that waits for the other side waits no more.
             side.interrupt();
             signals.end_at_next().await
         };

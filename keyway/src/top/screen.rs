@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Lines of the past that are kept.
 const LINES_MAX: usize = 1_000;
 
-/// What is shown.
+/// The view that is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum View {
     Operations,
@@ -181,7 +181,7 @@ impl Screen {
                     _ => {}
                 }
             }
-            // What comes while it is paused is not looked at.
+            // A snapshot that comes while it is paused is not looked at.
             while let Ok((number, snapshot)) = seen.try_recv() {
                 if !self.is_paused {
                     self.take(number, snapshot);

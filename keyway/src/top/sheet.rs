@@ -21,7 +21,7 @@ pub struct Heading {
     pub is_number: bool,
 }
 
-/// What stands in a row, and what it is sorted by.
+/// The text in a column of a row, and the number that it is sorted by.
 #[derive(Clone)]
 pub struct Cell {
     pub text: String,

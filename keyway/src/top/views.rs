@@ -1,4 +1,4 @@
-//! What each view shows, as tables.
+//! The tables that each view shows.
 
 use super::sheet::{Cell, Sheet, numbers, words};
 use keyway_meter::{Distribution, OPERATIONS};
@@ -242,7 +242,7 @@ pub fn connections(change: &ServerDelta<'_>, before: &[Facts]) -> Sheet {
     }
 }
 
-/// What searches cost, by the shape of their filters, since the server was started.
+/// The cost of searches, by the shape of their filters, since the server was started.
 pub fn filters(change: &ServerDelta<'_>) -> Sheet {
     let of = |page: &keyway_meter::Snapshot| {
         let mut shapes: BTreeMap<(String, String), [f64; 5]> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What `keyway web` can be asked.
+//! The arguments of `keyway web`.
 
 use crate::data_flag::Data;
 use clap::Args;
@@ -76,7 +76,7 @@ pub struct Web {
     /// A scenario of a file that may be run (keyway load init writes some; repeatable)
     #[arg(long = "scenario", value_name = "FILE")]
     pub scenarios: Vec<PathBuf>,
-    /// What all entries are below that load asks for [default: the suffix that the server shows]
+    /// The DN that all entries are below which load asks for [default: the suffix that the server shows]
     #[arg(long, value_name = "DN")]
     pub base: Option<String>,
     /// The users that load speaks of, unless the page says others: FIRST-LAST, or a file [default: those that

@@ -186,7 +186,7 @@ fn login(arguments: &Web) -> Result<impl Fn(&str, &[u8]) -> Result<(), String> +
     })
 }
 
-/// What may be put under load: what is shown, and what is named.
+/// The servers that may be put under load: those that are shown, and those that are named.
 fn targets(arguments: &Web) -> Result<Vec<Target>, Failure> {
     let place = |path: &Path| absolute(path).map_err(|why| Failure::system("find", path, &why));
     let folder = place(&arguments.data.folder)?;
@@ -239,7 +239,7 @@ fn own_target(folder: PathBuf, account: Option<(String, PathBuf)>, options: Opti
 /// Scenarios of files, by the files' names.
 fn files(arguments: &Web) -> Result<Vec<(String, PathBuf)>, Failure> {
     let named = |path: &PathBuf| {
-        // What makes no sense is better known now.
+        // A file that makes no sense is better known now.
         keyway_load::Scenario::read(path)?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let path = absolute(path).map_err(|why| Failure::system("find", path, &why))?;

@@ -21,8 +21,8 @@ use std::net::SocketAddr;
 use std::path::{Path, absolute};
 use std::sync::Arc;
 
-/// What TLS of clients is accepted with, if it is: a certificate that was given, or one of the folder's
-/// authority. What has to live as long as it goes to `keeps`.
+/// The configuration with which TLS of clients is accepted, if it is: with a certificate that was given, or
+/// one of the folder's authority. Connections that have to live as long as it go to `keeps`.
 pub fn with_clients(
     proxy: &Proxy,
     engine: &Engine,
@@ -101,8 +101,8 @@ pub fn with_server(proxy: &Proxy, engine: &Engine) -> Result<Arc<ClientConfig>, 
     };
     match wanted.config(&provider) {
         Err(_) if proxy.ca.is_none() && !proxy.to.tls => {
-            let nobody = client_config(&provider, RootCertStore::empty());
-            Ok(Arc::new(nobody.map_err(Failure::new)?))
+            let no_trust = client_config(&provider, RootCertStore::empty());
+            Ok(Arc::new(no_trust.map_err(Failure::new)?))
         }
         config => config.map_err(Failure::from),
     }

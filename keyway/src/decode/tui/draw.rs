@@ -1,4 +1,4 @@
-//! What is on the browser. Colours are the terminal's own, so that light and dark ones can be read.
+//! Draws the browser. Colours are the terminal's own, so that light and dark ones can be read.
 
 use keyway_decode::browse::{
     BrowsedItem, BrowsedItems, Browser, BrowserPage, BrowserPopup, DetailRow, DetailTab, ItemList,

@@ -57,7 +57,7 @@ fn show(
 ) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
     let shown = look(&mut terminal, (browser, Effects { captures }), items, stopped);
-    // What could not be drawn is the error to be told.
+    // A failure to draw is the error to be told.
     shown.and(ratatui::try_restore())
 }
 

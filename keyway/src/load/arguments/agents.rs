@@ -22,7 +22,7 @@ pub struct Who {
 }
 
 impl Who {
-    /// The same, for the library.
+    /// That identity, for the library.
     pub fn identity(&self) -> Identity {
         let Who { cert, key, ca } = self;
         Identity { certificate: cert.clone(), key: key.clone(), ca: ca.clone() }

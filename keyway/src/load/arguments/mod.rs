@@ -1,4 +1,4 @@
-//! What `keyway load` can be asked.
+//! The arguments of `keyway load`.
 
 mod agents;
 mod results;
@@ -52,7 +52,7 @@ pub struct Load {
     pub command: Option<Kind>,
 }
 
-/// What kind of load, or what else about it.
+/// A kind of load, or another command about it.
 #[derive(Debug, Subcommand)]
 pub enum Kind {
     /// Logins: a search for the user, and a bind as what it found, over a second connection

@@ -1,9 +1,9 @@
-//! What becomes of results.
+//! The arguments about results.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// What becomes of the result.
+/// The rules that make a result fail, and where it goes.
 #[derive(Debug, Args)]
 pub struct Output {
     /// Fail if this comes true (repeatable): 'p99 > 20ms', 'errors > 0.1%', 'auth max > 1s or lag > 5ms'

@@ -1,4 +1,4 @@
-//! What is run: a short form, a scenario's file, a search for the knee.
+//! The arguments of runs: a short form, a scenario's file, a search for the knee.
 
 use super::value::{rate, users};
 use super::{Kept, Output, Target};
@@ -92,8 +92,8 @@ pub struct Run {
 /// Find the highest rate at which a rule does not come true
 ///
 /// The rate is doubled until the rule comes true or the rate is not reached; then the gap is halved until
-/// it is less than 5 %; then the rate that was found is tried once more. What is ended early keeps what it has
-/// found, and has failed.
+/// it is less than 5 %; then the rate that was found is tried once more. A search that is ended early keeps
+/// what it has found, and has failed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -108,7 +108,7 @@ Examples:
 
 The exit status is 0 if a rate was good and the search came to its end, else 1.")]
 pub struct Find {
-    /// What to run: auth, search, bind, modify, add-delete, mixed, or another one that keyway load init lists
+    /// The scenario: auth, search, bind, modify, add-delete, mixed, or another one that keyway load init lists
     #[arg(value_name = "SCENARIO")]
     pub scenario: String,
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub struct Find {
     /// The highest
     #[arg(long, value_name = "N", default_value = "100000", value_parser = rate)]
     pub to: f64,
-    /// What must not come true
+    /// The rule that must not come true
     #[arg(long, value_name = "RULE", default_value = "p99 > 20ms or errors > 0.1%")]
     pub until: String,
     /// How long a rate is held
@@ -158,7 +158,7 @@ pub struct Init {
     /// The file with the password of --bind-dn
     #[arg(long, value_name = "FILE", requires = "bind_dn")]
     pub password_file: Option<PathBuf>,
-    /// What all entries are below
+    /// The DN that all entries are below
     #[arg(long, value_name = "DN", default_value = "dc=example,dc=com")]
     pub base: String,
     /// The users: FIRST-LAST, or a file

@@ -45,7 +45,7 @@ pub struct Target {
     /// Resume TLS sessions where the server lets us; each handshake is a full one otherwise
     #[arg(long)]
     pub resume: bool,
-    /// What all entries are below [default: the suffix that the server shows]
+    /// The DN that all entries are below [default: the suffix that the server shows]
     #[arg(long, value_name = "DN")]
     pub base: Option<String>,
     /// The DN that binds on each connection; needed for operations that take rights [default: the administrator, of
@@ -102,13 +102,13 @@ pub struct Target {
     /// Threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = count_within::<1, 1024>)]
     pub threads: Option<u64>,
-    /// What all that is random follows from
+    /// The seed of all that is random
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub seed: u64,
 }
 
 impl Target {
-    /// What samples are filled in with. Entries that are added get numbers that no earlier run had.
+    /// The options that samples are filled in with. Entries that are added get numbers that no earlier run had.
     ///
     /// # Errors
     /// If no server is named, and none runs on the data folder.
