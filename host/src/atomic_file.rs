@@ -84,7 +84,7 @@ impl Target {
         if let Target::File { draft, held, .. } = self
             && held.get().is_some_and(|file| is_at(file, draft))
         {
-            // What could not be written is not worth a second complaint.
+            // A file that could not be written is not worth a second complaint.
             let _ = fs::remove_file(draft);
         }
     }

@@ -108,7 +108,7 @@ pub fn plain(why: &io::Error) -> String {
     }
 }
 
-/// What comes from elsewhere (a parser's message, a file's name) may have line ends in it.
+/// Text from elsewhere (a parser's message, a file's name) may have line ends in it.
 fn one_line(text: &str) -> String {
     text.split(['\n', '\r'])
         .map(str::trim)

@@ -19,7 +19,7 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
-    /// What the supervisor says, if there is one.
+    /// The channel of the supervisor, if there is one.
     channel: Option<tokio::net::UnixStream>,
     /// Listeners that are elsewhere now, and were not asked for yet.
     moved: Moved,
@@ -117,8 +117,8 @@ impl Signals {
         Signals::catch_beside(catch_hangup()?, None)
     }
 
-    /// The same, where SIGHUP is caught already: one that came meanwhile is not forgotten. With a
-    /// supervisor's channel, that and SIGHUP is what counts.
+    /// As [`catch`](Self::catch), where SIGHUP is caught already: one that came meanwhile is not
+    /// forgotten. With a supervisor's channel, that and SIGHUP is what counts.
     ///
     /// # Errors
     /// If the system refuses.

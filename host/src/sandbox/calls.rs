@@ -202,7 +202,7 @@ pub const OLD_OF_LDAPD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub const OLD_OF_LDAPD: &[i64] = &[];
 
-/// What the directory asks of an open file: whether it is a terminal and how wide, that a socket does not
-/// wait, and whether btrfs copies what is written (`ioctl_iflags`(2)).
+/// The requests of the directory on an open file: whether it is a terminal and how wide, that a socket does
+/// not wait, and whether btrfs copies what is written (`ioctl_iflags`(2)).
 pub const IOCTLS: &[u64] =
     &[libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FS_IOC_GETFLAGS, libc::FS_IOC_SETFLAGS];

@@ -30,7 +30,7 @@ const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
 const SOCKET: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeSock | RemoveFile});
 const REMOVE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{RemoveFile});
 
-/// What says how many processors there are, what a process has, and whose a client is.
+/// The folders that say how many processors there are, what a process has, and whose a client is.
 const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys/devices/system", "/sys/fs/cgroup"];
 /// Who is who on this machine and where, for the C library, and the libraries that it loads for that.
 const NAMES: [&str; 12] = [
@@ -168,7 +168,7 @@ fn sockets(network: bool) -> Result<Vec<SeccompRule>, seccompiler::BackendError>
     Ok(rules)
 }
 
-/// What of a socket's type is no flag.
+/// The bits of a socket's type that are no flags.
 const KIND_OF_SOCKET: u64 = 0xf;
 
 /// That an argument is this.
