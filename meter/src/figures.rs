@@ -156,6 +156,6 @@ mod tests {
         assert_eq!((number("search"), number("bind"), number("total")), (10.0, 0.0, 10.0));
         assert_eq!((number("connections"), number("queue")), (9.0, 3.0));
         assert_eq!((number("engine_operations"), number("p99_us")), (4.0, 0.0));
-        assert!(Figure::named("nobody").is_none());
+        assert!(Figure::named("absent").is_none());
     }
 }

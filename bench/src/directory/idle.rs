@@ -21,7 +21,7 @@ pub fn kib_each(address: SocketAddr, process: u32, connections: usize) -> Result
         let mut client = Client::connect(address)?;
         // Its hash is quick to check; the administrator's is not.
         client.bind(&dn(&uid(0)), PASSWORD)?;
-        client.search(SUFFIX, "uid", "nobody")?;
+        client.search(SUFFIX, "uid", "absent")?;
         Ok::<_, String>(client)
     };
     let clients: Vec<Client> = (0..connections).map(|_| open()).collect::<Result<_, _>>()?;

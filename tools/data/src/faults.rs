@@ -1,4 +1,4 @@
-//! What is wrong with the entries of a template: each thing once, and how many entries have it.
+//! Faults of a template's entries: each once, and how many entries have it.
 
 use crate::limits::FAULTS_SAID_MAX;
 use crate::maker::View;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Characters of a value that are shown.
 const SHOWN_CHARS: usize = 60;
 
-/// What is wrong with entries.
+/// The faults of entries.
 #[derive(Debug, Default)]
 pub struct EntryFaults {
     known: BTreeMap<Key, Fault>,

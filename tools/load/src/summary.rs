@@ -246,7 +246,7 @@ pub fn probe(probe: &Probe) -> String {
     )
 }
 
-/// What went wrong most, and whether we may have been the reason.
+/// The most frequent fault, and whether we may have been the reason.
 fn why_not(probe: &Probe) -> String {
     let failed = probe.outcome.recorded.jobs.iter().flat_map(|job| &job.failed);
     let most = failed.max_by_key(|(_, failed)| failed.count);

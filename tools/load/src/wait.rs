@@ -28,7 +28,7 @@ pub struct Awaited {
 /// Waits until the server answers; why it does not, if the time has passed or it was interrupted.
 ///
 /// # Errors
-/// What no other look would change: a URL, or a file that cannot be read.
+/// An error that no other look would change: a URL, or a file that cannot be read.
 pub fn until_it_answers(
     awaited: Awaited,
     provider: &Arc<CryptoProvider>,
@@ -51,7 +51,7 @@ pub fn until_it_answers(
     }
 }
 
-/// A few searches of the server's root entry, which everybody may read.
+/// A few searches of the server's root entry, which every client may read.
 fn scenario(awaited: &Awaited) -> Result<Scenario, Error> {
     let Awaited { url, options, own_ca, .. } = awaited;
     let options = Options {

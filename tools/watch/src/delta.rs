@@ -256,7 +256,7 @@ mod tests {
             ("engine.software.aes-128-gcm.errors", 7),
             ("engine.software.aes-128-gcm.error.authentication", 7),
             ("engine.software.sha-256.operations", 1),
-            ("engine.software.an-algorithm-that-nobody-could-pronounce.busy", 3),
+            ("engine.software.an-algorithm-that-no-user-could-pronounce.busy", 3),
             ("engine.null.sha-256.operations", 5),
             ("client.tls.operations", 12),
             ("client.tls.error.exhausted", 2),
@@ -334,7 +334,7 @@ mod tests {
 engine                          op/s     KB/s err/s busy/s run p50   p99   max queue p50   p99   max
 software                    100000000  8388608     7      3
   aes-128-gcm               99999999  8388608     7      0   1.5us  40ms  40ms         -     -     -
-  an-algorithm-that-nobody-could-pronounce
+  an-algorithm-that-no-user-could-pronounce
                                    0        0     0      3       -     -     -         -     -     -
   sha-256                          1        0     0      0       -     -     -         -     -     -
 errors                                                                count    since start

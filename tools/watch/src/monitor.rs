@@ -38,9 +38,9 @@ impl MonitorClient {
         let entries = self.search(filter)?;
         if entries.is_empty() {
             return Err(Failure::new(
-                "it shows nothing of cn=monitor: bind as somebody who may see it (--bind-dn DN \
-                 --password-file FILE); with Keyway that is the administrator, or whom an access rule \
-                 lets",
+                "it shows nothing of cn=monitor: bind as a user who may see it (--bind-dn DN \
+                 --password-file FILE); with Keyway that is the administrator, or a user that an access \
+                  rule lets",
             ));
         }
         Ok(snapshot(&entries))

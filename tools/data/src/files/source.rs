@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct CsvSource {
     /// The file.
     pub path: PathBuf,
-    /// What is between its fields.
+    /// The character between its fields.
     pub delimiter: char,
     /// Whether its first row is a heading.
     pub has_heading: bool,
@@ -37,7 +37,7 @@ impl TemplateSource {
     /// Reads and compiles the template.
     ///
     /// # Errors
-    /// What is wrong with it, or a file cannot be read.
+    /// The fault of the template, or that a file cannot be read.
     pub fn plan(&self) -> Result<Plan, Failure> {
         let shown = self.template.display().to_string();
         let text = template_text(&self.template)?;

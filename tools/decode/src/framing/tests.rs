@@ -3,7 +3,7 @@ use keyway_codec::Op;
 
 fn unbind(id: u32) -> Vec<u8> {
     let mut out = Vec::new();
-    Message::new(id, Op::DeleteRequest("cn=somebody,dc=example,dc=com")).encode(&mut out);
+    Message::new(id, Op::DeleteRequest("cn=employee,dc=example,dc=com")).encode(&mut out);
     out
 }
 

@@ -97,7 +97,7 @@ fn connections_live_as_long_as_they_are_told() {
 fn a_sequence_uses_what_its_steps_have_found() {
     let stub = Stub::new(|op| {
         if let Op::BindRequest(bind) = op {
-            assert_eq!(bind.name, "uid=somebody,dc=example,dc=com");
+            assert_eq!(bind.name, "uid=employee,dc=example,dc=com");
         }
         FINE
     });

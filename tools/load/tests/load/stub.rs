@@ -191,7 +191,7 @@ fn answer(message: &Message<'_>, code: ResultCode, entries: usize, out: &mut Vec
         for _ in 0..entries {
             let value = |text: &'static str| vec![Cow::Borrowed(text.as_bytes())];
             let entry = SearchResultEntry {
-                dn: "uid=somebody,dc=example,dc=com".into(),
+                dn: "uid=employee,dc=example,dc=com".into(),
                 attributes: vec![Attribute { description: "mail".into(), values: value("a@b") }],
             };
             Message::new(message.id, Op::SearchResultEntry(entry)).encode(out);

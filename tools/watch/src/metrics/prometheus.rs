@@ -68,7 +68,7 @@ mod tests {
             ("ldap.bind".to_owned(), 3),
             ("engine.software.aes-128-gcm.bytes".to_owned(), 64),
             ("client.a\"b\\.operations".to_owned(), 5),
-            ("of.nobody".to_owned(), 1),
+            ("of.unlisted".to_owned(), 1),
             ("tls.certificate.ends".to_owned(), 40),
             ("store.waiting".to_owned(), 9),
             ("ldap.queue".to_owned(), u64::MAX - 3),
@@ -97,6 +97,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected} is not in\n{text}");
         }
-        assert!(!text.contains("nobody"));
+        assert!(!text.contains("unlisted"));
     }
 }
