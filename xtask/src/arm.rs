@@ -9,7 +9,7 @@ use std::process::Command;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// What builds for that processor and runs it.
+/// The programs that build for that processor and run the result.
 const NEEDED: &[Peer] = &[
     peer("gcc-aarch64-linux-gnu", &["aarch64-linux-gnu-gcc", "--version"]),
     peer("libc6-dev-arm64-cross", &["test", "-f", "/usr/aarch64-linux-gnu/include/stdio.h"]),

@@ -17,7 +17,7 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 #[derive(Debug, Default, PartialEq)]
 struct Page {
     normal: Arrows,
-    /// What tests inside a crate use beside that.
+    /// The crates that tests inside a crate use beside those.
     dev: Arrows,
 }
 
@@ -35,7 +35,7 @@ pub fn check() -> Result<(), String> {
     let (mut normal, mut dev) = (Uses::new(), Uses::new());
     gather(&metadata()?, &mut normal, &mut dev);
     let mut differences = page.normal.differences(&normal, "");
-    // What the code may use, its tests may too.
+    // Tests may use all that the code may use.
     for (name, used) in &mut dev {
         used.retain(|other| !normal.get(name).is_some_and(|normal| normal.contains(other)));
     }
@@ -77,7 +77,7 @@ impl Page {
 
 impl Arrows {
     /// Lines `left, left  ->  right, right`; one without an arrow goes on with the right of the
-    /// line before. What is in round brackets is a remark.
+    /// line before. Text in round brackets is a remark.
     fn read(block: &str) -> Result<Self, String> {
         let mut lines: Vec<(String, String)> = Vec::new();
         for line in without_remarks(block)?.lines().filter(|line| !line.trim().is_empty()) {
@@ -114,7 +114,7 @@ impl Arrows {
             .collect()
     }
 
-    /// What is used without an arrow, and arrows that are not used.
+    /// Uses without an arrow, and arrows that are not used.
     fn differences(&self, used: &Uses, how: &str) -> Vec<String> {
         let has = |uses: &Uses, left: &str, right: &str| {
             uses.get(left).is_some_and(|uses| uses.contains(right))

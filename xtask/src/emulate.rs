@@ -18,7 +18,7 @@ pub const EMULATED: &str = "crypto/simd/tests/emulated/avx512.rs";
 /// A test that is about instructions.
 const NOT_RUN: &str = "secrets";
 
-/// What the sources say, and the copy instead.
+/// The text in the sources, and the copy's instead.
 const REWRITTEN: [(&str, &str); 4] = [
     ("mod x86;\n", "mod x86;\n#[allow(unsafe_code)]\nmod emulated;\n"),
     ("use std::arch::x86_64::*;", "use crate::emulated::*;"),
@@ -26,7 +26,7 @@ const REWRITTEN: [(&str, &str); 4] = [
         r#"unsafe { asm!("/* {} */", inout(zmm_reg) value, options(nomem, nostack, preserves_flags)) };"#,
         "value = std::hint::black_box(value);",
     ),
-    // Of imports that are not used, and what is no longer unsafe.
+    // Warnings of imports that are not used, and of code that is no longer unsafe.
     ("#![deny(unsafe_code)]", "#![deny(unsafe_code)]\n#![allow(warnings)]"),
 ];
 
@@ -108,7 +108,7 @@ fn copy() -> Result<(), String> {
     write(&copy.join("src/emulated.rs"), &read(&root().join(EMULATED))?)
 }
 
-/// What the copy has for a source.
+/// The copy's text for a source.
 fn rewritten(mut text: String) -> String {
     for (from, to) in REWRITTEN {
         text = text.replace(from, to);

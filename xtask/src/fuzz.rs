@@ -3,7 +3,7 @@
 use crate::shell::{cargo, root, run as sh};
 use std::fs;
 
-/// What coverage-guided fuzzing asks of the compiler; unstable flags, hence `RUSTC_BOOTSTRAP`.
+/// The compiler's flags for coverage-guided fuzzing; unstable ones, hence `RUSTC_BOOTSTRAP`.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address \
@@ -53,7 +53,7 @@ fn fuzz(target: &str, seconds: u32) -> Result<(), String> {
         .env("RUSTFLAGS", FLAGS)
         .args(["run", "--profile", "fuzz", "--package", "keyway-fuzz", "--features", "fuzz"])
         .args(["--target", HOST, "--target-dir", "target/fuzz", "--bin", target, "--"])
-        // What is found goes to the first folder; the seeds stay as they are.
+        // New inputs go to the first folder; the seeds stay as they are.
         .args([&found, &corpus])
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))

@@ -9,13 +9,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What makes it.
+/// The programs that make it.
 const MAKE: &[Peer] = &[
     peer("dpkg-dev", &["dpkg-shlibdeps", "--version"]),
     peer("binutils", &["strip", "--version"]),
 ];
 
-/// What tries it.
+/// The programs that try it.
 const TRY: &[Peer] = &[
     peer("lintian", &["lintian", "--version"]),
     peer("systemd", &["systemd-analyze", "--version"]),
@@ -96,7 +96,7 @@ fn make() -> Result<PathBuf, String> {
     Ok(package)
 }
 
-/// What Debian wants to be in every package: copyright, changes, a manual page.
+/// The files that Debian wants in every package: copyright, changes, a manual page.
 fn documents(staged: &Path, program: &Path, version: &str, date: &str) -> Result<(), String> {
     let doc = staged.join("usr/share/doc/keyway");
     let licence = read(&root().join("LICENSE-MIT"))?;
@@ -135,7 +135,7 @@ fn manual(help: &str, version: &str) -> String {
     page + ".fi\n"
 }
 
-/// What dpkg knows of it.
+/// The description of it that dpkg reads.
 fn control(folder: &Path, staged: &Path, version: &str) -> Result<(), String> {
     let debian = staged.join("DEBIAN");
     let kib = output(Command::new("du").args(["-sk", "--apparent-size"]).arg(staged))?;
@@ -224,7 +224,7 @@ fn said(path: &Path, why: &std::io::Error) -> String {
     format!("{}: {why}", path.display())
 }
 
-/// What a command prints, without the last line's end.
+/// The output of a command, without the last line's end.
 fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|why| format!("{name}: {why}"))?;

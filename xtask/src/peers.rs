@@ -15,7 +15,7 @@ pub const fn peer(package: &'static str, probe: &'static [&'static str]) -> Peer
     Peer { package, probe }
 }
 
-/// What the end-to-end tests use.
+/// The programs that the end-to-end tests use.
 pub const TEST: &[Peer] = &[
     peer("ldap-utils", &["ldapsearch", "-VV"]),
     peer("python3-ldap", &["/usr/bin/python3", "-c", "import ldap"]),
@@ -39,14 +39,14 @@ pub const TEST: &[Peer] = &[
     peer("fonts-dejavu-core", &["test", "-d", "/usr/share/fonts/truetype/dejavu"]),
 ];
 
-/// What the longer tests use beside that.
+/// The programs that the longer tests use beside those.
 pub const NIGHTLY: &[Peer] = &[
     peer("btrfs-progs", &["mkfs.btrfs", "--version"]),
     peer("golang-go", &["sh", "-c", "command -v go || test -x /usr/local/go/bin/go"]),
     peer("g++", &["c++", "--version"]),
 ];
 
-/// What the benchmarks compare with.
+/// The programs that the benchmarks compare with.
 const BENCH: &[Peer] = &[
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
     peer("389-ds-base", &["test", "-x", "/usr/sbin/ns-slapd"]),
@@ -116,7 +116,7 @@ fn ipsec_mb() -> Result<(), String> {
 }
 
 /// Installs what is missing, with Debian's package manager and as root (or with a sudo that asks
-/// nothing). What cannot be installed is said; it is an error only where nothing may be skipped.
+/// nothing). A package that cannot be installed is said; it is an error only where nothing may be skipped.
 pub fn install(peers: &[Peer]) -> Result<(), String> {
     let missing = |peers: &[Peer]| -> Vec<&'static str> {
         let absent = |peer: &&Peer| !succeeds(peer.probe[0], &peer.probe[1..]);

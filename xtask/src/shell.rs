@@ -35,7 +35,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// What cargo says about the workspace's own packages.
+/// Cargo's metadata about the workspace's own packages.
 pub fn metadata() -> Result<Value, String> {
     let mut command = cargo();
     command.args(["metadata", "--no-deps", "--format-version", "1"]);

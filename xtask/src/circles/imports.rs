@@ -221,7 +221,7 @@ impl Module {
             {
                 after
             }
-            // Of `const fn` and `unsafe fn` the name is behind the second word.
+            // The name of `const fn` and `unsafe fn` is behind the second word.
             [TokenTree::Ident(word), TokenTree::Ident(name), after @ ..]
                 if items && is_item(&word.to_string()) && !is_item(&name.to_string()) =>
             {
@@ -335,7 +335,7 @@ fn is_of_tests(attribute: &str) -> bool {
     ["cfg(test", "cfg(all(test"].iter().any(|start| attribute.starts_with(start))
 }
 
-/// What comes after the next item, or the next field or statement.
+/// The tokens after the next item, or the next field or statement.
 fn behind_item(mut tokens: &[TokenTree]) -> &[TokenTree] {
     let is_use = |word: &TokenTree| matches!(word, TokenTree::Ident(word) if word == "use");
     let used = tokens.iter().take(3).any(is_use);
