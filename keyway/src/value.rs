@@ -17,13 +17,13 @@ pub fn time(text: &str) -> Result<Duration, String> {
         })
 }
 
-/// Reads a [`time`] that is more than none.
+/// Reads a [`time()`] that is more than none.
 pub fn some_time(text: &str) -> Result<Duration, String> {
     let more = time(text)?;
     if more.is_zero() { Err("it should be more than 0".to_owned()) } else { Ok(more) }
 }
 
-/// Reads a [`time`] in seconds, within bounds.
+/// Reads a [`time()`] in seconds, within bounds.
 pub fn seconds_within(text: &str, least: f64, most: f64) -> Result<f64, String> {
     let seconds = time(text)?.as_secs_f64();
     match (least..=most).contains(&seconds) {
