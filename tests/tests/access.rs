@@ -317,7 +317,7 @@ fn a_rule_that_makes_no_sense_is_told_with_its_line_and_changes_nothing() {
         ("who = \"users\"\nfrom = [\"10.0.0.1/8\"]", "10.0.0.1/8"),
         ("who = \"users\"\nscope = \"sub\"", "below"),
         ("who = \"users\"\nover = \"radio\"", "radio"),
-        ("what = \"data\"", "whom it is for"),
+        ("what = \"data\"", "which users it is for"),
     ] {
         fs::write(&file, format!("{text}\n[[access]]\n{rule}\nrights = [\"read\"]\n")).unwrap();
         server.signal(Signal::HUP);
