@@ -5,15 +5,15 @@
 pub mod atomic_file;
 pub mod decompress;
 pub mod failure;
-pub mod harden;
 pub mod limits;
 pub mod listeners;
 pub mod notify;
 pub mod output;
+pub mod process_hardening;
 pub mod progress;
 pub mod sandbox;
+pub mod shutdown;
 pub mod signals;
-pub mod stop;
 pub mod supervised;
 pub mod text;
 pub mod timestamp;

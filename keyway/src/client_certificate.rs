@@ -8,7 +8,7 @@ use keyway_codec::dn::{Ava, Dn};
 use keyway_engine::{Algorithm, Engine};
 use keyway_folder::authority;
 use keyway_folder::data::name;
-use keyway_folder::own_keys;
+use keyway_folder::folder_keys;
 use keyway_folder::pem::certificates;
 use keyway_folder::signing::{self, SigningKey};
 use keyway_folder::user::{self, Half};
@@ -123,8 +123,8 @@ pub fn run(arguments: &ClientCertificate) -> Result<(), Failure> {
     let engine = keyway_drivers::engine();
     let ca_file = folder.join(name::CA_CERTIFICATE);
     let ca = certificates(&ca_file)?;
-    let public = own_keys::public_key_in(&ca_file)?;
-    let daemon = own_keys::are_held(&folder).then(|| Daemon::of_folder(&folder));
+    let public = folder_keys::public_key_in(&ca_file)?;
+    let daemon = folder_keys::are_held(&folder).then(|| Daemon::of_folder(&folder));
     let remote = client::connect(&engine, daemon.as_ref(), |_| {})?;
     let ca_key = authority_key(&engine, &folder, daemon.as_ref(), &public)?;
     let (key, key_der) = SigningKey::generate(&engine).map_err(authority::cannot_issue)?;
@@ -174,11 +174,11 @@ fn authority_key(
 ) -> Result<SigningKey, Failure> {
     let Some(daemon) = daemon else {
         let file = folder.join(name::CA_KEY);
-        let key = own_keys::read(&file)?;
+        let key = folder_keys::read(&file)?;
         return SigningKey::load(engine, &key)
             .map_err(|why| keyway_folder::pem::malformed(&file, why));
     };
-    let held = own_keys::held(&daemon.socket, own_keys::Which::Authority, public)?;
+    let held = folder_keys::held(&daemon.socket, folder_keys::Which::Authority, public)?;
     let held = held.ok_or_else(|| {
         Failure::new(format!(
             "the key of {} is not in the cryptod of the folder; put it back for this",

@@ -34,7 +34,7 @@ mod web;
 
 use cli::{Admin, Command, Directory};
 use keyway_host::failure::Failure;
-use keyway_host::{harden, output};
+use keyway_host::{output, process_hardening};
 use std::process::ExitCode;
 
 /// Puts large buffers at the start of a page. The C library's begin at any 16 bytes, and into every
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode, Failure> {
     let Some(command) = cli::parse()? else { return Ok(ExitCode::SUCCESS) };
     if let Some(debugging) = command.holds_secrets() {
-        harden::process(debugging);
+        process_hardening::process(debugging);
     }
     keyway_drivers::chosen_backend().map_err(|why| Failure::usage(why.to_string()))?;
     let done = match command {

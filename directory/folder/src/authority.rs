@@ -3,11 +3,11 @@
 //! The authority's name is made from its key, so that its key alone is enough to issue again. Its
 //! key may be taken away to a safe place: it is needed only when a certificate is to be issued.
 //! rcgen writes certificates; keys, signatures and random numbers are the engine's (`signing`), and
-//! where the keys are, `own_keys` knows.
+//! where the keys are, `folder_keys` knows.
 
 use crate::data::{Folder, name};
+use crate::folder_keys::{self, OwnKeys, PrivateKey, Which};
 use crate::host_names::Names;
-use crate::own_keys::{self, OwnKeys, PrivateKey, Which};
 use crate::pem::{certificates, malformed};
 use crate::signing::SigningKey;
 use keyway_codec::certificate::{Certificate, Name};
@@ -90,7 +90,7 @@ pub fn identity(
     }
     let file = folder.file(name::SERVER_CERTIFICATE);
     let (chain, mut trust) = chain(&file)?;
-    let key = keys.private_key(Which::Server, &own_keys::public_key_in(&file)?)?;
+    let key = keys.private_key(Which::Server, &folder_keys::public_key_in(&file)?)?;
     if chain
         .first()
         .and_then(|der| Certificate::read(der).ok())
@@ -98,7 +98,7 @@ pub fn identity(
     {
         trust = Some(ca_file.clone());
     }
-    let own = folder.has(name::CA_CERTIFICATE).then(|| own_keys::public_key_in(&ca_file));
+    let own = folder.has(name::CA_CERTIFICATE).then(|| folder_keys::public_key_in(&ca_file));
     let ca_key = keys.place(Which::Authority, own.transpose()?.as_deref());
     Ok(Identity { chain, key, trust, ca_key })
 }
@@ -109,7 +109,7 @@ pub fn identity(
 /// If one of them cannot be read or is not what it should be.
 pub fn read(certificate: &Path, key: &Path) -> Result<Identity, Failure> {
     let (chain, trust) = chain(certificate)?;
-    let key = PrivateKey::File(own_keys::read(key)?, key.to_owned());
+    let key = PrivateKey::File(folder_keys::read(key)?, key.to_owned());
     Ok(Identity { chain, key, trust, ca_key: None })
 }
 
@@ -286,12 +286,12 @@ fn issue(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let ca_certificate = folder.file(name::CA_CERTIFICATE);
-    let own = own_keys::public_key_in(&ca_certificate)?;
+    let own = folder_keys::public_key_in(&ca_certificate)?;
     let ca_key = keys.load(Which::Authority, Some(&own))?;
     let ca_key = ca_key.ok_or_else(|| malformed(&ca_certificate, "its key is gone"))?;
     // The key stays when the certificate is renewed: then one file changes, and they always fit.
     let file = folder.file(name::SERVER_CERTIFICATE);
-    let current = folder.has(name::SERVER_CERTIFICATE).then(|| own_keys::public_key_in(&file));
+    let current = folder.has(name::SERVER_CERTIFICATE).then(|| folder_keys::public_key_in(&file));
     let current = keys.load(Which::Server, current.transpose()?.as_deref())?;
     let server_key = match current {
         Some(key) => key,

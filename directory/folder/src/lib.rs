@@ -5,10 +5,10 @@
 pub mod authority;
 pub mod control;
 pub mod data;
+pub mod folder_keys;
 pub mod history;
 pub mod host_names;
 pub mod limits;
-pub mod own_keys;
 pub mod pem;
 pub mod signing;
 pub mod tls;

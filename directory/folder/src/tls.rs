@@ -8,8 +8,8 @@ mod watch;
 
 use crate::authority::{self, Identity};
 use crate::data::{Folder, name};
+use crate::folder_keys::PrivateKey;
 use crate::host_names::Names;
-use crate::own_keys::PrivateKey;
 use crate::pem::malformed;
 pub use ends::Ends;
 use keyway_codec::certificate::{Certificate, Name};

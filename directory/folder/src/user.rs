@@ -11,8 +11,8 @@
 
 use crate::data::{self, State, name};
 use keyway_host::failure::Failure;
-use keyway_host::harden;
 use keyway_host::output;
+use keyway_host::process_hardening;
 use keyway_ring::Socket;
 use nix::unistd::{
     Gid, Group, Uid, User, getgroups, getresgid, getresuid, initgroups, setgroups, setresgid,
@@ -184,7 +184,7 @@ pub fn enter(flag: Option<&Account>, folder: &Path, half: Half<'_>) -> Result<En
             (account, cryptod)
         }
     };
-    harden::lift_lock_limit();
+    process_hardening::lift_lock_limit();
     change_to(&account, folder, cryptod.is_some()).map_err(|why| {
         Failure::new(format!(
             "root cannot become {account}: {why}; it needs CAP_SETUID and CAP_SETGID, which a container \

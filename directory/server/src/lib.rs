@@ -62,7 +62,7 @@ pub use clock::Clock;
 pub use credentials::Credentials;
 pub use directory::Directory;
 pub use failure::Failure;
-pub use index::{IndexKind, IndexReport, IndexSetting, IndexStanding};
+pub use index::{IndexKind, IndexReport, IndexSetting, IndexStatus};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use naming::{ADMINISTRATOR_DN, check_context};
 pub use open_error::OpenError;

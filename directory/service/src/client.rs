@@ -6,7 +6,7 @@ use keyway_config::Configuration;
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Selection};
 use keyway_folder::data::{Folder, name};
-use keyway_folder::own_keys;
+use keyway_folder::folder_keys;
 use keyway_host::failure::{Failure, plain};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf, absolute};
@@ -54,7 +54,7 @@ pub fn daemon(
             advice: "start one (keyway cryptod --help), or correct the path".to_owned(),
         }));
     }
-    if own_keys::are_held(folder.path()) {
+    if folder_keys::are_held(folder.path()) {
         return Ok(Some(Daemon::of_folder(folder.path())));
     }
     let source = format!("{file} names keys that the folder's cryptod is to hold");

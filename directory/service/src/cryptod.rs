@@ -1,8 +1,8 @@
 //! `keyway cryptod`: the daemon, wired.
 
+use crate::gauges;
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
 use crate::options::CryptodOptions;
-use crate::watched;
 use crate::{limit, master, witness};
 use keyway_daemon::keys::KeyStore;
 use keyway_daemon::witness::{Sight, Witness};
@@ -10,12 +10,12 @@ use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
 use keyway_engine::Engine;
 use keyway_folder::data::name;
-use keyway_folder::own_keys::{self, Brought, Which};
+use keyway_folder::folder_keys::{self, Brought, Which};
 use keyway_folder::user::{self, Half};
 use keyway_host::failure::{Failure, is_disk_full, plain};
-use keyway_host::harden;
 use keyway_host::notify::{self, HandedOver};
 use keyway_host::output;
+use keyway_host::process_hardening;
 use keyway_host::sandbox;
 use keyway_host::signals::{self, Signals};
 use keyway_host::supervised::{self, Inherited, Supervised};
@@ -101,7 +101,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     if let Some((_, group)) = directory {
         share(&place, &meter, group)?;
     }
-    harden::lock_memory(true);
+    process_hardening::lock_memory(true);
     let verifier = Verifier::new(software(), Remember::default(), Box::new(time_since_boot))
         .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
     let engine = keyway_drivers::engine_beside(verifier);
@@ -123,7 +123,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     let keys = || {
         let keys = master.open(&folder.join(name::cryptod::KEYS), &engine)?;
         if let Some((user, _)) = directory {
-            own_keys::provide(&keys, user, &brought)?;
+            folder_keys::provide(&keys, user, &brought)?;
         }
         warn_of_programs(&keys, sight);
         Ok::<_, Failure>(keys)
@@ -174,14 +174,14 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
             supervised::ready(&supervised.channel);
         }
         let look = async {
-            let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
+            let mut look_around = tokio::time::interval(gauges::LOOK_EVERY);
             let (answered, mut before) = (counter("cryptod.requests"), None);
             loop {
                 look_around.tick().await;
                 // An idle daemon has nothing new to show, and takes no time for it.
                 let now = answered.value();
                 if before.replace(now) != Some(now) {
-                    watched::show_engine(&engine);
+                    gauges::show_engine(&engine);
                 }
             }
         };
@@ -220,7 +220,7 @@ fn brought(
     let mut brought = Vec::new();
     for (which, file) in files {
         let Some(file) = file else { continue };
-        brought.extend(own_keys::brought(engine, data, which, file)?);
+        brought.extend(folder_keys::brought(engine, data, which, file)?);
     }
     Ok(brought)
 }

@@ -6,16 +6,16 @@ use crate::backups;
 use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
 use crate::client;
+use crate::gauges;
 use crate::instance::Instance;
 use crate::instance::describe;
+use crate::ldif_source::Source;
 use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
 use crate::options::{LdapdOptions, ServeOptions};
 use crate::places::places;
 use crate::populate::{self, Manner, Populated};
 use crate::reload::{PushMetrics, Reload};
 use crate::sample::Sample;
-use crate::source::Source;
-use crate::watched;
 use keyway_config::Configuration;
 use keyway_config::Given;
 use keyway_config::tree;
@@ -26,10 +26,10 @@ use keyway_folder::tls::Tls;
 use keyway_folder::unix_socket;
 use keyway_folder::user::{self, Account, Half};
 use keyway_host::failure::{self, Failure, is_disk_full, plain};
-use keyway_host::harden;
 use keyway_host::listeners::Sockets;
 use keyway_host::notify;
 use keyway_host::output;
+use keyway_host::process_hardening;
 use keyway_host::sandbox;
 use keyway_host::signals::{self, Asked, Signals};
 use keyway_host::supervised::{self, Inherited, Supervised};
@@ -92,7 +92,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         why
     };
     // The supervised cryptod warns for both.
-    let locked_memory = harden::lock_memory(supervision.is_none());
+    let locked_memory = process_hardening::lock_memory(supervision.is_none());
     let verifier = Verifier::new(software(), configuration.remember, Box::new(time_since_boot))
         .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
     let engine = keyway_drivers::engine_beside(verifier.clone());
@@ -477,11 +477,11 @@ impl Serving<'_> {
             banner.say(arguments.json)?;
         }
         let mut look = tokio::time::interval(CERTIFICATES_LOOK_EVERY);
-        let mut look_around = tokio::time::interval(watched::LOOK_EVERY);
+        let mut look_around = tokio::time::interval(gauges::LOOK_EVERY);
         look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let size = watched::StoreSize::new();
-        let mut refusals = watched::Refusals::default();
-        let cryptod = watched::Cryptod::of(folder.path());
+        let size = gauges::StoreSize::new();
+        let mut refusals = gauges::Refusals::default();
+        let cryptod = gauges::Cryptod::of(folder.path());
         let backups = backups::Monitor::of(folder.path());
         let shown = (cryptod.clone(), backups.clone());
         server.show_beside(move |wanted| {
@@ -512,7 +512,7 @@ impl Serving<'_> {
                     instance.directory.build_indexes();
                 }),
                 _ = look_around.tick() => {
-                    watched::show_engine(engine);
+                    gauges::show_engine(engine);
                     size.show(&instance.store);
                     refusals.look(&instance.store, logs);
                     backups.look();

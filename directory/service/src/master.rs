@@ -1,6 +1,6 @@
 //! The master key of the daemon's key store, from where the arguments say.
 
-use crate::source::say_waiting;
+use crate::ldif_source::say_waiting;
 use keyway_daemon::keys::{self, KeyStore, Master, MasterKey, Passphrase};
 use keyway_engine::Engine;
 use keyway_engine::limits::PASSWORD_BYTES_MAX;

@@ -3,8 +3,8 @@
 use crate::forecast::{self, Forecast};
 use crate::instance::Instance;
 use crate::instance::describe;
+use crate::ldif_source::Source;
 use crate::sample::Sample;
-use crate::source::Source;
 use keyway_folder::data::{self, Folder};
 use keyway_host::decompress::Decompress;
 use keyway_host::failure::{Failure, plain};

@@ -4,7 +4,7 @@
 use keyway_config::Configuration;
 use keyway_config::Running;
 use keyway_folder::data::name;
-use keyway_folder::own_keys;
+use keyway_folder::folder_keys;
 use keyway_folder::tls::ServerKey;
 use keyway_folder::unix_socket;
 use keyway_host::failure::{Failure, plain};
@@ -52,7 +52,7 @@ pub fn check_tls(folder: &Path, configuration: &Configuration) -> Result<(), Fai
     for pair in tls.files.iter().chain(&tls.additional) {
         keyway_folder::pem::certificates(&folder.join(&pair.certificate))?;
         if let ServerKey::File(key) = &pair.key {
-            own_keys::read(&folder.join(key))?;
+            folder_keys::read(&folder.join(key))?;
         }
     }
     for authority in &tls.client_ca {

@@ -7,8 +7,8 @@ use keyway_data::{EntryFaults, Maker, Place, Plan, View};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
+use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
-use keyway_host::stop::Stop;
 use keyway_schema::{
     Description, EntryAttributes, OBJECT_CLASS, Schema, base, check_value, violations,
 };

@@ -6,7 +6,7 @@ use keyway_data::files::write_filters;
 use keyway_data::filters::{Kind, Wanted, filters};
 use keyway_host::failure::Failure;
 use keyway_host::progress::Progress;
-use keyway_host::stop::Stop;
+use keyway_host::shutdown::Stop;
 use std::sync::Arc;
 
 /// The filters that are made where no flag says which.

@@ -7,8 +7,8 @@ use crate::import;
 use keyway_data::{Format, Job, Plan};
 use keyway_host::failure::Failure;
 use keyway_host::output::shell;
+use keyway_service::ldif_source::Source;
 use keyway_service::populate::MADE;
-use keyway_service::source::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

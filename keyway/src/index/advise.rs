@@ -9,7 +9,7 @@ use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::timestamp::Timestamp;
 use keyway_meter::{Reader, Snapshot};
-use keyway_server::{IndexKind, IndexReport, IndexSetting, IndexStanding};
+use keyway_server::{IndexKind, IndexReport, IndexSetting, IndexStatus};
 use keyway_service::instance::describe;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ pub fn run(arguments: &Advise) -> Result<(), Failure> {
 }
 
 /// The standing of an index that the configuration has.
-fn standing(advice: &Advice, reports: &[IndexReport]) -> Option<IndexStanding> {
+fn standing(advice: &Advice, reports: &[IndexReport]) -> Option<IndexStatus> {
     let is_it = |report: &&IndexReport| {
         Some(report.kind) == advice.kind && report.attribute.eq_ignore_ascii_case(&advice.attribute)
     };
@@ -142,10 +142,10 @@ fn say(snapshot: &Snapshot, advice: &[Advice], reports: &[IndexReport]) -> Resul
         ))?;
         let text = match (line, standing(one, reports)) {
             (Some(line), _) => format!("[indexes]  {line}"),
-            (None, Some(IndexStanding::Whole)) => {
+            (None, Some(IndexStatus::Whole)) => {
                 "it is there now, and searches use it: these came before".to_owned()
             }
-            (None, Some(IndexStanding::Building(percent))) => {
+            (None, Some(IndexStatus::Building(percent))) => {
                 format!("it is being built: {percent} %")
             }
             (None, _) if kind.is_some() && attribute != "other" => {
@@ -172,7 +172,7 @@ fn say_json(
             "seconds": one.lacking.time_ns as f64 / 1e9,
             "percent": one.percent,
             "line": one.line,
-            "is_there": standing(one, reports) == Some(IndexStanding::Whole),
+            "is_there": standing(one, reports) == Some(IndexStatus::Whole),
         })
     });
     output::json(&json!({

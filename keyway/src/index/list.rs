@@ -4,7 +4,7 @@ use super::Indexes;
 use crate::acl::look;
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_server::{IndexReport, IndexStanding};
+use keyway_server::{IndexReport, IndexStatus};
 use keyway_service::instance::describe;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -34,13 +34,13 @@ pub fn run(arguments: &Indexes) -> Result<(), Failure> {
 
 fn text(report: &IndexReport) -> String {
     match report.standing {
-        IndexStanding::Whole => report.kind.to_string(),
-        IndexStanding::Building(percent) => {
+        IndexStatus::Whole => report.kind.to_string(),
+        IndexStatus::Building(percent) => {
             format!("{} (being built: {percent} %)", report.kind)
         }
-        IndexStanding::Dropping => format!("{} (being dropped)", report.kind),
-        IndexStanding::Wanted => format!("{} (to be built after SIGHUP or a start)", report.kind),
-        IndexStanding::Unwanted => {
+        IndexStatus::Dropping => format!("{} (being dropped)", report.kind),
+        IndexStatus::Wanted => format!("{} (to be built after SIGHUP or a start)", report.kind),
+        IndexStatus::Unwanted => {
             format!("{} (to be dropped after SIGHUP or a start)", report.kind)
         }
     }
@@ -48,11 +48,11 @@ fn text(report: &IndexReport) -> String {
 
 fn shown(report: &IndexReport) -> Value {
     let (state, percent) = match report.standing {
-        IndexStanding::Whole => ("whole", 100),
-        IndexStanding::Building(percent) => ("building", percent),
-        IndexStanding::Dropping => ("dropping", 0),
-        IndexStanding::Wanted => ("wanted", 0),
-        IndexStanding::Unwanted => ("unwanted", 100),
+        IndexStatus::Whole => ("whole", 100),
+        IndexStatus::Building(percent) => ("building", percent),
+        IndexStatus::Dropping => ("dropping", 0),
+        IndexStatus::Wanted => ("wanted", 0),
+        IndexStatus::Unwanted => ("unwanted", 100),
     };
     json!({
         "attribute": report.attribute,

@@ -9,7 +9,7 @@ use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_host::progress::Progress;
 use keyway_meter::Reader;
-use keyway_server::{Directory, IndexStanding};
+use keyway_server::{Directory, IndexStatus};
 use keyway_service::instance::describe;
 use keyway_service::offline::{self, Offline};
 use rustix::process::{Pid, Signal, kill_process};
@@ -96,8 +96,8 @@ fn ask(server: u32, arguments: &Reindex, progress: &Progress) -> Result<(), Fail
 fn done(directory: &Directory) -> Result<u8, Failure> {
     let reports = directory.index_reports().map_err(|why| Failure::new(describe(&why)))?;
     let percents = reports.iter().filter_map(|report| match report.standing {
-        IndexStanding::Building(percent) => Some(percent.min(99)),
-        IndexStanding::Dropping => Some(0),
+        IndexStatus::Building(percent) => Some(percent.min(99)),
+        IndexStatus::Dropping => Some(0),
         _ => None,
     });
     Ok(percents.min().unwrap_or(100))

@@ -6,8 +6,8 @@ use crate::quic::failed::failed;
 use keyway_engine::Engine;
 use keyway_folder::authority::{self, Identity};
 use keyway_folder::data::{Folder, name};
+use keyway_folder::folder_keys::{self, PrivateKey, Which};
 use keyway_folder::host_names::Names;
-use keyway_folder::own_keys::{self, PrivateKey, Which};
 use keyway_folder::pem::malformed;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners;
@@ -110,7 +110,7 @@ fn identity(arguments: &Serve, engine: &Engine, address: SocketAddr) -> Result<I
             }
         };
     }
-    if !own_keys::are_held(&arguments.data) {
+    if !folder_keys::are_held(&arguments.data) {
         let data = Folder::open(&arguments.data, Timestamp::now())?;
         let names = Names::new(&[], &[address]);
         return authority::identity(engine, &data, None, &names, Timestamp::now());
@@ -119,7 +119,7 @@ fn identity(arguments: &Serve, engine: &Engine, address: SocketAddr) -> Result<I
     let (chain, trust) = authority::chain(&file)?;
     let ca = arguments.data.join(name::CA_CERTIFICATE);
     let socket = cryptod_of(arguments)?.socket;
-    let key = own_keys::held(&socket, Which::Server, &own_keys::public_key_in(&file)?)?;
+    let key = folder_keys::held(&socket, Which::Server, &folder_keys::public_key_in(&file)?)?;
     let (name, _) = key.ok_or_else(|| malformed(&file, "cryptod does not hold its key"))?;
     let trust = trust.or_else(|| ca.exists().then_some(ca));
     Ok(Identity { chain, key: PrivateKey::Held(name), trust, ca_key: None })

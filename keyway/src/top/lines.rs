@@ -3,8 +3,8 @@
 use crate::cli::Top;
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
-use keyway_host::stop::Stop;
 use keyway_watch::figures::{csv_header, csv_line, json_line};
 use keyway_watch::rows::{name_width, of_server, servers_header};
 use keyway_watch::{SnapshotSource, WatchedServer, watch, why_not};

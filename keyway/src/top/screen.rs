@@ -4,8 +4,8 @@ use super::sheet::{Order, Sheet};
 use super::views;
 use crate::terminal::Keys;
 use keyway_host::failure::{Failure, plain};
+use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
-use keyway_host::stop::Stop;
 use keyway_watch::text::cut;
 use keyway_watch::{
     ServerSnapshot, SnapshotSource, Snapshots, WatchedServer, rows, watch, why_not,

@@ -7,7 +7,7 @@ use keyway_engine::{Engine, Selection};
 use keyway_folder::authority;
 use keyway_folder::control::Control;
 use keyway_folder::data::name;
-use keyway_folder::own_keys::{self, PrivateKey, Which};
+use keyway_folder::folder_keys::{self, PrivateKey, Which};
 use keyway_folder::pem::malformed;
 use keyway_folder::tls::{Look, Watch};
 use keyway_host::failure::Failure;
@@ -163,7 +163,7 @@ fn held(
         *cryptod = Some(Remote::connect(engine, options).map_err(|why| no_key(&why))?);
     }
     let mut last = "it is in no file, and cryptod holds no key of a server".to_owned();
-    for key in keys.iter().filter(|key| own_keys::is_named(Which::Server, &key.name)) {
+    for key in keys.iter().filter(|key| folder_keys::is_named(Which::Server, &key.name)) {
         match Certified::held(engine, chain.to_vec(), &key.name, &[]) {
             Ok(certified) => return Ok(certified),
             Err(why) => last = why.to_string(),

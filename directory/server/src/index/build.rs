@@ -40,12 +40,12 @@ pub struct IndexReport {
     /// The kind.
     pub kind: IndexKind,
     /// Whether searches use it, or why not.
-    pub standing: IndexStanding,
+    pub standing: IndexStatus,
 }
 
 /// Whether searches use an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexStanding {
+pub enum IndexStatus {
     /// They do.
     Whole,
     /// It is being built: so much of a hundred of the entries is listed.
@@ -163,11 +163,11 @@ impl Directory {
         let all = &(&(&wanted | &state.whole) | &state.adding) | &state.dropping;
         let report = |index: &(String, IndexKind)| {
             let standing = match () {
-                () if state.dropping.contains(index) => IndexStanding::Dropping,
-                () if state.adding.contains(index) => IndexStanding::Building(percent),
-                () if !wanted.contains(index) => IndexStanding::Unwanted,
-                () if state.whole.contains(index) => IndexStanding::Whole,
-                () => IndexStanding::Wanted,
+                () if state.dropping.contains(index) => IndexStatus::Dropping,
+                () if state.adding.contains(index) => IndexStatus::Building(percent),
+                () if !wanted.contains(index) => IndexStatus::Unwanted,
+                () if state.whole.contains(index) => IndexStatus::Whole,
+                () => IndexStatus::Wanted,
             };
             IndexReport { attribute: index.0.clone(), kind: index.1, standing }
         };

@@ -15,7 +15,7 @@ mod setting;
 mod state;
 
 pub(crate) use build::turn;
-pub use build::{IndexReport, IndexStanding};
+pub use build::{IndexReport, IndexStatus};
 pub(crate) use builder::Builder;
 pub(crate) use invalidated::InvalidatedIndexes;
 pub(crate) use required::required_indexes;

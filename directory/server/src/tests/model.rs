@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::IndexKind::{Approximate, Equality, Presence, Substring};
-use crate::{IndexSetting, IndexStanding};
+use crate::{IndexSetting, IndexStatus};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -314,7 +314,7 @@ proptest! {
         }
         pair.fixture.directory.finish_indexes().unwrap();
         let reports = pair.fixture.directory.index_reports().unwrap();
-        prop_assert!(reports.iter().all(|one| one.standing == IndexStanding::Whole));
+        prop_assert!(reports.iter().all(|one| one.standing == IndexStatus::Whole));
         asks.iter().for_each(|ask| pair.check(ask));
         pair.fixture.directory.check(&mut |_, _| {}).unwrap();
     }

@@ -8,10 +8,10 @@ mod process;
 mod restarts;
 
 use crate::ldapd;
+use crate::ldif_source;
 use crate::limits::{ALIVE_LOOK_EVERY, OTHER_CRYPTOD_LOOK_EVERY, STORE_AGAIN_PAUSE};
 use crate::master::open_again;
 use crate::options::UpOptions;
-use crate::source;
 use keyway_config::Configuration;
 use keyway_config::Given;
 use keyway_folder::data::{Folder, name};
@@ -49,7 +49,8 @@ pub fn run(arguments: &UpOptions) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         let hangup = signals::catch_hangup()?;
         // A file that is not there and a port that is taken are found before anything is made.
-        let import = arguments.serve.import.as_deref().map(source::open).transpose()?.flatten();
+        let import =
+            arguments.serve.import.as_deref().map(ldif_source::open).transpose()?.flatten();
         let given = Given::read(&arguments.serve.schema, &arguments.serve.folder)?;
         let master = arguments.master.as_ref().map(open_again).transpose()?.flatten();
         let is_handed_over = handed_over.is_some();

@@ -5,8 +5,8 @@ use keyway_drivers::remote::Remote;
 use keyway_engine::Engine;
 use keyway_folder::authority;
 use keyway_folder::data::{Folder, name};
+use keyway_folder::folder_keys::{self, PrivateKey, Which};
 use keyway_folder::host_names::Names;
-use keyway_folder::own_keys::{self, PrivateKey, Which};
 use keyway_folder::pem::malformed;
 use keyway_folder::trust;
 use keyway_host::failure::Failure;
@@ -67,7 +67,7 @@ struct Own {
 /// Has the folder's authority issue one if there is none yet. One whose keys are in a cryptod is a
 /// directory's own, which may be served: it is used as it is, and never issued again from here.
 fn own(data: &Path, engine: &Engine, address: SocketAddr) -> Result<Own, Failure> {
-    if own_keys::are_held(data) {
+    if folder_keys::are_held(data) {
         return held(data, engine);
     }
     let folder = Folder::open(data, Timestamp::now())?;
@@ -82,7 +82,8 @@ fn held(data: &Path, engine: &Engine) -> Result<Own, Failure> {
     let remote = client::connect(engine, Some(&daemon), |_| {})?;
     let file = data.join(name::SERVER_CERTIFICATE);
     let (chain, _) = authority::chain(&file)?;
-    let key = own_keys::held(&daemon.socket, Which::Server, &own_keys::public_key_in(&file)?)?;
+    let key =
+        folder_keys::held(&daemon.socket, Which::Server, &folder_keys::public_key_in(&file)?)?;
     let key = key.ok_or_else(|| malformed(&file, "cryptod does not hold its key"))?;
     Ok(Own { chain, key: PrivateKey::Held(key.0), remote })
 }
