@@ -84,7 +84,7 @@ fn a_capture_is_looked_through() {
     let file = capture(&server, folder.path());
     let terminal = Terminal::open(folder.path(), "80", "24");
     let begin = format!(
-        "clear; stty -g; {} decode {file} --tui; echo \"status $?\"; stty -g",
+        "clear; stty -g; {} decode {file} --tui; echo \"status $?\"; stty -g; echo ended",
         keyway().display()
     );
     terminal.keys(&[&begin, "Enter"]);
@@ -126,7 +126,8 @@ fn a_capture_is_looked_through() {
     one(&terminal);
     // The terminal is what it was.
     terminal.keys(&["q", "q"]);
-    let shell = terminal.until("status 0");
+    let shell = terminal.until("ended");
+    assert!(shell.contains("status 0"), "{shell}");
     let modes: Vec<&str> = shell.lines().filter(|line| line.matches(':').count() > 10).collect();
     assert!(modes.len() == 2 && modes[0] == modes[1], "{shell}");
 }

@@ -8,13 +8,19 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 /// Connections that bind again as soon as they are answered.
 const FLOODING: usize = 200;
 /// Good binds that are made meanwhile.
 const GOOD: usize = 20;
+
+/// One flood at a time: two take the machine from each other.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn address(server: &Server) -> SocketAddr {
     server.address().parse().unwrap()
@@ -65,12 +71,14 @@ fn flood(mut server: Server, name: &(dyn Fn(usize, usize) -> String + Sync)) {
 
 #[test]
 fn anonymous_clients_shut_no_user_out() {
+    let _turn = turn();
     let (_folder, server) = sample(1);
     flood(server, &|_, _| uid(1));
 }
 
 #[test]
 fn neither_do_many_names_that_do_not_exist() {
+    let _turn = turn();
     let (_folder, server) = sample(1);
     flood(server, &|connection, round| uid(connection * 1_000_000 + round));
 }
@@ -78,6 +86,7 @@ fn neither_do_many_names_that_do_not_exist() {
 /// The victim binds from the same address.
 #[test]
 fn a_victim_gets_in_beside_those_who_guess() {
+    let _turn = turn();
     let (_folder, server) = sample(1);
     let victim = server.administrator().to_owned();
     flood(server, &|connection, round| match connection % 3 {
@@ -116,6 +125,7 @@ fn from_elsewhere(server: SocketAddr) -> TcpStream {
 
 #[test]
 fn a_silent_crowd_shuts_no_client_out() {
+    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir_all(&data).unwrap();
@@ -163,6 +173,7 @@ const MEMBERS: usize = 18_000;
 
 #[test]
 fn slow_readers_of_a_large_group_hold_a_part_of_it_at_most() {
+    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let (ldif, data) = (folder.path().join("group.ldif"), folder.path().join("data"));
     let member = |number: usize| format!("uid=employee{number:08},ou=people,dc=example,dc=com");
@@ -212,6 +223,7 @@ fn slow_readers_of_a_large_group_hold_a_part_of_it_at_most() {
 
 #[test]
 fn requests_that_never_end_take_a_bounded_part_of_memory() {
+    let _turn = turn();
     let (_folder, mut server) = sample(1);
     let (address, password) = (address(&server), server.password());
     let mut request = vec![0x30, 0x84];

@@ -597,11 +597,11 @@ fn a_knee_is_searched_for_on_agents() {
         ["ca.pem", "hub.pem", "hub.key"].map(|name| files.path(name).display().to_string());
     let who = format!("--cert {certificate} --key {key} --ca {ca}");
     let find = load(&format!(
-        "find search {} --filter (objectClass=*) --clients 4 --threads 1 --from 100 --to 200 --hold 300ms \
+        "find search {} --filter (objectClass=*) --clients 4 --threads 1 --from 10 --to 20 --hold 300ms \
          --show-scenario --until errors>0",
         server.ldap()
     ));
-    // A search that every client may do.
+    // A search that every client may do. At these rates no pause of a busy machine is a rate that was not reached.
     let anonymous = "{ search = { base = \"\", scope = \"base\",";
     let text = find.expect(0).out.replace("{ search = {", anonymous);
     let scenario = folder.path().join("find.toml");
@@ -609,11 +609,11 @@ fn a_knee_is_searched_for_on_agents() {
     let output = folder.path().join("knee.json");
     let ended = searched(&scenario, &who, &output, &mut |_, _, _| ());
     assert_eq!(ended.status, Some(0), "{} {}", ended.words, ended.said);
-    assert!(ended.words.contains("200/s, the highest rate tried, is no limit"), "{}", ended.words);
+    assert!(ended.words.contains("20/s, the highest rate tried, is no limit"), "{}", ended.words);
     let knee = output.display();
     let page = load(&format!("report {knee}")).expect(0).out;
-    assert!(page.contains("the highest that was good: 200/s") && !page.contains("src="), "{page}");
-    assert!(load(&format!("compare {knee} {knee}")).expect(0).out.contains("200/s p99"));
+    assert!(page.contains("the highest that was good: 20/s") && !page.contains("src="), "{page}");
+    assert!(load(&format!("compare {knee} {knee}")).expect(0).out.contains("20/s p99"));
     // A run is something else.
     let run = folder.path().join("run.json").display().to_string();
     load(&format!("search {} {ADDING} --users 0-49 --output {run}", known(&server))).expect(0);
@@ -630,7 +630,7 @@ fn a_knee_is_searched_for_on_agents() {
     });
     assert_eq!(lost.status, Some(1), "{} {}", lost.words, lost.said);
     assert!(
-        lost.words.contains("100/s was good, and was not tried again; the search ended early"),
+        lost.words.contains("10/s was good, and was not tried again; the search ended early"),
         "{}",
         lost.words
     );
@@ -643,7 +643,7 @@ fn a_knee_is_searched_for_on_agents() {
     });
     assert_eq!(cut.status, Some(1), "{} {}", cut.words, cut.said);
     assert!(
-        cut.words.contains("100/s was good, and was not tried again (interrupted)"),
+        cut.words.contains("10/s was good, and was not tried again (interrupted)"),
         "{}",
         cut.words
     );

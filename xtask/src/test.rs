@@ -7,6 +7,8 @@ use std::path::PathBuf;
 /// Something that can fail.
 type Part = fn() -> Result<(), String>;
 
+/// Tests at once, where the processors are fewer: most wait for other processes most of the time.
+const TESTS_AT_ONCE: usize = 4;
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: &str = "60";
 
@@ -20,7 +22,13 @@ pub fn run() -> Result<(), String> {
         command
     };
     sh(tests().arg("--no-run"))?;
-    sh(tests().arg("--no-fail-fast").env("KEYWAY_PROGRAM", program("debug")?))?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = std::env::var("RUST_TEST_THREADS");
+    let at_once = at_once.unwrap_or_else(|_| processors.max(TESTS_AT_ONCE).to_string());
+    sh(tests()
+        .arg("--no-fail-fast")
+        .env("KEYWAY_PROGRAM", program("debug")?)
+        .env("RUST_TEST_THREADS", at_once))?;
     loom::run()?;
     // Elsewhere the tests above were on the processor itself.
     if emulate::native() { Ok(()) } else { emulate::run() }

@@ -1,7 +1,7 @@
 //! Exports that were cut off or changed, compressed files, and the owners of the files that root
 //! makes.
 
-use crate::support::{Finished, KEYWAY, UNPRIVILEGED, finish, keyway, keyway_with};
+use crate::support::{Finished, KEYWAY, UNPRIVILEGED, finish, keyway, keyway_with, nightly};
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -59,7 +59,7 @@ fn no_damaged_export_is_taken_for_a_whole_one() {
 
     let damaged = place.path().join("damaged.ldif");
     let records: Vec<&str> = whole.split_inclusive("\n\n").collect();
-    let places = if std::env::var_os("KEYWAY_NIGHTLY").is_some() { 60 } else { 4 };
+    let places = if nightly() { 60 } else { 4 };
     let mut texts = Vec::new();
     for number in 0..places {
         let at = whole.len() * number / places;

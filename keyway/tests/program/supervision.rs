@@ -2,7 +2,8 @@
 //! where.
 
 use crate::support::{
-    Finished, KEYWAY, Running, bind, child_of, finish, hold_of_memory, installed, keyway, until,
+    Finished, KEYWAY, Running, bind, child_of, finish, hold_of_memory, installed, keyway, nightly,
+    until,
 };
 use base64::Engine;
 use keyway_codec::message::ResultCode;
@@ -321,7 +322,7 @@ fn one_that_hangs_is_killed_and_started_again() {
 /// One that is stopped before it is ready, at a first start and at a later one.
 #[test]
 fn one_that_hangs_while_it_starts_is_killed() {
-    if std::env::var_os("KEYWAY_NIGHTLY").is_none() {
+    if !nightly() {
         return;
     }
     let place = Place::new();
@@ -354,7 +355,7 @@ fn one_that_hangs_while_it_starts_is_killed() {
 /// The source of an import may be quiet for longer than a process that hangs is waited for.
 #[test]
 fn an_import_may_be_quiet() {
-    if std::env::var_os("KEYWAY_NIGHTLY").is_none() {
+    if !nightly() {
         return;
     }
     let place = Place::new();
@@ -404,7 +405,7 @@ fn a_fifo_is_refused_at_once() {
 /// An end that was asked for comes, although the process that is to end first hangs.
 #[test]
 fn one_that_hangs_holds_up_no_end() {
-    if std::env::var_os("KEYWAY_NIGHTLY").is_none() {
+    if !nightly() {
         return;
     }
     let place = Place::new();
