@@ -2,11 +2,12 @@
 
 use crate::failure::Failure;
 use crate::text::{self, misleads};
+use keyway_lock::Unpoisoned;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Writes a line (or several) of text.
 ///
@@ -95,12 +96,12 @@ static ASIDE: Mutex<Option<Listener>> = Mutex::new(None);
 
 /// Has remarks go elsewhere than to standard error, or there again.
 pub fn divert_notes(to: Option<Listener>) {
-    *ASIDE.lock().unwrap_or_else(PoisonError::into_inner) = to;
+    *ASIDE.lock().unpoisoned() = to;
 }
 
 /// A remark on standard error that is not the reason for an end.
 pub fn note(text: impl Display) {
-    if let Some(to) = &*ASIDE.lock().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(to) = &*ASIDE.lock().unpoisoned() {
         return to(plain(&text.to_string()).into_owned());
     }
     // With nowhere to say it there is nothing to be done.

@@ -3,12 +3,13 @@
 use crate::layout::{self, Cells, Name, Shard, at};
 use crate::limits::{COUNTERS_MAX, SHARDS};
 use crate::{EVENTS, Error, Event, page};
+use keyway_lock::Unpoisoned;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A named number that only grows. Cheap to copy; every method may be called by any thread.
@@ -218,7 +219,7 @@ impl Names {
     /// The first of so many indexes of that name, one after the other.
     pub fn indexes(&self, name: &str, count: usize) -> usize {
         // Poison does no harm: a panic below costs at most a slot, which no name has then.
-        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut indexes = self.indexes.lock().unpoisoned();
         if let Some(index) = indexes.get(name) {
             return *index;
         }

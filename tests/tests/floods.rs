@@ -1,5 +1,6 @@
 //! Floods of binds, in which a right password still gets in, and of requests that never end.
 
+use keyway_lock::Unpoisoned;
 use keyway_tests::client::Client;
 use keyway_tests::{Server, sample};
 use rustix::net::sockopt;
@@ -8,7 +9,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, mpsc};
 use std::thread;
 
 /// Connections that bind again as soon as they are answered.
@@ -19,7 +20,7 @@ const GOOD: usize = 20;
 /// One flood at a time: two take the machine from each other.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    TURN.lock().unpoisoned()
 }
 
 fn address(server: &Server) -> SocketAddr {

@@ -6,6 +6,7 @@ use keyway_engine::{
     Algorithm, Cost, Demand, Derivation, Engine, Key, Nonces, Operation, Parameters, Queue,
     Request, Session, Task,
 };
+use keyway_lock::Unpoisoned;
 use keyway_tests::cryptod::{Cryptod, PATIENCE, beside_neighbours};
 use keyway_tests::{finish, keyway, nightly};
 use rustix::process::{Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
@@ -13,7 +14,7 @@ use rustix::thread::set_thread_uid;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,7 @@ impl Parent {
 /// One test at a time: a lock that the thread of another has while one forks is never free in the child.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ALONE.lock().unpoisoned()
 }
 
 unsafe extern "C" {

@@ -9,9 +9,10 @@ use keyway_engine::{
     Class, Demand, Driver, DriverQueue, DriverSession, DriverStream, Engine, Error, Flow, Kind,
     Linear, Operation, Parameters, Place, Queue, Selection, Session, Step, Task, Waker,
 };
+use keyway_lock::Unpoisoned;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ fn users(tasks: &[Box<Task>]) -> Vec<u64> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unpoisoned()
 }
 
 impl Bench {

@@ -5,9 +5,10 @@ use crate::load::{Entry, Errors, LOST, Load};
 use crate::subject::Subject;
 use crate::work::Work;
 use keyway_engine::Engine;
+use keyway_lock::Unpoisoned;
 use keyway_meter::{Distribution, counter, histogram};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 /// Bytes that one thread's operations take, in a processor's nearest caches.
@@ -132,7 +133,7 @@ impl Trial<'_> {
                     let quota = self.count.map(|count| part(count, self.threads, index));
                     let rounds = Rounds { quota, leads: index == 0, barrier, finished };
                     let (plain, timed, total) = self.rounds(&mut load, &rounds);
-                    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut all = all.lock().unpoisoned();
                     all.0.push(plain);
                     all.1.push(timed);
                     all.2 += total;
@@ -143,7 +144,7 @@ impl Trial<'_> {
             }
         });
         self.engine.set_sample(SAMPLE);
-        let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let all = all.into_inner().unpoisoned();
         let (plain, timed, total, errors) = all;
         let shares = if self.profile { &timed } else { &plain };
         let after = meters(&drivers, &label);

@@ -12,11 +12,12 @@
 //! answer.
 
 use crate::limits::{CLOSER_IDLE, CLOSERS_MAX, CLOSERS_USER_MAX, CLOSING_MAX};
+use keyway_lock::Unpoisoned;
 use keyway_ring::Socket;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use zeroize::Zeroizing;
 
@@ -117,7 +118,7 @@ impl Closer {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     fn work(&self) {
@@ -135,7 +136,7 @@ impl Shared {
             }
             state.idle += 1;
             let waited = self.changed.wait_timeout(state, CLOSER_IDLE);
-            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let (woken, timeout) = waited.unpoisoned();
             state = woken;
             state.idle -= 1;
             if timeout.timed_out() && state.waiting.is_empty() {

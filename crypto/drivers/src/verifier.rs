@@ -9,9 +9,10 @@ use crate::limits::{REMEMBERED_MAX, WRONG_ENTRIES_MAX, WRONG_FORGET, WRONG_MAX};
 use keyway_engine::{
     Algorithm, Cost, Driver, DriverSession, DriverStream, Effort, Error, Key, Kind, Request, Step,
 };
+use keyway_lock::Unpoisoned;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroizing, zeroize_stack};
@@ -247,7 +248,7 @@ impl Memory {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unpoisoned()
     }
 
     fn knows(&self, value: &Name, proof: &Mac) -> bool {
@@ -261,7 +262,7 @@ impl Memory {
     }
 
     fn wrong(&self) -> MutexGuard<'_, HashMap<Name, Wrong>> {
-        self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wrong.lock().unpoisoned()
     }
 
     /// Begins a derivation for an entry. It counts as wrong until it is known that it is not.

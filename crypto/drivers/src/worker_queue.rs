@@ -18,10 +18,11 @@
 use crate::owned_request;
 use keyway_engine::{DriverQueue, DriverSession, Error, Flow, Operation, Request, Task, Waker};
 use keyway_fork::Generation;
+use keyway_lock::Unpoisoned;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{hint, mem};
@@ -199,12 +200,12 @@ impl Reply {
                 return done;
             }
             slot.sleeps = true;
-            slot = self.filled.wait(slot).unwrap_or_else(PoisonError::into_inner);
+            slot = self.filled.wait(slot).unpoisoned();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slot> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slot.lock().unpoisoned()
     }
 }
 
@@ -219,7 +220,7 @@ struct CompletionQueue {
 
 impl CompletionQueue {
     fn lock(&self) -> MutexGuard<'_, Vec<Box<Task>>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+        self.done.lock().unpoisoned()
     }
 }
 
@@ -306,7 +307,7 @@ impl WorkerQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unpoisoned()
     }
 
     /// Takes from the front of `tasks` as many as there is capacity for.
@@ -377,7 +378,7 @@ impl WorkerQueue {
             }
             if !waiting.closed {
                 waiting.sleeping += 1;
-                waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                waiting = self.arrived.wait(waiting).unpoisoned();
                 waiting.sleeping -= 1;
             }
         }

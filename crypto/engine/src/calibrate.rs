@@ -12,7 +12,8 @@ use crate::registered::RegisteredDriver;
 use crate::registry::Registry;
 use crate::session::Session;
 use crate::{Algorithm, Flow, Kind, Operation, Step, Task, Waker, clock, driver, workload};
-use std::sync::{Arc, PoisonError};
+use keyway_lock::Unpoisoned;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The sizes that are measured, in bytes.
@@ -43,7 +44,7 @@ pub(crate) fn once(
         return;
     }
     // Two measurements at once would disturb each other.
-    let _measuring = costs.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+    let _measuring = costs.measuring.lock().unpoisoned();
     if costs.is_calibrated() {
         return;
     }

@@ -8,11 +8,12 @@ use crate::registry::Registry;
 use crate::slot::Slot;
 use crate::slow::SlowPool;
 use crate::{Error, Queue, Task, Waker, clock, limits};
+use keyway_lock::Unpoisoned;
 use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -188,5 +189,5 @@ impl Drop for ExecutorThread {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unpoisoned()
 }

@@ -18,9 +18,10 @@ use crate::registered::RegisteredDriver;
 use crate::registry::{Drivers, Registry};
 use crate::wipe::{self, Depth};
 use crate::{Algorithm, Demand, DriverSession, Error, Key, Step};
+use keyway_lock::Unpoisoned;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The part of a session that knows its drivers.
 pub(crate) struct Placement {
@@ -367,7 +368,7 @@ impl Placement {
 
     #[cold]
     fn new_table(&self) -> Result<&Table, Error> {
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _making = self.making.lock().unpoisoned();
         let epoch = self.registry.epoch();
         if let Some(table) = self.tables.get(self.current.load(Ordering::Acquire))
             && table.epoch.load(Ordering::Acquire) == epoch

@@ -24,11 +24,12 @@ use crate::{
     Class, DriverQueue, Error, Flow, Operation, Task, Waker, clock, driver, limits, sampling,
 };
 use keyway_fork::Generation;
+use keyway_lock::Unpoisoned;
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;
 use std::slice;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Longest sleep without a poll, in nanoseconds, in case a driver forgets the waker.
@@ -494,7 +495,7 @@ impl Queue {
         while let Some(task) = self.slow_waiting.pop_front() {
             let (finished, waker) = (self.slow_done.clone(), self.waker.clone());
             let deliver = Box::new(move |task| {
-                finished.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+                finished.lock().unpoisoned().push(task);
                 waker.wake();
             });
             match self.slow.submit(task, deliver) {
@@ -718,7 +719,7 @@ fn record(binding: &Binding, task: &Task) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unpoisoned()
 }
 
 impl Drop for Queue {

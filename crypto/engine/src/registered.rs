@@ -4,9 +4,10 @@ use crate::metrics::Work;
 use crate::opener::Opener;
 use crate::pending::Pending;
 use crate::{Algorithm, Place, Selection};
+use keyway_lock::Unpoisoned;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 /// The name under which the engine itself runs chains, step by step on other drivers.
 pub(crate) const CHAIN: &str = "chain";
@@ -85,14 +86,14 @@ impl RegisteredDriver {
     }
 
     pub fn withdraw(&self, algorithm: Algorithm) {
-        let mut withdrawn = self.withdrawn.write().unwrap_or_else(PoisonError::into_inner);
+        let mut withdrawn = self.withdrawn.write().unpoisoned();
         if !withdrawn.contains(&algorithm) {
             withdrawn.push(algorithm);
         }
     }
 
     pub fn restore(&self, algorithm: Algorithm) {
-        let mut withdrawn = self.withdrawn.write().unwrap_or_else(PoisonError::into_inner);
+        let mut withdrawn = self.withdrawn.write().unpoisoned();
         withdrawn.retain(|gone| *gone != algorithm);
     }
 
@@ -103,7 +104,7 @@ impl RegisteredDriver {
     }
 
     fn has_withdrawn(&self, steps: &[Algorithm]) -> bool {
-        let withdrawn = self.withdrawn.read().unwrap_or_else(PoisonError::into_inner);
+        let withdrawn = self.withdrawn.read().unpoisoned();
         steps.iter().any(|step| withdrawn.contains(step))
     }
 
@@ -114,7 +115,7 @@ impl RegisteredDriver {
                 self.singles[*step as usize].get_or_init(|| Work::new(&self.name, steps)).clone()
             }
             _ => {
-                let mut chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut chains = self.chains.lock().unpoisoned();
                 let new = || Work::new(&self.name, steps);
                 chains.entry(steps.to_vec()).or_insert_with(new).clone()
             }
@@ -123,7 +124,7 @@ impl RegisteredDriver {
 
     /// The meters and costs of all steps that were ever used.
     pub fn works(&self) -> Vec<Arc<Work>> {
-        let chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
+        let chains = self.chains.lock().unpoisoned();
         let singles = self.singles.iter().filter_map(|cell| cell.get().cloned());
         singles.chain(chains.values().cloned()).collect()
     }

@@ -6,9 +6,10 @@ use crate::parameters::is_name;
 use crate::pending::Pending;
 use crate::registered::RegisteredDriver;
 use crate::{Algorithm, Demand, DriverSession, Error, Place, Selection, Step, limits};
+use keyway_lock::Unpoisoned;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// Drivers to choose from. There are rarely more than four, and then nothing is allocated: a TLS
 /// connection opens dozens of sessions.
@@ -82,7 +83,7 @@ impl Registry {
             ));
         }
         let driver = Arc::new(RegisteredDriver::new(driver));
-        let mut drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut drivers = self.drivers.write().unpoisoned();
         if drivers.iter().any(|other| other.name == driver.name)
             || driver.name == crate::registered::CHAIN
         {
@@ -98,7 +99,7 @@ impl Registry {
 
     /// Says whether there was one.
     pub fn unregister(&self, name: &str) -> bool {
-        let mut drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut drivers = self.drivers.write().unpoisoned();
         let Some(index) = drivers.iter().position(|driver| driver.name == name) else {
             return false;
         };
@@ -126,7 +127,7 @@ impl Registry {
 
     /// The driver has died: no session is placed on it any more.
     pub fn mark_dead(&self, driver: &Arc<RegisteredDriver>) {
-        let mut drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut drivers = self.drivers.write().unpoisoned();
         if let Some(index) = drivers.iter().position(|other| Arc::ptr_eq(other, driver)) {
             drivers.remove(index);
             self.changed();
@@ -136,7 +137,7 @@ impl Registry {
 
     /// Says whether there is such a driver.
     pub fn set_algorithm(&self, name: &str, algorithm: Algorithm, registered: bool) -> bool {
-        let drivers = self.drivers.write().unwrap_or_else(PoisonError::into_inner);
+        let drivers = self.drivers.write().unpoisoned();
         let Some(driver) = drivers.iter().find(|driver| driver.name == name) else { return false };
         if registered {
             driver.restore(algorithm);
@@ -153,7 +154,7 @@ impl Registry {
 
     /// In the order of registration.
     pub fn drivers(&self) -> Vec<Arc<RegisteredDriver>> {
-        self.drivers.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.drivers.read().unpoisoned().clone()
     }
 
     /// The drivers that may do these steps, and whether there is a driver that meets the demand.
@@ -164,7 +165,7 @@ impl Registry {
         demand: Demand<'_>,
         has_named_key: bool,
     ) -> (Drivers, bool) {
-        let drivers = self.drivers.read().unwrap_or_else(PoisonError::into_inner);
+        let drivers = self.drivers.read().unpoisoned();
         let is_open = |selection| selection == Selection::Any || has_named_key;
         let fits = |driver: &&Arc<RegisteredDriver>| match demand {
             Demand::Named(name) => driver.name == name,

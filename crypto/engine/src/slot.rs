@@ -1,6 +1,7 @@
 //! Where a future finds its result.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use keyway_lock::Unpoisoned;
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// Holds one value from when the work is done until its future takes it.
@@ -43,6 +44,6 @@ impl<T> Slot<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }

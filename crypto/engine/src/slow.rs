@@ -9,9 +9,10 @@
 use crate::process::PerProcess;
 use crate::wipe::{self, Depth};
 use crate::{Error, Task, limits};
+use keyway_lock::Unpoisoned;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use zeroize::Zeroizing;
 
@@ -114,7 +115,7 @@ impl Pool {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unpoisoned()
     }
 
     fn work(&self) {
@@ -141,7 +142,7 @@ impl Shared {
             if let Some(job) = queue.waiting.pop_front() {
                 return Some(job);
             }
-            queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.arrived.wait(queue).unpoisoned();
         }
         None
     }

@@ -2,8 +2,9 @@
 //!
 //! It sleeps here, unless it waits for other things too and sleeps where those are waited for.
 
+use keyway_lock::Unpoisoned;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// Wakes the thread that waits in a [`Queue`](crate::Queue). Cheap to clone. While the thread is
@@ -58,7 +59,7 @@ impl Waker {
             }
             return;
         }
-        *self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.inner.woken.lock().unpoisoned() = true;
         self.inner.changed.notify_all();
     }
 
@@ -67,10 +68,10 @@ impl Waker {
     pub(crate) fn sleep(&self, most: Duration, look: impl FnOnce() -> bool) {
         self.arm();
         if !look() {
-            let woken = self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner);
+            let woken = self.inner.woken.lock().unpoisoned();
             let _ = self.inner.changed.wait_timeout_while(woken, most, |woken| !*woken);
         }
         self.inner.armed.store(false, Ordering::Relaxed);
-        *self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.inner.woken.lock().unpoisoned() = false;
     }
 }

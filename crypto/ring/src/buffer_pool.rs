@@ -3,8 +3,9 @@
 
 use crate::descriptor::Segment;
 use crate::memory::{SharedMemory, Window};
+use keyway_lock::Unpoisoned;
 use std::slice;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A line of the cache.
 const LINE_BYTES: usize = 64;
@@ -83,7 +84,7 @@ impl BufferPool {
         if bytes > self.buffer_bytes {
             return None;
         }
-        let index = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let index = self.free.lock().unpoisoned().pop()?;
         Some(PooledBuffer { pool: self.clone(), index, bytes })
     }
 }
@@ -147,7 +148,7 @@ impl Drop for PooledBuffer {
         if !self.pool.memory.is_here() {
             return;
         }
-        let mut free = self.pool.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.pool.free.lock().unpoisoned();
         free.push(self.index);
     }
 }

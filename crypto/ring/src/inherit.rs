@@ -1,9 +1,10 @@
 //! Files that this process was started with.
 
+use keyway_lock::Unpoisoned;
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Held from the look at a file until it has an owner.
 static TAKING: Mutex<()> = Mutex::new(());
@@ -21,7 +22,7 @@ pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     if number <= 2 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _taking = TAKING.lock().unpoisoned();
     std::fs::symlink_metadata(format!("/proc/self/fd/{number}"))?;
     // SAFETY: it was just seen to be open, and is only asked for its flags.
     let seen = unsafe { BorrowedFd::borrow_raw(number) };

@@ -7,9 +7,10 @@ use keyway_engine::{
     Algorithm, Driver, DriverQueue, DriverSession, DriverStream, Error, Flow, Operation, Place,
     Request, Selection, Step, Task, Waker,
 };
+use keyway_lock::Unpoisoned;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The faults of the driver, and how often they happen. [`Plan::default`] is a driver without
 /// fault.
@@ -188,7 +189,7 @@ impl DriverSession for State {
             return Err(Error::Gone);
         }
         let fails = {
-            let mut random = self.shared.single.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut random = self.shared.single.lock().unpoisoned();
             random.chance(self.shared.plan.errors)
         };
         let result = if fails { Err(PLANNED) } else { self.inner.run(request) };

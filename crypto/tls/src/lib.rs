@@ -56,8 +56,9 @@ pub use suites::suites_by_name;
 pub use ticket::Tickets;
 
 use keyway_engine::{Algorithm, Engine};
+use keyway_lock::Unpoisoned;
 use rustls::crypto::CryptoProvider;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use table::{leak, offers};
 
 /// A provider that was made, and for what.
@@ -80,7 +81,7 @@ static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 pub fn provider(engine: &Engine) -> Arc<CryptoProvider> {
     let offered: Vec<_> =
         Algorithm::ALL.iter().copied().filter(|algorithm| offers(engine, *algorithm)).collect();
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock().unpoisoned();
     let of_engine = |known: &&Known| known.engine.is_same(engine);
     if let Some(known) = known.iter().filter(of_engine).find(|known| known.offered == offered) {
         return known.provider.clone();

@@ -8,10 +8,11 @@
 
 use crate::limits::TICKET_KEY_SECONDS;
 use keyway_engine::{Algorithm, Engine, Error, Key, NONCE_BYTES, Parameters, Session};
+use keyway_lock::Unpoisoned;
 use rustls::server::ProducesTickets;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
@@ -64,13 +65,13 @@ impl Tickets {
     /// The keys at this time. `None` if a new one is due and the engine has none to give: the
     /// client then makes a full handshake.
     fn keys(&self, now: Instant) -> Option<(Arc<TicketKey>, Option<Arc<TicketKey>>)> {
-        let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.ring.read().unpoisoned();
         if !ring.due(now) {
             return Some(ring.keys());
         }
         drop(ring);
         let fresh = Arc::new(TicketKey::new(&self.engine).ok()?);
-        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.ring.write().unpoisoned();
         // Another thread may have been first; then its key stays.
         if ring.due(now) {
             ring.rotate(fresh, now);

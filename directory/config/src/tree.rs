@@ -3,8 +3,9 @@
 use crate::ldap;
 use crate::limits::CONFIG_CHANGES_WAITING_MAX;
 use crate::settings::Settings;
+use keyway_lock::Unpoisoned;
 use keyway_server::{Directory, Modification, Provider, Reply, VirtualTree};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// A change whose client waits for its result.
@@ -40,11 +41,11 @@ pub fn publish(directory: &Directory, settings: Settings) -> (ConfigTree, Receiv
 impl ConfigTree {
     /// Shows these from now on.
     pub fn show(&self, settings: Settings, waiting: Vec<String>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Shown { settings, waiting };
+        *self.0.write().unpoisoned() = Shown { settings, waiting };
     }
 
     fn entries(&self) -> Vec<keyway_server::VirtualEntry> {
-        let shown = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.0.read().unpoisoned();
         ldap::entries(&shown.settings, &shown.waiting)
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::limits::CROWD_SAID_EVERY;
 use crate::strangers::Source;
+use keyway_lock::Unpoisoned;
 use keyway_server::Clock;
 use keyway_server::log::{Log, Severity, Value};
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// The events since the last such line.
@@ -34,7 +35,7 @@ impl Crowd {
         error: Option<&io::Error>,
     ) {
         let now = (clock.monotonic)();
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock().unpoisoned();
         match made_room {
             Some(most) => {
                 state.made_room += 1;

@@ -9,12 +9,13 @@ use crate::registry::Registry;
 use crate::seen::Seen;
 use crate::slow::{Operation, Slowest};
 use keyway_codec::dn::Ava;
+use keyway_lock::Unpoisoned;
 use keyway_meter::{Distribution, EVENTS, Snapshot};
 use keyway_schema::operational::{NUM_SUBORDINATES, generalized_time};
 use keyway_server::log::stages::FIELDS;
 use keyway_server::{Directory, VirtualEntry, VirtualTree, Wanted, all_shapes};
 use std::fmt::Write;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, RwLock, Weak};
 use std::time::{Instant, SystemTime};
 
 /// The parts of the server that the monitor shows.
@@ -87,7 +88,7 @@ impl Monitor {
                 self.fill(&mut all, (name, &dn), &directory, now, wanted);
             }
         }
-        let beside = self.beside.read().unwrap_or_else(PoisonError::into_inner);
+        let beside = self.beside.read().unpoisoned();
         all.extend(beside.iter().flat_map(|beside| beside(wanted)));
         all
     }
@@ -114,7 +115,7 @@ impl Monitor {
             "Databases" => databases(all, dn, directory),
             "Filters" => filters(all, dn),
             "Listeners" => {
-                let urls = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+                let urls = self.listeners.read().unpoisoned();
                 listeners(all, dn, &urls.iter().map(|(_, url)| url.clone()).collect::<Vec<_>>());
             }
             "Operations" => operations(all, dn, &page()),

@@ -8,10 +8,11 @@
 use crate::limits::{LEAVING_MAX, Limits};
 use crate::seen::Seen;
 use crate::strangers::{Listed, Since, Source, Strangers};
+use keyway_lock::Unpoisoned;
 use keyway_server::ADMINISTRATOR_DN;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
@@ -191,7 +192,7 @@ impl Registry {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }
 

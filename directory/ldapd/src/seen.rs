@@ -2,10 +2,11 @@
 
 use crate::peer::Peer;
 use crate::request_record::RequestRecord;
+use keyway_lock::Unpoisoned;
 use keyway_server::Clock;
 use keyway_server::access::Strength;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 /// The visible state of a connection while it is open.
@@ -132,7 +133,7 @@ impl Seen {
     /// It speaks for him from now on.
     pub fn speaks_for(&self, dn: Option<&str>, strength: Strength) {
         self.is_bound.store(dn.is_some(), Ordering::Relaxed);
-        let mut who = self.who.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut who = self.who.lock().unpoisoned();
         if who.dn.as_deref() != dn {
             who.dn = dn.map(str::to_owned);
         }
@@ -140,11 +141,11 @@ impl Seen {
     }
 
     pub fn who(&self) -> Who {
-        self.who.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.who.lock().unpoisoned().clone()
     }
 
     /// The requests that are under way.
     pub fn waiting(&self) -> MutexGuard<'_, Vec<RequestRecord>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unpoisoned()
     }
 }

@@ -8,9 +8,10 @@ use crate::monitor::{self, Beside, Monitor};
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::state::ServerState;
+use keyway_lock::Unpoisoned;
 use keyway_server::{Directory, Provider, VirtualEntry, VirtualTree, Wanted};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use tokio::task::JoinHandle;
 
 /// A running server. Dropping it without [`LdapServer::shutdown`] stops accepting and leaves the
@@ -88,7 +89,7 @@ impl LdapServer {
             Some(Listener { socket, mode }) => Some((listener::prepare(socket)?, mode)),
             None => None,
         };
-        let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accepting = self.accepting.lock().unpoisoned();
         accepting.retain(|(other, task)| {
             if *other == kind {
                 task.abort();
@@ -99,7 +100,7 @@ impl LdapServer {
             let accept = listener::accept(self.shared.clone(), socket, mode);
             accepting.push((kind, tokio::spawn(accept)));
         }
-        let mut urls = self.urls.write().unwrap_or_else(PoisonError::into_inner);
+        let mut urls = self.urls.write().unpoisoned();
         urls.retain(|(other, _)| *other != kind);
         urls.extend(url.map(|url| (kind, url)));
         Ok(())
@@ -111,20 +112,20 @@ impl LdapServer {
         &self,
         entries: impl Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync + 'static,
     ) {
-        *self.beside.write().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(entries));
+        *self.beside.write().unpoisoned() = Some(Box::new(entries));
     }
 
     /// Takes other settings, for connections to come; those that are open keep theirs.
     pub fn reconfigure(&self, settings: ConnectionSettings) {
         let waiting_max = settings.limits.password_checks_waiting_max;
         self.shared.directory.passwords().set_waiting_max(waiting_max);
-        *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        *self.shared.settings.write().unpoisoned() = Arc::new(settings);
     }
 
     /// Stops: accepts no connection and no request more, answers the writes that were accepted, tells every
     /// peer, and closes. Returns after [`Limits::drain_max`](crate::Limits::drain_max) at the latest, or a little later.
     pub async fn shutdown(self) {
-        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).split_off(0);
+        let accepting = self.accepting.lock().unpoisoned().split_off(0);
         for (_, task) in accepting {
             task.abort();
             // It ends by being aborted, which is an error in name only.
@@ -144,7 +145,7 @@ impl LdapServer {
 
 impl Drop for LdapServer {
     fn drop(&mut self) {
-        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepting = self.accepting.lock().unpoisoned();
         accepting.iter().for_each(|(_, task)| task.abort());
     }
 }

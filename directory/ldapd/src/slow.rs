@@ -4,10 +4,11 @@
 //! among the slowest of its minute costs two loads.
 
 use crate::limits::{SLOWEST_MAX, SLOWEST_MINUTES};
+use keyway_lock::Unpoisoned;
 use keyway_server::log::stages::FIELDS;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 /// An operation, without any value that a client has sent but the name of its entry.
@@ -118,7 +119,7 @@ impl Slowest {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Minute>> {
-        self.minutes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.minutes.lock().unpoisoned()
     }
 
     fn micros(&self, time: Instant) -> u64 {

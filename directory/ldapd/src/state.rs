@@ -10,9 +10,10 @@ use crate::seen::Seen;
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::strangers::Source;
+use keyway_lock::Unpoisoned;
 use keyway_server::Directory;
 use std::io;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// The state that all connections share.
 pub(crate) struct ServerState {
@@ -28,7 +29,7 @@ pub(crate) struct ServerState {
 impl ServerState {
     /// The settings as they are now.
     pub fn settings(&self) -> Arc<ConnectionSettings> {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings.read().unpoisoned().clone()
     }
 
     /// A connection, as its lines in the log say it.

@@ -1,6 +1,7 @@
 //! The TLS configuration, which may change while a server runs.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use keyway_lock::Unpoisoned;
+use std::sync::{Arc, RwLock};
 use tokio_rustls::rustls::ServerConfig;
 
 /// A TLS configuration that can be replaced. Clones are one; connections that are open keep what
@@ -16,10 +17,10 @@ impl CurrentTls {
 
     /// Takes another for the handshakes to come.
     pub fn replace(&self, config: Arc<ServerConfig>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.0.write().unpoisoned() = config;
     }
 
     pub(crate) fn current(&self) -> Arc<ServerConfig> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().unpoisoned().clone()
     }
 }

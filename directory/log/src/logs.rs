@@ -9,10 +9,11 @@ use crate::settings::{Settings, To};
 use crate::writer::{Lines, Writer};
 use keyway_folder::data::Folder;
 use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
 use keyway_server::log::{Access, Field, Kept, Log, Severity};
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
@@ -51,7 +52,7 @@ impl Logs {
     }
 
     fn settings(&self) -> Settings {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings.lock().unpoisoned().clone()
     }
 
     /// Writes a line of the error log.
@@ -92,7 +93,7 @@ impl Logs {
         self.queue.replace(writer, settings.line_form(), settings.when_full);
         set(&self.log, settings);
         self.queue.flush(LOG_FLUSH_MAX);
-        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+        *self.settings.lock().unpoisoned() = settings.clone();
         Ok(())
     }
 }

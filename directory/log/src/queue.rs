@@ -4,10 +4,11 @@ use crate::format;
 use crate::limits::{LOG_BATCH_BYTES_MAX, LOG_GATHER_MAX, LOG_QUEUE_BYTES_MAX};
 use crate::settings::{Form, WhenFull, place};
 use crate::writer::{Counts, Lines, Writer};
+use keyway_lock::Unpoisoned;
 use keyway_server::log::{LogKind, Record};
 use std::cell::RefCell;
 use std::mem;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 thread_local! {
@@ -93,7 +94,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     /// Puts a line in its place.
@@ -119,7 +120,7 @@ impl Queue {
                 state.lost[place(kind)] += 1;
                 return Ok(());
             }
-            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.done.wait(state).unpoisoned();
         }
         if state.form != form {
             return Err(state.form);
@@ -180,7 +181,7 @@ impl Queue {
                 return false;
             }
             let waited = self.done.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = waited.unpoisoned().0;
         }
         !sync || state.synced >= asked
     }
@@ -190,7 +191,7 @@ impl Queue {
         let mut state = self.lock();
         while !state.has_work() {
             state.idle = true;
-            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.filled.wait(state).unpoisoned();
         }
         state.idle = false;
         let late = Instant::now() + LOG_GATHER_MAX;
@@ -200,7 +201,7 @@ impl Queue {
                 break;
             }
             let waited = self.filled.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = waited.unpoisoned().0;
         }
         (state.urgent, state.told) = (false, false);
         let work = Work {

@@ -9,9 +9,10 @@ use crate::limits::*;
 use crate::scheme::Scheme;
 use crate::stored::{self, Stored};
 use keyway_engine::{Algorithm, Engine, Key, Operation, Parameters, Session, Task};
+use keyway_lock::Unpoisoned;
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -72,7 +73,7 @@ impl Passwords {
     /// as it is.
     pub fn set_policy(&self, cost: Argon2Cost, schemes: &[Scheme], pepper: Option<&str>) {
         let policy = Policy { cost, accepted: schemes.into(), pepper: pepper.map(Arc::from) };
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+        *self.policy.write().unpoisoned() = policy;
     }
 
     /// Whether new values can be peppered with the key of this name, if there is to be one.
@@ -84,7 +85,7 @@ impl Passwords {
     }
 
     fn policy(&self) -> RwLockReadGuard<'_, Policy> {
-        self.policy.read().unwrap_or_else(PoisonError::into_inner)
+        self.policy.read().unpoisoned()
     }
 
     pub(crate) fn cost(&self) -> Argon2Cost {
@@ -103,7 +104,7 @@ impl Passwords {
     ) -> Result<Session, keyway_engine::Error> {
         let is_it =
             |it: &&Open| it.session.algorithm() == algorithm && it.pepper.as_deref() == pepper;
-        let open = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        let open = self.sessions.read().unpoisoned();
         if let Some(found) = open.iter().find(is_it) {
             return Ok(found.session.clone());
         }
@@ -111,7 +112,7 @@ impl Passwords {
         let session = self
             .engine
             .session(Parameters::new(algorithm, pepper.map_or(Key::None, Key::Named)))?;
-        let mut open = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.sessions.write().unpoisoned();
         // Names of peppers come from stored values, and so from any client that can write one.
         if open.len() >= SESSIONS_MAX {
             open.clear();

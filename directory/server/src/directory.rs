@@ -7,10 +7,11 @@ use crate::index::Builder;
 use crate::log::Log;
 use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_engine::Engine;
+use keyway_lock::Unpoisoned;
 use keyway_password::Passwords;
 use keyway_schema::Schema;
 use keyway_store::{EntryId, Key, Store};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A directory on a store. All threads use it at once; a request while it writes sees the last
@@ -26,7 +27,7 @@ pub struct Directory {
 impl Directory {
     /// The state of the schema as it is now.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().unpoisoned().clone()
     }
 
     /// Definitions of the schema's files and sets that are taken for something else than they say, for people.

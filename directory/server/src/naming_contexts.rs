@@ -6,9 +6,10 @@ use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::naming::{self, NamingContext, SYSTEM_DN};
 use crate::open_error::OpenError;
 use keyway_codec::message::ResultCode;
+use keyway_lock::Unpoisoned;
 use keyway_schema::{EntryName, Schema};
 use keyway_store::Store;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The row of the store's meta table that has them.
 const META_CONTEXTS: &str = "naming-contexts";
@@ -26,7 +27,7 @@ impl Directory {
         let name = naming::of_context(&snapshot.schema, dn)?;
         // Held over the commit, so that of two contexts added at once none is forgotten. Those who
         // only read do not wait.
-        let _turn = snapshot.shared.adding_context.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = snapshot.shared.adding_context.lock().unpoisoned();
         let held = snapshot.shared.contexts();
         let within = |one: &NamingContext| name.is_within(&one.name) || one.name.is_within(&name);
         if let Some(other) = held.iter().find(|one| within(one)) {
@@ -42,7 +43,7 @@ impl Directory {
         let row = contexts_row(&contexts);
         self.store
             .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
-        *snapshot.shared.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts.into();
+        *snapshot.shared.contexts.write().unpoisoned() = contexts.into();
         Ok(())
     }
 }

@@ -19,12 +19,13 @@ use crate::virtual_entries::VirtualTrees;
 use crate::write::Upgrades;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Engine;
+use keyway_lock::Unpoisoned;
 use keyway_meter::counter;
 use keyway_password::Passwords;
 use keyway_schema::{Composed, EntryName, SchemaError};
 use keyway_store::{Store, Write};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 impl Directory {
     /// Opens the directory in a store.
@@ -208,10 +209,10 @@ impl Directory {
     pub(crate) fn turn_to(&self, given: &Settings) -> Result<bool, OpenError> {
         let shared = &*self.shared;
         self.check_pepper(given)?;
-        let is_building = shared.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_building = shared.building.lock().unpoisoned();
         let snapshot = self.snapshot();
         // These stay until the next start.
-        let held = shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = shared.settings.read().unpoisoned().clone();
         let takes_integrity = snapshot.has_indexes_of(given);
         let integrity = if takes_integrity { given.integrity.clone() } else { held.integrity };
         let settings = Settings { integrity, ..given.clone() };
@@ -236,7 +237,7 @@ impl Directory {
         shared.upgrade_passwords.store(settings.password_upgrade, Ordering::Relaxed);
         shared.search_entries_max.store(settings.search_entries_max, Ordering::Relaxed);
         shared.search_time_max_s.store(settings.search_time_max_s, Ordering::Relaxed);
-        *shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        *shared.settings.write().unpoisoned() = settings;
         self.follow(&state, |whole| install(shared, &self.current, next, Some(whole)))?;
         drop(is_building);
         Ok(takes_integrity)

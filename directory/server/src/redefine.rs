@@ -13,9 +13,10 @@ use crate::locate::SpecialEntries;
 use crate::settings::Settings;
 use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_codec::message::ResultCode;
+use keyway_lock::Unpoisoned;
 use keyway_schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
 use keyway_store::{EntryId, Names, View, Write};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Rows of the store's meta table: all definitions; those that came over LDAP; how often the schema
 /// has changed, and when it last did.
@@ -219,8 +220,8 @@ pub(crate) fn install(
     next: Option<Arc<Snapshot>>,
     whole: Option<&Kinds>,
 ) {
-    let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
-    let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+    let settings = shared.settings.read().unpoisoned();
+    let mut current = current.write().unpoisoned();
     let next = next.as_ref().unwrap_or(&current);
     // It was tried when the state was made; rules that have come since name what both have.
     let _ = shared.access.configure(&settings.rules, &next.schema);

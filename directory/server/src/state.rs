@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use crate::virtual_entries::VirtualTrees;
 use crate::write::Upgrades;
 use keyway_engine::Engine;
+use keyway_lock::Unpoisoned;
 use keyway_meter::Counter;
 use keyway_password::Passwords;
 use keyway_schema::operational;
@@ -21,7 +22,7 @@ use keyway_schema::{Changes, Composed, EntryName, Schema, Sources};
 use keyway_store::Names;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Instant, SystemTime};
 
 /// The snapshot that operations begin with. An operation keeps the one it has.
@@ -82,7 +83,7 @@ pub(crate) struct DirectoryState {
 impl DirectoryState {
     /// The naming contexts as they are now.
     pub fn contexts(&self) -> Arc<[Arc<NamingContext>]> {
-        self.contexts.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.contexts.read().unpoisoned().clone()
     }
 
     /// The time as entries are stamped with it.
@@ -109,7 +110,7 @@ impl DirectoryState {
 
     /// Lends a cache of names; names that others have learnt are used again.
     pub fn with_names<T>(&self, f: impl FnOnce(&RefCell<Names>) -> T) -> T {
-        let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.names.lock().unpoisoned();
         let names = RefCell::new(lock().pop().unwrap_or_default());
         let result = f(&names);
         lock().push(names.into_inner());

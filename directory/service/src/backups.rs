@@ -4,10 +4,11 @@ use crate::limits::HISTORY_MONITORED_MAX;
 use keyway_folder::data::name;
 use keyway_folder::history::{Done, read};
 use keyway_ldapd::monitor_branch;
+use keyway_lock::Unpoisoned;
 use keyway_server::VirtualEntry;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// The metadata of the file that changes when it is replaced; `None` if there is none.
@@ -29,7 +30,7 @@ impl Monitor {
     pub fn look(&self) {
         let file = fs::metadata(self.folder.join(name::HISTORY)).ok();
         let stamp = file.and_then(|file| Some((file.modified().ok()?, file.len())));
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock().unpoisoned();
         if seen.0 != stamp {
             *seen = (stamp, read(&self.folder));
         }
@@ -37,7 +38,7 @@ impl Monitor {
 
     /// Its entries, the latest last.
     pub fn entries(&self) -> Vec<VirtualEntry> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock().unpoisoned();
         let from = seen.1.len().saturating_sub(HISTORY_MONITORED_MAX);
         let shown = seen.1.iter().enumerate().skip(from);
         let told: Vec<_> =

@@ -5,6 +5,7 @@ use keyway_engine::Engine;
 use keyway_folder::control::Control;
 use keyway_folder::data::name;
 use keyway_ldapd::monitor_branch;
+use keyway_lock::Unpoisoned;
 use keyway_log::Logs;
 use keyway_meter::{Gauge, Reader, gauge};
 use keyway_ring::control::{Answer, Ask, ClientStatus};
@@ -13,7 +14,7 @@ use keyway_server::log::{Severity, Value};
 use keyway_store::Store;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How often it is looked.
@@ -105,7 +106,7 @@ impl Cryptod {
             Ok(Answer::Status(status)) => status.clients,
             _ => Vec::new(),
         };
-        *self.clients.lock().unwrap_or_else(PoisonError::into_inner) = clients;
+        *self.clients.lock().unpoisoned() = clients;
     }
 
     /// Its entries: counters as they are, clients as they were a second ago.
@@ -113,7 +114,7 @@ impl Cryptod {
         self.wanted.store(ASKED_LOOKS, Ordering::Relaxed);
         let page = Reader::open(&self.page).ok().filter(Reader::alive);
         let Some(page) = page.and_then(|page| page.snapshot().ok()) else { return Vec::new() };
-        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = self.clients.lock().unpoisoned();
         // One without queues only asks, as we do.
         let clients = clients.iter().filter(|client| client.queues > 0);
         let clients: Vec<_> = clients.map(told).collect();

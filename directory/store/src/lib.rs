@@ -72,7 +72,6 @@ mod shared;
 mod size;
 mod store;
 mod task;
-mod unpoisoned;
 mod values;
 mod write;
 

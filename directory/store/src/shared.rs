@@ -1,5 +1,6 @@
 //! The state that all handles of an open store share.
 
+use keyway_lock::Unpoisoned;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +11,6 @@ use crate::disk::{self, DATA};
 use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
-use crate::unpoisoned::unpoisoned;
 use crate::values::ValueTable;
 use crate::{Error, OpenError};
 
@@ -148,21 +148,21 @@ impl Shared {
 
     /// Why the store takes no more changes, if it does not.
     pub(crate) fn failure(&self) -> Option<String> {
-        unpoisoned(self.failed.lock()).clone()
+        self.failed.lock().unpoisoned().clone()
     }
 
     /// Notes what has become of a commit.
     pub(crate) fn note_commit(&self, committed: &Result<(), Error>) {
-        *unpoisoned(self.refused.lock()) = committed.clone().err();
+        *self.refused.lock().unpoisoned() = committed.clone().err();
     }
 
     pub(crate) fn refusal(&self) -> Option<Error> {
-        unpoisoned(self.refused.lock()).clone()
+        self.refused.lock().unpoisoned().clone()
     }
 
     /// Stops the store; the first reason stays.
     pub(crate) fn fail(&self, why: &Error) {
-        let mut failed = unpoisoned(self.failed.lock());
+        let mut failed = self.failed.lock().unpoisoned();
         failed.get_or_insert_with(|| why.to_string());
     }
 

@@ -1,12 +1,12 @@
 //! How large a store is, and which readers hold it up.
 
+use keyway_lock::Unpoisoned;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::disk::LMDB_LOCK;
 use crate::shared::Shared;
-use crate::unpoisoned::unpoisoned;
 use crate::{Error, lmdb};
 
 /// How large a store is.
@@ -58,7 +58,7 @@ pub(crate) fn of(shared: &Shared) -> Result<Size, Error> {
 /// for each reader, which begin with its transaction's number (all ones for none) and its process (0 for
 /// none).
 fn readers(shared: &Shared) -> io::Result<Vec<u64>> {
-    let mut held = unpoisoned(shared.reader_table.lock());
+    let mut held = shared.reader_table.lock().unpoisoned();
     let file = match &mut *held {
         Some(file) => file,
         none => none.insert(File::open(shared.dir().join(LMDB_LOCK))?),

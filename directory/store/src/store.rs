@@ -1,5 +1,6 @@
 //! The handle of an open store.
 
+use keyway_lock::Unpoisoned;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,6 @@ use crate::committer::{Committer, Message, waiting};
 use crate::open;
 use crate::shared::Shared;
 use crate::task::Typed;
-use crate::unpoisoned::unpoisoned;
 use crate::{Error, OpenError, Options, Read, Size, Write, size};
 
 /// An open store. Cloning is cheap and all clones are one store; when the last is dropped, the
@@ -177,7 +177,7 @@ impl Store {
 impl Inner {
     /// Ends the committer after the jobs accepted so far; what became of a bulk load.
     fn join(&self) -> Result<(), Error> {
-        let committer = unpoisoned(self.committer.lock()).take();
+        let committer = self.committer.lock().unpoisoned().take();
         let Some(committer) = committer else { return Ok(()) };
         // The last handle may be dropped by a `done`, on the committer's own thread. It cannot
         // wait for itself; the queue ends when this handle is gone.

@@ -37,7 +37,6 @@ mod tap;
 pub mod tcp;
 mod tls;
 pub mod tree;
-mod unpoisoned;
 pub mod view;
 
 pub use capture::Capture;

@@ -9,7 +9,7 @@ use crate::limits::{QUEUE_BYTES_MAX, QUEUE_PIECES_MAX};
 use crate::operation::{Event, Note, Sink};
 use crate::pairing::Options;
 use crate::session::Session;
-use crate::unpoisoned::unpoisoned;
+use keyway_lock::Unpoisoned;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -183,7 +183,7 @@ impl Tap {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        unpoisoned(self.waiting.lock())
+        self.waiting.lock().unpoisoned()
     }
 
     /// Waits until there is something, and takes all of it. `batch` is emptied, and what it had room
@@ -194,11 +194,11 @@ impl Tap {
         let mut waiting = self.lock();
         if !waiting.batch.is_last {
             let nap = self.filled.wait_timeout(waiting, NAP);
-            waiting = unpoisoned(nap).0;
+            waiting = nap.unpoisoned().0;
         }
         while waiting.batch.pieces.is_empty() && !waiting.batch.is_last {
             waiting.asleep = true;
-            waiting = unpoisoned(self.filled.wait(waiting));
+            waiting = self.filled.wait(waiting).unpoisoned();
         }
         waiting.asleep = false;
         batch.is_last = waiting.batch.is_last;

@@ -42,7 +42,6 @@ mod tally;
 mod target;
 mod text;
 mod trust;
-mod unpoisoned;
 pub mod wait;
 mod worker;
 

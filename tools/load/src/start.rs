@@ -1,7 +1,7 @@
 //! When a run begins; for runs that are raced, all at one moment.
 
 use crate::control::Interrupt;
-use crate::unpoisoned::unpoisoned;
+use keyway_lock::Unpoisoned;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -70,7 +70,7 @@ impl Barrier {
                 return Moment::after(Duration::ZERO);
             }
             let waited = self.gate.opened.wait_timeout(state, LOOK_EVERY);
-            state = unpoisoned(waited).0;
+            state = waited.unpoisoned().0;
         }
     }
 
@@ -96,7 +96,7 @@ impl Drop for Barrier {
 
 impl Gate {
     fn state(&self) -> MutexGuard<'_, State> {
-        unpoisoned(self.state.lock())
+        self.state.lock().unpoisoned()
     }
 }
 

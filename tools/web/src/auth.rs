@@ -6,9 +6,9 @@
 
 use crate::limits::LOGINS_MAX;
 use crate::sessions::{Secret, Sessions};
-use crate::unpoisoned::unpoisoned;
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HOST, ORIGIN};
+use keyway_lock::Unpoisoned;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::sync::Semaphore;
@@ -92,7 +92,7 @@ impl Auth {
         let token = self.secret()?;
         let host = self.hosts.first().map(String::as_str).unwrap_or_default();
         say(&format!("{}{host}/?token={}", self.scheme, token.text()));
-        *unpoisoned(self.token.lock()) = Some(token);
+        *self.token.lock().unpoisoned() = Some(token);
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl Auth {
     /// If there are no unpredictable bytes.
     pub(crate) fn enter(&self, token: &str, now: Instant) -> Result<Option<String>, String> {
         {
-            let mut held = unpoisoned(self.token.lock());
+            let mut held = self.token.lock().unpoisoned();
             // The right token is used up here, within the lock; after a wrong one it is put back.
             match held.take() {
                 Some(held) if held.is(token) => {}
@@ -206,6 +206,6 @@ impl Auth {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        unpoisoned(self.sessions.lock())
+        self.sessions.lock().unpoisoned()
     }
 }

@@ -41,7 +41,6 @@ mod serve;
 mod server_source;
 mod sessions;
 mod tls;
-mod unpoisoned;
 
 pub use auth::{Auth, AuthMethod, Random};
 pub use hosts::hosts;

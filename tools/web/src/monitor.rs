@@ -2,8 +2,8 @@
 
 use crate::history::History;
 use crate::limits::LOOK_EVERY;
-use crate::unpoisoned::unpoisoned;
 use keyway_load::HostUse;
+use keyway_lock::Unpoisoned;
 use keyway_meter::Snapshot;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -134,11 +134,11 @@ impl MonitorTarget {
     }
 
     fn source(&self) -> MutexGuard<'_, Box<dyn Source>> {
-        unpoisoned(self.0.source.lock())
+        self.0.source.lock().unpoisoned()
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        unpoisoned(self.0.seen.lock())
+        self.0.seen.lock().unpoisoned()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::limits::{RUN_SECONDS_MAX, TEXT_BYTES_MAX};
 use crate::order::{Order, check_rate};
-use crate::unpoisoned::unpoisoned;
 use keyway_load::{
     Barrier, Event, Interrupt, Options, RateOverride, SAMPLES, Sample, Scenario, Second, Url,
     probe, run_at, summary, survey,
 };
+use keyway_lock::Unpoisoned;
 use rustls::crypto::CryptoProvider;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -214,7 +214,7 @@ impl Races {
     }
 
     fn last(&self) -> MutexGuard<'_, Race> {
-        unpoisoned(self.last.lock())
+        self.last.lock().unpoisoned()
     }
 }
 
@@ -321,7 +321,7 @@ impl Lane {
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
-        unpoisoned(self.course.lock())
+        self.course.lock().unpoisoned()
     }
 }
 

@@ -4,7 +4,6 @@ use crate::limits::{
     CLOSE_MAX, CONNECTION_MAX, CONNECTIONS_MAX, HANDSHAKE_MAX, HEADER_BYTES_MAX, HEADER_WAIT,
 };
 use crate::router::{App, router};
-use crate::unpoisoned::unpoisoned;
 use axum::Router;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -12,6 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use keyway_lock::Unpoisoned;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -95,7 +95,7 @@ struct Strangers(Mutex<VecDeque<AbortHandle>>);
 
 impl Strangers {
     fn lock(&self) -> MutexGuard<'_, VecDeque<AbortHandle>> {
-        unpoisoned(self.0.lock())
+        self.0.lock().unpoisoned()
     }
 
     fn turn_one_out(&self) {

@@ -12,6 +12,7 @@ use super::error::Error;
 use super::name::is_lookable;
 use super::refusals::{Refusals, Unwritten};
 use crate::limits::AUDIT_REFUSALS_BYTES_MAX;
+use keyway_lock::Unpoisoned;
 use rustix::fs::OFlags;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 
@@ -135,7 +136,7 @@ impl Audit {
     /// Writes down a refusal, for its true reason.
     pub fn refusal(&self, asked: Asked<'_>, why: &Error) {
         let (may, unwritten) = {
-            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refusals = self.refusals.lock().unpoisoned();
             refusals.came(asked.by.uid, asked.now)
         };
         self.sum_up(unwritten, asked.now);
@@ -150,7 +151,7 @@ impl Audit {
     /// Writes down how many refusals were not, where that is due.
     pub fn settle(&self, now: SystemTime) {
         let due = {
-            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refusals = self.refusals.lock().unpoisoned();
             refusals.due(now)
         };
         self.sum_up(due, now);
@@ -177,7 +178,7 @@ impl Audit {
     fn write(&self, line: &impl Serialize, is_change: bool) {
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unpoisoned();
         let path = self.path.display();
         match self.append(&text, is_change) {
             Ok(written) => {

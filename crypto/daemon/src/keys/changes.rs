@@ -10,8 +10,9 @@ use super::record::{self, Record, Version};
 use super::store::{Entry, KeyStore, TOO_MANY_KEYS};
 use crate::limits;
 use keyway_engine::Algorithm;
+use keyway_lock::Unpoisoned;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
 /// The use that a key is made for.
@@ -80,7 +81,7 @@ impl KeyStore {
             callers.iter().try_for_each(record::check_who).map_err(Error::Unfit)?;
             let grants = grants(callers, spec.purposes)?;
             {
-                let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+                let keys = self.keys.read().unpoisoned();
                 if keys.has(name) {
                     return Err(Error::Exists(name.to_owned()));
                 }
@@ -159,7 +160,7 @@ impl KeyStore {
             }
             disk::remove_any(&self.path(name))?;
             let index = {
-                let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+                let mut keys = self.keys.write().unpoisoned();
                 keys.live.remove(name);
                 keys.disabled.remove(name);
                 keys.index()
@@ -267,12 +268,12 @@ impl KeyStore {
         detail: Option<&str>,
         work: impl FnOnce() -> Result<(Option<u32>, T), Error>,
     ) -> Result<T, Error> {
-        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changes = self.changes.lock().unpoisoned();
         let result = match self.is_given_up() {
             true => Err(Error::InUse(self.folder.clone())),
             false => work(),
         };
-        let generation = self.keys.read().unwrap_or_else(PoisonError::into_inner).indexed;
+        let generation = self.keys.read().unpoisoned().indexed;
         self.audit.change(asked, detail, generation, result.as_ref().map(|(version, _)| *version));
         result.map(|(_, value)| value)
     }

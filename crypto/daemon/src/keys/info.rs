@@ -5,8 +5,9 @@ use super::error::Error;
 use super::record::{Record, Version};
 use super::store::KeyStore;
 use keyway_engine::Algorithm;
+use keyway_lock::Unpoisoned;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 /// Facts about a key that may be known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct VersionInfo {
 impl KeyStore {
     /// All keys, by name.
     pub fn list(&self) -> Vec<KeyInfo> {
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.read().unpoisoned();
         let live = keys.live.values().map(|entry| KeyInfo::of(&entry.record));
         let disabled = keys.disabled.iter().map(|(name, it)| KeyInfo {
             name: name.clone(),

@@ -12,12 +12,13 @@ use super::record::{Record, Version};
 use super::sealed::Vault;
 use crate::limits;
 use keyway_engine::{Algorithm, Engine, Request};
+use keyway_lock::Unpoisoned;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::SystemTime;
 use subtle::ConstantTimeEq;
 
@@ -185,7 +186,7 @@ impl KeyStore {
     /// Those of [`KeyStore::save_usage`]; the store stays this process's then.
     pub fn give_up(&self) -> Result<(), Error> {
         self.save_usage()?;
-        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changes = self.changes.lock().unpoisoned();
         self.given_up.store(true, Ordering::Release);
         self.lock.unlock().map_err(Error::system("unlock", &self.folder))
     }
@@ -217,12 +218,12 @@ impl KeyStore {
             return Ok(());
         }
         let names: Vec<String> = {
-            let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+            let keys = self.keys.read().unpoisoned();
             let used = keys.live.values().filter(|entry| entry.record.has_unsaved_uses());
             used.map(|entry| entry.record.name.clone()).collect()
         };
         let save = |name: &String| {
-            let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+            let _changes = self.changes.lock().unpoisoned();
             match self.entry(name) {
                 // Usage counts alone are not worth an index.
                 Ok(entry) => self.write(&entry.record).map(|revision| {
@@ -263,13 +264,13 @@ impl KeyStore {
     /// Puts an index on the disk. The caller holds `changes`.
     pub(super) fn save_index(&self, index: &Index) -> Result<(), Error> {
         index.save(&self.folder, &self.vault)?;
-        self.keys.write().unwrap_or_else(PoisonError::into_inner).indexed = index.generation;
+        self.keys.write().unpoisoned().indexed = index.generation;
         Ok(())
     }
 
     /// The index of the keys as they are now.
     pub(super) fn indexed(&self) -> Index {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).index()
+        self.keys.read().unpoisoned().index()
     }
 
     /// Writes the file of a key, and says its number. The caller holds `changes`.
@@ -278,7 +279,7 @@ impl KeyStore {
             version.saved_uses.store(version.uses.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         let revision = {
-            let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            let mut keys = self.keys.write().unpoisoned();
             keys.generation += 1;
             keys.generation
         };
@@ -303,7 +304,7 @@ impl KeyStore {
         let name = record.name.clone();
         let entry = Arc::new(Entry { record, revision, ended });
         {
-            let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            let mut keys = self.keys.write().unpoisoned();
             keys.disabled.remove(&name);
             keys.live.insert(name, entry);
         }
@@ -315,7 +316,7 @@ impl KeyStore {
     }
 
     fn is_disabled(&self, name: &str) -> bool {
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.read().unpoisoned();
         keys.disabled.contains_key(name)
     }
 
@@ -324,7 +325,7 @@ impl KeyStore {
         if !is_lookable(name) {
             return Err(Error::Name);
         }
-        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.read().unpoisoned();
         match (keys.live.get(name), keys.disabled.get(name)) {
             (Some(entry), _) => Ok(entry.clone()),
             (None, Some(Disabled { why, .. })) => {

@@ -1,11 +1,12 @@
 //! How a sleeping pump learns of commands and of slow work that is done.
 
 use keyway_engine::Task;
+use keyway_lock::Unpoisoned;
 use keyway_ring::descriptor::Completion;
 use keyway_ring::{Alarm, Armed};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// The outcome of a slow request.
 pub struct Finished {
@@ -47,7 +48,7 @@ pub struct Writing(Arc<Mailbox>);
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.0.memory.lock().unwrap_or_else(PoisonError::into_inner).writers -= 1;
+        self.0.memory.lock().unpoisoned().writers -= 1;
         self.0.memory_changed.notify_all();
     }
 }
@@ -76,10 +77,10 @@ impl Mailbox {
     /// Leave to put a result into a client's memory. It waits while the pump is frozen: another daemon may do the
     /// request again. `None` if that has taken over, or the pump has ended.
     pub fn write(self: &Arc<Self>) -> Option<Writing> {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = self.memory.lock().unpoisoned();
         let waits = |memory: &mut Memory| memory.closed && !memory.gone;
         let waited = self.memory_changed.wait_while(memory, waits);
-        let mut memory = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut memory = waited.unpoisoned();
         if memory.gone {
             return None;
         }
@@ -90,7 +91,7 @@ impl Mailbox {
     /// From now on no thread writes there. Waits for threads that are writing, each for one request
     /// at most.
     pub fn close_memory(&self) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock().unpoisoned();
         memory.closed = true;
         let writes = |memory: &mut Memory| memory.writers > 0;
         drop(self.memory_changed.wait_while(memory, writes));
@@ -98,19 +99,19 @@ impl Mailbox {
 
     /// It is this daemon's again.
     pub fn open_memory(&self) {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).closed = false;
+        self.memory.lock().unpoisoned().closed = false;
         self.memory_changed.notify_all();
     }
 
     /// The pump has ended.
     pub fn leave_memory(&self) {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).gone = true;
+        self.memory.lock().unpoisoned().gone = true;
         self.memory_changed.notify_all();
     }
 
     /// A slow request is done: its pump hears of it, asleep or not.
     pub fn finished(&self, finished: Finished) {
-        self.finished.lock().unwrap_or_else(PoisonError::into_inner).push(finished);
+        self.finished.lock().unpoisoned().push(finished);
         self.any_finished.store(true, Ordering::Release);
         self.wake();
     }
@@ -124,6 +125,6 @@ impl Mailbox {
     /// Takes those that are done.
     pub fn take_finished(&self) -> Vec<Finished> {
         self.any_finished.store(false, Ordering::Release);
-        std::mem::take(&mut *self.finished.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.finished.lock().unpoisoned())
     }
 }

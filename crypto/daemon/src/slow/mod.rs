@@ -14,9 +14,10 @@ pub use shares::Tag;
 
 use crate::limits::{SLOW_SHORT_NS_MAX, SLOW_WAITING_MAX, SLOW_WAITING_OF_USER_MAX};
 use keyway_engine::limits::STACK_BYTES;
+use keyway_lock::Unpoisoned;
 use shares::{Lanes, Shares};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Instant;
 use zeroize::zeroize_stack;
@@ -82,7 +83,7 @@ impl Slow {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     fn work(&self) {
@@ -95,7 +96,7 @@ impl Shared {
                 match state.shares.take() {
                     Some(taken) => break taken,
                     None => {
-                        state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+                        state = self.arrived.wait(state).unpoisoned();
                     }
                 }
             };

@@ -9,6 +9,7 @@ pub(crate) mod look;
 
 use crate::keys::Unseen;
 use crate::limits::WITNESS;
+use keyway_lock::Unpoisoned;
 use keyway_ring::control;
 use keyway_ring::{Peer, Received, Socket};
 use look::look;
@@ -19,7 +20,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The processes whose programs can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,7 +137,7 @@ impl Witness {
     pub fn program(&self, peer: &Peer) -> Result<PathBuf, Unseen> {
         let process = peer.process.as_ref().ok_or(Unseen::Unnamed)?;
         let Some(helper) = &self.helper else { return look(process.as_fd(), peer.uid, peer.gid) };
-        let mut helper = helper.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut helper = helper.lock().unpoisoned();
         helper.ask(process.as_fd(), peer).unwrap_or(Err(Unseen::Silent))
     }
 }

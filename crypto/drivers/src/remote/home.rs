@@ -13,9 +13,10 @@ use super::sync::lock;
 use crate::limits::{RECONNECT_MAX, RECONNECT_MIN};
 use keyway_engine::{Driver, Engine};
 use keyway_fork::Generation;
+use keyway_lock::Unpoisoned;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -135,7 +136,7 @@ impl Home {
                 return false;
             }
             let waited = era.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = waited.unpoisoned().0;
         }
     }
 
@@ -212,7 +213,7 @@ impl Home {
             {
                 let state = lock(&era.state);
                 let waited = era.changed.wait_timeout_while(state, pause, |it| !it.stopped);
-                if waited.unwrap_or_else(PoisonError::into_inner).0.stopped {
+                if waited.unpoisoned().0.stopped {
                     return;
                 }
             }
@@ -253,7 +254,7 @@ impl Drop for Era {
     fn drop(&mut self) {
         // A thread of the parent's is none of this process.
         if !self.process.is_current() {
-            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state.get_mut().unpoisoned();
             std::mem::forget(state.watcher.take());
         }
     }

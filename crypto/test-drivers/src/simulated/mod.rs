@@ -18,9 +18,10 @@ use keyway_engine::{
     Algorithm, Driver, DriverQueue, DriverSession, Error, Flow, Key, Kind, Place, Request, Step,
     Task, Waker, run_chain,
 };
+use keyway_lock::Unpoisoned;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -146,7 +147,7 @@ impl Shared {
 
     /// The device as it is now.
     fn look(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unpoisoned();
         // Asked under the lock: so no thread brings an older time than the one before.
         if state.device.advance(self.now()) {
             for (_, waker) in state.waiting.drain(..) {

@@ -6,10 +6,11 @@ use super::limits::{HASHES_WAITING_MAX, TICK_MS};
 use super::line::{Line, Waiting};
 use crate::error::Error;
 use crate::limits::CHECKS_WAITING_MAX;
+use keyway_lock::Unpoisoned;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -213,7 +214,7 @@ impl Admission {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     fn now_ms(&self) -> u64 {

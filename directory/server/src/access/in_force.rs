@@ -2,9 +2,10 @@
 
 use super::Rule;
 use super::table::{Misfit, Table};
+use keyway_lock::Unpoisoned;
 use keyway_schema::Schema;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// The table in force. It can be replaced.
 pub struct Access {
@@ -68,12 +69,12 @@ impl Access {
     }
 
     fn rules(&self) -> MutexGuard<'_, Rules> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rules.lock().unpoisoned()
     }
 
     /// Those who call it hold the rules, so that tables follow each other as the rules do.
     fn install(&self, table: Table) {
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        *self.table.write().unpoisoned() = Arc::new(table);
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -85,6 +86,6 @@ impl Access {
     }
 
     pub(super) fn table(&self) -> Arc<Table> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.table.read().unpoisoned().clone()
     }
 }

@@ -3,9 +3,10 @@
 use super::strength::Over;
 use super::table::Resolved;
 use super::trace::Trace;
+use keyway_lock::Unpoisoned;
 use keyway_store::EntryId;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The user that a connection speaks for. Cheap to clone; clones share what is known of it.
 #[derive(Clone, Default)]
@@ -109,12 +110,12 @@ impl Subject {
 
     /// The rules that were looked up last.
     pub(super) fn known(&self) -> Option<Arc<Resolved>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known.lock().unpoisoned().clone()
     }
 
     /// Keeps what was looked up.
     pub(super) fn keep(&self, resolved: Arc<Resolved>) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(resolved);
+        *self.known.lock().unpoisoned() = Some(resolved);
     }
 }
 

@@ -4,8 +4,9 @@ use super::compiled::Compiled;
 use super::rights::Rights;
 use super::rule::Origin;
 use crate::limits::DECISIONS_MAX;
+use keyway_lock::Unpoisoned;
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The decisions so far. A subject that has one notes in it all that is asked of its rights.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ struct Decision {
 impl Trace {
     /// Whether there is room for the decision of this rule, and it was not noted before.
     pub(crate) fn wants(&self, right: Rights, attribute: &str, rule: Option<&Compiled>) -> bool {
-        let decisions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let decisions = self.0.lock().unpoisoned();
         is_new(&decisions, right, attribute, rule.map(|rule| &rule.rule.origin))
     }
 
@@ -37,7 +38,7 @@ impl Trace {
             }
             None => (None, "no rule".to_owned()),
         };
-        let mut decisions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut decisions = self.0.lock().unpoisoned();
         if is_new(&decisions, right, attribute, origin.as_ref()) {
             decisions.push(Decision { right, attribute: attribute.to_owned(), origin, text });
         }
@@ -45,7 +46,7 @@ impl Trace {
 
     /// A line for each: `read mail: line 12 of the configuration: users: read mail (data)`.
     pub(crate) fn to_text(&self) -> String {
-        let decisions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let decisions = self.0.lock().unpoisoned();
         let mut text = String::new();
         for Decision { right, attribute, text: rule, .. } in decisions.iter().take(DECISIONS_MAX) {
             let space = if attribute.is_empty() { "" } else { " " };

@@ -9,9 +9,9 @@ use crate::redefine::{Redefinition, install};
 use keyway_codec::description::AttributeTypeDescription;
 use keyway_codec::message::ResultCode;
 use keyway_engine::Algorithm;
+use keyway_lock::Unpoisoned;
 use keyway_schema::{Changes, Defined, Definition, DefinitionOrigin, is_among, is_kept};
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 /// The arc below which a UUID is an OID (ITU-T X.667).
 const UUIDS: &str = "2.25";
@@ -95,8 +95,7 @@ impl Directory {
             return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
         }
         let snapshot = self.snapshot();
-        let settings =
-            snapshot.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let settings = snapshot.shared.settings.read().unpoisoned().clone();
         let Some(new) = Redefinition::new(&snapshot, snapshot.sources.clone(), changes, &settings)?
         else {
             return Ok(());

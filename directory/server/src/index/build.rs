@@ -19,10 +19,11 @@ use crate::locate;
 use crate::log::{Severity, Value};
 use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_codec::message::ResultCode;
+use keyway_lock::Unpoisoned;
 use keyway_schema::{OBJECT_CLASS, Schema};
 use keyway_store::{EntryId, Key, Store, View, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -241,8 +242,8 @@ pub(crate) fn turn(write: &mut Write<'_>, wanted: &Kinds, anew: &Kinds) -> Resul
 
 /// Has searches use what is whole.
 fn install(shared: &DirectoryState, current: &CurrentSnapshot, whole: &Kinds) {
-    let settings = shared.settings.read().unwrap_or_else(PoisonError::into_inner);
-    let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+    let settings = shared.settings.read().unpoisoned();
+    let mut current = current.write().unpoisoned();
     *current = Arc::new(current.reading(&settings, whole));
 }
 
@@ -271,7 +272,7 @@ fn step(store: &Store, shared: &DirectoryState, current: &CurrentSnapshot) -> Re
     let mut is_building = lock(&shared.building);
     let latest = current.clone();
     let job = move |write: &mut Write<'_>| {
-        let snapshot = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let snapshot = latest.read().unpoisoned().clone();
         piece(&snapshot, write)
     };
     let state = store.write_now(job)?;
@@ -415,7 +416,7 @@ fn shown(kinds: &Kinds) -> String {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unpoisoned()
 }
 
 #[cfg(test)]

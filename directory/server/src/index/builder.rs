@@ -1,7 +1,8 @@
 //! The thread that builds indexes in the background.
 
+use keyway_lock::Unpoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// The thread that builds in the background, until the directory goes.
@@ -16,7 +17,7 @@ impl Builder {
     /// Ends the work between two pieces.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unpoisoned().take();
         if let Some(thread) = thread {
             thread.thread().unpark();
             // A panic was a fault of the thread's own, and it is over.

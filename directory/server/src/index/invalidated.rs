@@ -4,9 +4,10 @@
 //! here: a search that has taken a read transaction and finds it not noted sees all of its keys.
 
 use super::{IndexKind, Kinds};
+use keyway_lock::Unpoisoned;
 use std::collections::HashMap;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
 
 /// All indexes that a directory has invalidated since it was opened.
 #[derive(Default)]
@@ -28,7 +29,7 @@ impl InvalidatedIndexes {
         if kinds.is_empty() {
             return;
         }
-        let mut when = self.when.write().unwrap_or_else(PoisonError::into_inner);
+        let mut when = self.when.write().unpoisoned();
         let epoch = self.epoch() + 1;
         when.extend(kinds.iter().map(|kind| (kind.clone(), epoch)));
         self.epoch.store(epoch, Ordering::Release);
@@ -39,7 +40,7 @@ impl InvalidatedIndexes {
         if self.epoch() == since {
             return false;
         }
-        let when = self.when.read().unwrap_or_else(PoisonError::into_inner);
+        let when = self.when.read().unpoisoned();
         when.get(&(attribute.to_owned(), kind)).is_some_and(|at| *at > since)
     }
 }

@@ -3,9 +3,10 @@
 //! Work that is done on the spot is timed where it is done. Work that waits for other threads has its timer
 //! with it as a task-local value, so that the code that ends a stage can say so.
 
+use keyway_lock::Unpoisoned;
 use keyway_password::Lap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The stages that the time goes to.
@@ -88,12 +89,12 @@ impl SharedTimer {
     /// Since the last lap, the operation was in this stage.
     pub fn lap(&self, stage: Stage) {
         let now = (self.clock)();
-        self.timer.lock().unwrap_or_else(PoisonError::into_inner).lap(stage, now);
+        self.timer.lock().unpoisoned().lap(stage, now);
     }
 
     /// How it stands.
     pub fn timer(&self) -> Timer {
-        *self.timer.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.timer.lock().unpoisoned()
     }
 
     /// Does something that is a part of the operation.

@@ -6,8 +6,9 @@ use super::pending::Event;
 use crate::directory::Directory;
 use crate::failure::Result;
 use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
+use keyway_lock::Unpoisoned;
 use keyway_store::{EntryId, Store, Write};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Directory {
@@ -40,7 +41,7 @@ async fn write_all(store: Store, shared: Arc<DirectoryState>, current: CurrentSn
         let (sender, receiver) = oneshot::channel();
         let current = current.clone();
         let job = move |write: &mut Write<'_>| {
-            let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+            let snapshot = current.read().unpoisoned().clone();
             accounts.iter().try_for_each(|(id, events)| update(&snapshot, write, *id, events))
         };
         if store.submit(job, move |result: Result<()>| drop(sender.send(result))).is_err() {

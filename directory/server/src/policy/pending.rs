@@ -9,10 +9,11 @@
 use super::account::{Account, Events};
 use super::limits::{FAILURES_MAX, PENDING_ACCOUNTS_MAX};
 use super::rules::Policy;
+use keyway_lock::Unpoisoned;
 use keyway_store::EntryId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 #[derive(Default)]
 pub(crate) struct Pending {
@@ -109,7 +110,7 @@ impl Pending {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::pending::Pending;
 use super::rules::Policy;
+use keyway_lock::Unpoisoned;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// The policies there are, and what has happened to accounts.
 pub(crate) struct Policies {
@@ -37,20 +38,19 @@ impl Policies {
 
     /// Takes another default from now on.
     pub fn set(&self, dn: Option<&str>, min_length: u32) {
-        *self.defaults.write().unwrap_or_else(PoisonError::into_inner) =
-            Defaults::new(dn, min_length);
+        *self.defaults.write().unpoisoned() = Defaults::new(dn, min_length);
         *self.kept() = Kept::default();
     }
 
     /// The name of the policy of entries that name none, and what they have if there is no such policy.
     pub fn defaults(&self) -> (Option<Arc<str>>, Arc<Policy>) {
-        let defaults = self.defaults.read().unwrap_or_else(PoisonError::into_inner);
+        let defaults = self.defaults.read().unpoisoned();
         (defaults.dn.clone(), defaults.built_in.clone())
     }
 
     /// The policies that are remembered.
     pub fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unpoisoned()
     }
 }
 

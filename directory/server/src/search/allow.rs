@@ -6,10 +6,10 @@ use crate::integrity::Membership;
 use crate::plan::Lack;
 use crate::state::Snapshot;
 use keyway_codec::message::ResultCode;
+use keyway_lock::Unpoisoned;
 use keyway_schema::EntryName;
 use keyway_store::{Key, Names, View};
 use std::cell::RefCell;
-use std::sync::PoisonError;
 
 /// Lets a subject search a scope without an index.
 ///
@@ -23,7 +23,7 @@ pub(super) fn allow(
     lack: &Lack,
 ) -> Result<()> {
     let (max, free) = {
-        let settings = snapshot.shared.settings.read().unwrap_or_else(PoisonError::into_inner);
+        let settings = snapshot.shared.settings.read().unpoisoned();
         (settings.search_unindexed_max as usize, settings.search_unindexed_free.clone())
     };
     if max == 0 || subject.is_administrator() || !is_longer(view, scope, max)? {

@@ -3,8 +3,9 @@
 use crate::failure::{Failure, Result};
 use crate::limits::SNAPSHOTS_MAX;
 use keyway_codec::message::ResultCode;
+use keyway_lock::Unpoisoned;
 use keyway_store::Read;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// The states of the store that entries are sent of, by their versions.
 #[derive(Default)]
@@ -16,7 +17,7 @@ impl KeptReads {
     /// # Errors
     /// `busy` if there are too many.
     pub(super) fn keep(&self, read: Read) -> Result<Arc<Mutex<Read>>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock().unpoisoned();
         kept.retain(|(_, one)| one.strong_count() > 0);
         let version = read.version();
         let same = kept.iter().find(|(one, _)| *one == version);

@@ -12,9 +12,10 @@ use crate::limits::{ENTRY_SEND_BYTES_S_MIN, ENTRY_SEND_MAX, PIECE_VALUE_BYTES_MI
 use keyway_codec::message::{
     Control, ResultCode, attribute_bytes, begin_attribute, begin_entry, begin_value, value_bytes,
 };
+use keyway_lock::Unpoisoned;
 use keyway_store::{EntryId, Large, Read, ValueKey, View};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A part of an entry's message.
@@ -154,7 +155,7 @@ impl Sending {
             let text = "the client takes too long to read an entry";
             return Err(Failure::new(ResultCode::Busy, text));
         }
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock().unpoisoned();
         while let Some(piece) = self.pieces.front_mut() {
             if out.len() >= end || !piece.put(read.view(), self.id, out, end)? {
                 return Ok(false);

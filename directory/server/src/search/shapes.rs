@@ -8,12 +8,13 @@ use super::unindexed::nanoseconds;
 use crate::limits::{SHAPE_BYTES_MAX, SHAPES_MAX};
 use keyway_codec::Filter;
 use keyway_codec::message::Scope;
+use keyway_lock::Unpoisoned;
 use keyway_meter::{Counter, counter};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Searches of one scope with filters of one shape.
@@ -81,7 +82,7 @@ pub fn all() -> Vec<&'static SearchShape> {
 }
 
 fn lock() -> MutexGuard<'static, HashMap<u64, &'static SearchShape>> {
-    SHAPES.lock().unwrap_or_else(PoisonError::into_inner)
+    SHAPES.lock().unpoisoned()
 }
 
 #[cold]
@@ -146,13 +147,13 @@ impl SearchShape {
 
     /// Says it.
     pub fn set_access_path(&self, access_path: String) {
-        *self.access_path.lock().unwrap_or_else(PoisonError::into_inner) = access_path;
+        *self.access_path.lock().unpoisoned() = access_path;
         self.has_access_path.store(true, Ordering::Relaxed);
     }
 
     /// Where such a search found its candidates, when that was said last.
     pub fn access_path(&self) -> String {
-        self.access_path.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.access_path.lock().unpoisoned().clone()
     }
 
     /// Their cost so far.

@@ -2,9 +2,10 @@
 
 use crate::limits::UNINDEXED_COUNTED_MAX;
 use crate::plan::Lack;
+use keyway_lock::Unpoisoned;
 use keyway_meter::{Counter, counter};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The keys by which such searches are counted: their attribute and the kind of index that they lack.
@@ -28,7 +29,7 @@ impl Unindexed {
             Lack::Cannot(_) => ("any", "none"),
         };
         let label = format!("{attribute} {index}");
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock().unpoisoned();
         let lacking = match all.get(&label) {
             Some(lacking) => lacking.clone(),
             None => {

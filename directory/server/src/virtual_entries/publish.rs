@@ -6,11 +6,12 @@ use super::tree_name::VirtualTree;
 use super::wanted::Wanted;
 use crate::directory::Directory;
 use crate::state::{DirectoryState, Snapshot};
-use std::sync::{Arc, PoisonError};
+use keyway_lock::Unpoisoned;
+use std::sync::Arc;
 
 impl DirectoryState {
     pub(crate) fn provider(&self, tree: VirtualTree) -> Option<Arc<Provider>> {
-        self.virtual_trees.slot(tree).read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.virtual_trees.slot(tree).read().unpoisoned().clone()
     }
 }
 
@@ -30,6 +31,6 @@ impl Directory {
     /// Shows a tree from now on, in the place of one that was published before.
     pub fn publish(&self, tree: VirtualTree, provider: Provider) {
         let slot = self.shared.virtual_trees.slot(tree);
-        *slot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(provider));
+        *slot.write().unpoisoned() = Some(Arc::new(provider));
     }
 }

@@ -12,12 +12,13 @@ use keyway_codec::description::{
     AttributeTypeDescription, DescriptionError, ObjectClassDescription,
 };
 use keyway_codec::message::{Change, ChangeOperation, ModifyRequest, ResultCode};
+use keyway_lock::Unpoisoned;
 use keyway_schema::operational::SUBSCHEMA_DN;
 use keyway_schema::{
     Changes, Composed, Defined, Definition, DefinitionOrigin, EntryAttributes, is_kept,
 };
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The attributes of the subschema that can be changed, and their OIDs.
 const ATTRIBUTE_TYPES: [&str; 2] = ["attributeTypes", "2.5.21.5"];
@@ -66,7 +67,7 @@ pub(crate) fn redefinition(
         let text = format!("definitions made over LDAP may have {SCHEMA_CHANGES_BYTES_MAX} bytes");
         return Err(Failure::new(ResultCode::AdminLimitExceeded, text));
     }
-    let settings = snapshot.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let settings = snapshot.shared.settings.read().unpoisoned().clone();
     Redefinition::new(snapshot, snapshot.sources.clone(), changes, &settings)
 }
 

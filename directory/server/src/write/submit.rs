@@ -17,9 +17,10 @@ use crate::log::stages::{self, Stage};
 use crate::redefine::install;
 use crate::state::CurrentSnapshot;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
+use keyway_lock::Unpoisoned;
 use keyway_store::{Store, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A client's write that was understood, or why it is refused.
@@ -192,7 +193,7 @@ fn submit(
     audit: Option<Audit>,
 ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
     let (sender, receiver) = oneshot::channel();
-    let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let snapshot = current.read().unpoisoned().clone();
     let (next, current, shared) = (operation.next(), current.clone(), snapshot.shared.clone());
     let changes_groups = operation.changes_groups(&snapshot);
     let (timer, committed) = (stages::current(), stages::current());
@@ -202,7 +203,7 @@ fn submit(
     let job = move |write: &mut Write<'_>| {
         timer.iter().for_each(|timer| timer.lap(Stage::Queue));
         // Others may have changed the indexes by the time that it is its turn.
-        let snapshot = latest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let snapshot = latest.read().unpoisoned().clone();
         let done = operation.apply(&snapshot, write)?;
         // Its line is on the disk when the change is.
         kept.as_ref().map_or(Ok(()), |audit| audit.keep(write))?;
@@ -230,7 +231,7 @@ fn submit(
 
 /// Uses the access rules that a change has left in the entries.
 pub(crate) fn take_rules(current: &CurrentSnapshot, rules: Vec<Rule>) {
-    let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let snapshot = current.read().unpoisoned().clone();
     // They were tried when the change was made, and the configuration's own when they were taken.
     let _ = snapshot.shared.access.store(rules, &snapshot.schema);
 }

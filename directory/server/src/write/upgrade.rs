@@ -5,9 +5,10 @@ use crate::directory::Directory;
 use crate::failure::Result;
 use crate::policy::USER_PASSWORD;
 use crate::state::{DirectoryState, Snapshot};
+use keyway_lock::Unpoisoned;
 use keyway_store::{EntryId, Write};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -50,7 +51,7 @@ impl Directory {
                 let (sender, receiver) = oneshot::channel();
                 let upgrade = Upgrade { id, old, new };
                 let job = move |write: &mut Write<'_>| {
-                    let snapshot = current.read().unwrap_or_else(PoisonError::into_inner).clone();
+                    let snapshot = current.read().unpoisoned().clone();
                     upgrade.apply(&snapshot, write)
                 };
                 if store.submit(job, move |result| drop(sender.send(result))).is_ok() {

@@ -2,9 +2,9 @@
 //! that is counted.
 
 use crate::limits::{BROWSER_BYTES_MAX, BROWSER_ITEMS_MAX, BROWSER_REMARKS_MAX};
-use crate::unpoisoned::unpoisoned;
 use crate::view::{Line, View};
 use crate::{Kept, Note, Operation};
+use keyway_lock::Unpoisoned;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -167,7 +167,7 @@ pub struct SharedItems(Arc<Mutex<BrowsedItems>>);
 impl SharedItems {
     /// The items, which are locked until this is dropped.
     pub fn lock(&self) -> MutexGuard<'_, BrowsedItems> {
-        unpoisoned(self.0.lock())
+        self.0.lock().unpoisoned()
     }
 }
 

@@ -1,9 +1,9 @@
 //! A report that is told while it is made: every so often, and when SIGUSR1 asks for it.
 
-use crate::unpoisoned::unpoisoned;
 use crate::view::View;
 use crate::{Note, Operation, Report};
 use keyway_host::failure::{Failure, plain};
+use keyway_lock::Unpoisoned;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -60,7 +60,7 @@ impl LiveReport {
     }
 
     fn lock(&self) -> MutexGuard<'_, Report> {
-        unpoisoned(self.0.lock())
+        self.0.lock().unpoisoned()
     }
 }
 

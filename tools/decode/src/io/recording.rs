@@ -2,10 +2,10 @@
 
 use super::file::create;
 use crate::say::Scenario;
-use crate::unpoisoned::unpoisoned;
 use crate::view::View;
 use crate::{Note, Operation};
 use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Recording {
     /// # Errors
     /// If one cannot be written, or would take the place of one of these captures.
     pub fn write(&self, captures: &[PathBuf]) -> Result<String, Failure> {
-        let files = unpoisoned(self.scenario.lock()).files();
+        let files = self.scenario.lock().unpoisoned().files();
         for (name, text) in &files {
             let path = self.folder.join(name);
             let written = create(&path, captures)?.write_all(text.as_bytes());
@@ -49,10 +49,10 @@ impl Recording {
 
 impl View for Recording {
     fn operation(&mut self, operation: &Operation<'_>, out: &mut Vec<u8>) {
-        unpoisoned(self.scenario.lock()).operation(operation, out);
+        self.scenario.lock().unpoisoned().operation(operation, out);
     }
 
     fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>) {
-        unpoisoned(self.scenario.lock()).note(note, out);
+        self.scenario.lock().unpoisoned().note(note, out);
     }
 }

@@ -1,8 +1,8 @@
 //! Key logs (draft-ietf-tls-keylogfile): the secrets of connections, by the client's random.
 
 use crate::limits::KEY_LOG_SECRETS_MAX;
-use crate::unpoisoned::unpoisoned;
 use keyway_engine::Engine;
+use keyway_lock::Unpoisoned;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Mutex;
@@ -52,7 +52,7 @@ impl Keys {
 
     /// Adds those of a key log: how many there were. Comments and what is not known are passed over.
     pub fn add(&self, log: &[u8]) -> usize {
-        let mut known = unpoisoned(self.known.lock());
+        let mut known = self.known.lock().unpoisoned();
         let mut added = 0;
         for line in log.split(|byte| *byte == b'\n') {
             let Some((random, label, secret)) = read(line) else { continue };
@@ -65,7 +65,7 @@ impl Keys {
     }
 
     pub(super) fn secret(&self, random: &[u8; 32], label: Label) -> Option<Secret> {
-        let known = unpoisoned(self.known.lock());
+        let known = self.known.lock().unpoisoned();
         known.get(&(*random, label)).cloned()
     }
 

@@ -1,7 +1,7 @@
 //! A monitor at work: where it puts values, and news of them.
 
 use crate::scenario::monitors::Monitor;
-use crate::unpoisoned::unpoisoned;
+use keyway_lock::Unpoisoned;
 use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -30,7 +30,7 @@ pub(super) struct Watch<'s> {
 }
 
 pub(super) fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    unpoisoned(seen.lock())
+    seen.lock().unpoisoned()
 }
 
 /// Waits so long; says whether the end has come meanwhile.
