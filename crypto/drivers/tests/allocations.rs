@@ -4,39 +4,11 @@ use keyway_engine::{
     Algorithm, Engine, Error, Key, Kind, Opened, Operation, PacketKey, PacketKeys, Parameters,
     Request, Task,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local!(static ALLOCATIONS: Cell<usize> = const { Cell::new(0) });
-
-// SAFETY: everything is handed to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise about `layout` is the one that is asked for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: `at` came from `alloc` above with the same layout, so from the system.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations(run: impl FnOnce()) -> usize {
-    let before = ALLOCATIONS.get();
-    run();
-    ALLOCATIONS.get() - before
-}
+use keyway_test_allocator::within;
 
 #[test]
 fn records_ciphers_hashes_and_macs_allocate_nothing() {
-    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
+    assert_eq!(within(|| drop(std::hint::black_box(Box::new(1)))), 1);
     let engine = Engine::builder().legacy(true).driver(keyway_drivers::software()).build();
     let open = |algorithm, key| engine.session(Parameters::new(algorithm, key)).unwrap();
     let mut data = vec![0; 16 * 1024 + 16];
@@ -56,7 +28,7 @@ fn records_ciphers_hashes_and_macs_allocate_nothing() {
         // The first request of a thread may get it its shard of the meter.
         record(&mut data, [0; 12]);
         for length in [64, 1350, 16 * 1024] {
-            let made = allocations(|| record(&mut data[..length + 16], [1; 12]));
+            let made = within(|| record(&mut data[..length + 16], [1; 12]));
             assert_eq!(made, 0, "{algorithm} {length}");
         }
     }
@@ -69,21 +41,21 @@ fn records_ciphers_hashes_and_macs_allocate_nothing() {
             Kind::Cipher => {
                 let session = open(algorithm, key);
                 let iv = &[7; 16];
-                allocations(|| {
+                within(|| {
                     session.run(&mut Request::Encrypt { iv, data }).unwrap();
                     session.run(&mut Request::Decrypt { iv, data }).unwrap();
                 })
             }
             Kind::Mac => {
                 let session = open(algorithm, key);
-                allocations(|| {
+                within(|| {
                     session.run(&mut Request::Mac { data: &[data], out }).unwrap();
                     session.run(&mut Request::Mac { data: &[b"two", b"parts"], out }).unwrap();
                 })
             }
             Kind::Hash => {
                 engine.digest(algorithm, &[b"opens its session"], out).unwrap();
-                allocations(|| {
+                within(|| {
                     engine.digest(algorithm, &[data], out).unwrap();
                     engine.digest(algorithm, &[b"two", b"parts"], out).unwrap();
                 })
@@ -99,7 +71,7 @@ fn records_ciphers_hashes_and_macs_allocate_nothing() {
                 };
                 // The first request of a thread makes its contexts.
                 there_and_back();
-                allocations(there_and_back)
+                within(there_and_back)
             }
             _ => continue,
         };
@@ -107,7 +79,7 @@ fn records_ciphers_hashes_and_macs_allocate_nothing() {
     }
     let mut out = [0; 32];
     engine.random(&mut out).unwrap();
-    assert_eq!(allocations(|| engine.random(&mut out).unwrap()), 0);
+    assert_eq!(within(|| engine.random(&mut out).unwrap()), 0);
 }
 
 /// A peer that sends unauthentic bytes causes no more work than one that sends authentic ones: each
@@ -143,7 +115,7 @@ fn what_peers_get_wrong_allocates_nothing() {
     };
     // The first of its kind gets its counter.
     forge();
-    assert_eq!(allocations(forge), 0);
+    assert_eq!(within(forge), 0);
 
     let mut queue = engine.queue(64);
     let open = |_| Task::new(&sessions[0], Operation::open([0; 12], [], [1; 64]));
@@ -155,7 +127,7 @@ fn what_peers_get_wrong_allocates_nothing() {
         assert!(tasks.iter().all(|task| task.result() == Err(Error::Authentication)));
     };
     (0..3).for_each(|_| there_and_back(64));
-    let made = allocations(|| there_and_back(64));
+    let made = within(|| there_and_back(64));
     // A few for the batch, as for what is authentic, and none for each of its 64.
     assert!(made < 16, "{made}");
 }
@@ -197,6 +169,6 @@ fn requests_through_a_ring_allocate_nothing() {
     };
     // The first time lists grow, and sockets are asked.
     (0..3).for_each(|_| all());
-    assert_eq!(allocations(|| (0..10).for_each(|_| all())), 0);
+    assert_eq!(within(|| (0..10).for_each(|_| all())), 0);
     assert!(tasks.iter().all(|task| task.result() == Ok(1500)));
 }

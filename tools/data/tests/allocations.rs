@@ -1,30 +1,8 @@
 //! Entries are made without asking for memory, once the buffers are there.
 
 use keyway_data::{CompileOptions, Format, Job, Part, Plan, TEMPLATES};
-use std::alloc::{GlobalAlloc, Layout, System};
+use keyway_test_allocator::of_all_threads;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// How many times memory is asked for until so many parts are made, beyond the first ones.
 fn asked_for(text: &str, constants: &[(&str, &str)]) -> (u64, u64) {
@@ -45,12 +23,12 @@ fn asked_for(text: &str, constants: &[(&str, &str)]) -> (u64, u64) {
     for _ in 0..20 {
         part = stream.part(part).unwrap().unwrap();
     }
-    let (before, mut entries) = (ALLOCATIONS.load(Ordering::Relaxed), 0);
+    let (before, mut entries) = (of_all_threads(), 0);
     while let Some(next) = stream.part(part).unwrap() {
         entries += next.entries;
         part = next;
     }
-    (ALLOCATIONS.load(Ordering::Relaxed) - before, entries)
+    (of_all_threads() - before, entries)
 }
 
 #[test]

@@ -1,34 +1,12 @@
 //! Operations are asked for and answered without asking for memory: not one in a hundred does.
 
 use keyway_load::{Event, Interrupt, Scenario, run};
-use std::alloc::{GlobalAlloc, Layout, System};
+use keyway_test_allocator::of_all_threads;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Answers everything with success, and asks for no memory itself. Ids here have up to three octets.
 fn serve(mut stream: TcpStream) {
@@ -76,10 +54,10 @@ fn an_operation_asks_for_no_memory() {
     let mut before = 0;
     let outcome = run(&scenario, &provider, &Interrupt::default(), &mut |event| {
         if let Event::Begun { .. } = event {
-            before = ALLOCATIONS.load(Ordering::Relaxed);
+            before = of_all_threads();
         }
     });
-    let asked = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let asked = of_all_threads() - before;
     let outcome = outcome.unwrap();
     let (done, errors) = (outcome.recorded.done(), outcome.recorded.errors());
     assert!(errors == 0 && done > 1_000, "{done} done, {errors} failed");
