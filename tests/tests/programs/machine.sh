@@ -27,7 +27,9 @@ own_run() {
 install_packages() {
     layers=$1
     shift
-    if [ "$(cat "$layers/packages" 2>/dev/null)" = "$*" ]; then return; fi
+    # Layers over another state of this machine's packages would lack what both together need.
+    state="$* $(cksum </var/lib/dpkg/status)"
+    if [ "$(cat "$layers/packages" 2>/dev/null)" = "$state" ]; then return; fi
     rm -rf "$layers"
     for name in usr etc var; do layer $name /$name "$layers/$name"; done
     own_run
@@ -37,7 +39,7 @@ install_packages() {
     export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
     apt-get -q update
     apt-get -q -y install --no-install-recommends "$@"
-    echo "$*" >"$layers/packages"
+    echo "$state" >"$layers/packages"
 }
 
 become() {
