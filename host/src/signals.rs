@@ -36,11 +36,14 @@ pub enum Asked {
     Reload,
 }
 
-/// Begins to catch SIGHUP: who starts a server, which may take minutes the first time, may leave.
+/// Begins to catch SIGHUP: who starts a server, which may take minutes the first time, may leave. SIGUSR1 and
+/// SIGUSR2, which mean nothing to a server, do not end it from now on.
 ///
 /// # Errors
 /// If the system refuses.
 pub fn catch_hangup() -> Result<Signal, Failure> {
+    // Once caught, a signal stays so when its stream is dropped.
+    drop((catch(SignalKind::user_defined1())?, catch(SignalKind::user_defined2())?));
     catch(SignalKind::hangup())
 }
 

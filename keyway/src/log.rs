@@ -5,7 +5,7 @@ use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
-use keyway_log::{Reader, Report, Selection, Summary};
+use keyway_log::{LineCounts, Reader, Report, Selection, Summary};
 use std::path::PathBuf;
 
 /// Show what the logs say, or sum it up
@@ -139,7 +139,27 @@ pub fn run(arguments: &Log) -> Result<(), Failure> {
             None => output::text(&line.text)?,
         }
     }
-    report.map_or(Ok(()), |report| show(&report, arguments))
+    if let Some(report) = report {
+        show(&report, arguments)?;
+    }
+    tell_of_strange(reader.counts(), arguments)
+}
+
+/// Files that were named may be of another kind, or be compressed.
+fn tell_of_strange(counts: LineCounts, arguments: &Log) -> Result<(), Failure> {
+    let LineCounts { understood, strange } = counts;
+    if understood == 0 && strange > 0 && !arguments.files.is_empty() {
+        return Err(Failure::new(
+            "no line is one of a Keyway log; is it another file, or compressed? (zcat FILE | keyway log --file -)",
+        ));
+    }
+    if strange > 0 {
+        output::note(format_args!(
+            "{} lines are none of a log, and were passed over",
+            output::grouped(strange)
+        ));
+    }
+    Ok(())
 }
 
 fn reader(arguments: &Log) -> Result<Reader, Failure> {
@@ -178,13 +198,23 @@ pub fn time(text: &str) -> Result<String, String> {
         || "it is neither the beginning of a time, like 2026-11-24T08, nor 30s, 15m, 1h30m or 7d";
     if text.get(..5).is_some_and(|year| year.ends_with('-')) {
         let is_of_time = |c: char| c.is_ascii_digit() || "-T:.Z".contains(c);
-        return text.chars().all(is_of_time).then(|| text.to_owned()).ok_or_else(|| wrong().into());
+        let is_time = text.chars().all(is_of_time) && fields_fit(text);
+        return is_time.then(|| text.to_owned()).ok_or_else(|| wrong().into());
     }
     let seconds = keyway_load::duration(text).map(|ago| ago.as_secs()).ok_or_else(wrong)?;
     let now = Timestamp::now().date_time().unix_timestamp();
     let then = i64::try_from(seconds).ok().and_then(|ago| now.checked_sub(ago));
     let then = then.filter(|then| *then >= 0).ok_or_else(wrong)?;
     Ok(Timestamp::from_unix_s(then).to_string())
+}
+
+/// Whether the two-digit fields behind a year are those of a date and a time, as far as they are there.
+fn fields_fit(text: &str) -> bool {
+    let ranges = [(5, 1..=12), (8, 1..=31), (11, 0..=23), (14, 0..=59), (17, 0..=60)];
+    ranges.into_iter().all(|(at, range)| match text.get(at..at + 2).map(str::parse::<u32>) {
+        Some(number) => number.is_ok_and(|number| range.contains(&number)),
+        None => true,
+    })
 }
 
 /// `FIELD=TEXT`

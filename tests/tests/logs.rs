@@ -205,6 +205,35 @@ fn files_are_put_aside_when_they_are_full_and_opened_anew_on_sighup() {
     assert!(error.contains(" info stop") && !error.contains(" info start "), "{error}");
 }
 
+/// A file that is removed or moved while the server runs takes none of the later lines with it.
+#[test]
+fn a_log_that_is_gone_is_made_anew_without_a_signal() {
+    if !available(&NEEDS) {
+        return;
+    }
+    let (_place, server) = sample(1);
+    let folder = logs(&server);
+    let change = |text: &str| {
+        let ldif = format!(
+            "dn: dc=example,dc=com\nchangetype: modify\nreplace: description\ndescription: {text}\n"
+        );
+        finish(&mut server.admin_tool("ldapmodify"), &ldif).expect(0);
+    };
+    change("one");
+    fs::rename(folder.join("audit.log"), folder.join("audit.log.aside")).unwrap();
+    change("two");
+    fs::remove_dir_all(&folder).unwrap();
+    change("three");
+    change("four");
+    assert_eq!(finish(&mut refused_search(&server, "dc=example"), "").code, 50);
+    assert!(server.stop().success());
+    let [access, error, audit] = ["access.log", "error.log", "audit.log"]
+        .map(|name| fs::read_to_string(folder.join(name)).unwrap());
+    assert_eq!(audit.lines().filter(|line| line.contains(" audit modify ")).count(), 2, "{audit}");
+    assert!(access.contains(" search "), "{access}");
+    assert!(error.contains(" warning reopened name=audit "), "{error}");
+}
+
 fn refused_search(server: &Server, base: &str) -> std::process::Command {
     let mut search = server.tool("ldapsearch", server.ldaps());
     search.args(["-b", base]);
@@ -293,12 +322,30 @@ fn the_logs_are_read_back_chosen_and_summed_up() {
         let all = rows(&["--since", "1h"]);
         let times: Vec<_> = all.iter().map(|line| line["time"].as_str().unwrap()).collect();
         assert!(times.is_sorted() && all.iter().any(|line| line["event"] == "stop"), "{all:?}");
-        assert_eq!(log(&["--since", "yesterday"]).code, 2);
+        for wrong in ["yesterday", "2026-13-01", "2026-12-32", "2026-12-01T24"] {
+            assert_eq!(log(&["--since", wrong]).code, 2, "{wrong}");
+        }
     }
     let nowhere = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(keyway_tests::keyway());
     let refused = finish(command.args(["log", "--data"]).arg(nowhere.path()), "").expect(1);
     assert!(refused.err.contains("there is no log in"), "{}", refused.err);
+    // Files of another kind, and lines that are none among those that are.
+    let [other, mixed] = ["other", "mixed"].map(|name| nowhere.path().join(name));
+    fs::write(&other, b"\x1f\x8b\x08 no log\nnor this\n").unwrap();
+    let line = "2026-11-24T08:00:00.000000Z access connect connection=1 from=127.0.0.1:9";
+    fs::write(&mixed, format!("no line of a log\n{line}\nhalf a line")).unwrap();
+    let read = |file: &Path| {
+        finish(
+            std::process::Command::new(keyway_tests::keyway()).args(["log", "--file"]).arg(file),
+            "",
+        )
+    };
+    let refused = read(&other).expect(1);
+    assert!(refused.err.contains("no line is one of a Keyway log"), "{}", refused.err);
+    let read = read(&mixed).expect(0);
+    assert!(read.err.contains("1 lines are none of a log"), "{}", read.err);
+    assert_eq!(read.out.trim_end(), line);
 }
 
 #[test]

@@ -35,6 +35,8 @@ struct Open {
     bytes: u64,
     /// Others (a terminal, a pipe, a device) are never put aside.
     is_regular: bool,
+    /// Device and inode.
+    identity: (u64, u64),
 }
 
 impl Rotating {
@@ -101,8 +103,28 @@ impl Rotating {
             // Behind its end. Where that cannot be had, the disk is as full as it is.
             let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, metadata.len(), self.reserve);
         }
-        self.open = Some(Open { file, bytes: metadata.len(), is_regular: metadata.is_file() });
+        self.open = Some(Open {
+            file,
+            bytes: metadata.len(),
+            is_regular: metadata.is_file(),
+            identity: (metadata.dev(), metadata.ino()),
+        });
         Ok(())
+    }
+
+    /// Whether the file has no longer its name: it was removed, moved or replaced by another. Then the next
+    /// lines go to the file of that name, which is made anew.
+    pub fn leave_if_gone(&mut self) -> bool {
+        let Some(open) = self.open.as_ref().filter(|open| open.is_regular) else { return false };
+        let named = fs::metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
+        let is_gone = match named {
+            Ok(named) => named != open.identity,
+            Err(why) => matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
+        if is_gone {
+            (self.open, self.renamed) = (None, true);
+        }
+        is_gone
     }
 
     /// Brings what was written to the disk, with the file's name.

@@ -18,7 +18,7 @@ mod writer;
 
 pub use line::Line;
 pub use logs::Logs;
-pub use reader::Reader;
+pub use reader::{LineCounts, Reader};
 pub use report::{Report, Summary};
 pub use selection::Selection;
 pub use settings::{Form, Settings, To, WhenFull, folder_mode, mode};

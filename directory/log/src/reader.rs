@@ -12,6 +12,15 @@ pub struct Reader {
     streams: Vec<Stream>,
 }
 
+/// How many lines were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Lines of a log.
+    pub understood: u64,
+    /// Other lines, which are passed over; without one that has no end, since it may be half written.
+    pub strange: u64,
+}
+
 impl Reader {
     /// Reads these files, one after the other; `-` is standard input.
     pub fn of_files(files: &[PathBuf]) -> Reader {
@@ -24,6 +33,15 @@ impl Reader {
         let all: Vec<_> = logs.into_iter().map(|log| files(folder, log)).collect();
         let is_there = all.iter().any(|files| !files.is_empty());
         is_there.then(|| Reader { streams: all.into_iter().map(Stream::new).collect() })
+    }
+
+    /// How many lines were read so far.
+    pub fn counts(&self) -> LineCounts {
+        let add = |a: LineCounts, b: LineCounts| LineCounts {
+            understood: a.understood + b.understood,
+            strange: a.strange + b.strange,
+        };
+        self.streams.iter().map(|stream| stream.counts).fold(LineCounts::default(), add)
     }
 
     /// The next line.
@@ -49,6 +67,7 @@ struct Stream {
     open: Option<Open>,
     /// The next line, once it was read.
     ahead: Option<Line>,
+    counts: LineCounts,
 }
 
 /// Those that were put aside have a higher number the older they are.
@@ -66,7 +85,7 @@ fn files(folder: &Path, log: &str) -> Vec<PathBuf> {
 impl Stream {
     fn new(mut files: Vec<PathBuf>) -> Stream {
         files.reverse();
-        Stream { files, open: None, ahead: None }
+        Stream { files, open: None, ahead: None, counts: LineCounts::default() }
     }
 
     fn time(&self) -> Option<&str> {
@@ -85,7 +104,18 @@ impl Stream {
             let mut bytes = Vec::new();
             match file.take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut bytes) {
                 Ok(0) => self.open = None,
-                Ok(_) => self.ahead = Line::parse(&String::from_utf8_lossy(&bytes)),
+                Ok(_) => {
+                    self.ahead = Line::parse(&String::from_utf8_lossy(&bytes));
+                    match self.ahead {
+                        Some(_) => self.counts.understood += 1,
+                        None if bytes.ends_with(b"\n")
+                            || bytes.len() as u64 == LOG_LINE_BYTES_MAX =>
+                        {
+                            self.counts.strange += 1;
+                        }
+                        None => {}
+                    }
+                }
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
                 Err(why) => return Err(Failure::system("read", path, &why)),
             }

@@ -116,6 +116,12 @@ impl Writer {
 
     /// Writes lines of one log. When it can be written again, a line says how many could not be.
     fn put(&mut self, kind: usize, lines: &[u8], form: Form) {
+        if !lines.is_empty() && self.target.leave_if_gone(kind) {
+            let text =
+                "the file was removed, moved or replaced; lines that it had are not written again";
+            let fields = [("name", Value::Text(LOG_NAMES[kind])), ("text", Value::Text(text))];
+            self.say(LogKind::Error(Severity::Warning), "reopened", &fields, form);
+        }
         if let Err((left, why)) = self.target.put(kind, lines) {
             if self.lost[kind] == 0 {
                 output::note(format_args!(
@@ -166,6 +172,8 @@ impl Writer {
     fn say(&mut self, kind: LogKind, event: &str, fields: &[Field<'_>], form: Form) -> bool {
         let mut line = Vec::new();
         format::line(&mut line, &Record { at: SystemTime::now(), kind, event, fields }, form);
+        // The folder may be gone, with all files.
+        self.target.leave_if_gone(place(kind));
         self.target.put(place(kind), &line).is_ok()
     }
 }
@@ -180,6 +188,14 @@ fn no_journal(path: &Path, why: &io::Error) -> Failure {
 }
 
 impl Target {
+    /// As [`Rotating::leave_if_gone`]; other targets have no files.
+    fn leave_if_gone(&mut self, kind: usize) -> bool {
+        match self {
+            Target::Files(files) => files[kind].leave_if_gone(),
+            Target::Journal(_) | Target::Stderr | Target::Nowhere => false,
+        }
+    }
+
     /// Writes whole lines; gives back those that could not be written.
     fn put<'a>(&mut self, kind: usize, lines: &'a [u8]) -> Result<(), (&'a [u8], io::Error)> {
         match self {

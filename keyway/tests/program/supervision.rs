@@ -319,6 +319,21 @@ fn one_that_hangs_is_killed_and_started_again() {
     up.stop();
 }
 
+/// Signals without a meaning end neither the supervisor nor its processes.
+#[test]
+fn other_signals_end_nothing() {
+    let place = Place::new();
+    let up = place.up();
+    let all = [up.pid(), up.server(), up.child("cryptod").unwrap()];
+    for signal in [Signal::USR1, Signal::USR2] {
+        all.into_iter().for_each(|process| kill(process, signal));
+    }
+    assert_eq!(bind(&up, ADMIN, &place.password()), ResultCode::Success);
+    assert_eq!(handshake(&up, &place).code, Some(0));
+    assert_eq!([up.pid(), up.server(), up.child("cryptod").unwrap()], all);
+    up.stop();
+}
+
 /// One that is stopped before it is ready, at a first start and at a later one.
 #[test]
 fn one_that_hangs_while_it_starts_is_killed() {
