@@ -634,7 +634,9 @@ fn a_knee_is_searched_for_on_agents() {
         "{}",
         lost.words
     );
-    assert!(lost.words.contains("the agent was ended"), "{}", lost.words);
+    // It may be told while it opens its connections for that rate.
+    let ends = ["the agent was ended", "interrupted before a connection was open"];
+    assert!(ends.iter().any(|end| lost.words.contains(end)), "{}", lost.words);
     assert!(load(&format!("report {knee}")).expect(0).out.contains("not held to its end"));
     let cut = searched(&scenario, &who, &output, &mut |line, hub, _| {
         if is_first(line) {

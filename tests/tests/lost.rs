@@ -77,6 +77,22 @@ fn a_configuration_that_is_lost_or_cut_is_refused_at_a_start() {
 
     config(&data, &["restore"]).expect(0);
     assert_eq!(fs::read_to_string(&file).unwrap(), own);
+    // Edits are kept, and another file is called by its own name.
+    let edited = format!("{own}# mine\n");
+    fs::write(&file, &edited).unwrap();
+    assert!(config(&data, &["restore"]).expect(0).err.contains("keyway.toml.before-restore"));
+    assert_eq!(fs::read_to_string(data.join("keyway.toml.before-restore")).unwrap(), edited);
+    assert_eq!(fs::read_to_string(&file).unwrap(), own);
+    let other = data.join("other.toml");
+    for (text, why) in
+        [("", "would be refused as "), ("[indexes]\nnosuch = [\"equality\"]\n", "nosuch")]
+    {
+        fs::write(&other, text).unwrap();
+        let refused = config(&data, &["check", other.to_str().unwrap()]).expect(1);
+        assert!(refused.err.contains("other.toml") && refused.err.contains(why), "{}", refused.err);
+        assert!(!refused.err.contains("config accept"), "{}", refused.err);
+    }
+    fs::remove_file(&other).unwrap();
     let server = Server::start(&data, &[]);
     assert_eq!(seen(&server), 0);
     assert!(server.stop().success());

@@ -102,6 +102,10 @@ fn copy() -> Result<(), String> {
     let members = format!("[workspace]\nresolver = \"3\"\nmembers = [\"{COPY}\"]\n\n");
     write(&workspace.join("Cargo.toml"), &format!("{members}[workspace.package]{rest}"))?;
     write(&workspace.join("Cargo.lock"), &read(&root().join("Cargo.lock"))?)?;
+    // Files that simd no longer has would be compiled, too.
+    if copy.exists() {
+        fs::remove_dir_all(&copy).map_err(|why| format!("{}: {why}", copy.display()))?;
+    }
     for path in files(&simd)? {
         write(&copy.join(&path), &rewritten(read(&simd.join(&path))?))?;
     }

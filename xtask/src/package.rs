@@ -29,7 +29,7 @@ const FILES: &[(&str, &str, u32)] = &[
     ("packaging/systemd/keyway.service", "lib/systemd/system/keyway.service", 0o644),
     ("packaging/systemd/keyway.socket", "lib/systemd/system/keyway.socket", 0o644),
     ("packaging/systemd/keyway.sysusers", "usr/lib/sysusers.d/keyway.conf", 0o644),
-    ("keyway/src/configuration/default.toml", "etc/keyway/keyway.toml", 0o644),
+    ("directory/config/src/default.toml", "etc/keyway/keyway.toml", 0o644),
     ("docs/guide", "usr/share/doc/keyway/guide", 0o644),
     ("packaging/debian/postinst", "DEBIAN/postinst", 0o755),
     ("packaging/debian/prerm", "DEBIAN/prerm", 0o755),
@@ -231,5 +231,16 @@ fn output(command: &mut Command) -> Result<String, String> {
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()),
         false => Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim_end())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_the_package_are_there() {
+        let missing = FILES.iter().filter(|(from, ..)| !root().join(from).exists());
+        assert_eq!(missing.count(), 0);
     }
 }

@@ -22,12 +22,17 @@ pub fn check(folder: &Path, store: &Store, text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Why a text looks like what is left of `applied`, if it does.
+pub fn loss(applied: &str, text: &str) -> Option<String> {
+    loss::of(applied, text)
+}
+
 /// Refuses a text that looks like what is left of `applied`, unless the administrator has accepted it.
 ///
 /// # Errors
 /// If it looks like what is left of that.
 pub fn refuse_loss(folder: &Path, applied: &str, text: &str) -> Result<(), Failure> {
-    let Some(why) = loss::of(applied, text) else { return Ok(()) };
+    let Some(why) = loss(applied, text) else { return Ok(()) };
     let accepted = data::read(&folder.join(name::ACCEPTED));
     if accepted.is_ok_and(|accepted| accepted == text) {
         return Ok(());

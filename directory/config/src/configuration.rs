@@ -177,9 +177,8 @@ impl Configuration {
         Configuration::of_text(folder, &text, given)
     }
 
-    /// The error when a directory does not accept it.
-    pub fn explain(&self, why: &OpenError, folder: &Path) -> Failure {
-        let file = folder.join(name::CONFIGURATION);
+    /// The error when a directory does not accept it, which was read from this file.
+    pub fn explain(&self, why: &OpenError, file: &Path) -> Failure {
         let text = match why {
             OpenError::UnknownAttribute(name) => {
                 let said = self.unknown.iter().find(|(unknown, _)| unknown == name);

@@ -107,7 +107,7 @@ impl RequestLog {
         let everything = access == Access::Everything;
         let asked = &mut self.current;
         (asked.id, asked.timer, asked.shared_timer) = (id, Some(timer), None);
-        asked.progress = None;
+        (asked.progress, asked.is_paused) = (None, false);
         asked.is_left_out = everything && !self.origin.log.takes(self.number);
         asked.dn.clear();
         asked.detail.clear();
@@ -118,6 +118,7 @@ impl RequestLog {
     pub fn lap(&mut self, id: u32, stage: Stage) {
         let now = (self.origin.clock.monotonic)();
         let lap = |asked: &mut RequestRecord| {
+            asked.is_paused = false;
             asked.timer.iter_mut().for_each(|timer| timer.lap(stage, now))
         };
         match self.current.id == id {
@@ -132,7 +133,7 @@ impl RequestLog {
         self.wait(id);
         let mut waiting = self.origin.seen.waiting();
         if let Some(asked) = waiting.iter_mut().find(|asked| asked.id == id) {
-            asked.progress = Some(progress);
+            (asked.progress, asked.is_paused) = (Some(progress), true);
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct RequestRecord {
     pub detail: String,
     /// How far it is, if it is a search.
     pub progress: Option<SearchProgress>,
+    /// It is a search between two steps, which goes on when the client has taken the answers of the last one.
+    pub is_paused: bool,
 }
 
 /// A search as others may see it.
@@ -75,6 +77,7 @@ impl RequestRecord {
             // It was done elsewhere, and the connection has had to notice.
             _ if self.shared_timer.is_some() => Stage::Write,
             "bind" => Stage::Crypto,
+            _ if self.is_paused => Stage::Write,
             _ => Stage::Store,
         };
         timer.lap(stage, now);

@@ -79,13 +79,18 @@ impl Instance {
         Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store })
     }
 
-    /// Asks the directory of a data folder, which may be served meanwhile, whether it takes a configuration.
+    /// Asks the directory of a data folder, which may be served meanwhile, whether it takes the configuration of
+    /// a file.
     /// Returns whether there was one to ask: not if the folder has no store, or one that cannot be read, which is for
     /// other commands to say.
     ///
     /// # Errors
     /// Why it does not take it.
-    pub fn check(folder: &Path, configuration: &Configuration) -> Result<bool, Failure> {
+    pub fn check(
+        folder: &Path,
+        file: &Path,
+        configuration: &Configuration,
+    ) -> Result<bool, Failure> {
         let path = folder.join(name::STORE);
         if !Store::is_at(&path) {
             return Ok(false);
@@ -97,7 +102,7 @@ impl Instance {
                 why @ (OpenError::Settings(_)
                 | OpenError::UnknownAttribute(_)
                 | OpenError::Schema(_)),
-            ) => Err(configuration.explain(&why, folder)),
+            ) => Err(configuration.explain(&why, file)),
             Err(_) => Ok(false),
         }
     }
@@ -126,7 +131,7 @@ impl Instance {
         let opened = open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(_) | OpenError::UnknownAttribute(_) => {
-                configuration.explain(&why, folder.path())
+                configuration.explain(&why, &folder.file(name::CONFIGURATION))
             }
             OpenError::Schema(why) => Failure::new(why),
             why => bad(&why),

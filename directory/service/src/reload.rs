@@ -132,7 +132,8 @@ impl Reload<'_> {
         let fresh = self.certificates.read(sources)?;
         self.logs.reopen(&new.log)?;
         let taken = self.instance.directory.reconfigure(&new.directory);
-        let takes_integrity = taken.map_err(|why| new.explain(&why, self.folder.path()))?;
+        let takes_integrity =
+            taken.map_err(|why| new.explain(&why, &self.folder.file(name::CONFIGURATION)))?;
         self.verifier.remember(new.remember);
         let mut network = new.network.clone();
         fit_open_files(&mut network.limits);

@@ -12,7 +12,7 @@ use keyway_host::output;
 use keyway_service::instance;
 use serde_json::json;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Takes the file as it is.
 ///
@@ -60,8 +60,12 @@ pub fn restore(arguments: &Restore) -> Result<(), Failure> {
         )));
     };
     let lock = data::lock_edits(folder)?;
+    let mut kept = None;
     match file.exists() {
-        true => data::replace(&file, &text)?,
+        true => {
+            kept = keep(folder, &file, &text)?;
+            data::replace(&file, &text)?;
+        }
         // A package has a link there, which may lead to nothing now.
         false => match fs::read_link(&file) {
             Ok(target) => {
@@ -74,7 +78,21 @@ pub fn restore(arguments: &Restore) -> Result<(), Failure> {
         },
     }
     drop(lock);
+    if let Some(kept) = kept {
+        output::note(format_args!("what {} had is in {}", file.display(), kept.display()));
+    }
     say(folder, &file, "restored", arguments.json)
+}
+
+/// Keeps edits that a restored configuration takes the place of.
+fn keep(folder: &Path, file: &Path, restored: &str) -> Result<Option<PathBuf>, Failure> {
+    let before = data::read_bytes(file)?;
+    if before.is_empty() || before == restored.as_bytes() {
+        return Ok(None);
+    }
+    let name = format!("{}.before-restore", name::CONFIGURATION);
+    data::write(folder, &name, &before)?;
+    Ok(Some(folder.join(name)))
 }
 
 /// Has a running server take it, and says what was done.

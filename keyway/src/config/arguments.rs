@@ -150,8 +150,8 @@ pub struct Accept {
 
 /// Write the configuration that was in force last
 ///
-/// The store remembers its text. The content that keyway.toml has now is replaced; a running server takes
-/// the text.
+/// The store remembers its text. The content that keyway.toml has now is replaced, and kept in
+/// keyway.toml.before-restore; a running server takes the text.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

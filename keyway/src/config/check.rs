@@ -25,14 +25,23 @@ pub fn run(arguments: &Check) -> Result<(), Failure> {
         None => (folder.join(name::CONFIGURATION), text_of(folder)?),
     };
     let configuration = Configuration::of_text_in(folder, &file, &text, &Given::none())?;
-    let was_asked = Instance::check(folder, &configuration)?;
+    let was_asked = Instance::check(folder, &file, &configuration)?;
+    if !folder.exists() {
+        let (file, folder) = (file.display(), folder.display());
+        output::note(format_args!(
+            "there is no folder {folder}: {file} is checked without its schema and store (--data DIR)"
+        ));
+    }
     if let (false, Some((_, why))) = (was_asked, configuration.unknown.first()) {
         let note = "unless the store, which cannot be read, knows it from a change over LDAP";
         output::note(format_args!("{}: {why}, {note}", file.display()));
     }
     // A store that cannot be read has its own command that says so.
     if let Ok(Some(applied)) = applied::of_folder(folder) {
-        applied::refuse_loss(folder, &applied, &text)?;
+        match &arguments.file {
+            None => applied::refuse_loss(folder, &applied, &text)?,
+            Some(file) => refuse_in_its_place(folder, file, applied::loss(&applied, &text))?,
+        }
     }
     start::check(folder, &configuration)?;
     start::check_tls(folder, &configuration)?;
@@ -46,6 +55,16 @@ pub fn run(arguments: &Check) -> Result<(), Failure> {
         output::text(format_args!("warning: {warning}"))?;
     }
     output::text(format_args!("{} is right", file.display()))
+}
+
+/// Refuses another file that would look like what is left of the folder's configuration.
+fn refuse_in_its_place(folder: &Path, file: &Path, loss: Option<String>) -> Result<(), Failure> {
+    let Some(why) = loss else { return Ok(()) };
+    let (file, own) = (file.display(), folder.join(name::CONFIGURATION));
+    Err(Failure::new(format!(
+        "{file} would be refused as {}: it looks like what is left of the configuration that was in force: {why}",
+        own.display()
+    )))
 }
 
 /// Says which of the certificates that it names begin late or end soon.

@@ -63,7 +63,7 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
         start::check(folder, &configuration)?;
         // One that runs tries them itself, and may read what this user may not.
         if Running::look(folder).is_none() {
-            Instance::check(folder, &configuration)?;
+            Instance::check(folder, &file, &configuration)?;
             start::check_tls(folder, &configuration)?;
         }
     }

@@ -1,12 +1,13 @@
-//! A wall clock that steps while connections are open.
+//! Times that `cn=monitor` shows: while the wall clock steps, and of requests under way.
 
 use crate::client::{Client, bind, search};
-use crate::directory::{FAST, PASSWORD, administrator, wait};
+use crate::directory::{BASE, FAST, PASSWORD, administrator, wait};
 use crate::support::{Running, plain};
 use keyway_codec::ber::frame;
 use keyway_codec::message::{Message, Op, ResultCode, Scope};
 use keyway_server::controls::RequestControls;
 use keyway_server::{Announced, Step};
+use std::time::Duration;
 
 /// The `monitoredInfo` of all entries of `cn=monitor` below this one, as the administrator sees them.
 fn monitored(server: &Running, below: &str) -> Vec<String> {
@@ -28,6 +29,31 @@ fn monitored(server: &Running, below: &str) -> Vec<String> {
         found.extend(values.map(|value| String::from_utf8(value.to_vec()).unwrap()));
     }
     found
+}
+
+/// A search between two steps waits for its client, not for the store.
+#[tokio::test]
+async fn a_search_that_its_client_does_not_read_waits_for_the_client() {
+    let server = plain().await;
+    let mut client = Client::connect_with_small_buffer(server.address).await;
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    let searches = (0..100).map(|_| search(BASE, Scope::Subtree)).collect();
+    client.request_all(searches).await;
+    let stage = |all: &[String], name: &str| -> u64 {
+        let found = all.iter().find_map(|info| info.strip_prefix(name)?.parse().ok());
+        found.unwrap_or_default()
+    };
+    let shown = async {
+        loop {
+            let running = monitored(&server, "cn=Running");
+            if running.iter().any(|info| info == "operation=search") {
+                return running;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let running = tokio::time::timeout(Duration::from_secs(60), shown).await.expect("it is shown");
+    assert!(stage(&running, "write_us=") > stage(&running, "store_us="), "{running:?}");
 }
 
 /// Uptime, idle times and the time that an operation took go by a clock that never steps.
