@@ -1,6 +1,7 @@
 //! A file that is put in place when it is whole, or what is written to instead of one.
 
 use crate::failure::Failure;
+use crate::same_file::is_no_input;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::cell::OnceCell;
 use std::fs::{self, File, OpenOptions};
@@ -26,11 +27,12 @@ pub enum Target {
 }
 
 impl Target {
-    /// Looks at what is there; `-` is standard output.
+    /// Looks at what is there; `-` is standard output. `inputs` are the files that the command reads.
     ///
     /// # Errors
-    /// If it is a folder.
-    pub fn open(path: &Path) -> Result<Target, Failure> {
+    /// If it is a folder, or it or its draft is one of the inputs.
+    pub fn open(path: &Path, inputs: &[PathBuf]) -> Result<Target, Failure> {
+        is_no_input(path, inputs)?;
         if path.as_os_str() == "-" {
             return Ok(Target::Standard);
         }
@@ -42,11 +44,9 @@ impl Target {
             _ => {
                 let mut draft = path.as_os_str().to_owned();
                 draft.push(".new");
-                Ok(Target::File {
-                    path: path.to_owned(),
-                    draft: draft.into(),
-                    held: OnceCell::new(),
-                })
+                let draft = PathBuf::from(draft);
+                is_no_input(&draft, inputs)?;
+                Ok(Target::File { path: path.to_owned(), draft, held: OnceCell::new() })
             }
         }
     }

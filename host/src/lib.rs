@@ -11,6 +11,7 @@ pub mod notify;
 pub mod output;
 pub mod process_hardening;
 pub mod progress;
+pub mod same_file;
 pub mod sandbox;
 pub mod shutdown;
 pub mod signals;

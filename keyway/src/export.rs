@@ -75,7 +75,7 @@ fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let Opened { instance, folder } = open(arguments)?;
     done.served = folder.is_none();
     data::is_not_own(&arguments.data.folder, &arguments.file)?;
-    let target = Target::open(&arguments.file)?;
+    let target = Target::open(&arguments.file, &[])?;
     let progress = Progress::entries("exporting", instance.entry_count()?);
     let bytes = Cell::new(0);
     let counted = Counted { out: target.writer()?, bytes: &bytes };
@@ -108,7 +108,7 @@ fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let store = Salvage::open(&folder.file(name::STORE))
         .map_err(|why| instance::cannot_open(folder.path(), &why))?;
     data::is_not_own(&arguments.data.folder, &arguments.file)?;
-    let target = Target::open(&arguments.file)?;
+    let target = Target::open(&arguments.file, &[])?;
     let progress = Progress::entries("exporting", store.expected().unwrap_or_default());
     let bytes = Cell::new(0);
     let counted = Counted { out: target.writer()?, bytes: &bytes };

@@ -44,6 +44,13 @@ impl Wanted {
     }
 }
 
+/// The file that is written until the one at this place is whole.
+pub fn part_of(place: &Path) -> PathBuf {
+    let mut name = place.file_name().map(OsString::from).unwrap_or_default();
+    name.push(".part");
+    place.with_file_name(name)
+}
+
 /// A file that is being written: beside its place, and gone unless it becomes whole. Where there is
 /// something else than a file (a device, a pipe), right into that.
 struct Part {
@@ -56,9 +63,7 @@ impl Part {
     fn create(place: PathBuf) -> Result<Part, Error> {
         let mut path = place.clone();
         if place.metadata().map_or(true, |place| place.is_file()) {
-            let mut name = place.file_name().map(OsString::from).unwrap_or_default();
-            name.push(".part");
-            path.set_file_name(name);
+            path = part_of(&place);
         }
         let file = File::create(&path).map_err(|why| unwritable_file(&path, why))?;
         Ok(Part { file, path, place })

@@ -20,7 +20,7 @@ mod target;
 
 pub use endpoint::{HQ, Host, NO_ERROR, Options, PERF, close, connect};
 pub use error::Error;
-pub use fetch::{Fetched, Wanted, fetch};
+pub use fetch::{Fetched, Wanted, fetch, part_of};
 pub use perf::{Measured, Plan, Progress, Side, Test, Used};
 pub use serve::{Served, Server};
 pub use stages::{Stage, Stages, Took};

@@ -9,6 +9,7 @@ use keyway_engine::Algorithm;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::progress::Progress;
+use keyway_host::same_file::is_no_input;
 use serde_json::json;
 use std::fs::{self, File};
 use std::path::Path;
@@ -33,6 +34,7 @@ pub fn run(arguments: &arguments::Bench) -> Result<bool, Failure> {
     let deepest = entries.iter().map(|entry| entry.in_flight()).max().unwrap_or(1);
     check_memory(1, deepest, sizes).map_err(failed)?;
     if let Some(path) = &arguments.svg {
+        is_no_input(path, &arguments.key)?;
         writable(path)?;
     }
     let usual = || {

@@ -17,6 +17,7 @@ use keyway_host::output;
 use keyway_host::signals::{self, Second};
 use printing::{into_folder, keys, options, printer, recorder, report};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -38,18 +39,23 @@ pub fn run(decode: &Decode) -> Result<bool, Failure> {
     if form.tui {
         return watch(decode);
     }
+    let inputs = inputs(decode);
     let options = options(form, decode.show_secrets);
     let decoder = Decoder::new(&decode.ports, options).with_keys(keys(decode.keylog.as_deref())?);
     if form.words == Some(Words::Scenario) {
         let recording = into_folder(decode.into.as_deref())?;
         let printer = recorder(&recording, decode.filter.clone());
-        let captures = decode.files.clone();
         return reading::run(&decode.files, decoder, printer, move |_, _| {
-            output::text(recording.write(&captures)?)
+            output::text(recording.write(&inputs)?)
         });
     }
-    let printer = printer(form, decode.filter.clone(), &decode.files)?;
+    let printer = printer(form, decode.filter.clone(), &inputs)?;
     reading::run(&decode.files, decoder, printer, |_, _| Ok(()))
+}
+
+/// The files that are read, and not to be written over.
+fn inputs(decode: &Decode) -> Vec<PathBuf> {
+    decode.files.iter().chain(&decode.keylog).cloned().collect()
 }
 
 /// Shows captures on the terminal while they are read, and afterwards.
@@ -75,7 +81,7 @@ fn watch(decode: &Decode) -> Result<bool, Failure> {
         let _ = decoder.finish(&mut printer).and_then(|_| printer.end());
     });
     let live = decode.files.iter().any(|file| file.as_os_str() == "-");
-    tui::run(source, live, &decode.files, &items, &stopped)?;
+    tui::run(source, live, &inputs(decode), &items, &stopped)?;
     Ok(true)
 }
 

@@ -9,6 +9,7 @@ use keyway_decode::view::{Full, Json, Line, Printer, View};
 use keyway_decode::{Keys, Options, Query, Report, Secrets};
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_host::same_file::is_no_input;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -43,15 +44,11 @@ pub fn options(form: &Form, show_secrets: bool) -> Options {
 /// Operations in a form that was asked for, on their way to where they go.
 pub type Printed = Printer<Box<dyn View + Send>, Box<dyn Write + Send>>;
 
-/// The printer that writes in this form to where it goes.
+/// The printer that writes in this form to where it goes. `inputs` are the files that are read.
 ///
 /// # Errors
-/// If that is a file, and cannot be written.
-pub fn printer(
-    form: &Form,
-    filter: Option<Query>,
-    captures: &[PathBuf],
-) -> Result<Printed, Failure> {
+/// If that is a file, and cannot be written or is one of the inputs.
+pub fn printer(form: &Form, filter: Option<Query>, inputs: &[PathBuf]) -> Result<Printed, Failure> {
     let view: Box<dyn View + Send> = match form {
         Form { full: true, .. } => Box::new(Full),
         Form { json: true, .. } => Box::new(Json),
@@ -62,7 +59,10 @@ pub fn printer(
         _ => Box::new(Line),
     };
     let output: Box<dyn Write + Send> = match &form.write {
-        Some(file) if file.as_os_str() != "-" => Box::new(create(file, captures)?),
+        Some(file) if file.as_os_str() != "-" => {
+            is_no_input(file, inputs)?;
+            Box::new(create(file, inputs)?)
+        }
         _ => Box::new(io::stdout()),
     };
     Ok(Printer::new(view, filter, output))

@@ -17,6 +17,7 @@ use keyway_host::signals::Signals;
 use serde_json::json;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -64,7 +65,8 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
         ready(proxy, address, advice)?;
         let screen = proxy.form.tui.then(|| {
             let (source, stopped) = (source(proxy, address), stopped.clone());
-            thread::spawn(move || tui::run(source, true, &[], &items, &stopped))
+            let inputs = inputs(proxy);
+            thread::spawn(move || tui::run(source, true, &inputs, &items, &stopped))
         });
         let is_left = || screen.as_ref().is_some_and(thread::JoinHandle::is_finished);
         let ended = tokio::select! {
@@ -89,7 +91,7 @@ pub fn run(proxy: &Proxy) -> Result<bool, Failure> {
         ));
     }
     if let Some(recording) = recording {
-        output::text(recording.write(&[])?)?;
+        output::text(recording.write(&inputs(proxy))?)?;
     }
     match told {
         Ok(()) => Ok(true),
@@ -109,7 +111,12 @@ fn told(proxy: &Proxy, items: &SharedItems) -> Result<Printed, Failure> {
             Box::new(report(proxy.rows, proxy.form.json, proxy.every)?);
         return Ok(Printer::new(view, proxy.filter.clone(), Box::new(io::stdout())));
     }
-    printer(&proxy.form, proxy.filter.clone(), &[])
+    printer(&proxy.form, proxy.filter.clone(), &inputs(proxy))
+}
+
+/// The files that are read, and not to be written over.
+fn inputs(proxy: &Proxy) -> Vec<PathBuf> {
+    [&proxy.certificate, &proxy.key, &proxy.ca].into_iter().flatten().cloned().collect()
 }
 
 async fn until(is_so: impl Fn() -> bool) {

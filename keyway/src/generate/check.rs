@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// # Errors
 /// The fault of the template, or why there is no schema.
 pub fn run(arguments: &Check) -> Result<bool, Failure> {
-    let plan = arguments.entries.plan()?;
+    let (plan, _) = arguments.entries.plan()?;
     let parts = parts(arguments, &plan)?;
     let stop = Stop::watch(Second::Ends)?;
     let Against { schema, name } = Against::of(arguments)?;

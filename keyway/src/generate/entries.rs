@@ -55,11 +55,11 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Reads and compiles the template, and says what may be slips in it.
+    /// Reads and compiles the template, and says what may be slips in it. Returns the files that were read, too.
     ///
     /// # Errors
     /// The fault of the template, or that a file cannot be read.
-    pub fn plan(&self) -> Result<Arc<Plan>, Failure> {
+    pub fn plan(&self) -> Result<(Arc<Plan>, Vec<PathBuf>), Failure> {
         let csv = self.csv.as_ref().map(|path| CsvSource {
             path: path.clone(),
             delimiter: self.csv_delimiter,
@@ -74,9 +74,9 @@ impl Entries {
             utf8_names: self.utf8_names,
         };
         let (template, resources) = (self.template.clone(), self.resources.clone());
-        let plan = TemplateSource { template, resources, csv, options }.plan()?;
+        let (plan, inputs) = TemplateSource { template, resources, csv, options }.plan()?;
         plan.warnings().iter().for_each(output::note);
-        Ok(Arc::new(plan))
+        Ok((Arc::new(plan), inputs))
     }
 
     /// Which of them are wanted: the first, and how many.

@@ -7,24 +7,32 @@ use keyway_data::{Format, Job, Plan};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
+use keyway_host::same_file::is_no_input;
 use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Writes the entries.
 ///
 /// # Errors
-/// If a file cannot be written or an entry not be made; files are not there then.
-pub fn run(arguments: &Make, plan: &Arc<Plan>, range: (u64, u64)) -> Result<(), Failure> {
+/// If a file cannot be written, is one of the inputs, or an entry cannot be made; files are not there then.
+pub fn run(
+    arguments: &Make,
+    plan: &Arc<Plan>,
+    inputs: &[PathBuf],
+    range: (u64, u64),
+) -> Result<(), Failure> {
     let outputs = outputs(arguments, plan)?;
     let paths = outputs.iter().map(|output| &output.path).chain(&arguments.filters);
-    look_for_twice(&paths.map(|path| path.as_path()).collect::<Vec<&Path>>())?;
+    let paths: Vec<&Path> = paths.map(|path| path.as_path()).collect();
+    look_for_twice(&paths)?;
+    paths.iter().try_for_each(|path| is_no_input(path, inputs))?;
     let stop = Stop::watch(Second::Ends)?;
-    let mut files = EntryFiles::open(&outputs)?;
+    let mut files = EntryFiles::open(&outputs, inputs)?;
     let (written, seconds) = entries(arguments, plan, range, &mut files, &stop)?;
-    let filters = filters::write(arguments, plan, range, &stop)?;
+    let filters = filters::write(arguments, plan, inputs, range, &stop)?;
     files.finish()?;
     say(arguments, range.0, written, (seconds, filters))
 }

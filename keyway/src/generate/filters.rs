@@ -7,6 +7,7 @@ use keyway_data::filters::{Kind, Wanted, filters};
 use keyway_host::failure::Failure;
 use keyway_host::progress::Progress;
 use keyway_host::shutdown::Stop;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The filters that are made where no flag says which.
@@ -20,10 +21,11 @@ const USUAL: [(&str, Kind); 4] = [
 /// Writes the filters, if they are wanted, a line each. Says how many there are.
 ///
 /// # Errors
-/// If there is none, too much to remember, or the file cannot be written.
+/// If there is none, too much to remember, or the file cannot be written or is one of the inputs.
 pub fn write(
     arguments: &Make,
     plan: &Arc<Plan>,
+    inputs: &[PathBuf],
     range: (u64, u64),
     stop: &Stop,
 ) -> Result<Option<u64>, Failure> {
@@ -58,6 +60,6 @@ pub fn write(
              (--matches) or other attributes (--filter)"
         )));
     }
-    write_filters(path, &found)?;
+    write_filters(path, &found, inputs)?;
     Ok(Some(found.len() as u64))
 }

@@ -28,7 +28,7 @@ pub fn run(command: &Generate) -> Result<bool, Failure> {
         Generate::Template(arguments) => tags::template(arguments).map(|()| true),
         Generate::Check(arguments) => check::run(arguments),
         Generate::Make(arguments) => {
-            let plan = arguments.entries.plan()?;
+            let (plan, inputs) = arguments.entries.plan()?;
             let range = arguments.entries.range(&plan)?;
             if (arguments.to.is_some() || arguments.into.is_some())
                 && arguments.format == Some(FileFormat::Csv)
@@ -38,7 +38,7 @@ pub fn run(command: &Generate) -> Result<bool, Failure> {
             match (&arguments.to, &arguments.into) {
                 (Some(url), _) => server::run(arguments, url, plan, range),
                 (None, Some(folder)) => store::run(arguments, folder, plan, range),
-                (None, None) => files::run(arguments, &plan, range).map(|()| true),
+                (None, None) => files::run(arguments, &plan, &inputs, range).map(|()| true),
             }
         }
     }

@@ -6,6 +6,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_host::same_file::is_no_input;
 use keyway_service::key_use::{Made, UsableKey};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -105,6 +106,7 @@ fn put(use_: &Use, what: &str, (algorithm, bytes): &Made) -> Result<(), Failure>
     let Use { name, output, format, at, .. } = use_;
     let mut said = json!({ "key": name, "algorithm": algorithm.name() });
     if let Some(file) = output {
+        is_no_input(file, [&use_.file])?;
         let text = format.unwrap_or(Format::Raw).write(bytes);
         fs::write(file, &*text).map_err(|why| Failure::system("write", file, &why))?;
         said["file"] = Value::from(file.display().to_string());

@@ -6,7 +6,7 @@ use super::running::{can_keep, interrupt, no_rules, rules, shown};
 use crate::provider::provider;
 use keyway_host::failure::Failure;
 use keyway_host::output::note;
-use keyway_load::{Called, Error, Event, Hub, Interrupt, Scenario, answer, limits};
+use keyway_load::{Called, Error, Event, Hub, Identity, Interrupt, Scenario, answer, limits};
 use std::fs;
 use std::thread;
 
@@ -19,7 +19,9 @@ pub fn serve(arguments: &Serve) -> Result<bool, Failure> {
     if scenario.find.is_some() {
         no_rules(&arguments.output)?;
     }
-    can_keep(&arguments.output.kept)?;
+    let Identity { certificate, key, ca } = arguments.who.identity();
+    scenario.inputs.extend([certificate, key, ca]);
+    can_keep(&arguments.output.kept, &scenario)?;
     let interrupt = interrupt()?;
     let Some(mut agents) = called(arguments, &interrupt)? else {
         return Err(Failure::new("interrupted before all agents had called"));

@@ -45,7 +45,7 @@ pub fn here(
     kept: &Kept,
 ) -> Result<bool, Failure> {
     let (interrupt, provider) = (interrupt()?, provider());
-    can_keep(kept)?;
+    can_keep(kept, &scenario)?;
     try_once(&mut scenario, trial, &interrupt)?;
     self::search(scenario, search, kept, &interrupt, &mut |scenario, said| {
         keyway_load::run(scenario, &provider, &interrupt, said)
@@ -63,7 +63,7 @@ pub fn search(
     interrupt: &Interrupt,
     runs: &mut Runs<'_>,
 ) -> Result<bool, Failure> {
-    can_keep(kept)?;
+    can_keep(kept, &scenario)?;
     let is_quiet = kept.quiet || kept.json;
     let say = |words: &str| {
         if !is_quiet {

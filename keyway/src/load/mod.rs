@@ -109,7 +109,7 @@ fn file(arguments: &Run) -> Result<bool, Failure> {
 fn under_load(mut scenario: Scenario, trial: Trial, arguments: &Output) -> Result<bool, Failure> {
     let interrupt = interrupt()?;
     rules(&mut scenario, arguments)?;
-    can_keep(&arguments.kept)?;
+    can_keep(&arguments.kept, &scenario)?;
     try_once(&mut scenario, trial, &interrupt)?;
     shown(scenario, arguments, |scenario, said| {
         keyway_load::run(scenario, &provider(), &interrupt, said)

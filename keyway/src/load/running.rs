@@ -4,8 +4,9 @@ use super::arguments::{Kept, Output};
 use crate::provider::provider;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
+use keyway_host::same_file::is_no_input;
 use keyway_host::signals;
-use keyway_load::{Error, Event, Interrupt, Outcome, Scenario, summary};
+use keyway_load::{Error, Event, Interrupt, Outcome, Scenario, Trust, summary};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -69,9 +70,11 @@ pub fn rules(scenario: &mut Scenario, arguments: &Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// Refuses a file that the result cannot be written to, before anything is measured.
-pub fn can_keep(kept: &Kept) -> Result<(), Failure> {
+/// Refuses a file that the result cannot be written to, or that the run reads, before anything is measured.
+pub fn can_keep(kept: &Kept, scenario: &Scenario) -> Result<(), Failure> {
     let Some(path) = &kept.output else { return Ok(()) };
+    let Trust { ca, own_ca, .. } = &scenario.trust;
+    is_no_input(path, scenario.inputs.iter().chain(ca).chain(own_ca))?;
     let opened = fs::File::options().append(true).create(true).open(path);
     opened.map(|_| ()).map_err(|why| Failure::system("write", path, &why))
 }

@@ -6,6 +6,7 @@ use crate::quic::failed::failed;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
+use keyway_host::same_file::is_no_input;
 use keyway_host::signals::Signals;
 use keyway_quic::{Fetched, HQ, Wanted};
 use serde_json::{Value, json};
@@ -71,6 +72,11 @@ fn wanted(arguments: &Get) -> Result<Vec<Wanted>, Failure> {
         if place.is_dir() {
             let place = place.display();
             return Err(Failure::usage(format!("{place} is a folder; name a file with -o FILE")));
+        }
+        // Until it is whole it is beside its place, under another name.
+        let part = keyway_quic::part_of(&place);
+        for written in [&place, &part] {
+            is_no_input(written, &arguments.trust.ca)?;
         }
         if places.contains(&place) {
             return Err(Failure::usage(format!(

@@ -9,6 +9,7 @@ mod flags;
 mod hardening;
 mod held_keys;
 mod metrics;
+mod overwriting;
 mod passwords;
 mod quic;
 mod refusals;

@@ -3,14 +3,18 @@
 use keyway_host::atomic_file::Target;
 use keyway_host::failure::Failure;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes filters, a line each; `-` is standard output.
 ///
 /// # Errors
-/// If the file cannot be written.
-pub fn write_filters(path: &Path, filters: &[(String, u64)]) -> Result<(), Failure> {
-    let target = Target::open(path)?;
+/// If the file cannot be written, or is one of those that are read.
+pub fn write_filters(
+    path: &Path,
+    filters: &[(String, u64)],
+    inputs: &[PathBuf],
+) -> Result<(), Failure> {
+    let target = Target::open(path, inputs)?;
     let mut out = BufWriter::new(target.writer()?);
     let written = filters
         .iter()

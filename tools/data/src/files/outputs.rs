@@ -4,6 +4,7 @@ use crate::format::Format;
 use crate::stream::{Job, Part};
 use keyway_host::atomic_file::Target;
 use keyway_host::failure::Failure;
+use keyway_host::same_file::is_same;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -45,9 +46,13 @@ impl From<Failure> for WriteError {
 /// # Errors
 /// That two are.
 pub fn look_for_twice(paths: &[&Path]) -> Result<(), Failure> {
-    let all: Vec<_> = paths.iter().filter(|path| path.as_os_str() != "/dev/null").collect();
-    for (at, path) in all.iter().enumerate() {
-        if all.iter().skip(at + 1).any(|other| other == path) {
+    let is_output = |path: &Path| path.as_os_str() == "-";
+    for (at, path) in paths.iter().enumerate() {
+        let twice = |other: &&Path| match is_output(path) {
+            true => is_output(other),
+            false => !is_output(other) && is_same(path, other),
+        };
+        if paths.iter().skip(at + 1).any(twice) {
             let path = path.display();
             return Err(Failure::usage(format!("{path} cannot be two outputs at once")));
         }
@@ -64,8 +69,8 @@ struct Output {
 }
 
 impl Output {
-    fn open(output: &EntryOutput) -> Result<Output, Failure> {
-        let target = Target::open(&output.path)?;
+    fn open(output: &EntryOutput, inputs: &[PathBuf]) -> Result<Output, Failure> {
+        let target = Target::open(&output.path, inputs)?;
         let writer = target.writer()?;
         Ok(Output { target, writer, format: output.format.clone(), bytes: 0 })
     }
@@ -86,14 +91,14 @@ impl std::fmt::Debug for EntryFiles {
 }
 
 impl EntryFiles {
-    /// Opens them; the first is that of the entries themselves.
+    /// Opens them; the first is that of the entries themselves. `inputs` are the files that these are made of.
     ///
     /// # Errors
-    /// If one cannot be written.
-    pub fn open(outputs: &[EntryOutput]) -> Result<EntryFiles, Failure> {
+    /// If one cannot be written, or is one of the inputs.
+    pub fn open(outputs: &[EntryOutput], inputs: &[PathBuf]) -> Result<EntryFiles, Failure> {
         let mut files = EntryFiles(Vec::new());
         for output in outputs {
-            files.0.push(Output::open(output)?);
+            files.0.push(Output::open(output, inputs)?);
         }
         Ok(files)
     }
@@ -176,7 +181,7 @@ mod tests {
     fn files_are_there_when_they_are_whole() {
         let folder = tempfile::tempdir().unwrap();
         let outputs = outputs(folder.path());
-        let mut files = EntryFiles::open(&outputs).unwrap();
+        let mut files = EntryFiles::open(&outputs, &[]).unwrap();
         let written = files.write(job(3), &mut |_| true).unwrap();
         assert!(!outputs[0].path.exists());
         files.finish().unwrap();
@@ -189,7 +194,7 @@ mod tests {
     #[test]
     fn those_of_one_that_was_stopped_are_not() {
         let folder = tempfile::tempdir().unwrap();
-        let mut files = EntryFiles::open(&outputs(folder.path())).unwrap();
+        let mut files = EntryFiles::open(&outputs(folder.path()), &[]).unwrap();
         let stopped = files.write(job(5_000), &mut |_| false);
         assert!(matches!(stopped, Err(WriteError::Stopped(1..5_000))), "{stopped:?}");
         drop(files);
@@ -198,9 +203,13 @@ mod tests {
 
     #[test]
     fn two_outputs_are_not_one_file() {
-        let [one, other] = ["a", "b"].map(Path::new);
+        let [one, other, again] = ["a", "b", "./a"].map(Path::new);
         assert!(look_for_twice(&[one, other]).is_ok());
         assert!(look_for_twice(&[one, other, one]).is_err());
+        assert!(look_for_twice(&[one, again]).is_err());
+        let standard = Path::new("-");
+        assert!(look_for_twice(&[standard, one]).is_ok());
+        assert!(look_for_twice(&[standard, one, standard]).is_err());
         let null = Path::new("/dev/null");
         assert!(look_for_twice(&[null, one, null]).is_ok());
     }

@@ -34,21 +34,29 @@ pub struct TemplateSource {
 }
 
 impl TemplateSource {
-    /// Reads and compiles the template.
+    /// Reads and compiles the template. Says which files were read.
     ///
     /// # Errors
     /// The fault of the template, or that a file cannot be read.
-    pub fn plan(&self) -> Result<Plan, Failure> {
+    pub fn plan(&self) -> Result<(Plan, Vec<PathBuf>), Failure> {
         let shown = self.template.display().to_string();
         let text = template_text(&self.template)?;
+        let mut inputs = vec![self.template.clone()];
+        inputs.extend(self.csv.as_ref().map(|csv| csv.path.clone()));
         let table = self.csv.as_ref().map(table).transpose()?;
         let options = CompileOptions { table, ..self.options.clone() };
         let beside = self.template.parent().filter(|it| !it.as_os_str().is_empty());
         let beside = beside.unwrap_or(Path::new(".")).to_owned();
         let folders: Vec<PathBuf> =
             std::iter::once(beside).chain(self.resources.iter().cloned()).collect();
-        let plan = Plan::compile(&shown, &text, &options, &mut |name| look_up(&folders, name));
-        plan.map_err(Failure::new)
+        let plan = Plan::compile(&shown, &text, &options, &mut |name| {
+            let found = look_up(&folders, name)?;
+            Ok(found.map(|(path, bytes)| {
+                inputs.push(path);
+                bytes
+            }))
+        });
+        Ok((plan.map_err(Failure::new)?, inputs))
     }
 }
 
@@ -86,11 +94,11 @@ fn template_text(path: &Path) -> Result<String, Failure> {
 }
 
 /// A file that a template names: from the root, or in the first of the folders that has it.
-fn look_up(folders: &[PathBuf], name: &str) -> Result<Option<Vec<u8>>, String> {
+fn look_up(folders: &[PathBuf], name: &str) -> Result<Option<(PathBuf, Vec<u8>)>, String> {
     for folder in folders {
         let path = folder.join(name);
         match read(&path) {
-            Ok(bytes) => return Ok(Some(bytes)),
+            Ok(bytes) => return Ok(Some((path, bytes))),
             Err(why) if matches!(why.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(why) => return Err(format!("{}: {}", path.display(), plain(&why))),
         }
@@ -110,8 +118,8 @@ mod tests {
 
     #[test]
     fn one_that_is_built_in_needs_no_file() {
-        assert!(source("example".into()).plan().is_ok_and(|plan| plan.entries() > 0));
-        let why = source("none".into()).plan().unwrap_err().to_string();
+        assert!(source("example".into()).plan().is_ok_and(|(plan, _)| plan.entries() > 0));
+        let why = source("none".into()).plan().map(drop).unwrap_err().to_string();
         assert!(why.contains("people_and_groups.template are"), "{why}");
     }
 
@@ -127,7 +135,9 @@ mod tests {
         fs::write(&template, text).unwrap();
         let mut source = source(template);
         assert!(source.plan().is_err());
-        source.resources.push(lists);
-        assert_eq!(source.plan().map(|plan| plan.entries()).unwrap(), 3);
+        source.resources.push(lists.clone());
+        let (plan, inputs) = source.plan().unwrap();
+        assert_eq!(plan.entries(), 3);
+        assert_eq!(inputs, [source.template, lists.join("towns")]);
     }
 }

@@ -28,7 +28,8 @@ use crate::trust::{Trust, read};
 use files::{Files, confined};
 use secrets::without_passwords;
 use section::{Document, ROOT, Section};
-use std::path::Path;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -73,6 +74,8 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// The text it was read from, with passwords left out.
     pub text: String,
+    /// The files that it was read from, and those that it names.
+    pub inputs: Vec<PathBuf>,
     /// The number of this agent, of how many; work is shared out by these.
     pub(crate) share: (u64, u64),
     pub(crate) sources: Vec<Source>,
@@ -91,7 +94,9 @@ impl Scenario {
         let text = String::from_utf8(bytes);
         let text = text.map_err(|_| Error::Content(path.to_owned(), "it is not UTF-8".into()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Scenario::parse(&text, &path.display().to_string(), folder)
+        let mut scenario = Scenario::parse(&text, &path.display().to_string(), folder)?;
+        scenario.inputs.push(path.to_owned());
+        Ok(scenario)
     }
 
     /// Reads a scenario's text, which errors call `name`; files that it names are looked for in
@@ -120,8 +125,11 @@ impl Scenario {
             document.error(&why.span().unwrap_or_default(), why.message().to_owned())
         })?;
         let root = Section::new(document, table.get_ref(), 0..0, ROOT);
-        let scenario = Scenario::from(root, &Files { folder, is_confined })?;
-        Ok(Scenario { text: without_passwords(text, table.get_ref()), ..scenario })
+        let files = Files { folder, is_confined, read: RefCell::default() };
+        let scenario = Scenario::from(root, &files)?;
+        let mut inputs = files::named(document, table.get_ref(), folder)?;
+        inputs.extend(files.read.into_inner());
+        Ok(Scenario { text: without_passwords(text, table.get_ref()), inputs, ..scenario })
     }
 
     fn from(mut root: Section<'_>, files: &Files<'_>) -> Result<Scenario, Error> {
@@ -203,6 +211,7 @@ impl Scenario {
             held: None,
             thresholds,
             text: String::new(),
+            inputs: Vec::new(),
             share: (0, 1),
             sources,
             groups,

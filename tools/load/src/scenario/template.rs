@@ -55,8 +55,12 @@ fn compile(
     let beside = path.parent().unwrap_or(files.folder);
     let mut look_up = |name: &str| {
         files.check(Path::new(name))?;
-        match read_file(&beside.join(name), LIST_BYTES_MAX) {
-            Ok(bytes) => Ok(Some(bytes)),
+        let path = beside.join(name);
+        match read_file(&path, LIST_BYTES_MAX) {
+            Ok(bytes) => {
+                files.read.borrow_mut().push(path);
+                Ok(Some(bytes))
+            }
             Err(Error::File { why, .. }) if is_missing(&why) => Ok(None),
             Err(why) => Err(why.to_string()),
         }
