@@ -214,6 +214,7 @@ pub fn ldif(
         skip_records: manner.done,
         fast_passwords: is_fast,
         scratch: Some(ScratchMaker(Arc::new(move || Ok(Box::new(data::scratch(&scratch)?))))),
+        whole_trees: !source.is_foreign(),
     };
     let passwords = directory.passwords();
     let ahead = Ahead::look(directory, &source, manner)?;

@@ -92,7 +92,8 @@ fn what_is_wrong_is_said_with_its_place() {
     keyway(["data", "make", "/no/such.template"]).refused(1, &["/no/such.template", "example"]);
     keyway(["data", "make", "--from", "99999999"]).refused(2, &["10,002 entries"]);
     keyway(["data", "make", "-o", "/no/folder/x.ldif"]).refused(1, &["/no/folder/x.ldif"]);
-    keyway(["data", "make", "-o", "/dev/full"]).refused(1, &["/dev/full", "disk is full"]);
+    keyway(["data", "make", "-o", "/dev/full"])
+        .refused(1, &["disk is full; make room and repeat the command"]);
     keyway(["data", "make", "--to", "http://x"]).refused(2, &["ldaps://HOST"]);
     keyway(["data", "make", "--changes", "modify"]).refused(2, &["--generation 1"]);
     keyway(["data", "tags", "frist"]).refused(2, &["first"]);
@@ -308,4 +309,31 @@ fn clear_passwords_need_not_take_long() {
     assert_eq!(exported.matches("userPassword: {SSHA512}").count(), 600);
     let said = make(&slow, &["--count", "300"]).well().err;
     assert!(said.contains("--fast-passwords stores {SSHA512} instead"), "{said}");
+}
+
+/// Without the suffix's entry no other entry has one above it.
+#[test]
+fn a_template_without_its_suffix_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let template = place.path().join("people.template");
+    fs::write(
+        &template,
+        TEMPLATE.replace("branch: [suffix]\n\n", "").replace("l: <file:towns>\n", ""),
+    )
+    .unwrap();
+    let (template, data) = (template.to_str().unwrap(), place.path().join("data"));
+    let data = data.to_str().unwrap();
+    let words = ["the entry above it, \"dc=example,dc=com\", is neither"];
+    keyway(["data", "make", template, "--into", data]).refused(1, &words);
+    // The other way to put them in.
+    let ldif = place.path().join("people.ldif");
+    keyway(["data", "make", template, "-o", ldif.to_str().unwrap()]).well();
+    let other = place.path().join("other");
+    let arguments =
+        ["directory", "import", ldif.to_str().unwrap(), "--data", other.to_str().unwrap()];
+    let done = keyway(arguments).well();
+    assert!(
+        done.out.contains("begin a tree of their own")
+            || done.err.contains("begin a tree of their own")
+    );
 }

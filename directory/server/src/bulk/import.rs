@@ -17,8 +17,9 @@ use crate::write::{Operation, take_rules};
 use keyway_codec::dn::Dn;
 use keyway_codec::ldif::{LdifError, Lines, Reader, Record};
 use keyway_codec::message::ResultCode;
+use keyway_schema::EntryName;
 use keyway_store::Write;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -51,6 +52,10 @@ pub struct ImportOptions {
     pub fast_passwords: bool,
     /// Makes files for what has to wait; without it that is kept in memory.
     pub scratch: Option<ScratchMaker>,
+    /// Whether an entry begins a tree only if it is of a class that trees begin with (`domain`, `organization`,
+    /// ...). Without it a container (`organizationalUnit`) does too, if the entry above it never comes: databases
+    /// of other servers have such suffixes.
+    pub whole_trees: bool,
 }
 
 /// How far an import has got.
@@ -201,8 +206,9 @@ impl Directory {
     ///
     /// It is done as the administrator. Operational attributes that entries come with are kept,
     /// passwords are hashed. An entry that is in no naming context makes one, if it is of a class
-    /// that trees begin with, or if nothing else is left. One that comes before the entry above it
-    /// waits for that. Many records go into one commit.
+    /// that trees begin with, or if nothing else is left and [`ImportOptions::whole_trees`] allows it. One that
+    /// comes before the entry above it waits for that; if it never comes, the record is wrong. Many records go
+    /// into one commit.
     ///
     /// # Errors
     /// The first wrong record, unless it is to go on; the input's errors and the store's.
@@ -225,6 +231,8 @@ impl Directory {
             bytes: 0,
             running: None,
             waiting: Vec::new(),
+            waiting_names: HashSet::new(),
+            before_parent: HashSet::new(),
             retried: VecDeque::new(),
             spool: Spool::default(),
             resumed: self.waiting_records(options)?,
@@ -332,6 +340,10 @@ struct Import<'a> {
     running: Option<Running>,
     /// Entries that wait, and what they are, in one order.
     waiting: Vec<Waiting>,
+    /// The canonical forms of their names.
+    waiting_names: HashSet<Vec<u8>>,
+    /// The canonical forms of the names of entries that are noted to have come before the one above them.
+    before_parent: HashSet<Vec<u8>>,
     spool: Spool,
     /// Those that are tried again just now, the next one first.
     retried: VecDeque<Waiting>,
@@ -364,25 +376,49 @@ impl Import<'_> {
             if self.waiting.len() < before {
                 continue;
             }
-            match outside.map(|(_, dn)| self.directory.add_naming_context(&dn)) {
-                Some(Ok(())) => {}
-                Some(Err(_)) | None => break,
+            let Some((_, dn)) = outside.filter(|_| !self.options.whole_trees) else { break };
+            if self.directory.add_naming_context(&dn).is_err() {
+                break;
             }
+            self.never_came(&dn);
+            self.report.notes.add(Note::Top, 1, &dn);
         }
-        for Waiting { line, dn, is_outside, .. } in std::mem::take(&mut self.waiting) {
-            let why = match is_outside {
-                true => "no naming context holds this DN",
-                false => "there is no entry above it, here or in what is imported",
+        let left = std::mem::take(&mut self.waiting);
+        left.iter().for_each(|one| self.never_came(&one.dn));
+        for Waiting { line, dn, .. } in left {
+            let why = match self.missing_above(&dn) {
+                Some(missing) => format!(
+                    "the entry above it, \"{missing}\", is neither in the directory nor among what was imported"
+                ),
+                None => "no naming context holds this DN".to_owned(),
             };
-            self.wrong(RecordError { line, dn: Some(dn), why: why.to_owned() })?;
+            self.wrong(RecordError { line, dn: Some(dn), why })?;
         }
         Ok(())
+    }
+
+    /// Forgets the note that an entry came before the one above it.
+    fn never_came(&mut self, dn: &str) {
+        let name = EntryName::parse(&self.directory.snapshot().schema, dn);
+        if name.is_ok_and(|name| self.before_parent.remove(&name.canonical())) {
+            self.report.notes.take_back(Note::BeforeParent, dn);
+        }
+    }
+
+    /// The first entry above this one that does not wait itself.
+    fn missing_above(&self, dn: &str) -> Option<String> {
+        let mut name = EntryName::parse(&self.directory.snapshot().schema, dn).ok()?.parent();
+        while self.waiting_names.contains(&name.canonical()) {
+            name = name.parent();
+        }
+        (!name.is_root()).then(|| name.text())
     }
 
     /// Tries those once more that wait.
     fn again(&mut self) -> Result<(), ImportError> {
         let mut kept = std::mem::take(&mut self.spool).read().map_err(ImportError::Input)?;
         self.retried = std::mem::take(&mut self.waiting).into();
+        self.waiting_names.clear();
         let mut reader = Reader::new();
         let mut piece = vec![0; PIECE_BYTES];
         self.is_retry = true;
@@ -593,8 +629,14 @@ impl Import<'_> {
             let why = format!("{IMPORT_WAITING_MAX} entries come before those above them already");
             return Ok(Err(RecordError { line: waiting.line, dn: Some(waiting.dn), why }));
         }
-        if !self.is_retry {
-            self.report.notes.add(Note::BeforeParent, 1, &waiting.dn);
+        let name = EntryName::parse(&self.directory.snapshot().schema, &waiting.dn).ok();
+        if let Some(name) = name {
+            // One above it that waits itself has come before it.
+            if !self.is_retry && !self.waiting_names.contains(&name.parent().canonical()) {
+                self.report.notes.add(Note::BeforeParent, 1, &waiting.dn);
+                self.before_parent.insert(name.canonical());
+            }
+            self.waiting_names.insert(name.canonical());
         }
         let scratch = self.options.scratch.as_ref();
         self.spool.push(scratch, &waiting.dn, values).map_err(ImportError::Input)?;

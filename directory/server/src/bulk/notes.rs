@@ -13,6 +13,8 @@ pub enum Note {
     EntryTwice,
     /// An entry came before the one above it.
     BeforeParent,
+    /// A tree begins with a container, since the entry above that never came.
+    Top,
     /// Values are not of their attribute's syntax.
     Malformed,
     /// An entry's structural classes do not derive from each other, or there is none.
@@ -33,6 +35,9 @@ impl fmt::Display for Note {
             Note::ValueTwice => f.write_str("values given twice in an entry, kept once"),
             Note::EntryTwice => f.write_str("entries given twice with the same values, kept once"),
             Note::BeforeParent => f.write_str("entries that came before the one above them, kept"),
+            Note::Top => f.write_str(
+                "entries without the one above them, which begin a tree of their own (a naming context)",
+            ),
             Note::Malformed => {
                 f.write_str("values that are not of their attribute's syntax, kept as they are")
             }
@@ -74,6 +79,16 @@ impl Notes {
         noted.count += count;
         if noted.first.len() < IMPORT_NOTED_ENTRIES_MAX && noted.first.iter().all(|one| one != dn) {
             noted.first.push(dn.to_owned());
+        }
+    }
+
+    /// Forgets what was noted of an entry once, if anything was noted at all.
+    pub(super) fn take_back(&mut self, note: Note, dn: &str) {
+        let Some(noted) = self.0.get_mut(&note) else { return };
+        noted.count = noted.count.saturating_sub(1);
+        noted.first.retain(|one| one != dn);
+        if noted.count == 0 {
+            self.0.remove(&note);
         }
     }
 

@@ -269,7 +269,8 @@ fn children_may_come_before_those_above_them() {
     else {
         panic!("the record is at fault")
     };
-    assert!(error.why.contains("no entry above it") && error.line == 1, "{error}");
+    let missing = "the entry above it, \"ou=nowhere,dc=example,dc=com\", is neither";
+    assert!(error.why.contains(missing) && error.line == 1, "{error}");
     // Records that wait when an import is stopped are there when it goes on.
     let fixture = empty(&settings());
     let broken = format!("{people}{}", TREE.replace("ou: people", "shoe: 42"));
@@ -279,6 +280,30 @@ fn children_may_come_before_those_above_them() {
     let options = ImportOptions { skip_records: 3, ..ImportOptions::default() };
     import(&fixture, &format!("{people}{TREE}"), &options).unwrap();
     assert_eq!(fixture.names("(uid=*)"), ["ada", "bob"]);
+}
+
+/// Other servers have databases whose suffix is a container; what is made here has its trees whole.
+#[test]
+fn a_container_begins_a_tree_unless_trees_are_to_be_whole() {
+    let (_, below) = TREE.split_once("\n\n").unwrap();
+    let text = format!("{below}{}{}", person("ada", ""), person("bob", ""));
+    let fixture = empty(&settings());
+    let report = import(&fixture, &text, &ImportOptions::default()).unwrap();
+    assert_eq!((report.records, report.errors), (3, 0));
+    assert_eq!(report.notes.0[&Note::Top].first, [PEOPLE]);
+    assert!(!report.notes.0.contains_key(&Note::BeforeParent), "{:?}", report.notes);
+    assert_eq!(fixture.directory.naming_contexts(), [PEOPLE]);
+
+    let fixture = empty(&settings());
+    let whole = ImportOptions { whole_trees: true, ..ImportOptions::default() };
+    let why = import(&fixture, &text, &whole).unwrap_err().to_string();
+    assert!(why.contains("the entry above it, \"dc=example,dc=com\", is neither"), "{why}");
+    assert!(fixture.directory.naming_contexts().is_empty());
+    let report = import(&fixture, &text, &ImportOptions { keep_going: true, ..whole }).unwrap();
+    assert_eq!((report.records, report.errors), (0, 3));
+    assert!(report.notes.0.is_empty(), "{:?}", report.notes);
+    let missing = "\"dc=example,dc=com\"";
+    assert!(report.first_errors.iter().all(|one| one.why.contains(missing)));
 }
 
 #[test]
