@@ -160,22 +160,23 @@ The server's certificate:
   --name, and renews it at a start. The keys of both are made in cryptod and never leave it: tls-ca
   and tls-server of keyway key list. The authority's is needed to issue only: its file,
   DIR/cryptod/keys/tls-ca.key, may be kept elsewhere and put back for one start. A certificate of
-  your own goes to DIR/server.pem with its key in DIR/server.key (chmod 600), before the first start
-  or later: cryptod takes that key, and the file is removed. Or name files in DIR/keyway.toml; a key
-  that is named there is read by ldapd, and stays where it is. Certificates that change are taken for
-  new sessions while it runs; 14 days before one ends, this and error.log say so.
+  your own goes to DIR/server.pem with its key in DIR/server.key (chmod 600), before the first
+  start or later: cryptod takes that key, and the file is removed. Or name files in
+  DIR/keyway.toml; a key that is named there is read by ldapd, and stays where it is. Certificates
+  that change are taken for new sessions while it runs; 14 days before one ends, this and error.log
+  say so.
 
 Hardening:
   The processes cannot be traced by others of their user, leave no core file, gain no rights and
   make files for their owner only (--allow-debugging leaves out the first two). Both give up files
   outside of their folders and most system calls, cryptod the network too (--no-sandbox leaves that
   out). Keys are wiped after use. Where one may lock memory without a limit (root,
-  LimitMEMLOCK=infinity), all but the store's pages is locked, and nothing of that gets to swap; what
-  it once used it then keeps.
-  Started by root it binds its ports and becomes another user (--user), all of it and for good. With
-  two users, one for the directory and one for cryptod (useradd --system keyway-cryptod), what breaks
-  into the directory can use its keys as long as it is there, and read none: DIR/cryptod is closed to
-  it, and it looks after no key. Who starts it as one user has one for both.
+  LimitMEMLOCK=infinity), all but the store's pages is locked, and nothing of that gets to swap;
+  what it once used it then keeps.
+  Started by root it binds its ports and becomes another user (--user), all of it and for good.
+  With two users, one for the directory and one for cryptod (useradd --system keyway-cryptod), what
+  breaks into the directory can use its keys as long as it is there, and read none: DIR/cryptod is
+  closed to it, and it looks after no key. Who starts it as one user has one for both.
   A systemd unit (with Type=notify) can add:
     User=keyway                     AmbientCapabilities=CAP_NET_BIND_SERVICE (ports below 1024)
     ProtectSystem=strict            ReadWritePaths=DIR
@@ -332,7 +333,7 @@ impl Serve {
 /// Move entries in and out of a directory, check it, and ask about its indexes
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A running server alone writes to its data folder: to import stop it first, or use ldapadd against it. The
+A running server alone writes to its data folder: to import stop it first, or use ldapadd against it. The \
 others work beside it too: export and check then read one state of the store, whatever is written meanwhile.")]
 pub enum Directory {
     Import(Import),
@@ -366,8 +367,8 @@ Examples:
   keyway directory import --resume people.ldif
       go on where an import was stopped or killed
   keyway directory import everything.ldif.zst --data /srv/directory
-      read a compressed file (gzip or zstd, told by its first bytes); what keyway has exported brings its
-      definitions with it, and nothing of it is imported if it was cut off or changed
+      read a compressed file (gzip or zstd, told by its first bytes); what keyway has exported
+      brings its definitions with it, and nothing of it is imported if it was cut off or changed
   ldapsearch -LLL ... | keyway directory import - --data /srv/directory
       read standard input
   keyway directory import people.ldif --json
@@ -492,7 +493,7 @@ pub struct History {
     #[command(flatten)]
     pub data: Data,
     /// How many of the last are shown
-    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(long, value_name = "N", default_value = "20", value_parser = value::size_within::<0, { u64::MAX }>)]
     pub lines: usize,
     /// Answer with one line of JSON
     #[arg(long)]
@@ -554,7 +555,8 @@ pub struct AdminPassword {
 Examples:
   keyway top
       the server on ./keyway-data, on this terminal; q ends it
-  keyway top ldaps://a.example.com ldaps://b.example.com --bind-dn cn=admin,cn=keyway --password-file pw
+  keyway top ldaps://a.example.com ldaps://b.example.com --bind-dn cn=admin,cn=keyway \\
+      --password-file pw
       two servers, a row each; Tab chooses the one that the other views show (several --bind-dn and
       --password-file: one for each, in their order)
   keyway top --data /srv/directory --lines --interval 10
@@ -742,6 +744,24 @@ mod tests {
                 let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
                 assert!(help.contains("Examples:"), "{name}");
             }
+        }
+        check(&Cli::command());
+    }
+
+    /// A line that is broken where it should not be is hard to read: clap wraps help at 100 columns.
+    #[test]
+    fn help_is_wrapped_between_paragraphs_only() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let lines: Vec<&str> = help.lines().collect();
+            for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.len() > 100) {
+                let next = lines.get(at + 1).copied().unwrap_or_default();
+                let is_paragraph = !line.starts_with(' ')
+                    && line.ends_with(['.', ':'])
+                    && next.chars().next().is_none_or(|c| c.is_uppercase() || c == ' ');
+                assert!(is_paragraph, "{}: {line:?}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
         }
         check(&Cli::command());
     }

@@ -2,6 +2,7 @@
 //! in cryptod.
 
 use crate::data_flag::Data;
+use crate::value::small_within;
 use clap::Args;
 use keyway_codec::certificate::Certificate;
 use keyway_codec::dn::{Ava, Dn};
@@ -52,7 +53,7 @@ pub struct ClientCertificate {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// For how many days it is good
-    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = small_within::<1, 3650>)]
     pub days: u16,
     /// Say what was made as one line of JSON
     #[arg(long)]

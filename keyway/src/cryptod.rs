@@ -1,5 +1,6 @@
 //! The arguments of `keyway cryptod`.
 
+use crate::value::small_within;
 use clap::Args;
 use keyway_folder::user::Account;
 use keyway_host::supervised::Inherited;
@@ -25,7 +26,7 @@ Examples:
       for programs of this user, at ./keyway-data/cryptod/socket
   keyway cryptod --socket /run/keyway/cryptod.socket --data /var/lib/keyway --allow-group keyway
       for all users in a group
-  keyway cryptod --socket /run/keyway/cryptod.socket --allow-user www-data \
+  keyway cryptod --socket /run/keyway/cryptod.socket --allow-user www-data \\
       --allow-program /usr/sbin/haproxy
       for one program of another user
   keyway cryptod --take-over
@@ -35,11 +36,14 @@ Examples:
   keyway cryptod --weight user:ldap=8 --weight key:web=4 --limit memory=4G
       more of the time for some, and no more than 4 GiB of shared memory for all clients together
 
-Limits (--limit), of all clients together and of those of one user. Some connections and files are kept for
+Limits (--limit), of all clients together and of those of one user. Some connections and files are kept for \
 root and for the key managers; root may have all that there is. A client that reaches a limit is told which one.
-  clients, clients-of-user     connections [default: 1024, fewer where few files may be open; a quarter]
-  files, files-of-user         files that the daemon has open for them [all that it may (ulimit -n); a quarter]
-  memory, memory-of-user       bytes of memory that they share with it [half of the machine's; a quarter of that]
+  clients, clients-of-user     connections
+                               [default: 1024, fewer where few files may be open; a quarter]
+  files, files-of-user         files that the daemon has open for them
+                               [all that it may (ulimit -n); a quarter]
+  memory, memory-of-user       bytes of memory that they share with it
+                               [half of the machine's; a quarter of that]
   sessions, sessions-of-user   sessions [65536; 16384]
 Of a request:
   request-bytes                bytes [64M]
@@ -48,11 +52,11 @@ Of a request:
 
 Keys that it holds and its clients use by name: keyway key --help.
 
-A client's program (--allow-program, and keyway key allow --for program:PATH) is determined when it
-connects: the file at PATH as the daemon finds it, in the daemon's namespaces, and none that got a user,
-group or capability from its file (setuid). Other users' programs are seen if root starts the daemon or
-systemd gives it AmbientCapabilities=CAP_SYS_PTRACE; a helper process keeps that right alone. A program
-is no protection from the user who runs it, who can load code into it (LD_PRELOAD, a debugger), and a
+A client's program (--allow-program, and keyway key allow --for program:PATH) is determined when it \
+connects: the file at PATH as the daemon finds it, in the daemon's namespaces, and none that got a user, \
+group or capability from its file (setuid). Other users' programs are seen if root starts the daemon or \
+systemd gives it AmbientCapabilities=CAP_SYS_PTRACE; a helper process keeps that right alone. A program \
+is no protection from the user who runs it, who can load code into it (LD_PRELOAD, a debugger), and a \
 connection can be handed to another process. Name the user as well.
 
 In a program with the engine:
@@ -64,7 +68,7 @@ ListenSequentialPacket=/run/keyway/cryptod.socket, SocketMode=0660):
   [Service]
   Type=notify
   ExecStart=/usr/bin/keyway cryptod --data /var/lib/keyway --allow-group keyway
-  ExecReload=/bin/sh -c 'exec /usr/bin/keyway cryptod --data /var/lib/keyway \
+  ExecReload=/bin/sh -c 'exec /usr/bin/keyway cryptod --data /var/lib/keyway \\
       --allow-group keyway --socket /run/keyway/cryptod.socket --take-over &'
   User=keyway
   LimitMEMLOCK=infinity           LimitCORE=0
@@ -112,7 +116,7 @@ pub struct Cryptod {
     #[arg(long)]
     pub take_over: bool,
     /// Threads that poll [default: one for two processors]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = small_within::<1, 256>)]
     pub pumps: Option<u16>,
     /// The user to run as, if root starts it: a user of this machine, by name or number, and :GROUP if not the user's
     /// own; 'root' to stay root [default: the owner of DIR]

@@ -1,5 +1,6 @@
 //! `keyway log`: what a server has written down, chosen, or summed up.
 
+use crate::value::{count, size_within};
 use clap::{Args, ValueEnum};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
@@ -66,10 +67,10 @@ pub struct Log {
     #[arg(long = "where", value_name = "FIELD=TEXT", value_parser = field)]
     pub fields: Vec<(String, String)>,
     /// Only operations that took at least so many milliseconds
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = count)]
     pub slow: Option<u64>,
     /// How many rows of a summary
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = size_within::<0, { u64::MAX }>)]
     pub top: usize,
     /// A line of JSON for each
     #[arg(long)]

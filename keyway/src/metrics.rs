@@ -74,6 +74,7 @@ pub fn run(arguments: &Metrics) -> Result<(), Failure> {
                 ..Trust::default()
             },
         };
+        settings.trust.check().map_err(Failure::from)?;
         trust::warn(arguments.insecure);
         let pushed = runtime.block_on(push_until_told(sources, &settings, folder));
         runtime.shutdown_background();

@@ -57,6 +57,7 @@ fn sources(arguments: &Top) -> Result<Vec<(String, SnapshotSource)>, Failure> {
         answer_wait: ANSWER_WAIT,
         provider,
     };
+    options.trust.check()?;
     if arguments.urls.is_empty() {
         let folder = &arguments.data.folder;
         let source = SnapshotSource::folder(

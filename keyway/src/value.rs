@@ -70,6 +70,19 @@ pub fn count_within<const LEAST: u64, const MOST: u64>(text: &str) -> Result<u64
     }
 }
 
+/// Reads a [`count_within`] that is small.
+pub fn small_within<const LEAST: u64, const MOST: u64>(text: &str) -> Result<u16, String> {
+    let number = count_within::<LEAST, MOST>(text)?;
+    u16::try_from(number).map_err(|_| format!("it is not a number from {LEAST} to {}", u16::MAX))
+}
+
+/// Reads a [`count`] of rows, lines or threads, within bounds.
+pub fn size_within<const LEAST: u64, const MOST: u64>(text: &str) -> Result<usize, String> {
+    let number = count_within::<LEAST, MOST>(text)?;
+    usize::try_from(number)
+        .map_err(|_| format!("it is not a number from {LEAST} to {}", usize::MAX))
+}
+
 /// Reads a number of bytes, with k, M or G for 1,024 of them, 1,024 times that, and so on: `64`, `4k`, `10G`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = factor(text, 1_024);
@@ -131,6 +144,10 @@ mod tests {
         }
         assert_eq!(count_within::<1, 100>("100"), Ok(100));
         assert!(count_within::<1, 100>("1k").is_err());
+        assert_eq!((small_within::<1, 100>("99"), size_within::<1, 100>("100")), (Ok(99), Ok(100)));
+        for bad in ["0", "101", "x", ""] {
+            assert!(small_within::<1, 100>(bad).is_err() && size_within::<1, 100>(bad).is_err());
+        }
         assert_eq!((bytes("7"), bytes("2k"), bytes("10G")), (Ok(7), Ok(2_048), Ok(10 << 30)));
         for bad in ["", "0", "k", "-1", "1T", "99999999999G", "é"] {
             assert!(bytes(bad).is_err(), "{bad}");

@@ -1,6 +1,6 @@
 //! The arguments of `keyway crypto`, and the specifications of drivers.
 
-use crate::value;
+use crate::value::{self, small_within};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_cryptotest::{Spec, Work};
 use keyway_engine::{Algorithm, limits};
@@ -87,8 +87,8 @@ Examples:
   keyway crypto test --algorithm 3des-cbc --legacy --with sim:hifn-7951 --driver hifn-7951-0 \\
       --in-flight 64
       how often a small ring is found full (BUSY)
-  keyway crypto test --with remote:keyway-data/cryptod/socket --driver remote --algorithm aes-128-cbc \\
-      --in-flight 32
+  keyway crypto test --with remote:keyway-data/cryptod/socket --driver remote \\
+      --algorithm aes-128-cbc --in-flight 32
       as the paper measured /dev/crypto: by way of another process, a keyway cryptod
   keyway crypto test --profile --algorithm sha-256 --in-flight 8
       min, mean, percentiles and max of each stage of an operation
@@ -113,7 +113,7 @@ pub struct Test {
     pub seconds: Option<f64>,
     /// Threads that do so at the same time
     #[arg(long, value_name = "N", default_value = "1",
-          value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX))]
+          value_parser = small_within::<1, THREADS_MAX>)]
     pub threads: u16,
     /// Go through a queue of each thread, with so many operations under way
     #[arg(long, value_name = "N", conflicts_with = "direct", value_parser = in_flight)]
@@ -257,7 +257,7 @@ pub enum Policy {
     Queued2003,
 }
 
-const THREADS_MAX: i64 = 256;
+const THREADS_MAX: u64 = 256;
 const SIZE_BYTES_MAX: usize = 16 << 20;
 const SECONDS_MIN: f64 = 0.001;
 const SECONDS_MAX: f64 = 86_400.0;

@@ -1,6 +1,6 @@
 //! The arguments of `keyway decode`.
 
-use crate::value::{count, some_time};
+use crate::value::{count, size_within, some_time};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_decode::proxy_protocol::ProxyProtocol;
 use keyway_decode::replay::Speed;
@@ -75,7 +75,8 @@ Examples:
       clients connect to 127.0.0.1:3389; a line for each operation
   keyway decode proxy --to ldap://ds1.example.com --data proxy -f '(code>=1)'
       StartTLS too: clients trust proxy/ca.pem, and what fails is shown
-  keyway decode proxy --listen 0.0.0.0:636 --tls --certificate ds1.pem --key ds1.key --to ldaps://ds2:636
+  keyway decode proxy --listen 0.0.0.0:636 --tls --certificate ds1.pem --key ds1.key \\
+      --to ldaps://ds2:636
       in the place of a server whose certificate is at hand
   keyway decode proxy --to ldap://127.0.0.1:1389 --proxy-protocol v2 --json > operations.jsonl
       the server is told whose connections they are
@@ -129,7 +130,8 @@ pub struct Proxy {
     #[arg(long, value_name = "TIME", requires = "report", value_parser = some_time)]
     pub every: Option<Duration>,
     /// How many rows each table of the report has
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "report")]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "report",
+          value_parser = size_within::<0, { u64::MAX }>)]
     pub rows: usize,
     /// Show passwords as they are
     #[arg(long)]
@@ -215,7 +217,7 @@ pub struct Report {
     #[arg(long, value_name = "FILE")]
     pub keylog: Option<PathBuf>,
     /// How many rows each table has
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = size_within::<0, { u64::MAX }>)]
     pub rows: usize,
     /// Say every so often what there was so far; SIGUSR1 asks for it at any time
     #[arg(long, value_name = "TIME", value_parser = some_time)]

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::entries::Entries;
-use crate::value::{count, count_within};
+use crate::value::{count, count_within, size_within};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_data::filters::Kind;
 use keyway_data::{Compress, Format};
@@ -82,8 +82,8 @@ pub struct Make {
     #[arg(long, value_name = "ATTRIBUTE", value_delimiter = ',')]
     pub attributes: Vec<String>,
     /// Threads that make entries [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<std::num::NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = size_within::<1, 1024>)]
+    pub threads: Option<usize>,
     /// Compress a file, whatever it is called
     #[arg(long, value_name = "HOW", conflicts_with_all = ["to", "into"])]
     pub compress: Option<Compression>,
@@ -307,7 +307,7 @@ impl Make {
     /// How many threads make entries.
     pub fn thread_count(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(all, usize::from)
+        self.threads.unwrap_or_else(all)
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Entries {
     pub allow_exec: bool,
     /// Which state of the entries: 0 is the first, another number has other values where chance has
     /// a part in them, but for those that names are made of
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
     pub generation: u64,
 }
 

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 /// Manage the keys that a running cryptod holds, and use them: its clients name them and never see them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-The clients that a key is for, with --for (repeatable), are 'everybody', or conditions that must all hold, joined by
+The clients that a key is for, with --for (repeatable), are 'everybody', or conditions that must all hold, joined by \
 '+': user:NAME, group:NAME, program:/PATH. At first no client may use a key, root included.
 
-A program is the file at its path, links followed. The daemon sees programs of other users only if root has
-started it, or with CAP_SYS_PTRACE, and says so if no client could match a grant. Name the user too: users
-can load their own code into any program that they run (LD_PRELOAD, a debugger), and a program can hand its
+A program is the file at its path, links followed. The daemon sees programs of other users only if root has \
+started it, or with CAP_SYS_PTRACE, and says so if no client could match a grant. Name the user too: users \
+can load their own code into any program that they run (LD_PRELOAD, a debugger), and a program can hand its \
 connection to another process or run another program in its place. keyway cryptod --help has more.
 
-Only the daemon's own user and root manage its keys. Their actions, and refused uses of a key, are in
+Only the daemon's own user and root manage its keys. Their actions, and refused uses of a key, are in \
 its audit log (DIR/cryptod/keys/audit.log).")]
 pub enum Key {
     Generate(Generate),
@@ -54,8 +54,8 @@ Examples:
   pg_dump app | keyway key encrypt vault --context backup-of-app > app.enc
       --context has to be the same to decrypt, and is not secret
 
-Keys are for an AEAD (aes-256-gcm ...) or rsa-oaep-sha-256, which takes a message of some bytes. What comes
-of an AEAD is the number of the key's version (4 bytes, little-endian), a nonce (12), the encrypted text, and
+Keys are for an AEAD (aes-256-gcm ...) or rsa-oaep-sha-256, which takes a message of some bytes. What comes \
+of an AEAD is the number of the key's version (4 bytes, little-endian), a nonce (12), the encrypted text, and \
 the tag (16). It can be decrypted after the key was rotated, too. At most 16 MiB at a time.")]
     Encrypt(Use),
     /// Decrypt what keyway key encrypt has encrypted
@@ -110,11 +110,12 @@ Data that was encrypted under it is lost.")]
 Examples:
   keyway key accept web
       after a backup was restored
-  keyway key list --json | jq -r '.keys[] | select(.state == \"disabled\") | .name' | xargs keyway key accept
+  keyway key list --json | jq -r '.keys[] | select(.state == \"disabled\") | .name' | \\
+      xargs keyway key accept
 
-A key is disabled if its file is damaged, missing, exposed to other users, or older than the one that was
-written last, and if the index that says which is the newest is gone or older than the audit log. Other keys stay
-in use. Rather than accept an older file, restore the newest one and start the daemon again:
+A key is disabled if its file is damaged, missing, exposed to other users, or older than the one that was \
+written last, and if the index that says which is the newest is gone or older than the audit log. Other keys stay \
+in use. Rather than accept an older file, restore the newest one and start the daemon again: \
 an older file does not know that the key was revoked or rotated, or a grant removed.")]
     Accept(Several),
 }
@@ -219,7 +220,7 @@ pub struct Policy {
 #[command(after_help = "\
 Examples:
   keyway key generate web --algorithm ecdsa-p256-sha-256 --for user:www-data
-  keyway key generate vault --algorithm aes-256-gcm --purpose decrypt \
+  keyway key generate vault --algorithm aes-256-gcm --purpose decrypt \\
       --for user:backup+program:/usr/bin/reader
   keyway key generate pepper --algorithm argon2id --for everybody")]
 pub struct Generate {

@@ -19,7 +19,7 @@ use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_load::wait::{self, Awaited};
-use keyway_load::{Options, SAMPLES, Sample, Scenario, Url, limits};
+use keyway_load::{Options, SAMPLES, Sample, Scenario, Trust, Url, limits};
 use running::{Trial, can_keep, interrupt, no_rules, rules, shown, try_once};
 use samples::{named, sample, shown_by_server};
 use std::thread;
@@ -157,6 +157,7 @@ fn wait_for(arguments: &Wait) -> Result<(), Failure> {
         }
     };
     keyway_folder::trust::warn(arguments.insecure);
+    Trust { ca: arguments.ca.clone(), ..Trust::default() }.check()?;
     let options = Options { ca: arguments.ca.clone(), ..Options::default() };
     let options = Options { insecure: arguments.insecure, ..options.absolute()? };
     let own_ca = folder.join(name::CA_CERTIFICATE);

@@ -1,6 +1,6 @@
 //! The arguments of `keyway quic`.
 
-use crate::value;
+use crate::value::{self, small_within};
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_host::listeners::parse_address;
 use keyway_quic::{Target, target};
@@ -30,10 +30,10 @@ pub struct Transport {
     pub crypto: Crypto,
     /// Largest UDP payload, in bytes, taken to fit from the start [default: 1200, and up to 1452 as
     /// probes get through]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65_000))]
+    #[arg(long, value_name = "BYTES", value_parser = small_within::<1200, 65_000>)]
     pub mtu: Option<u16>,
     /// Threads [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = small_within::<1, 1024>)]
     pub threads: Option<u16>,
 }
 
@@ -177,8 +177,8 @@ pub struct Get {
 /// of both with --group x25519.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The first table has rates, and which part of the processor's time goes where. The second has packets of both
-directions (with itself: at both ends) a second, the bytes in one on average, the nanoseconds of processor time
+The first table has rates, and which part of the processor's time goes where. The second has packets of both \
+directions (with itself: at both ends) a second, the bytes in one on average, the nanoseconds of processor time \
 that cryptography takes of one, and by how much that makes all the rest cost more (OVERHEAD).
 
 Examples:
@@ -205,11 +205,11 @@ pub struct Perf {
     pub bytes: Option<u64>,
     /// Connections at the same time
     #[arg(long, value_name = "N", default_value = "1",
-          value_parser = clap::value_parser!(u16).range(1..=1024))]
+          value_parser = small_within::<1, 1024>)]
     pub connections: u16,
     /// Streams at the same time on each connection
     #[arg(long, value_name = "N", default_value = "1",
-          value_parser = clap::value_parser!(u16).range(1..=100))]
+          value_parser = small_within::<1, 100>)]
     pub streams: u16,
     /// Demand an AEAD [default: the first that both sides have]
     #[arg(long, value_enum, value_name = "NAME")]

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 Examples:
   keyway web
       the server on ./keyway-data; open the URL that it prints
-  keyway web ldaps://ds1.example.com ldaps://ds2.example.com --ca ca.pem --bind-dn cn=admin,cn=keyway
-      --password-file pw
+  keyway web ldaps://ds1.example.com ldaps://ds2.example.com --ca ca.pem \\
+      --bind-dn cn=admin,cn=keyway --password-file pw
       two servers, by what their cn=monitor says
   keyway web --data /srv/directory --listen 10.0.0.5:8389 --name ds1.example.com
       for other machines: https, and an administrator's login

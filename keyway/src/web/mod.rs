@@ -24,6 +24,7 @@ use keyway_web::{
     App, Auth, AuthMethod, MonitorTarget, PageTls, Races, ServerSource, Target, TlsOptions, hosts,
 };
 use serde_json::json;
+use std::fs::File;
 use std::future::pending;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
@@ -137,6 +138,7 @@ fn monitored(arguments: &Web) -> Result<Vec<MonitorTarget>, Failure> {
         return Err(Failure::usage(format!("a page shows {HOSTS_MAX} servers at most")));
     }
     let options = connect_options(arguments);
+    options.trust.check()?;
     let logins = logins(&arguments.bind_dn, &arguments.password_file, arguments.urls.len().max(1))?;
     trust::warn(arguments.insecure);
     if arguments.urls.is_empty() {
@@ -192,6 +194,13 @@ fn targets(arguments: &Web) -> Result<Vec<Target>, Failure> {
     let folder = place(&arguments.data.folder)?;
     let account = arguments.load_bind_dn.clone().zip(arguments.load_password_file.clone());
     let account = account.map(|(dn, file)| Ok::<_, Failure>((dn, place(&file)?))).transpose()?;
+    // Files that only a run reads are better known now, too.
+    if let Some((_, file)) = &account {
+        data::read_password(file)?;
+    }
+    if let Some(Users::File(file)) = &arguments.users {
+        File::open(file).map_err(|why| Failure::system("read", file, &why))?;
+    }
     let options = Options {
         ca: arguments.ca.as_deref().map(place).transpose()?,
         own_ca: Some(folder.join(name::CA_CERTIFICATE)),

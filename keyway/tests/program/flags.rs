@@ -52,12 +52,45 @@ fn times_and_numbers_are_the_same_everywhere() {
         (&["log", "--since", "1x"], "1h30m"),
         (&["decode", "report", "x.pcap", "--every", "1x"], "1m30s"),
         (&["metrics", "--otlp", "http://127.0.0.1:1", "--interval", "1x"], "1m30s"),
+        (&["log", "--slow", "abc"], "5M"),
+        (&["log", "--top", "abc"], "5M"),
+        (&["data", "make", "--threads", "0"], "from 1 to 1024"),
+        (&["data", "make", "--generation", "x"], "5M"),
+        (&["crypto", "test", "--threads", "x"], "5M"),
+        (&["quic", "perf", "--streams", "0"], "from 1 to 100"),
+        (&["quic", "perf", "--mtu", "x"], "5M"),
+        (&["load", "serve", "x.toml", "--agents", "0"], "from 1 to 256"),
+        (&["decode", "report", "x.pcap", "--rows", "x"], "5M"),
+        (&["directory", "history", "--lines", "x"], "5M"),
+        (&["admin", "certificate", "cn=a", "--days", "0"], "from 1 to 3650"),
+        (&["cryptod", "--pumps", "0"], "from 1 to 256"),
     ] {
         keyway(arguments).refused(2, &[part]);
     }
     // One that is right gets further.
     keyway(["load", "search", "ldap://127.0.0.1:1", "--duration", "1m30s", "--clients", "1k"])
         .refused(1, &["127.0.0.1:1"]);
+}
+
+/// Also where the first connection comes later.
+#[test]
+fn files_of_flags_are_looked_at_before_anything_else() {
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (missing, empty, data) = (file("missing.pem"), file("empty.pem"), file("data"));
+    std::fs::write(&empty, "").unwrap();
+    let web = ["web", "ldaps://127.0.0.1:1", "--listen", "127.0.0.1:0", "--data", &data];
+    let top = ["top", "ldaps://127.0.0.1:1", "--count", "1"];
+    let here = place.path().to_str().unwrap();
+    let metrics = ["metrics", "--otlp", "https://127.0.0.1:1", "--data", here];
+    let wait = ["load", "wait", "ldaps://127.0.0.1:1", "--at-most", "0s"];
+    for command in [&web[..], &top, &metrics, &wait] {
+        keyway(command.iter().chain(&["--ca", &missing])).refused(1, &["missing.pem"]);
+        keyway(command.iter().chain(&["--ca", &empty])).refused(1, &["empty.pem", "PEM"]);
+    }
+    let account = ["--load-bind-dn", "cn=x", "--load-password-file", &missing];
+    keyway(web.iter().chain(&account)).refused(1, &["missing.pem"]);
+    keyway(web.iter().chain(&["--users", &missing])).refused(1, &["missing.pem"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ const TEMPLATE: &str = "branch: dc=example,dc=com\nsubordinateTemplate: person:2
     template: person\nrdnAttr: uid\nobjectClass: account\nuid: <sequential>\nl: <file:towns>\n";
 
 const SCENARIO: &str = "[target]\nurls = [\"ldap://127.0.0.1:1\"]\nca = \"ca.pem\"\n\n\
-    [data]\nuser = { file = \"users\" }\n\n[[phase]]\nlength = \"1s\"\n\n\
+    [data]\nuser = { file = \"users\" }\n\n[[phase]]\nfor = \"1s\"\n\n\
     [[job]]\nsteps = [{ search = { filter = \"(uid={user})\" } }]\n";
 
 fn put(folder: &Path, name: &str, text: &str) -> String {

@@ -7,7 +7,7 @@ use keyway_folder::authority;
 use keyway_folder::data::{Folder, name};
 use keyway_folder::folder_keys::{self, PrivateKey, Which};
 use keyway_folder::host_names::Names;
-use keyway_folder::pem::malformed;
+use keyway_folder::pem::{malformed, words};
 use keyway_folder::trust;
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
@@ -33,7 +33,8 @@ pub fn with_clients(
     let certified = match (&proxy.certificate, &proxy.key, &proxy.data) {
         (Some(certificate), Some(key), _) => {
             let chain = keyway_folder::pem::certificates(certificate)?;
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|why| malformed(key, why))?;
+            let key =
+                PrivateKeyDer::from_pem_file(key).map_err(|why| malformed(key, words(&why)))?;
             Certified::new(&options.provider, chain, key, &[])
         }
         (_, _, Some(data)) => {

@@ -1,6 +1,7 @@
 //! Several machines.
 
 use super::Output;
+use crate::value::small_within;
 use clap::Args;
 use keyway_host::listeners::parse_address;
 use keyway_load::Identity;
@@ -43,7 +44,8 @@ Examples:
       on each of the other machines
 
 An authority and a certificate for a machine, by openssl:
-  openssl req -x509 -newkey ed25519 -nodes -subj /CN=load -days 30 -keyout load-ca.key -out load-ca.pem
+  openssl req -x509 -newkey ed25519 -nodes -subj /CN=load -days 30 -keyout load-ca.key \\
+    -out load-ca.pem
   openssl req -x509 -newkey ed25519 -nodes -subj /CN=hub -days 30 -keyout hub.key -out hub.pem \\
     -CA load-ca.pem -CAkey load-ca.key -addext subjectAltName=DNS:hub.example.com \\
     -addext basicConstraints=critical,CA:FALSE")]
@@ -52,7 +54,7 @@ pub struct Serve {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// How many agents to wait for
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = small_within::<1, 256>)]
     pub agents: u16,
     /// Where they call
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:4690", value_parser = parse_address)]

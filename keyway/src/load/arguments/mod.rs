@@ -34,18 +34,20 @@ Examples:
       the same with logins, compares, changes and new entries
   keyway load search ldap://localhost:1389 --rate 5000 --users 0-9999
       searches for (uid=user.N), 5,000 a second for 10 seconds
-  keyway load auth ldaps://ds.example.com --ca ca.pem --rate 500 --duration 5m --fail-if 'p99 > 20ms'
+  keyway load auth ldaps://ds.example.com --ca ca.pem --rate 500 --duration 5m \\
+      --fail-if 'p99 > 20ms'
       logins; the exit status says whether the rule came true
   keyway load find search ldap://localhost:1389 --until 'p99 > 10ms or errors > 0.1%'
       the highest rate at which answers are still fast
   keyway load init mixed > mixed.toml; keyway load run mixed.toml --output a.json
       a scenario of your own (keyway load init lists what there is to begin with)
-  keyway load add-delete ldap://localhost:1389 --template people.template --bind-dn cn=admin --password-file pw
+  keyway load add-delete ldap://localhost:1389 --template people.template \\
+      --bind-dn cn=admin --password-file pw
       entries of a MakeLDIF template, each once, added and deleted
   keyway load report a.json > a.html; keyway load compare a.json b.json
       pictures, and two results beside one another, of runs or of searches
 
-Users are those that the server shows; of one that shows none, those that MakeLDIF's example template makes
+Users are those that the server shows; of one that shows none, those that MakeLDIF's example template makes \
 (uid=user.N,ou=People,BASE, password 'password'). --users, --filter, --user-dn and --user-password say otherwise.")]
 pub struct Load {
     #[command(subcommand)]

@@ -21,18 +21,20 @@ Examples:
       a hundred thousand, and how long they took
   keyway load auth ldaps://localhost:1636 --ca ca.pem --users logins.txt --user-password '{user.2}'
       as fast as answers come; a name and a password a line, with a tab between
-  keyway load modify ldap://localhost:1389 --bind-dn cn=admin,cn=keyway --password-file pw --in-flight 16
+  keyway load modify ldap://localhost:1389 --bind-dn cn=admin,cn=keyway --password-file pw \\
+      --in-flight 16
       changes by the administrator, 16 on their way on each connection
-  keyway load bind ldaps://localhost:1636 --ca ca.pem --reconnect-after 1 --rate 100 --fail-if 'p99 > 50ms'
+  keyway load bind ldaps://localhost:1636 --ca ca.pem --reconnect-after 1 --rate 100 \\
+      --fail-if 'p99 > 50ms'
       a connection and a TLS handshake for each, which count; the rule decides on the exit status
-  keyway load add-delete ldap://localhost:1389 --template people.template --define suffix=o=x
+  keyway load add-delete ldap://localhost:1389 --template people.template --define suffix=o=x \\
       --bind-dn cn=admin,cn=keyway --password-file pw
       entries of a MakeLDIF template, from the first on that keyway data does not make of it
 
-These are the scenarios of keyway load init of the same names, filled in; --show-scenario prints them.
-Lines: what came due, was done and failed in each second, response times, how many wait for a
+These are scenarios of keyway load init, filled in; --show-scenario prints them.
+Lines: what came due, was done and failed in each second, response times, how many wait for a \
 connection, what our busiest thread used of a core, and how late our own starts were.
-Each operation is tried once before the start. A run of which almost all fails is ended after three
+Each operation is tried once before the start. A run of which almost all fails is ended after three \
 seconds, and an account that the server does not take is not tried again.
 The exit status is 0 if no rule of --fail-if came true and more went right than failed, else 1.")]
 pub struct Short {
@@ -99,10 +101,12 @@ pub struct Run {
 Examples:
   keyway load find search ldap://localhost:1389
       from 100 to 100,000 a second, until p99 > 20ms or errors > 0.1%
-  keyway load find auth ldaps://localhost:1636 --ca ca.pem --from 50 --to 5000 --until 'p99 > 100ms'
-      --hold 30s --output knee.json
-      each rate for 30 seconds, after 6 that do not count; keyway load report makes a page of the result
-  keyway load find mixed ldap://ds1 --bind-dn cn=admin --password-file pw --show-scenario > find.toml
+  keyway load find auth ldaps://localhost:1636 --ca ca.pem --from 50 --to 5000 \\
+      --until 'p99 > 100ms' --hold 30s --output knee.json
+      each rate for 30 seconds, after 6 that do not count; keyway load report makes a page of the
+      result
+  keyway load find mixed ldap://ds1 --bind-dn cn=admin --password-file pw --show-scenario \\
+      > find.toml
   keyway load serve find.toml --agents 2 --cert hub.pem --key hub.key --ca load-ca.pem
       the same on two other machines
 

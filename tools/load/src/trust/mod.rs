@@ -66,6 +66,20 @@ impl Trust {
         Ok(Arc::new(config))
     }
 
+    /// Reads the files that are named, so that a fault in one is known before the first connection.
+    ///
+    /// # Errors
+    /// If one cannot be read, or has not in it what it should.
+    pub fn check(&self) -> Result<(), Error> {
+        if let Some(ca) = self.ca.as_ref().filter(|_| !self.insecure) {
+            authorities(ca)?;
+        }
+        if let Some((certificate, key)) = &self.own {
+            own(certificate, key)?;
+        }
+        Ok(())
+    }
+
     /// The verifier for the servers that are taken.
     ///
     /// # Errors
