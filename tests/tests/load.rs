@@ -142,6 +142,14 @@ fn the_exit_status_is_that_of_the_rules() {
         words.out
     );
     assert!(words.err.contains("DUE"), "{}", words.err);
+    // Each second has a row, and the time after the last one has none in which nothing was.
+    let is_idle = |line: &&str| {
+        let cells: Vec<&str> = line.split_ascii_whitespace().collect();
+        cells.first().is_some_and(|time| time.ends_with('s')) && cells.get(1..4) == Some(&["0"; 3])
+    };
+    let seconds = load(&with("").replace("300ms", "1s")).expect(0).err;
+    assert!(seconds.contains("DUE"), "{seconds}");
+    assert_eq!(seconds.lines().filter(is_idle).count(), 0, "{seconds}");
     let page = load(&format!("report {output}")).expect(0).out;
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     assert!(!page.contains("src=") && !page.contains("http"), "it needs nothing else");

@@ -133,12 +133,16 @@ impl<'g> Collector<'g> {
     /// Settles the seconds that all threads are beyond.
     fn settle(&mut self, said: &mut dyn FnMut(Event<'_>)) {
         let beyond = self.next.iter().copied().min().unwrap_or_default();
+        let lengths = self.scenario.phases.iter().map(|phase| phase.length);
+        let planned = lengths.fold(Duration::ZERO, Duration::saturating_add);
         while let Some(entry) = self.seconds.first_entry().filter(|entry| *entry.key() < beyond) {
             let (number, tallies) = entry.remove_entry();
+            let is_short = tallies.iter().all(|tally| tally.length_ns < SHORT_NS);
             let mut second = self.add(number, tallies);
-            // The end of a run is no second: nothing was due any more, and all had been answered.
+            // The end of a run is no second: nothing is due any more, and no answer has come.
             let is_idle = second.due + second.done + second.errors == 0 && second.backlog == 0;
-            if beyond == u64::MAX && is_idle {
+            let is_after = Duration::from_secs(number) >= planned || beyond == u64::MAX;
+            if is_idle && (is_after || is_short) {
                 continue;
             }
             second.host = self.host.look();

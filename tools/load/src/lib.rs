@@ -54,7 +54,7 @@ pub use event::Event;
 pub use find::{Found, Probe, Verdict, find};
 pub use host::{Host, HostUse};
 pub use latencies::Latencies;
-pub use outcome::{AgentUse, Outcome, Second, ThreadUse};
+pub use outcome::{AgentUse, Limited, Outcome, Second, ThreadUse};
 pub use probe::probe;
 pub use rule::{Figure, Rule};
 pub use run::{run, run_at};

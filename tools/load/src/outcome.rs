@@ -34,8 +34,8 @@ pub struct Outcome {
     pub seconds: Vec<Second>,
     /// The use of our own threads.
     pub threads: Vec<ThreadUse>,
-    /// Seconds in which we, and not the server, may have been the limit, of all.
-    pub limited: (u64, u64),
+    /// The seconds in which we, and not the server, may have been the limit.
+    pub limited: Limited,
     /// Each threshold, and whether it was kept.
     pub verdicts: Vec<(String, bool)>,
     /// The caller has ended it.
@@ -51,6 +51,19 @@ pub struct Outcome {
     pub agents: Vec<AgentUse>,
     /// The figures that monitors could not read at some time, and why.
     pub unseen: Vec<String>,
+}
+
+/// Seconds in which we, and not the server, may have been the limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Limited {
+    /// How many.
+    pub seconds: u64,
+    /// Of how many in which something was due or done.
+    pub of: u64,
+    /// The greatest share of a core that a thread of ours used in one of them.
+    pub cpu_share: f64,
+    /// How late our own starts were in one of them at most (p99), in nanoseconds.
+    pub lag_ns: u64,
 }
 
 /// A machine that took part.
@@ -179,7 +192,7 @@ impl Outcome {
             lag: latencies(),
             seconds: Vec::new(),
             threads: vec![ThreadUse::new(); threads],
-            limited: (0, 0),
+            limited: Limited::default(),
             verdicts: Vec::new(),
             was_interrupted: false,
             aborted_by: None,
@@ -195,10 +208,13 @@ impl Outcome {
         if second.due + second.done == 0 {
             return;
         }
-        self.limited.1 += 1;
+        let limited = &mut self.limited;
+        limited.of += 1;
         let is_late = is_open && u128::from(second.lag_ns) > LAG_MAX.as_nanos();
         if is_late || second.cpu_share > BUSY_SHARE {
-            self.limited.0 += 1;
+            limited.seconds += 1;
+            limited.cpu_share = limited.cpu_share.max(second.cpu_share);
+            limited.lag_ns = limited.lag_ns.max(second.lag_ns);
         }
     }
 
@@ -325,19 +341,19 @@ impl Outcome {
         if errors > done {
             return None;
         }
-        let (limited, seconds) = self.limited;
+        let Limited { seconds, of, cpu_share, lag_ns } = self.limited;
         // One second in ten may be a hiccup.
-        if limited == 0 || limited * 10 < seconds {
+        if seconds == 0 || seconds * 10 < of {
             return None;
         }
-        let busiest = self.threads.iter().map(|thread| thread.busiest).fold(0.0, f64::max);
+        let those = if seconds == 1 { "it" } else { "them" };
         let mut why = format!(
-            "the client may have been the limit in {limited} of {seconds} seconds: its busiest \
+            "the client may have been the limit in {seconds} of {of} seconds: in {those} its busiest \
              thread used up to {:.0} % of a core",
-            100.0 * busiest
+            100.0 * cpu_share
         );
         if scenario.phases.iter().any(|phase| phase.rate != Rate::AsAnswered) {
-            let late = crate::format::time(self.lag.value_at_quantile(0.99) as f64);
+            let late = crate::format::time(lag_ns as f64);
             why.push_str(&format!(", and its own starts were up to {late} late (p99)"));
         }
         let shares =
@@ -348,5 +364,40 @@ impl Outcome {
             why.push_str(&format!("; all cores of this machine together were {mean:.0} % busy"));
         }
         Some(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_limit_of_the_client_is_told_by_the_seconds_in_which_it_was_one() {
+        let text = "[target]\nurls = [\"ldap://h\"]\n[[phase]]\nfor = \"10s\"\nrate = 10\n\
+                    [[job]]\nsteps = [{ search = { filter = \"(uid=a)\" } }]\n";
+        let scenario = Scenario::parse(text, "a", Path::new("")).unwrap();
+        let mut outcome = Outcome::new(&scenario, 1, (1, 1), Duration::ZERO, Vec::new());
+        let lag_max_ns = LAG_MAX.as_nanos() as u64;
+        for number in 0..10 {
+            let late_ns = if number == 7 { 3 * lag_max_ns } else { 80_000 };
+            let second = Second {
+                due: 10,
+                done: 10,
+                lag_ns: late_ns,
+                cpu_share: 0.09,
+                ..Second::new(number)
+            };
+            // The lag of all seconds together, of which nearly all are early.
+            outcome.lag.saturating_record(second.lag_ns.min(80_000));
+            outcome.judge_client(&second, true);
+        }
+        let why = outcome.client_limit(&scenario).unwrap();
+        let late = crate::format::time(3.0 * lag_max_ns as f64);
+        assert!(
+            why.contains("in 1 of 10 seconds: in it its busiest thread used up to 9 %"),
+            "{why}"
+        );
+        assert!(why.contains(&format!("up to {late} late (p99)")), "{why}");
     }
 }
