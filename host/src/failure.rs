@@ -57,10 +57,9 @@ impl Failure {
     pub fn system(what: &str, path: &Path, why: &io::Error) -> Failure {
         let path = path.display();
         Failure::new(match why.kind() {
-            _ if is_disk_full(why) => format!(
-                "cannot {what} {path}: the disk is full; make room and start again, nothing that \
-                 was acknowledged is lost"
-            ),
+            _ if is_disk_full(why) => {
+                format!("cannot {what} {path}: the disk is full; make room and repeat the command")
+            }
             ErrorKind::PermissionDenied if let Some(why) = CONFINED.get() => {
                 format!("cannot {what} {path}: no permission; {why}")
             }

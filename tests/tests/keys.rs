@@ -38,6 +38,8 @@ fn signatures_and_macs_are_those_of_openssl() {
     fs::write(place.join("text"), "a text").unwrap();
     make(&cryptod, "web", "ecdsa-p256-sha-256");
     key(&cryptod, &["sign", "web", "text", "-o", "text.sig"]);
+    let over = run(&cryptod, &["sign", "web", "text", "-o", "./text"], "").expect(2).err;
+    assert!(over.contains("would overwrite text"), "{over}");
     let public = key(&cryptod, &["public", "web", "--pem"]);
     fs::write(place.join("web.pub"), public).unwrap();
     let verify = ["dgst", "-sha256", "-verify", "web.pub", "-signature", "text.sig", "text"];
@@ -113,6 +115,11 @@ fn what_cannot_be_done_is_said() {
         (&["sign", "web", "--algorithm", "ed448"], 2, "--algorithm"),
         (&["verify", "web", "--signature", "-"], 2, "only one"),
         (&["public", "opener"], 1, "public half"),
+        (
+            &["import", "bad", "-", "--algorithm", "ecdsa-p256-sha-256"],
+            1,
+            "no private key as PEM or DER",
+        ),
     ] {
         let err = run(&cryptod, arguments, "text").expect(code).err;
         assert!(err.contains(said), "{arguments:?}: {err}");

@@ -32,6 +32,7 @@ fn done(
         KeyAsk::Import { name, policy, material } => {
             let policy = Policy::read(&policy)?;
             can_be_for(sight, &policy.grantees)?;
+            is_private_key(&policy.algorithms, &material.0)?;
             let forms = forms(&policy.algorithms, &material.0);
             let add = |form: &Material<'_>| {
                 keys.add_for(&name, policy.spec(), *form, &policy.grantees, by, now)
@@ -170,6 +171,21 @@ fn forms<'a>(algorithms: &[Algorithm], bytes: &'a [u8]) -> Vec<Material<'a>> {
             vec![Material::Pkcs1(bytes), Material::Sec1(bytes), Material::Pkcs8(bytes)]
         }
         _ => vec![Material::Secret(bytes)],
+    }
+}
+
+/// Refuses bytes that can be no private key of these algorithms: for them a file is PEM or DER.
+fn is_private_key(algorithms: &[Algorithm], bytes: &[u8]) -> Result<(), Refusal> {
+    let needs_form =
+        |algorithm: &Algorithm| matches!(algorithm.kind(), Kind::Signature | Kind::Encryption);
+    match algorithms.iter().find(|algorithm| needs_form(algorithm)) {
+        Some(algorithm) if !bytes.starts_with(b"-----BEGIN ") && bytes.first() != Some(&0x30) => {
+            Err(wrong(format!(
+                "that is no private key as PEM or DER, which {algorithm} needs; a PEM file has a line \
+                 -----BEGIN PRIVATE KEY-----"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -47,7 +47,7 @@ fn page() -> String {
             let key = if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") };
             let meaning = [paragraph(&mut pending), beside.trim().to_owned()];
             let meaning = meaning.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-            rows.push(Row { key, value: value.trim().to_owned(), meaning: meaning.join("; ") });
+            rows.push(Row { key, value: value.trim().to_owned(), meaning: sentences(&meaning) });
         } else if line.is_empty() && section.is_empty() && rows.is_empty() {
             page += &format!("\n{}\n", paragraph(&mut pending));
         } else if line.is_empty() && !pending.is_empty() {
@@ -60,6 +60,12 @@ fn page() -> String {
     }
     flush(&mut page, &mut rows);
     page
+}
+
+/// Two comments as one text.
+fn sentences(comments: &[String]) -> String {
+    let ends = comments.first().is_some_and(|comment| comment.ends_with('.'));
+    comments.join(if ends { " " } else { "; " })
 }
 
 /// Text of lines of a comment, which are used up.
@@ -83,7 +89,9 @@ fn flush(page: &mut String, rows: &mut Vec<Row>) {
             _ => "at a reload",
         };
         let unit = catalogue::unit(&key).unwrap_or_default();
-        let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*");
+        let cell = |text: &str| {
+            text.replace('|', "\\|").replace('<', "&lt;").replace("&lt;=", "<=").replace('*', "\\*")
+        };
         let value = value.replace('|', "\\|");
         *page += &format!("| `{key}` | `{value}` | {unit} | {taken} | {} |\n", cell(&meaning));
     }

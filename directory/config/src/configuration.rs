@@ -280,7 +280,7 @@ impl Error {
 fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
     let say = |wrong: Wrong| Error::Text(explain(text, &wrong));
     let raw = Raw::read(text).map_err(|error| {
-        say(Wrong { span: error.span().unwrap_or_default(), why: error.message().to_owned() })
+        say(Wrong { span: error.span().unwrap_or_default(), why: words(error.message()) })
     })?;
     let sets = raw.schema.sets.iter().map(set).collect::<Result<_, _>>().map_err(say)?;
     let sources = Sources { program: vec![ldap::definitions()], sets, files: found.files };
@@ -297,6 +297,20 @@ fn parse(text: &str, found: Found) -> Result<Configuration, Error> {
     configuration.unknown = unknown;
     configuration.settings = settings(text).map_err(Error::Text)?;
     Ok(configuration)
+}
+
+/// The reader's words, with ranges in the place of its types.
+fn words(message: &str) -> String {
+    let ranges =
+        [("u64", "0 or more"), ("u32", "from 0 to 4294967295"), ("u16", "from 0 to 65535")];
+    ranges.iter().fold(message.to_owned(), |text, (name, range)| {
+        text.replace(&format!("expected {name}"), &format!("expected a whole number, {range}"))
+    })
+}
+
+/// A number that is checked to be small: one that is beyond all checks stays so.
+fn small(number: &Spanned<u64>) -> u32 {
+    u32::try_from(*number.get_ref()).unwrap_or(u32::MAX)
 }
 
 fn set(name: &Spanned<String>) -> Result<&'static Set, Wrong> {
@@ -481,9 +495,9 @@ fn password_cost(raw: &raw::Password) -> Result<Argon2Cost, Wrong> {
         return Err(wrong(&raw.scheme, "new passwords are stored as \"argon2id\" only"));
     }
     let cost = Argon2Cost {
-        memory_kib: *raw.memory_kib.get_ref(),
-        passes: *raw.passes.get_ref(),
-        lanes: *raw.lanes.get_ref(),
+        memory_kib: small(&raw.memory_kib),
+        passes: small(&raw.passes),
+        lanes: small(&raw.lanes),
     };
     if !(1..=ARGON2_LANES_MAX).contains(&cost.lanes) {
         return Err(wrong(&raw.lanes, format!("it must be from 1 to {ARGON2_LANES_MAX}")));
@@ -526,9 +540,9 @@ fn dns(texts: &[Spanned<String>]) -> Result<Vec<String>, Wrong> {
     texts.iter().map(read).collect()
 }
 
-fn min_length(characters: &Spanned<u32>) -> Result<u32, Wrong> {
+fn min_length(characters: &Spanned<u64>) -> Result<u32, Wrong> {
     match *characters.get_ref() {
-        least if least as usize <= PASSWORD_BYTES_MAX => Ok(least),
+        least if least <= PASSWORD_BYTES_MAX as u64 => Ok(least as u32),
         _ => Err(wrong(characters, format!("it must be {PASSWORD_BYTES_MAX} or less"))),
     }
 }
@@ -576,12 +590,12 @@ fn log_settings(raw: &raw::Log) -> Result<keyway_log::Settings, Wrong> {
         let why = format!("it must be {LOG_FILE_BYTES_MIN} or more");
         return Err(wrong(&raw.file_bytes_max, why));
     }
-    let files_kept = *raw.files_kept.get_ref();
+    let files_kept = small(&raw.files_kept);
     if files_kept > LOG_FILES_KEPT_MAX {
         let why = format!("it must be {LOG_FILES_KEPT_MAX} or less");
         return Err(wrong(&raw.files_kept, why));
     }
-    let access_one_in = *raw.access_one_in.get_ref();
+    let access_one_in = small(&raw.access_one_in);
     if !(1..=LOG_ONE_IN_MAX).contains(&access_one_in) {
         let why = format!("it must be from 1 (all of them) to {LOG_ONE_IN_MAX}");
         return Err(wrong(&raw.access_one_in, why));
@@ -748,6 +762,19 @@ mod tests {
             ("[password]\npasses = 0", "line 2: passes: it must be from 1"),
             ("[password]\nmemory_kib = 64\npasses = 65", "line 3: passes: it must be from 1 to 64"),
             ("[password]\nmemory_kib = 4", "line 2: memory_kib: it must be from 8"),
+            (
+                "[password]\nmemory_kib = 99999999999",
+                "line 2: memory_kib: it must be from 8 to 262144",
+            ),
+            ("[log]\nfiles_kept = 99999999999", "line 2: files_kept: it must be 1000 or less"),
+            (
+                "[limits]\nsearch_entries_max = 99999999999",
+                "line 2: search_entries_max: invalid value: integer `99999999999`, expected a whole number, from 0 to",
+            ),
+            (
+                "[limits]\nconnections_max = -1",
+                "line 2: connections_max: invalid value: integer `-1`, expected a whole number, 0 or more",
+            ),
             ("[password]\nlanes = 99", "line 2: lanes: it must be from 1 to"),
             ("[password]\nremember_max = 0", "line 2: remember_max: it must be 1 or more"),
             ("[password]\nremember_max = 99999999", "line 2: remember_max: it must be 10000000 or"),

@@ -97,12 +97,12 @@ pub struct Pair {
 #[serde(deny_unknown_fields)]
 pub struct Password {
     pub scheme: Spanned<String>,
-    pub memory_kib: Spanned<u32>,
-    pub passes: Spanned<u32>,
-    pub lanes: Spanned<u32>,
+    pub memory_kib: Spanned<u64>,
+    pub passes: Spanned<u64>,
+    pub lanes: Spanned<u64>,
     pub upgrade: bool,
     pub policy: Spanned<String>,
-    pub min_length: Spanned<u32>,
+    pub min_length: Spanned<u64>,
     pub accept: Vec<Spanned<String>>,
     pub remember: bool,
     pub remember_max: Spanned<u64>,
@@ -152,11 +152,11 @@ pub struct Log {
     pub mode: Spanned<String>,
     pub journal_socket: Spanned<String>,
     pub access: Spanned<String>,
-    pub access_one_in: Spanned<u32>,
+    pub access_one_in: Spanned<u64>,
     pub audit: bool,
     pub when_full: Spanned<String>,
     pub file_bytes_max: Spanned<u64>,
-    pub files_kept: Spanned<u32>,
+    pub files_kept: Spanned<u64>,
 }
 
 /// `[metrics]`

@@ -4,7 +4,7 @@
 
 use crate::control::{Control, nonsense};
 use crate::data::{self, Folder, name};
-use crate::pem::{certificates, malformed};
+use crate::pem::{certificates, malformed, words};
 use crate::signing::{self, SigningKey};
 use keyway_codec::certificate::Certificate;
 use keyway_daemon::keys::{Caller, KeyStore, Material, Purpose, Spec, Who};
@@ -309,7 +309,7 @@ pub fn brought(
     let mut pem = Zeroizing::new(String::with_capacity(bytes as usize + 1));
     (&mut file).take(PEM_BYTES_MAX).read_to_string(&mut pem).map_err(cannot)?;
     let der = PrivateKeyDer::from_pem_slice(pem.as_bytes());
-    let der = Zeroizing::new(der.map_err(|why| malformed(&path, why))?);
+    let der = Zeroizing::new(der.map_err(|why| malformed(&path, words(&why)))?);
     let key = SigningKey::load(engine, &der).map_err(|why| malformed(&path, why))?;
     let (public_key, algorithms) = (key.der_bytes().to_vec(), key.algorithms().to_vec());
     let certificate = data.join(which.certificate());
@@ -379,7 +379,7 @@ pub fn read(file: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
              with: openssl pkey -in {file} -out FILE (readable by its owner only)"
         )));
     }
-    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| malformed(file, why))
+    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|why| malformed(file, words(&why)))
 }
 
 /// The public key of the first certificate in a file.

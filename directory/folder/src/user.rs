@@ -236,9 +236,9 @@ pub fn check(configured: Option<&Account>, flag: Option<&Account>) -> Result<(),
 }
 
 fn not_root(source: &str, account: &Account) -> Failure {
+    let other = if account.is_root() { String::new() } else { format!(" or as {account}") };
     Failure::new(format!(
-        "{source}: this process is of {}, and only root can become another; start it as root or as \
-         {account}",
+        "{source}: this process is of {}, and only root can become another; start it as root{other}",
         Account::this()
     ))
 }
@@ -565,6 +565,15 @@ impl Entered {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_that_cannot_be_become_is_said_once() {
+        let advice = |user: &str| not_root("--user", &Account::parse(user).unwrap()).to_string();
+        assert!(advice("root").ends_with("; start it as root"), "{}", advice("root"));
+        assert!(
+            advice("4123456789:4123456788").ends_with("start it as root or as user 4123456789")
+        );
+    }
 
     #[test]
     fn users_and_groups_are_read() {

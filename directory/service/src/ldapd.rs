@@ -230,8 +230,8 @@ fn open_meter(folder: &Folder) {
         keyway_meter::Error::System { source, .. } if is_disk_full(&source) => {
             "the disk is full; make room".to_owned()
         }
-        keyway_meter::Error::System { source, .. } => plain(&source),
-        why => why.to_string(),
+        keyway_meter::Error::System { source, .. } => format!("{}; move it away", plain(&source)),
+        why => format!("{why}; move it away"),
     };
     output::note(format_args!(
         "warning: the counters are in memory only, and keyway top does not see them: cannot make \

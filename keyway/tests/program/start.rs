@@ -226,6 +226,24 @@ fn a_first_start_whose_tree_is_wrong_goes_on_when_it_is_right() {
     assert!(!other.exists());
 }
 
+/// It serves all the same, and says what is in the way.
+#[test]
+fn a_folder_in_the_place_of_the_counters() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    Running::start(&data, &["--sample", "0"]).stop();
+    fs::remove_file(data.join("meter")).unwrap();
+    fs::create_dir(data.join("meter")).unwrap();
+    let said = place.path().join("err");
+    let mut command = Command::new(KEYWAY);
+    command.args(["up", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "off", "--data"]);
+    command.arg(&data).stderr(fs::File::create(&said).unwrap());
+    Running::spawn(&mut command).stop();
+    let said = fs::read_to_string(&said).unwrap();
+    let words = "meter: Is a directory; move it away and start again\n";
+    assert!(said.lines().any(|line| format!("{line}\n").ends_with(words)), "{said}");
+}
+
 /// A sample is made in many commits.
 #[test]
 fn a_first_start_that_was_killed_is_finished_by_the_next() {

@@ -539,6 +539,9 @@ fn what_one_of_them_refuses_is_said_once() {
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(place.data.join("server.pem"), "nothing").unwrap();
     place.refused("up", &["server.pem", "no certificate in it"]);
+    fs::write(place.data.join("server.pem"), "-----BEGIN CERTIFICATE-----\nMIIB\n").unwrap();
+    place
+        .refused("up", &["server.pem", "does not end: there is no line -----END CERTIFICATE-----"]);
     let done = keyway(arguments.iter().chain(&ANYWHERE));
     assert_eq!((done.code, done.err.as_str(), &done.json()["status"]), (Some(1), "", &1.into()));
 }

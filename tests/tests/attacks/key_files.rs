@@ -90,8 +90,13 @@ fn a_damaged_file_disables_its_key_and_nothing_else() {
         key(cryptod, &["sign", "whole"]).expect(0);
         let why = key(cryptod, &["accept", "spoilt"]).expect(1).err;
         assert!(why.contains("spoilt.key"), "{why}");
+        // A file that is gone is said to be, and not by the system's name for that.
+        fs::remove_file(&path).unwrap();
+        let why = key(cryptod, &["accept", "spoilt"]).expect(1).err;
+        assert!(why.contains("there is no such file; put it back from a backup"), "{why}");
         // Restored from a backup while the daemon runs.
         fs::write(&path, &good).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         key(cryptod, &["accept", "spoilt"]).expect(0);
         key(cryptod, &["sign", "spoilt"]).expect(0);
     });

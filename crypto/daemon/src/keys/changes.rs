@@ -11,6 +11,7 @@ use super::store::{Entry, KeyStore, TOO_MANY_KEYS};
 use crate::limits;
 use keyway_engine::Algorithm;
 use keyway_lock::Unpoisoned;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
@@ -185,7 +186,10 @@ impl KeyStore {
                 Err(why) => return Err(why),
             }
             let path = self.path(name);
-            let none = || Error::system("open", &path)(std::io::ErrorKind::NotFound.into());
+            let none = || {
+                let why = "there is no such file; put it back from a backup, or delete the key";
+                Error::system("open", &path)(io::Error::new(io::ErrorKind::NotFound, why))
+            };
             let opened = self.open_key(&path, name)?.ok_or_else(none)?;
             self.save(None, opened.record, false)?;
             Ok((None, ()))

@@ -182,6 +182,10 @@ impl fmt::Display for Error {
                     ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                         write!(f, "cannot {doing} {file}: the disk is full; make room")
                     }
+                    // The bare kind's own words are "entity not found".
+                    ErrorKind::NotFound if why.get_ref().is_none() => {
+                        write!(f, "cannot {doing} {file}: there is no such file")
+                    }
                     _ => write!(f, "cannot {doing} {file}: {why}"),
                 }
             }

@@ -3,7 +3,7 @@
 use super::settings::{Clients, Settings};
 use crate::data::{self, Folder, name};
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
-use crate::pem::malformed;
+use crate::pem::{malformed, words};
 use keyway_codec::certificate::{Certificate, RevocationList};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
@@ -103,7 +103,7 @@ fn revocation_lists(
         vec![CertificateRevocationListDer::from(bytes)]
     } else {
         let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
-        all.map_err(|why| malformed(file, why))?
+        all.map_err(|why| malformed(file, words(&why)))?
     };
     if lists.is_empty() {
         return Err(malformed(file, "there is no certificate revocation list in it"));
