@@ -36,7 +36,7 @@ struct LeftOut {
 }
 
 enum Target {
-    Files([Rotating; LOG_NAMES.len()]),
+    Files(Box<[Rotating; LOG_NAMES.len()]>),
     Journal(Journal),
     Stderr,
     Nowhere,
@@ -73,7 +73,7 @@ impl Writer {
                         _ => {}
                     }
                 }
-                Target::Files(files)
+                Target::Files(Box::new(files))
             }
         };
         let ever = counter("log.left_out");
