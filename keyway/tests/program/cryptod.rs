@@ -1,6 +1,8 @@
 //! `keyway cryptod`: the clients it serves, how it ends, and what it refuses to begin.
 
-use crate::support::{Finished, KEYWAY, Running, UNPRIVILEGED, finish, installed, keyway};
+use crate::support::{
+    Finished, KEYWAY, Running, UNPRIVILEGED, copy_program, finish, installed, keyway,
+};
 use keyway_conformance::{Plan, run};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_drivers::software;
@@ -248,7 +250,7 @@ fn others_place() -> Option<(TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = place.path().join("keyway");
-    fs::copy(KEYWAY, &program).unwrap();
+    copy_program(&program);
     Some((place, program))
 }
 

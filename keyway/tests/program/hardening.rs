@@ -1,6 +1,6 @@
 //! Parts of a running server that the system and a debugger can see.
 
-use crate::support::{KEYWAY, PAGE, Running, UNPRIVILEGED, hold_of_memory, keyway, mappings};
+use crate::support::{PAGE, Running, UNPRIVILEGED, copy_program, hold_of_memory, keyway, mappings};
 use landlock::{Compatible, RulesetAttr};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -37,7 +37,7 @@ fn as_unprivileged(data: &Path, arguments: &[&str]) -> Option<Running> {
     std::os::unix::fs::chown(data, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     // The program lies where no other user may look.
     let program = data.parent().unwrap().join("keyway");
-    fs::copy(KEYWAY, &program).unwrap();
+    copy_program(&program);
     let mut command = Command::new(program);
     command.args(["up", "--json", "--listen", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"]);
     command.args(["--sample", "0", "--data"]).arg(data).args(arguments);

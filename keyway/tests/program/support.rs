@@ -43,6 +43,12 @@ pub fn keyway_with<A: AsRef<OsStr>>(
     finish(Command::new(KEYWAY).args(arguments), input)
 }
 
+/// Copies the program to where another user may run it. Another process writes the copy: a child that a test
+/// beside this one starts meanwhile would have a file of ours open, and what is open for writing cannot be run.
+pub fn copy_program(to: &Path) {
+    finish(Command::new("cp").arg(KEYWAY).arg(to), "").well();
+}
+
 /// Runs a command to its end.
 pub fn finish(command: &mut Command, input: &str) -> Finished {
     let mut child = command

@@ -1,6 +1,8 @@
 //! The user that a server runs as when root has started it.
 
-use crate::support::{Finished, KEYWAY, Running, UNPRIVILEGED, bind, installed, keyway, until};
+use crate::support::{
+    Finished, KEYWAY, Running, UNPRIVILEGED, bind, copy_program, installed, keyway, until,
+};
 use keyway_codec::message::ResultCode;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs;
@@ -240,7 +242,7 @@ fn a_folder_that_may_not_be_looked_into_is_called_so() {
     let Some((place, data)) = place() else { return };
     let running = up(&data, &["--user", "daemon"]);
     let program = place.path().join("keyway");
-    fs::copy(KEYWAY, &program).unwrap();
+    copy_program(&program);
     let shown = data.to_str().unwrap();
     for arguments in [
         &["metrics"][..],
@@ -349,7 +351,7 @@ fn what_cannot_be_is_said_and_nothing_is_given_away() {
     fs::create_dir(&own).unwrap();
     chown(&own, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     let program = place.path().join("keyway");
-    fs::copy(KEYWAY, &program).unwrap();
+    copy_program(&program);
     let mut command = Command::new(program);
     command.args(["up", "--user", "root", "--data"]).arg(&own).uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     crate::support::finish(&mut command, "").refused(1, &["--user root", "only root"]);
@@ -405,7 +407,7 @@ fn cryptod_may_be_another_user_than_the_directory() {
     assert!(owned.len() > 5 && owned.iter().all(|owner| *owner == DAEMON), "{owned:?}");
     // As ldapd's user and group.
     let program = place.path().join("keyway");
-    fs::copy(KEYWAY, &program).unwrap();
+    copy_program(&program);
     let as_ldapd = |program: &Path, arguments: &[&str]| {
         let mut command = Command::new(program);
         command.args(arguments).uid(UNPRIVILEGED).gid(UNPRIVILEGED).current_dir(place.path());
