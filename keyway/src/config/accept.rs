@@ -91,7 +91,8 @@ fn keep(folder: &Path, file: &Path, restored: &str) -> Result<Option<PathBuf>, F
         return Ok(None);
     }
     let name = format!("{}.before-restore", name::CONFIGURATION);
-    data::write(folder, &name, &before)?;
+    // The file may have been closed to others.
+    data::write_secret(folder, &name, &before)?;
     Ok(Some(folder.join(name)))
 }
 
