@@ -1,5 +1,6 @@
 //! The logs of a server: which client was refused, which user changed what; and never a secret.
 
+use keyway_tests::cryptod::eventually;
 use keyway_tests::{Server, available, finish, sample};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -222,6 +223,10 @@ fn a_log_that_is_gone_is_made_anew_without_a_signal() {
     change("one");
     fs::rename(folder.join("audit.log"), folder.join("audit.log.aside")).unwrap();
     change("two");
+    // The line follows the answer, and a line that follows the removal would be a third one.
+    eventually("a new audit log has the second change", || {
+        fs::read_to_string(folder.join("audit.log")).is_ok_and(|text| text.contains("audit modify"))
+    });
     fs::remove_dir_all(&folder).unwrap();
     change("three");
     change("four");
