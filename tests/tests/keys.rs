@@ -127,6 +127,55 @@ fn what_cannot_be_done_is_said() {
     assert!(cryptod.stop().success());
 }
 
+/// A user who does not look after the daemon sees the keys that the grants let that user use, and no trace of others.
+#[test]
+fn a_user_lists_the_keys_that_the_user_may_use() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root becomes other users");
+        return;
+    }
+    let cryptod = Cryptod::for_every_user(&[]);
+    let generate = |name: &str, algorithm: &str, who: &str| {
+        key(&cryptod, &["generate", name, "--algorithm", algorithm, "--for", who]);
+    };
+    let their = format!("user:{UNPRIVILEGED}");
+    generate("secret-plan", "ed25519", "user:0");
+    generate("web", "ecdsa-p256-sha-256", &their);
+    generate("vault", "aes-256-gcm", "everybody");
+    generate("old", "ed25519", &their);
+    key(&cryptod, &["revoke", "old"]);
+    let audit = || fs::read_to_string(cryptod.data().join("cryptod/keys/audit.log")).unwrap();
+    let before = audit();
+    let theirs = |arguments: &[&str]| {
+        as_user(UNPRIVILEGED, || {
+            let mut command = Command::new(keyway());
+            command.args(["key", "list"]).args(arguments).arg("--socket").arg(cryptod.socket());
+            finish(command.current_dir("/"), "").expect(0).out
+        })
+    };
+    let text = theirs(&["--usable"]);
+    let lines: Vec<_> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+    let vault = ["vault", "1", "aes-256-gcm:", "decrypt,", "encrypt"];
+    let web = ["web", "1", "ecdsa-p256-sha-256:", "sign"];
+    assert_eq!(lines, [&["NAME", "VERSION", "FOR"][..], &vault, &web]);
+    let json: Value = serde_json::from_str(&theirs(&["--usable", "--json"])).unwrap();
+    let keys = json["keys"].as_array().unwrap();
+    assert_eq!(keys.len(), 2, "{json}");
+    assert!(keys[0]["public_key"].is_null());
+    let pem = key(&cryptod, &["public", "web", "--pem"]);
+    let inner: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    assert_eq!(keys[1]["public_key"], inner);
+    // The longer list has what was revoked as well.
+    let text = theirs(&[]);
+    assert!(text.contains("revoked") && !text.contains("secret-plan"), "{text}");
+    assert_eq!(audit(), before);
+    // Root looks after the keys, and may use those that it was allowed to.
+    let roots = key(&cryptod, &["list", "--usable"]);
+    assert!(roots.contains("secret-plan") && !roots.contains("web"), "{roots}");
+    assert!(cryptod.stop().success());
+}
+
 /// `crypto test` by way of a daemon, as the paper measured /dev/crypto.
 #[test]
 fn a_daemon_is_tested_like_any_driver() {

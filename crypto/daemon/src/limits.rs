@@ -242,5 +242,7 @@ pub const AUDIT_USERS_MAX: usize = 1_024;
 /// Longest sealed blob of a TPM, in bytes.
 pub const TPM_BLOB_BYTES_MAX: usize = 4_096;
 
+/// Keys that one message tells a client of that may use them: as many as surely go into it.
+pub const GRANTED_KEYS_MAX: usize = 16;
 /// Changes of keys that wait for the one before them.
 pub const KEY_CHANGES_WAITING_MAX: usize = 64;

@@ -1,10 +1,11 @@
 //! An administrator's requests about keys, done by the key store.
 
-use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Who};
+use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Usable, Who};
+use crate::limits::GRANTED_KEYS_MAX;
 use crate::refusal::Refusal;
 use crate::witness::Sight;
 use keyway_engine::{Algorithm, Kind};
-use keyway_ring::control::{Answer, KeyAsk, KeyInfo, KeyPolicy};
+use keyway_ring::control::{Answer, GrantedKey, KeyAsk, KeyInfo, KeyPolicy};
 use keyway_ring::descriptor::Status;
 use std::time::SystemTime;
 
@@ -79,14 +80,7 @@ fn done(
 /// Tells a client that is no administrator of the keys that it may use; of others it hears nothing, not
 /// even whether they are there.
 pub fn look(keys: &KeyStore, by: &Caller, ask: KeyAsk) -> Answer {
-    let may_use = |key: &crate::keys::KeyInfo| {
-        key.algorithms.iter().any(|algorithm| !keys.granted(&key.name, by, *algorithm).is_empty())
-    };
-    let mut its = keys.list();
-    its.retain(may_use);
-    for key in &mut its {
-        key.grants.retain(|grant| grant.who.is(by));
-    }
+    let its = keys.list_for(by);
     match ask {
         KeyAsk::List { after } => listed(its, &after),
         KeyAsk::Public { name } => match its.iter().find(|key| key.name == name) {
@@ -95,6 +89,28 @@ pub fn look(keys: &KeyStore, by: &Caller, ask: KeyAsk) -> Answer {
         },
         _ => Answer::refused(Status::Unsupported, "only administrators change keys"),
     }
+}
+
+/// Tells a client which keys it may use, an administrator no more than another.
+pub fn granted(keys: &KeyStore, by: &Caller, after: &str) -> Answer {
+    let (usable, more) = keys.all_usable_by(by, after, GRANTED_KEYS_MAX);
+    let shown = |key: Usable| GrantedKey {
+        public_key: public_key_info(&key).unwrap_or_default(),
+        algorithms: key.algorithms.iter().map(|it| it.name().to_owned()).collect(),
+        purposes: names(key.purposes),
+        name: key.name,
+        version: key.version,
+    };
+    Answer::Granted { keys: usable.into_iter().map(shown).collect(), more }
+}
+
+fn public_key_info(key: &Usable) -> Option<Vec<u8>> {
+    let bits = Some(&key.public_key).filter(|bits| !bits.is_empty())?;
+    keyway_wire::subject_public_key_info(*key.algorithms.first()?, bits)
+}
+
+fn names(purposes: Purposes) -> Vec<String> {
+    purposes.iter().map(|purpose| purpose.name().to_owned()).collect()
 }
 
 fn listed(mut keys: Vec<crate::keys::KeyInfo>, after: &str) -> Answer {
@@ -220,9 +236,6 @@ fn who(caller: &str) -> Result<Who, Refusal> {
 }
 
 fn shown(key: &crate::keys::KeyInfo) -> KeyInfo {
-    let names = |purposes: Purposes| {
-        purposes.iter().map(|purpose| Purposes::from(purpose).to_string()).collect()
-    };
     let caller = |grant: &Grant| format!("{} to {}", grant.who, grant.purposes);
     KeyInfo {
         name: key.name.clone(),

@@ -161,6 +161,12 @@ pub enum Ask {
         /// The key's name.
         name: String,
     },
+    /// Asks which keys this client may use, behind this name, in order of their names: as many as go into a
+    /// message.
+    Granted {
+        /// The last name that is known already; empty for none.
+        after: String,
+    },
 }
 
 /// An administrator's request about keys.
@@ -328,6 +334,29 @@ pub enum Answer {
         /// Its newest version.
         version: u32,
     },
+    /// To [`Ask::Granted`].
+    Granted {
+        /// In order of their names.
+        keys: Vec<GrantedKey>,
+        /// Whether there are more.
+        more: bool,
+    },
+}
+
+/// A key that the client may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantedKey {
+    /// Its name.
+    pub name: String,
+    /// Names of its algorithms.
+    pub algorithms: Vec<String>,
+    /// The client's purposes for it: `sign`, `decrypt`, ...
+    pub purposes: Vec<String>,
+    /// Its newest version, from 1.
+    pub version: u32,
+    /// The public half of that version as a SubjectPublicKeyInfo (RFC 5280 § 4.1), DER; empty for a secret, and for
+    /// a kind of key that has none.
+    pub public_key: Vec<u8>,
 }
 
 /// How the daemon is.
@@ -483,6 +512,7 @@ mod tests {
             Ask::Close { session: SessionHandle { index: 7, generation: 1 << 40 } },
             Ask::Forget { region: RegionHandle { index: 255, generation: 1 } },
             Ask::Keys(KeyAsk::List { after: String::new() }),
+            Ask::Granted { after: "web".to_owned() },
         ];
         for ask in asks {
             assert_eq!(decode_ask(&encode(&ask).unwrap()), Ok(ask));

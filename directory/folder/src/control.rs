@@ -2,7 +2,7 @@
 
 use keyway_host::failure::{Failure, plain};
 use keyway_ring::Socket;
-use keyway_ring::control::{self, Answer, Ask, KeyAsk, KeyInfo, VERSION};
+use keyway_ring::control::{self, Answer, Ask, GrantedKey, KeyAsk, KeyInfo, VERSION};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -25,8 +25,8 @@ impl Control {
         let shown = path.display();
         let socket = Socket::connect(path).map_err(|why| match why.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
-                "no cryptod listens at {shown}; start one (keyway cryptod --help), or name another \
-                 socket with --socket PATH"
+                "no cryptod listens at {shown}; start one (keyway cryptod --help), or name the socket of \
+                 another one"
             )),
             _ => Failure::system("connect to", path, &why),
         })?;
@@ -48,6 +48,23 @@ impl Control {
         loop {
             let answer = self.ask(&Ask::Keys(KeyAsk::List { after: after.clone() }))?;
             let Answer::Keys { keys, more } = answer else { return Err(nonsense()) };
+            all.extend(keys);
+            match all.last().filter(|_| more) {
+                Some(last) => after.clone_from(&last.name),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// The keys that this process may use.
+    ///
+    /// # Errors
+    /// As [`Control::ask`].
+    pub fn granted(&self) -> Result<Vec<GrantedKey>, Failure> {
+        let (mut all, mut after) = (Vec::new(), String::new());
+        loop {
+            let answer = self.ask(&Ask::Granted { after: after.clone() })?;
+            let Answer::Granted { keys, more } = answer else { return Err(nonsense()) };
             all.extend(keys);
             match all.last().filter(|_| more) {
                 Some(last) => after.clone_from(&last.name),

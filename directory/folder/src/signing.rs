@@ -151,23 +151,9 @@ impl rcgen::SigningKey for SigningKey {
     }
 }
 
-/// A public key of an algorithm that certificates have, as PEM; `None` if it is another's.
+/// A public key as a SubjectPublicKeyInfo in PEM; `None` for an algorithm whose keys have none here.
 pub fn public_pem(algorithm: Algorithm, key: &[u8]) -> Option<Zeroizing<String>> {
-    struct Half<'a>(&'a [u8], &'static SignatureAlgorithm);
-    impl PublicKeyData for Half<'_> {
-        fn der_bytes(&self) -> &[u8] {
-            self.0
-        }
-
-        fn algorithm(&self) -> &'static SignatureAlgorithm {
-            self.1
-        }
-    }
-    let is_rsa = RSA.contains(&algorithm)
-        || matches!(algorithm, Algorithm::RsaOaepSha1 | Algorithm::RsaOaepSha256);
-    let algorithm = if is_rsa { Algorithm::RsaPkcs1Sha256 } else { algorithm };
-    let (_, kind) = KINDS.iter().find(|(known, _)| *known == algorithm)?;
-    Some(armoured("PUBLIC KEY", &Half(key, kind).subject_public_key_info()))
+    keyway_wire::subject_public_key_info(algorithm, key).map(|der| armoured("PUBLIC KEY", &der))
 }
 
 /// A private key as PEM (RFC 7468).
@@ -260,6 +246,11 @@ mod tests {
             assert!(key.algorithm() == *name);
             assert_eq!(key.algorithms().len(), 1);
             assert_eq!(key.der_bytes(), theirs.public_key_raw());
+            let pem = public_pem(key.algorithms()[0], key.der_bytes()).unwrap();
+            assert_eq!(
+                pem.lines().collect::<String>(),
+                theirs.public_key_pem().lines().collect::<String>()
+            );
             assert!(!key.sign(b"message").unwrap().is_empty());
         }
     }

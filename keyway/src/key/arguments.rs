@@ -195,7 +195,7 @@ pub struct Verify {
 pub struct Public {
     #[command(flatten)]
     pub key: Named,
-    /// As a SubjectPublicKeyInfo in PEM (ECDSA on P-256 and P-384, Ed25519, RSA)
+    /// As a SubjectPublicKeyInfo in PEM (all kinds but Diffie-Hellman in finite fields)
     #[arg(long, conflicts_with = "json")]
     pub pem: bool,
 }
@@ -259,8 +259,17 @@ pub struct Import {
 #[command(after_help = "\
 Examples:
   keyway key list
-  keyway key list --json")]
+  keyway key list --json
+  keyway key list --usable
+      the keys that you may use, for what, and their public halves
+
+Without --usable those who look after the daemon's keys see all of them, and other users those that are, or were
+until they were revoked, for them. With --usable all users see exactly the keys that the grants let them use now.
+In the JSON, public_key is a SubjectPublicKeyInfo (DER, base64); it is null for a secret.")]
 pub struct List {
+    /// Only the keys that this user and program may use
+    #[arg(long)]
+    pub usable: bool,
     #[command(flatten)]
     pub at: At,
 }

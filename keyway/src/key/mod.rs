@@ -11,7 +11,7 @@ use keyway_folder::data::name;
 use keyway_folder::signing;
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_ring::control::{Answer, Ask, KeyAsk, KeyInfo, KeyPolicy, Secret};
+use keyway_ring::control::{Answer, Ask, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
 use keyway_service::callers::numbered;
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ pub fn run(command: &Key) -> Result<bool, Failure> {
             let ask = KeyAsk::Import { name: it.name.clone(), policy, material };
             done(&it.at, ask, &it.name, "imported")
         }
+        Key::List(it) if it.usable => list_usable(&it.at),
         Key::List(it) => list(&it.at),
         Key::Public(it) => public(it),
         Key::Sign(it) => using::sign(it),
@@ -129,6 +130,31 @@ fn list(at: &At) -> Result<(), Failure> {
         for caller in callers {
             output::text(format_args!("{:width$}  {:>31}{caller}", "", "by "))?;
         }
+    }
+    Ok(())
+}
+
+fn list_usable(at: &At) -> Result<(), Failure> {
+    let all = self::at(at)?.granted()?;
+    if at.json {
+        let public = |key: &GrantedKey| match key.public_key.is_empty() {
+            true => Value::Null,
+            false => Value::from(BASE64_STANDARD.encode(&key.public_key)),
+        };
+        let shown = |key: &GrantedKey| {
+            json!({ "name": key.name, "algorithms": key.algorithms, "purposes": key.purposes,
+                "version": key.version, "public_key": public(key) })
+        };
+        return output::json(&json!({ "keys": all.iter().map(shown).collect::<Vec<_>>() }));
+    }
+    if all.is_empty() {
+        return output::text("there is no key that this user and program may use");
+    }
+    let width = all.iter().map(|key| key.name.len()).max().unwrap_or(0).max(4);
+    output::text(format_args!("{:<width$}  VERSION  FOR", "NAME"))?;
+    for GrantedKey { name, algorithms, purposes, version, .. } in &all {
+        let (algorithms, purposes) = (algorithms.join(", "), purposes.join(", "));
+        output::text(format_args!("{name:<width$}  {version:>7}  {algorithms}: {purposes}"))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Facts about the keys that may be known.
 
-use super::access::{Grant, Purposes};
+use super::access::{Caller, Grant, Purposes};
 use super::error::Error;
 use super::record::{Record, Version};
 use super::store::KeyStore;
@@ -57,6 +57,18 @@ impl KeyStore {
         let mut all: Vec<_> = live.chain(disabled).collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
+    }
+
+    /// The keys that a caller has a grant for, revoked ones too, by name, with only those grants.
+    pub fn list_for(&self, caller: &Caller) -> Vec<KeyInfo> {
+        let keys = self.keys.read().unpoisoned();
+        let records = keys.live.values().map(|entry| &entry.record);
+        let mut its: Vec<_> =
+            records.filter(|record| !record.granted(caller).is_empty()).map(KeyInfo::of).collect();
+        for key in &mut its {
+            key.grants.retain(|grant| grant.who.is(caller));
+        }
+        its
     }
 
     /// One key, with its public halves.

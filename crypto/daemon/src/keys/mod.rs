@@ -99,4 +99,4 @@ pub use record::{Encoding, Record};
 pub use sealed::SealedFile;
 pub use session::KeySession;
 pub use store::KeyStore;
-pub use using::Wanted;
+pub use using::{Usable, Wanted};

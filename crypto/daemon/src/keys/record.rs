@@ -188,6 +188,19 @@ impl Record {
         granted.fold(Purposes::NONE, |all, grant| all.and(grant.purposes))
     }
 
+    /// The purposes that a caller may use it for now: one at least.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`]; to a caller that has a grant, [`Error::Revoked`].
+    pub(crate) fn usable_by(&self, caller: &super::Caller) -> Result<Purposes, Error> {
+        let granted = self.granted(caller);
+        match (granted.is_empty(), self.revoked_s) {
+            (true, _) => Err(Error::NotAllowed(self.name.clone())),
+            (false, Some(_)) => Err(Error::Revoked(self.name.clone())),
+            (false, None) => Ok(granted),
+        }
+    }
+
     /// Whether a version has been used since it was saved.
     pub(crate) fn has_unsaved_uses(&self) -> bool {
         self.versions.iter().any(|version| {

@@ -3,12 +3,14 @@
 use super::access::{Caller, Purpose, Purposes};
 use super::audit::Asked;
 use super::error::Error;
-use super::record::Version;
+use super::record::{Record, Version};
 use super::sealed;
 use super::session::KeySession;
 use super::store::{Entry, KeyStore, within};
 use crate::limits;
 use keyway_engine::{Algorithm, Kind, Nonces, Parameters, Usage};
+use keyway_lock::Unpoisoned;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
@@ -25,6 +27,35 @@ pub struct Wanted<'a> {
     pub version: Option<u32>,
     /// The client that the work is for, in the meters ([`Parameters::client`]).
     pub client: Option<&'a str>,
+}
+
+/// A key that a client may use, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usable {
+    /// Its name.
+    pub name: String,
+    /// Its algorithms.
+    pub algorithms: Vec<Algorithm>,
+    /// The client's purposes for it: one at least.
+    pub purposes: Purposes,
+    /// Its newest version.
+    pub version: u32,
+    /// The public half of that version, as [`Session::public_key`](keyway_engine::Session::public_key) gives
+    /// it; empty if there is none.
+    pub public_key: Vec<u8>,
+}
+
+impl Usable {
+    fn of(record: &Record, caller: &Caller) -> Result<Usable, Error> {
+        let (purposes, newest) = (record.usable_by(caller)?, record.newest());
+        Ok(Usable {
+            name: record.name.clone(),
+            algorithms: record.algorithms.clone(),
+            purposes,
+            version: newest.map_or(0, |version| version.number),
+            public_key: newest.map_or_else(Vec::new, |version| version.public.clone()),
+        })
+    }
 }
 
 impl Wanted<'_> {
@@ -46,31 +77,26 @@ impl KeyStore {
         granted.iter().filter(does).collect()
     }
 
-    /// Says what a client may do with a key: its algorithms, the client's purposes, and its newest
-    /// version.
+    /// Says what a client may do with a key.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::Unusable`]; to one who may use it, [`Error::Revoked`].
-    pub fn usable_by(
-        &self,
-        name: &str,
-        caller: &Caller,
-        now: SystemTime,
-    ) -> Result<(Vec<Algorithm>, Purposes, u32), Error> {
+    pub fn usable_by(&self, name: &str, caller: &Caller, now: SystemTime) -> Result<Usable, Error> {
         let asked = Asked { action: "look", key: name, by: caller, now };
-        let looked = || {
-            let entry = self.entry(name)?;
-            let (record, granted) = (&entry.record, entry.record.granted(caller));
-            if granted.is_empty() {
-                return Err(Error::NotAllowed(name.to_owned()));
-            }
-            if record.revoked_s.is_some() {
-                return Err(Error::Revoked(name.to_owned()));
-            }
-            let version = record.newest().map_or(0, |version| version.number);
-            Ok((record.algorithms.clone(), granted, version))
-        };
-        looked().map_err(|why| self.refused(asked, why))
+        let looked = self.entry(name).and_then(|entry| Usable::of(&entry.record, caller));
+        looked.map_err(|why| self.refused(asked, why))
+    }
+
+    /// The keys that a client may use, behind this name and in order of their names: so many at most, and
+    /// whether there are more. No other key shows in the answer, and none in the audit log.
+    pub fn all_usable_by(&self, caller: &Caller, after: &str, most: usize) -> (Vec<Usable>, bool) {
+        let keys = self.keys.read().unpoisoned();
+        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        let usable = keys.live.range::<str, _>(behind);
+        let mut usable = usable.filter_map(|(_, entry)| Usable::of(&entry.record, caller).ok());
+        let first: Vec<_> = usable.by_ref().take(most).collect();
+        let more = usable.next().is_some();
+        (first, more)
     }
 
     /// Opens a session with a key for a client.
@@ -176,13 +202,7 @@ impl KeyStore {
     ) -> Result<(Arc<Entry>, Arc<Version>), Error> {
         let entry = self.entry(name)?;
         let record = &entry.record;
-        let granted = record.granted(caller);
-        if granted.is_empty() {
-            return Err(Error::NotAllowed(name.to_owned()));
-        }
-        if record.revoked_s.is_some() {
-            return Err(Error::Revoked(name.to_owned()));
-        }
+        let granted = record.usable_by(caller)?;
         if !record.algorithms.contains(&wanted.algorithm) {
             return Err(Error::Unfit("the key is not for this algorithm"));
         }

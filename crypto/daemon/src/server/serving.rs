@@ -204,6 +204,7 @@ impl Server {
             Ask::Export { session, under } => self.export(id, session, &under)?,
             Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
             Ask::Usable { name } => self.usable(id, &name)?,
+            Ask::Granted { after } => self.granted(id, &after)?,
         };
         self.reply(id, &answer, &[])
     }

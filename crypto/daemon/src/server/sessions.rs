@@ -3,7 +3,7 @@
 use super::budget::Share;
 use super::guest::Opened;
 use super::state::{SendAway, Server};
-use crate::keys::{self, Caller, Encoding, KeySession, Wanted};
+use crate::keys::{self, Caller, Encoding, KeySession, Usable, Wanted};
 use crate::managing;
 use crate::pump::{ClientId, Command};
 use crate::refusal::Refusal;
@@ -126,13 +126,19 @@ impl Server {
         let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
         let caller = &self.guest(id)?.caller;
         Ok(match keys.usable_by(name, caller, SystemTime::now()) {
-            Ok((algorithms, purposes, version)) => Answer::Usable {
+            Ok(Usable { algorithms, purposes, version, .. }) => Answer::Usable {
                 algorithms: algorithms.iter().map(|it| it.name().to_owned()).collect(),
                 purposes: purposes.iter().map(|it| it.name().to_owned()).collect(),
                 version,
             },
             Err(why) => Refusal::from(why).into(),
         })
+    }
+
+    /// Says which keys a client may use.
+    pub fn granted(&mut self, id: ClientId, after: &str) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        Ok(managing::granted(&keys, &self.guest(id)?.caller, after))
     }
 
     pub fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {

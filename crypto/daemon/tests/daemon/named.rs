@@ -2,7 +2,7 @@
 
 use crate::Served;
 use crate::client::{Client, Pair, Region};
-use keyway_ring::control::{Answer, Ask, Key, KeyAsk, KeyPolicy, Secret, Step};
+use keyway_ring::control::{Answer, Ask, GrantedKey, Key, KeyAsk, KeyPolicy, Secret, Step};
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, Segment, SessionHandle, Status};
 
 /// Lets every caller use a key.
@@ -162,6 +162,55 @@ fn a_session_is_exported_and_imported() {
     assert!(is_refused(&other.ask(&Ask::Import { under: under(), sealed: spoilt })));
     let generated = client.open("x25519", Key::Generate);
     assert!(is_refused(&client.ask(&Ask::Export { session: generated, under: under() })));
+}
+
+/// The keys that a client may use, over all pages; that each page is one message.
+fn granted(client: &Client) -> Vec<GrantedKey> {
+    let mut all: Vec<GrantedKey> = Vec::new();
+    loop {
+        let after = all.last().map_or_else(String::new, |last| last.name.clone());
+        let answer = client.ask(&Ask::Granted { after });
+        let Answer::Granted { keys, more } = answer else { panic!("{answer:?}") };
+        assert!(!more || !keys.is_empty());
+        all.extend(keys);
+        if !more {
+            return all;
+        }
+    }
+}
+
+/// A manager is told of the keys that it may use itself, and as long lists as there are come in pages.
+#[test]
+fn a_client_is_told_of_the_keys_that_it_may_use() {
+    let served = Served::start();
+    let client = Client::new(&served.socket());
+    assert_eq!(granted(&client), []);
+    let long = |number| format!("{number:02}{}", "k".repeat(62));
+    for number in 0..40 {
+        let policy = policy("ml-kem-1024", &[], ALL_CALLERS);
+        assert_eq!(generate(&client, &long(number), policy), Answer::Done);
+    }
+    let own = format!("user:{}", rustix::process::getuid().as_raw());
+    for (name, algorithm, who) in [
+        ("none", "ed25519", "user:4294967294"),
+        ("web", "ed25519", &own),
+        ("vault", "aes-256-gcm", &own),
+    ] {
+        assert_eq!(generate(&client, name, policy(algorithm, &[], &[who])), Answer::Done);
+    }
+    let keys = granted(&client);
+    assert_eq!(keys.len(), 42);
+    assert!((0..40).all(|number| keys[number].name == long(number)));
+    let [vault, web] = &keys[40..] else { panic!() };
+    assert_eq!((vault.name.as_str(), vault.public_key.len()), ("vault", 0));
+    assert_eq!(vault.purposes, ["decrypt", "encrypt"]);
+    let answer = client.ask(&Ask::Keys(KeyAsk::Public { name: "web".to_owned() }));
+    let Answer::Public { key, .. } = answer else { panic!("{answer:?}") };
+    let (algorithms, public) = keyway_wire::read_subject_public_key_info(&web.public_key).unwrap();
+    assert_eq!((algorithms[0].name(), public), ("ed25519", &key[..]));
+    assert_eq!((&web.algorithms[..], web.version), (&["ed25519".to_owned()][..], 1));
+    assert_eq!(client.ask(&Ask::Keys(KeyAsk::Revoke { name: "web".to_owned() })), Answer::Done);
+    assert_eq!(granted(&client).len(), 41);
 }
 
 /// A long request of one client is no reason for another to wait: each question of the one makes an RSA

@@ -6,6 +6,7 @@ mod master;
 mod model;
 mod operations;
 mod rollback;
+mod usable;
 
 use keyway_daemon::keys::{Caller, KeyStore, Master, MasterKey, Purpose, Purposes, Spec, Who};
 use keyway_engine::{Algorithm, Engine};
