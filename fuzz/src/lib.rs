@@ -36,6 +36,7 @@ mod replay;
 mod ring;
 mod sasl;
 mod served;
+mod ssh_agent;
 mod syntax;
 mod template;
 mod tree;
@@ -63,6 +64,7 @@ pub use record::record;
 pub use replay::passwords;
 pub use ring::ring;
 pub use sasl::sasl;
+pub use ssh_agent::ssh_agent;
 pub use syntax::syntax;
 pub use template::template;
 pub use tree::tree;
@@ -96,6 +98,7 @@ pub const TARGETS: &[Target] = &[
     ("ring", ring),
     ("sasl", sasl),
     ("segments", segments),
+    ("ssh_agent", ssh_agent),
     ("syntax", syntax),
     ("template", template),
     ("tree", tree),
