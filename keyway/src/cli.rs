@@ -13,6 +13,7 @@ use crate::key::Key;
 use crate::load::Load;
 use crate::log::Log;
 use crate::quic::Quic;
+use crate::ssh_agent::SshAgent;
 use crate::value::{self, count_within};
 use crate::web::Web;
 use clap::error::ErrorKind;
@@ -46,6 +47,7 @@ Start here:
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
+  keyway ssh-agent             an SSH agent with the keys that you may use in a cryptod
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
   keyway data make             entries by the million, of MakeLDIF's templates
   keyway load                  load on this directory or another one, and what it does to it
@@ -81,6 +83,7 @@ pub enum Command {
     Cryptod(Cryptod),
     #[command(subcommand)]
     Key(Key),
+    SshAgent(SshAgent),
     #[command(subcommand)]
     Quic(Quic),
     #[command(subcommand)]
@@ -110,6 +113,8 @@ impl Command {
             | Command::Config(_)
             | Command::Log(_)
             | Command::Crypto(_)
+            // Its command may gain rights, and it holds no secrets.
+            | Command::SshAgent(_)
             | Command::Load(_)
             | Command::Decode(_)
             | Command::Quic(_) => None,

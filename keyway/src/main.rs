@@ -27,6 +27,7 @@ mod log;
 mod metrics;
 mod provider;
 mod quic;
+mod ssh_agent;
 mod terminal;
 mod top;
 mod value;
@@ -44,7 +45,6 @@ use std::process::ExitCode;
 static ALLOCATOR: keyway_allocator::MiMalloc = keyway_allocator::MiMalloc;
 
 fn main() -> ExitCode {
-    keyway_host::limits::raise_open_files();
     match run() {
         Ok(status) => status,
         Err(failure) => {
@@ -57,6 +57,10 @@ fn main() -> ExitCode {
 /// Does what the arguments ask for.
 fn run() -> Result<ExitCode, Failure> {
     let Some(command) = cli::parse()? else { return Ok(ExitCode::SUCCESS) };
+    // An agent's own command would inherit that.
+    if !matches!(command, Command::SshAgent(_)) {
+        keyway_host::limits::raise_open_files();
+    }
     if let Some(debugging) = command.holds_secrets() {
         process_hardening::process(debugging);
     }
@@ -83,6 +87,9 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Key(command) => key::run(&command),
         Command::Cryptod(arguments) => {
             keyway_service::cryptod::run(&arguments.options()).map(|()| true)
+        }
+        Command::SshAgent(arguments) => {
+            return keyway_service::ssh_agent::run(&arguments.options());
         }
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),

@@ -30,6 +30,8 @@ pub const TEST: &[Peer] = &[
     peer("swtpm", &["swtpm", "--version"]),
     peer("tpm2-tools", &["tpm2_unseal", "--version"]),
     peer("slapd", &["test", "-x", "/usr/sbin/slapd"]),
+    peer("openssh-client", &["sh", "-c", "command -v ssh && command -v ssh-add"]),
+    peer("openssh-server", &["test", "-x", "/usr/sbin/sshd"]),
     peer("tcpdump", &["tcpdump", "--version"]),
     peer("tmux", &["tmux", "-V"]),
     peer("gdb", &["gdb", "--version"]),

@@ -111,8 +111,12 @@ pub fn check(path: &Path) -> Result<(), String> {
 /// The suffix of its name until its mode is set.
 const NEW: &str = ".new";
 
-/// Makes it under another name, so that no client connects before its mode is set.
-fn make(path: &Path, mode: u32) -> io::Result<UnixListener> {
+/// Listens on a socket of this mode. It is made under another name, so that no client connects before its mode is
+/// set, and takes the place of one that is there.
+///
+/// # Errors
+/// The system's.
+pub fn make(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let mut new = path.as_os_str().to_owned();
     new.push(NEW);
     let new = PathBuf::from(new);

@@ -1,5 +1,6 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
-//! end. A data folder's directory, opened, filled, and worked on while no process serves it.
+//! end. A data folder's directory, opened, filled, and worked on while no process serves it. An SSH
+//! agent, which is a client of cryptod.
 #![forbid(unsafe_code)]
 
 pub mod admin;
@@ -25,6 +26,7 @@ pub mod populate;
 mod reindex;
 mod reload;
 pub mod sample;
+pub mod ssh_agent;
 pub mod up;
 pub mod witness;
 
