@@ -57,7 +57,7 @@ pub struct SshAgent {
 }
 
 impl SshAgent {
-    /// What the agent is to do.
+    /// The settings that the arguments stand for.
     pub fn options(self) -> SshAgentOptions {
         let SshAgent { socket, folder, cryptod, keys, json, command } = self;
         let cryptod = cryptod.unwrap_or_else(|| name::socket_at(&folder));

@@ -57,10 +57,9 @@ const fn is_of_ssh(algorithm: Algorithm) -> bool {
     )
 }
 
+/// Lengths of public keys, in bytes: points are uncompressed.
 const ED25519_BYTES: usize = 32;
-/// Of an uncompressed point.
 const P256_BYTES: usize = 65;
-/// Of an uncompressed point.
 const P384_BYTES: usize = 97;
 
 fn blob(algorithm: Algorithm, public_key: &[u8]) -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! The agent's answers, for keys of an engine in this process. What `ssh-keygen` makes is what keys look like.
+//! The agent's answers, for keys of an engine in this process. Public keys look as `ssh-keygen` writes them.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_engine::{Algorithm, Engine, Key, Parameters, Request, Session};

@@ -1,6 +1,5 @@
 //! Signals, and the command that an agent runs.
 
-use super::cannot_start;
 use keyway_host::failure::{Failure, plain};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
@@ -92,6 +91,11 @@ impl Signals {
             _ => Err(Failure::new(format!("the end of {shown} is not known"))),
         }
     }
+}
+
+/// The system's refusal, as the agent's.
+pub fn cannot_start(why: &io::Error) -> Failure {
+    Failure::new(format!("the agent cannot start: {}", plain(why)))
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {

@@ -7,8 +7,9 @@ mod held;
 mod place;
 mod serve;
 
+use command::{Signals, cannot_start};
 use held::HeldKeys;
-use keyway_host::failure::{Failure, plain};
+use keyway_host::failure::Failure;
 use keyway_host::output;
 use place::Place;
 use serde_json::json;
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
-/// What an agent is to do.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct SshAgentOptions {
     /// Where it listens; a place of its own if none is given.
@@ -43,7 +44,7 @@ pub fn run(options: &SshAgentOptions) -> Result<ExitCode, Failure> {
         Some(path) => Place::at(path)?,
         None => Place::choose(options.command.is_empty())?,
     };
-    let signals = command::Signals::catch()?;
+    let signals = Signals::catch()?;
     let listener = place.listener().map_err(|why| cannot_start(&why))?;
     let accept = move || serve::accept(&listener, &keys);
     thread::Builder::new().name("accept".into()).spawn(accept).map_err(|why| cannot_start(&why))?;
@@ -60,8 +61,4 @@ pub fn run(options: &SshAgentOptions) -> Result<ExitCode, Failure> {
     }
     signals.wait();
     Ok(ExitCode::SUCCESS)
-}
-
-fn cannot_start(why: &std::io::Error) -> Failure {
-    Failure::new(format!("the agent cannot start: {}", plain(why)))
 }

@@ -86,7 +86,7 @@ impl Place {
         &self.path
     }
 
-    /// What accepts connections.
+    /// The listener, once more.
     ///
     /// # Errors
     /// The system's.
