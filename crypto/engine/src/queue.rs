@@ -542,12 +542,13 @@ impl Queue {
             let before = done.len();
             queue.poll(done);
             end.in_flight -= done.len() - before;
-            let settled = done[before..].iter().all(|task| task.marks == mark::ROUTED);
-            if settled && self.each.is_none() {
-                count_routed(&done[before..]);
-            } else {
+            let settled = match self.each {
+                None => count_settled(&done[before..]),
+                Some(_) => 0,
+            };
+            if done.len() > before + settled {
                 let mut found = mem::take(&mut self.found);
-                found.extend(done.drain(before..));
+                found.extend(done.drain(before + settled..));
                 self.settle(&mut found);
                 self.found = found;
                 self.ends[index].count(&self.registry);
@@ -679,6 +680,32 @@ impl Queue {
     }
 }
 
+/// Counts the first of these tasks, up to the first one that must be settled, and returns how many
+/// that are. They took a cached route and were done, so to count them is all that is left. One look
+/// at each task does both: it is a third of the engine's own cost of a task.
+#[inline]
+fn count_settled(tasks: &[Box<Task>]) -> usize {
+    let mut rest = tasks;
+    while let Some(first) = rest.first() {
+        let (mut operations, mut bytes) = (0, 0);
+        for task in rest {
+            if task.marks != mark::ROUTED || !task.is_placed_as(first) {
+                break;
+            }
+            operations += 1;
+            bytes += task.bytes as u64;
+        }
+        if operations == 0 {
+            break;
+        }
+        if let Some(binding) = first.session.inner().placement.binding(first.binding) {
+            binding.work.count_many(operations as u64, bytes);
+        }
+        rest = &rest[operations..];
+    }
+    tasks.len() - rest.len()
+}
+
 /// Counts those of these tasks that took a cached route and were done, neighbours of one session together.
 #[inline]
 fn count_routed(tasks: &[Box<Task>]) {
@@ -687,7 +714,7 @@ fn count_routed(tasks: &[Box<Task>]) {
         let (mut operations, mut bytes) = (0, 0);
         for task in neighbours.iter().filter(|task| is_done(task.marks)) {
             operations += 1;
-            bytes += task.operation.bytes() as u64;
+            bytes += task.bytes as u64;
         }
         if operations > 0
             && let Some(task) = neighbours.first()

@@ -147,9 +147,11 @@ impl Task {
         binding: u32,
         bytes: impl Fn(&mut Task) -> Option<usize>,
     ) -> bool {
-        if self.session.inner().id != session || !bytes(self).is_some_and(|it| limits.fit(it)) {
+        if self.session.inner().id != session {
             return false;
         }
+        let Some(bytes) = bytes(self).filter(|&bytes| limits.fit(bytes)) else { return false };
+        self.bytes = bytes;
         self.marks = mark::ROUTED;
         self.binding = binding;
         true

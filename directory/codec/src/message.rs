@@ -258,6 +258,22 @@ pub enum Op<'a> {
 }
 
 impl<'a> Op<'a> {
+    /// The result, if this is the last message of an answer (RFC 4511, section 4.1.9).
+    #[must_use]
+    pub const fn result(&self) -> Option<&LdapResult<'a>> {
+        match self {
+            Op::BindResponse(response) => Some(&response.result),
+            Op::ExtendedResponse(response) => Some(&response.result),
+            Op::SearchResultDone(result)
+            | Op::ModifyResponse(result)
+            | Op::AddResponse(result)
+            | Op::DeleteResponse(result)
+            | Op::ModifyDnResponse(result)
+            | Op::CompareResponse(result) => Some(result),
+            _ => None,
+        }
+    }
+
     /// The identifier octet.
     #[must_use]
     pub const fn tag(&self) -> u8 {

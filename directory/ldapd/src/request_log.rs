@@ -165,7 +165,7 @@ impl RequestLog {
             true => None,
             false => take(&mut self.origin.seen.waiting(), id),
         };
-        let result = result_of(op)?;
+        let result = op.result()?;
         // A search has just looked.
         let stepped = progress.and_then(|progress| progress.at);
         let at = stepped.unwrap_or_else(self.origin.clock.monotonic);
@@ -325,20 +325,6 @@ struct Answered<'a> {
 fn take(waiting: &mut Vec<RequestRecord>, id: u32) -> Option<RequestRecord> {
     let position = waiting.iter().position(|asked| asked.id == id)?;
     Some(waiting.swap_remove(position))
-}
-
-fn result_of<'a>(op: &'a Op<'_>) -> Option<&'a LdapResult<'a>> {
-    match op {
-        Op::BindResponse(response) => Some(&response.result),
-        Op::ExtendedResponse(response) => Some(&response.result),
-        Op::SearchResultDone(result)
-        | Op::ModifyResponse(result)
-        | Op::AddResponse(result)
-        | Op::DeleteResponse(result)
-        | Op::ModifyDnResponse(result)
-        | Op::CompareResponse(result) => Some(result),
-        _ => None,
-    }
 }
 
 fn operation_of(op: &Op<'_>) -> &'static str {

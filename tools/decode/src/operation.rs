@@ -196,17 +196,7 @@ impl<'a> Operation<'a> {
     /// How it ended, if its answer is there.
     #[must_use]
     pub fn result(&self) -> Option<&LdapResult<'a>> {
-        match self.response.op()? {
-            Op::BindResponse(response) => Some(&response.result),
-            Op::ExtendedResponse(response) => Some(&response.result),
-            Op::SearchResultDone(result)
-            | Op::ModifyResponse(result)
-            | Op::AddResponse(result)
-            | Op::DeleteResponse(result)
-            | Op::ModifyDnResponse(result)
-            | Op::CompareResponse(result) => Some(result),
-            _ => None,
-        }
+        self.response.op()?.result()
     }
 
     /// Its result code.

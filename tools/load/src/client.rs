@@ -8,7 +8,7 @@ use crate::server::{Address, REFUSED, Server};
 use crate::text::Drawn;
 use crate::trust::{is_of_tls, tls_words};
 use fastrand::Rng;
-use keyway_codec::message::{ExtendedRequest, LdapResult, Message, ResultCode};
+use keyway_codec::message::{ExtendedRequest, Message, ResultCode};
 use keyway_codec::{Op, ber, extended};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::fmt;
@@ -116,7 +116,7 @@ impl Client {
             {
                 let message: Vec<u8> = self.input.drain(..length).collect();
                 let message = Message::decode(&message).map_err(|why| wrong(why.to_string()))?;
-                match (message.id == self.id, result(&message.op)) {
+                match (message.id == self.id, message.op.result()) {
                     (true, Some(result)) if result.code.code() == 0 => return Ok(()),
                     (true, Some(result)) => {
                         return Err(io::Error::other(Refused(result.code)));
@@ -168,14 +168,4 @@ impl std::error::Error for Refused {}
 pub(crate) fn refused(why: &io::Error) -> Option<u32> {
     let refused = why.get_ref()?.downcast_ref::<Refused>()?;
     Some(refused.0.code())
-}
-
-/// The result that an operation ends with.
-fn result<'m>(op: &'m Op<'_>) -> Option<&'m LdapResult<'m>> {
-    match op {
-        Op::BindResponse(answer) => Some(&answer.result),
-        Op::ExtendedResponse(answer) => Some(&answer.result),
-        Op::SearchResultDone(result) | Op::ModifyResponse(result) => Some(result),
-        _ => None,
-    }
 }

@@ -40,17 +40,8 @@ impl Answer {
 
     /// The result code; panics if it is an entry.
     pub fn code(&self) -> ResultCode {
-        match self.message().op {
-            Op::BindResponse(response) => response.result.code,
-            Op::ExtendedResponse(response) => response.result.code,
-            Op::SearchResultDone(result)
-            | Op::ModifyResponse(result)
-            | Op::AddResponse(result)
-            | Op::DeleteResponse(result)
-            | Op::ModifyDnResponse(result)
-            | Op::CompareResponse(result) => result.code,
-            other => panic!("no result: {other:?}"),
-        }
+        let message = self.message();
+        message.op.result().unwrap_or_else(|| panic!("no result: {:?}", message.op)).code
     }
 
     /// The value of an extended response.

@@ -2,7 +2,7 @@
 
 use crate::ServerAddress;
 use crate::limits::REPLAY_ANSWER_BYTES_MAX;
-use keyway_codec::message::{Authentication, BindRequest, ExtendedRequest, LdapResult, ResultCode};
+use keyway_codec::message::{Authentication, BindRequest, ExtendedRequest, ResultCode};
 use keyway_codec::{Message, Op, ber, extended};
 use keyway_host::failure::{Failure, plain};
 use rustls::ClientConfig;
@@ -157,7 +157,7 @@ async fn ask(stream: &mut (impl Stream + ?Sized), request: &[u8], what: &str) ->
         }
     };
     let message = Message::decode(whole).map_err(io::Error::other)?;
-    match result(&message.op) {
+    match message.op.result() {
         Some(result) if result.code == ResultCode::Success => Ok(()),
         Some(result) if result.code == ResultCode::InvalidCredentials => {
             let words = "the server does not take the account (invalidCredentials): --bind-dn or the \
@@ -179,20 +179,5 @@ pub(super) fn no_ldap(octets: &[u8]) -> io::Error {
             "the server speaks TLS on this port; write ldaps:// instead of ldap://"
         }
         _ => "the server does not speak LDAP",
-    })
-}
-
-/// The result that a message carries, if it is the last of an answer.
-pub(super) fn result<'o, 'm>(op: &'o Op<'m>) -> Option<&'o LdapResult<'m>> {
-    Some(match op {
-        Op::BindResponse(response) => &response.result,
-        Op::ExtendedResponse(response) => &response.result,
-        Op::SearchResultDone(result)
-        | Op::ModifyResponse(result)
-        | Op::AddResponse(result)
-        | Op::DeleteResponse(result)
-        | Op::ModifyDnResponse(result)
-        | Op::CompareResponse(result) => result,
-        _ => return None,
     })
 }

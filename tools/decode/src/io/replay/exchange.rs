@@ -1,6 +1,6 @@
 //! A connection of the capture, opened again: requests out when they are due, answers in.
 
-use super::destination::{Destination, no_ldap, result};
+use super::destination::{Destination, no_ldap};
 use super::telling::Telling;
 use super::timetable::Timetable;
 use crate::limits::REPLAY_ANSWER_BYTES_MAX;
@@ -223,7 +223,7 @@ impl<'c> Exchange<'c> {
         let Progress { now, sent, told, answered, in_order, .. } = progress;
         let (Some(now), Some(told)) = (now.get_mut(index), told.get_mut(index)) else { return };
         let Some(request) = self.conversation.requests.get(index) else { return };
-        now.code = result(op).map(|result| result.code.code());
+        now.code = op.result().map(|result| result.code.code());
         let since = sent.get(index).copied().flatten().map(|sent| sent.elapsed());
         now.latency_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok());
         *told = true;
