@@ -22,17 +22,18 @@ Examples:
       serve until Ctrl-C, and print the line that tells a shell where:
       SSH_AUTH_SOCK=/run/user/1000/keyway-ssh-agent.sock; export SSH_AUTH_SOCK;
   keyway ssh-agent --socket /run/keyway/host-keys/agent.sock --key host
-      for sshd: 'HostKeyAgent /run/keyway/host-keys/agent.sock', and the key's line of ssh-add -L in the file
-      that HostKey names
+      for sshd: 'HostKeyAgent /run/keyway/host-keys/agent.sock', and the key's line of
+      ssh-add -L in the file that HostKey names
 
-Keys for SSH are made for these algorithms and the purpose to sign (keyway key generate; an RSA key for both of its):
+Keys for SSH are made for these algorithms and the purpose to sign (keyway key generate; an RSA key for both of \
+its):
   ed25519               ssh-ed25519
   ecdsa-p256-sha-256    ecdsa-sha2-nistp256
   ecdsa-p384-sha-384    ecdsa-sha2-nistp384
   rsa-pkcs1-sha-256     rsa-sha2-256
   rsa-pkcs1-sha-512     rsa-sha2-512
-ssh-rsa is refused, since it signs with SHA-1. ssh-add lists keys (-l, -L) and tests them (-T). It adds, removes and
-locks none here: keyway key does. Grants that change count from the next request on. While cryptod is away, requests
+ssh-rsa is refused, since it signs with SHA-1. ssh-add lists keys (-l, -L) and tests them (-T). It adds, removes and \
+locks none here: keyway key does. Grants that change count from the next request on. While cryptod is away, requests \
 fail at once; a new one at the same socket is used by the next.")]
 pub struct SshAgent {
     /// Where the agent listens [default: $XDG_RUNTIME_DIR/keyway-ssh-agent.sock; with a COMMAND, or without that

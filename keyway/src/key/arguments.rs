@@ -263,7 +263,7 @@ Examples:
   keyway key list --usable
       the keys that you may use, for what, and their public halves
 
-Without --usable those who look after the daemon's keys see all of them, and other users those that are, or were
+Without --usable those who look after the daemon's keys see all of them, and other users those that are, or were \
 until they were revoked, for them. With --usable all users see exactly the keys that the grants let them use now.
 In the JSON, public_key is a SubjectPublicKeyInfo (DER, base64); it is null for a secret.")]
 pub struct List {
