@@ -57,6 +57,7 @@ impl Parent {
             let message = format!("{name} of {}: {round}", std::process::id()).into_bytes();
             let signature = self.named.sign(&message).map_err(|why| format!("sign: {why}"))?;
             let mut verify = Request::Verify {
+                parameters: Default::default(),
                 public_key: &self.public_key,
                 message: &message,
                 signature: &signature,
@@ -196,9 +197,14 @@ fn a_queue_that_is_under_way_is_done_in_both() {
             let done = collected(queue)?;
             for task in &done {
                 let used = task.result().map_err(|why| format!("sign: {why}"))?;
-                let Operation::Sign { message, out } = &task.operation else { unreachable!() };
+                let Operation::Sign { message, out, .. } = &task.operation else { unreachable!() };
                 let (public_key, signature) = (&parent.public_key[..], &out[..used]);
-                let mut verify = Request::Verify { public_key, message, signature };
+                let mut verify = Request::Verify {
+                    parameters: Default::default(),
+                    public_key,
+                    message,
+                    signature,
+                };
                 parent.local.run(SIGNS, &mut verify).map_err(|_| "WRONG SIGNATURE".to_owned())?;
             }
             if done.len() == 40 { Ok(()) } else { Err(format!("{} came back", done.len())) }

@@ -65,6 +65,240 @@ fn signatures_and_macs_are_those_of_openssl() {
     assert!(cryptod.stop().success());
 }
 
+/// A key of a kind signs whatever its programs ask for: messages and digests, of each hash, padded in each way.
+#[test]
+fn a_kind_of_key_signs_as_openssl_is_told_to_verify() {
+    if !available(&["openssl"]) {
+        return;
+    }
+    let cryptod = Cryptod::start(&[]);
+    let place = cryptod.folder().path();
+    fs::write(place.join("text"), "a text").unwrap();
+    for kind in ["rsa", "ec-p256", "ec-p384", "ec-p521"] {
+        make(&cryptod, kind, kind);
+        fs::write(place.join(kind), key(&cryptod, &["public", kind, "--pem"])).unwrap();
+    }
+    let verified = |kind: &str, hash: &str, options: &[&str]| {
+        let digest = format!("-{hash}");
+        let mut verify = vec!["dgst", &digest, "-verify", kind, "-signature", "sig"];
+        options.iter().for_each(|option| verify.extend(["-sigopt", option]));
+        verify.push("text");
+        assert_eq!(openssl(place, &verify), "Verified OK\n", "{kind} {hash} {options:?}");
+    };
+    for (openssl_hash, hash) in [
+        ("sha1", "sha-1"),
+        ("sha224", "sha-224"),
+        ("sha256", "sha-256"),
+        ("sha384", "sha-384"),
+        ("sha512", "sha-512"),
+    ] {
+        openssl(place, &["dgst", &format!("-{openssl_hash}"), "-binary", "-out", "digest", "text"]);
+        for kind in ["rsa", "ec-p256", "ec-p384", "ec-p521"] {
+            key(&cryptod, &["sign", kind, "text", "--hash", hash, "-o", "sig"]);
+            verified(kind, openssl_hash, &[]);
+            key(&cryptod, &["verify", kind, "text", "--hash", hash, "--signature", "sig"]);
+            key(&cryptod, &["sign", kind, "digest", "--digest", "--hash", hash, "-o", "sig"]);
+            verified(kind, openssl_hash, &[]);
+        }
+        for (salt, mgf1) in [("0", "sha256"), ("20", "sha1"), ("max", openssl_hash)] {
+            let hash_bytes: usize = fs::read(place.join("digest")).unwrap().len();
+            // RFC 8017 § 9.1.1: the digest, the salt and two bytes fill the modulus at most.
+            let most = (256 - hash_bytes - 2).to_string();
+            let salt = if salt == "max" { most.as_str() } else { salt };
+            let with_dash = mgf1.replace("sha", "sha-");
+            let sign = [
+                "sign",
+                "rsa",
+                "digest",
+                "--digest",
+                "--algorithm",
+                "rsa-pss",
+                "--hash",
+                hash,
+                "--salt",
+                salt,
+                "--mgf1-hash",
+                &with_dash,
+                "-o",
+                "sig",
+            ];
+            key(&cryptod, &sign);
+            let (salt, mgf1) = (format!("rsa_pss_saltlen:{salt}"), format!("rsa_mgf1_md:{mgf1}"));
+            verified("rsa", openssl_hash, &["rsa_padding_mode:pss", &salt, &mgf1]);
+        }
+    }
+    // An algorithm that names its hash is one of those of the kind.
+    key(&cryptod, &["sign", "rsa", "text", "--algorithm", "rsa-pss-sha-384", "-o", "sig"]);
+    verified("rsa", "sha384", &["rsa_padding_mode:pss", "rsa_pss_saltlen:digest"]);
+    for (arguments, said) in [
+        (&["sign", "rsa", "text", "--digest"][..], "6 bytes"),
+        (&["sign", "ec-p256", "text", "--digest"], "6 bytes"),
+        (&["sign", "rsa", "text", "--salt", "7"], "only rsa-pss"),
+        (
+            &["sign", "rsa", "text", "--algorithm", "rsa-pss", "--salt", "300"],
+            "too long for the key",
+        ),
+        (
+            &["sign", "rsa", "text", "--algorithm", "rsa-pss-sha-256", "--hash", "sha-384"],
+            "another hash",
+        ),
+        (&["sign", "ec-p521", "text", "--hash", "aes-128-gcm"], "name of none"),
+        (&["sign", "rsa", "text", "--algorithm", "ecdsa-p256"], "it is for rsa-pkcs1, rsa-pss"),
+        (&["decrypt", "rsa", "text"], "and not to decrypt"),
+    ] {
+        let refused = run(&cryptod, arguments, "").expect(1).err;
+        assert!(refused.contains(said), "{arguments:?}: {refused}");
+    }
+    assert!(cryptod.stop().success());
+}
+
+#[test]
+fn rsa_decrypts_what_openssl_encrypts() {
+    if !available(&["openssl"]) {
+        return;
+    }
+    let cryptod = Cryptod::start(&[]);
+    let place = cryptod.folder().path();
+    fs::write(place.join("text"), "a text").unwrap();
+    let generate = [
+        "generate",
+        "mail",
+        "--algorithm",
+        "rsa",
+        "--algorithm",
+        "rsaes-pkcs1",
+        "--purpose",
+        "sign",
+        "--purpose",
+        "decrypt",
+        "--for",
+        ALL_CALLERS,
+    ];
+    key(&cryptod, &generate);
+    fs::write(place.join("mail"), key(&cryptod, &["public", "mail", "--pem"])).unwrap();
+    let encrypt = |options: &[&str]| {
+        let mut encrypt = vec![
+            "pkeyutl", "-encrypt", "-pubin", "-inkey", "mail", "-in", "text", "-out", "sealed",
+        ];
+        options.iter().for_each(|option| encrypt.extend(["-pkeyopt", option]));
+        openssl(place, &encrypt);
+    };
+    for (hash, mgf1) in
+        [("sha1", "sha1"), ("sha256", "sha1"), ("sha384", "sha384"), ("sha512", "sha256")]
+    {
+        let (md, mgf1_md) = (format!("rsa_oaep_md:{hash}"), format!("rsa_mgf1_md:{mgf1}"));
+        encrypt(&["rsa_padding_mode:oaep", &md, &mgf1_md, "rsa_oaep_label:6c6162656c"]);
+        let (hash, mgf1) = (hash.replace("sha", "sha-"), mgf1.replace("sha", "sha-"));
+        let decrypt = ["decrypt", "mail", "sealed", "--hash", &hash, "--mgf1-hash", &mgf1];
+        let labelled = [&decrypt[..], &["--label", "label"]].concat();
+        assert_eq!(key(&cryptod, &labelled), "a text");
+        let unlabelled = run(&cryptod, &decrypt, "").expect(1).err;
+        assert!(unlabelled.contains("was not encrypted with the key"), "{unlabelled}");
+    }
+    encrypt(&["rsa_padding_mode:pkcs1"]);
+    let decrypt = ["decrypt", "mail", "sealed", "--algorithm", "rsaes-pkcs1"];
+    assert_eq!(key(&cryptod, &decrypt), "a text");
+    // A ciphertext that was changed decrypts to another message, always the same one: the padding is told by nothing.
+    let mut sealed = fs::read(place.join("sealed")).unwrap();
+    *sealed.last_mut().unwrap() ^= 1;
+    fs::write(place.join("sealed"), sealed).unwrap();
+    let other = |number: &str| {
+        key(&cryptod, &[&decrypt[..], &["-o", number]].concat());
+        fs::read(place.join(number)).unwrap()
+    };
+    let first = other("first");
+    assert!(first != b"a text" && first == other("second"));
+    assert!(cryptod.stop().success());
+}
+
+#[test]
+fn an_ec_key_signs_and_agrees_and_has_a_certificate() {
+    if !available(&["openssl"]) {
+        return;
+    }
+    let cryptod = Cryptod::start(&[]);
+    let place = cryptod.folder().path();
+    openssl(
+        place,
+        &[
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-384",
+            "-nodes",
+            "-keyout",
+            "pair",
+            "-out",
+            "certificate",
+            "-subj",
+            "/CN=both",
+            "-days",
+            "3",
+        ],
+    );
+    openssl(
+        place,
+        &[
+            "req",
+            "-x509",
+            "-newkey",
+            "ed25519",
+            "-nodes",
+            "-keyout",
+            "other",
+            "-out",
+            "foreign",
+            "-subj",
+            "/CN=other",
+            "-days",
+            "3",
+        ],
+    );
+    key(
+        &cryptod,
+        &[
+            "import",
+            "both",
+            "pair",
+            "--algorithm",
+            "ec-p384",
+            "--purpose",
+            "sign",
+            "--purpose",
+            "agree",
+            "--for",
+            ALL_CALLERS,
+        ],
+    );
+    let listed = key(&cryptod, &["list", "--usable", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["keys"][0]["algorithms"], serde_json::json!(["ecdsa-p384", "ecdh-p384"]));
+    assert_eq!(listed["keys"][0]["has_certificates"], false);
+    let none = run(&cryptod, &["certificate", "both"], "").expect(1).err;
+    assert!(none.contains("has no certificates"), "{none}");
+    let foreign = run(&cryptod, &["certificate", "both", "foreign"], "").expect(1).err;
+    assert!(foreign.contains("of another key"), "{foreign}");
+    let no_certificate = run(&cryptod, &["certificate", "both", "pair"], "").expect(1).err;
+    assert!(no_certificate.contains("no certificate in PEM"), "{no_certificate}");
+    let chain = ["certificate", "foreign"]
+        .map(|file| fs::read_to_string(place.join(file)).unwrap())
+        .concat();
+    fs::write(place.join("chain"), &chain).unwrap();
+    assert_eq!(key(&cryptod, &["certificate", "both", "chain"]), "both: certificates kept\n");
+    assert_eq!(key(&cryptod, &["certificate", "both"]), chain);
+    if rustix::process::getuid().is_root() {
+        let stranger =
+            as_user(UNPRIVILEGED, || run(&cryptod, &["certificate", "both", "chain"], ""));
+        assert!(stranger.expect(1).err.contains("only the daemon's own user and root"));
+    }
+    // They live as long as their version.
+    key(&cryptod, &["rotate", "both"]);
+    run(&cryptod, &["certificate", "both"], "").expect(1);
+    assert!(cryptod.stop().success());
+}
+
 #[test]
 fn what_was_encrypted_is_decrypted_also_after_a_rotation() {
     let cryptod = Cryptod::start(&[]);

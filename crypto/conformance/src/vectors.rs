@@ -110,15 +110,21 @@ impl Vector {
             "expand" => Operation::Expand { info: data, out: secret },
             "agree" => Operation::Agree { peer: data, out: secret },
             "decapsulate" => Operation::Decapsulate { ciphertext: data, secret },
-            "sign" => Operation::Sign { message: data, out: vec![0; 600] },
+            "sign" => {
+                Operation::Sign { parameters: Default::default(), message: data, out: vec![0; 600] }
+            }
             "verify" => Operation::Verify {
+                parameters: Default::default(),
                 public_key: self.get("public"),
                 message: data,
                 signature: self.get("signature"),
             },
-            "private-decrypt" => {
-                Operation::PrivateDecrypt { ciphertext: data, out: Zeroizing::new(vec![0; 256]) }
-            }
+            "private-decrypt" => Operation::PrivateDecrypt {
+                parameters: Default::default(),
+                label: Default::default(),
+                ciphertext: data,
+                out: Zeroizing::new(vec![0; 256]),
+            },
             "pbkdf2" | "argon2" | "scrypt" | "bcrypt" | "md5-crypt" | "sha-crypt" => {
                 let [n, r, p] = costs;
                 let cost = match self.operation.as_str() {

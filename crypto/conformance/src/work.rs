@@ -121,14 +121,20 @@ pub(crate) fn keys(algorithm: Algorithm, rng: &mut Rng) -> Vec<OwnKey> {
             let (salt, secret) = (rng.usize(..80), rng.usize(1..100));
             vec![Extract(bytes(rng, salt), bytes(rng, secret))]
         }
-        X25519 | EcdhP256 | EcdhP384 => {
+        X25519 | EcdhP256 | EcdhP384 | EcdhP521 => {
             let mut scalar = bytes(rng, algorithm.output_bytes().unwrap_or(32));
             // Below the order of every group here, and not zero.
-            scalar[0] = scalar[0] & 0x7f | 1;
+            scalar[0] = match algorithm {
+                EcdhP521 => 0,
+                _ => scalar[0] & 0x7f | 1,
+            };
             vec![Secret(scalar), Generate]
         }
-        EcdsaP256Sha256 | EcdsaP256Sha384 => vec![Pkcs8(P256.to_vec()), Generate, None],
-        EcdsaP384Sha256 | EcdsaP384Sha384 => vec![Pkcs8(P384.to_vec()), Generate, None],
+        EcdsaP256 | EcdsaP256Sha256 | EcdsaP256Sha384 => vec![Pkcs8(P256.to_vec()), Generate, None],
+        EcdsaP384 | EcdsaP384Sha256 | EcdsaP384Sha384 => {
+            vec![Pkcs8(P384.to_vec()), Generate, None]
+        }
+        EcdsaP521 => vec![Generate, None],
         Ed25519 => vec![Pkcs8(ED25519.to_vec()), Generate, None],
         MlDsa44 | MlDsa65 | MlDsa87 => vec![Generate, None],
         _ => match algorithm.kind() {

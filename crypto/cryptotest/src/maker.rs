@@ -86,7 +86,7 @@ impl Maker {
                 stamp(data);
                 out.fill(0);
             }
-            Operation::Sign { message, out } => {
+            Operation::Sign { message, out, .. } => {
                 stamp(message);
                 out.fill(0);
             }

@@ -76,9 +76,12 @@ impl Subject {
     /// each operation.
     pub(crate) fn verification(&self, message: &[u8]) -> Operation {
         let mut signature = vec![0; SIGNATURE_BYTES_MAX];
-        let made = self.check.run(&mut Request::Sign { message, out: &mut signature });
+        let parameters = workload::signature_parameters(self.work.algorithm());
+        let out = &mut signature;
+        let made = self.check.run(&mut Request::Sign { message, parameters, out });
         signature.truncate(made.unwrap_or(0));
-        Operation::verify(&self.check.public_key[..], message, signature)
+        let (public_key, message) = (self.check.public_key.clone(), message.to_vec());
+        Operation::Verify { public_key, message, parameters, signature }
     }
 
     /// Whether that is what had to come of it.
@@ -152,8 +155,13 @@ impl Check {
                 let mut out = vec![0; public_key.len()];
                 let message = &[0x6b; MESSAGE_BYTES];
                 let keyless = open(Step { algorithm, key: Key::None })?;
-                let request =
-                    &mut Request::PublicEncrypt { public_key: &public_key, message, out: &mut out };
+                let request = &mut Request::PublicEncrypt {
+                    parameters: workload::oaep_parameters(algorithm),
+                    label: &[],
+                    public_key: &public_key,
+                    message,
+                    out: &mut out,
+                };
                 let used = keyless.run(request)?;
                 out.truncate(used);
                 check.input = out;
@@ -166,10 +174,12 @@ impl Check {
     /// Whether the session takes the signature of one text for that of another.
     fn fools(&self, session: &Session) -> bool {
         let mut signature = vec![0; SIGNATURE_BYTES_MAX];
-        let made = self.run(&mut Request::Sign { message: b"one", out: &mut signature });
+        let parameters = workload::signature_parameters(session.algorithm());
+        let out = &mut signature;
+        let made = self.run(&mut Request::Sign { message: b"one", parameters, out });
         signature.truncate(made.unwrap_or(0));
         let (public_key, message, signature) = (&self.public_key[..], b"other", &signature[..]);
-        session.run(&mut Request::Verify { public_key, message, signature }).is_ok()
+        session.run(&mut Request::Verify { public_key, message, parameters, signature }).is_ok()
     }
 
     /// Has the software driver run a request.
@@ -240,10 +250,10 @@ impl Check {
                 self.run(&mut Request::Agree { peer: &self.public_key, out: &mut again })?;
                 again == *out
             }
-            Operation::Sign { message, out } => {
+            Operation::Sign { message, parameters, out } => {
                 let Some(signature) = out.get(..result) else { return Ok(false) };
-                let public_key = &self.public_key;
-                self.run(&mut Request::Verify { public_key, message, signature })?;
+                let (public_key, parameters) = (&self.public_key, *parameters);
+                self.run(&mut Request::Verify { public_key, message, parameters, signature })?;
                 true
             }
             Operation::Verify { .. } => !self.is_fooled,

@@ -30,7 +30,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let remote = Remote::connect(&engine, RemoteOptions::new(&path, "example"))?;
     let web = engine.session(Parameters::new(ECDSA, Key::Named("web")))?;
     let (public_key, signature) = (&web.public_key()?[..], &web.sign(b"text")?[..]);
-    engine.run(ECDSA, &mut Request::Verify { public_key, message: b"text", signature })?;
+    engine.run(
+        ECDSA,
+        &mut Request::Verify {
+            parameters: Default::default(),
+            public_key,
+            message: b"text",
+            signature,
+        },
+    )?;
 
     // Large data lies where the daemon reaches it, and is worked on there.
     let mut data = remote.buffer(1 << 20)?;

@@ -209,6 +209,10 @@ pub const ALGORITHMS_MAX: usize = 16;
 /// Longest private key or secret, in bytes. The longest of those that there are is one of RSA with
 /// 8,192 bits: about 4,700.
 pub const MATERIAL_BYTES_MAX: usize = 16 << 10;
+/// Most certificates that are kept with a key.
+pub const CERTIFICATES_MAX: usize = 8;
+/// Most bytes of all of a key's certificates: they go into one message.
+pub const CHAIN_BYTES_MAX: usize = 24 << 10;
 /// Longest text of PEM that holds one, in bytes.
 pub const PEM_BYTES_MAX: usize = 64 << 10;
 /// Longest path of an executable, in bytes: Linux' `PATH_MAX`.

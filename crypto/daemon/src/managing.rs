@@ -1,6 +1,6 @@
 //! An administrator's requests about keys, done by the key store.
 
-use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purposes, Spec, Usable, Who};
+use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purpose, Purposes, Spec, Usable, Who};
 use crate::limits::GRANTED_KEYS_MAX;
 use crate::refusal::Refusal;
 use crate::witness::Sight;
@@ -52,6 +52,7 @@ fn done(
             return Ok(listed(keys.list(), &after));
         }
         KeyAsk::Public { name } => return public(&keys.show(&name)?),
+        KeyAsk::Certify { name, certificates } => keys.certify(&name, &certificates, by, now)?,
         KeyAsk::Rotate { name } => drop(keys.rotate(&name, Material::NEW, by, now)?),
         KeyAsk::Revoke { name } => keys.revoke(&name, by, now)?,
         KeyAsk::Delete { name } => keys.delete(&name, by, now)?,
@@ -98,6 +99,7 @@ pub fn granted(keys: &KeyStore, by: &Caller, after: &str) -> Answer {
         public_key: public_key_info(&key).unwrap_or_default(),
         algorithms: key.algorithms.iter().map(|it| it.name().to_owned()).collect(),
         purposes: names(key.purposes),
+        has_certificates: key.has_certificates,
         name: key.name,
         version: key.version,
     };
@@ -131,6 +133,19 @@ fn public(key: &crate::keys::KeyInfo) -> Result<Answer, Refusal> {
     Ok(Answer::Public { algorithm, key })
 }
 
+/// The algorithms of a kind of key, by its name: a server cannot know which of them its next client asks for.
+fn kind(name: &str) -> Option<&'static [Algorithm]> {
+    use Algorithm::*;
+    Some(match name {
+        // RSAES-PKCS1-v1_5 is only for keys whose policy names it.
+        "rsa" => &[RsaPkcs1, RsaPss, RsaOaep],
+        "ec-p256" => &[EcdsaP256, EcdhP256],
+        "ec-p384" => &[EcdsaP384, EcdhP384],
+        "ec-p521" => &[EcdsaP521, EcdhP521],
+        _ => return None,
+    })
+}
+
 /// A [`KeyPolicy`], read.
 struct Policy {
     algorithms: Vec<Algorithm>,
@@ -141,21 +156,33 @@ struct Policy {
 impl Policy {
     fn read(policy: &KeyPolicy) -> Result<Self, Refusal> {
         let KeyPolicy { algorithms, purposes, callers } = policy;
-        let algorithm = |name: &String| {
-            let unknown = |_| {
-                wrong(format!("no algorithm is called {name:?}; keyway crypto list names them"))
-            };
-            name.parse::<Algorithm>().map_err(unknown)
+        let purposes = match purposes.is_empty() {
+            true => None,
+            false => Some(purposes.join(",").parse().map_err(|why| wrong(format!("{why}")))?),
         };
-        let algorithms = algorithms.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
-        let purposes = match (purposes.is_empty(), algorithms.first()) {
-            (true, Some(algorithm)) => {
-                // To wrap is apart: a policy that wants it says so.
-                let does = Purposes::of(*algorithm).iter();
-                does.filter(|purpose| *purpose != crate::keys::Purpose::Wrap).collect()
+        let mut known = Vec::new();
+        for name in algorithms {
+            match kind(name) {
+                // Of a kind of key, those that serve a purpose; unless it says which, that is to sign.
+                Some(all) => {
+                    let wanted = purposes.unwrap_or(Purpose::Sign.into());
+                    let serves = |it: &&Algorithm| !Purposes::of(**it).among(wanted).is_empty();
+                    known.extend(all.iter().filter(serves));
+                }
+                None => known.push(name.parse::<Algorithm>().map_err(|_| {
+                    wrong(format!(
+                        "no algorithm is called {name:?}; keyway crypto list names them, and rsa, ec-p256, ec-p384 \
+                         and ec-p521 are kinds of keys"
+                    ))
+                })?),
             }
-            _ => purposes.join(",").parse().map_err(|why| wrong(format!("{why}")))?,
-        };
+        }
+        let algorithms = known;
+        let purposes = purposes.unwrap_or_else(|| {
+            // To wrap is apart: a policy that wants it says so.
+            let all = algorithms.iter().map(|it| Purposes::of(*it));
+            all.fold(Purposes::NONE, Purposes::and).without(Purpose::Wrap.into())
+        });
         Ok(Policy { algorithms, purposes, grantees: grantees(callers)? })
     }
 

@@ -58,21 +58,33 @@ pub(crate) fn own(request: &Request<'_>) -> Operation {
         Request::Decapsulate { ciphertext, secret: out } => {
             Operation::Decapsulate { ciphertext: ciphertext.to_vec(), secret: secret(out) }
         }
-        Request::Sign { message, out } => {
-            Operation::Sign { message: message.to_vec(), out: vec![0; out.len()] }
-        }
-        Request::Verify { public_key, message, signature } => Operation::Verify {
-            public_key: public_key.to_vec(),
+        Request::Sign { message, parameters, out } => Operation::Sign {
             message: message.to_vec(),
-            signature: signature.to_vec(),
-        },
-        Request::PublicEncrypt { public_key, message, out } => Operation::PublicEncrypt {
-            public_key: public_key.to_vec(),
-            message: message.to_vec(),
+            parameters: *parameters,
             out: vec![0; out.len()],
         },
-        Request::PrivateDecrypt { ciphertext, out } => {
-            Operation::PrivateDecrypt { ciphertext: ciphertext.to_vec(), out: secret(out) }
+        Request::Verify { public_key, message, parameters, signature } => Operation::Verify {
+            public_key: public_key.to_vec(),
+            message: message.to_vec(),
+            parameters: *parameters,
+            signature: signature.to_vec(),
+        },
+        Request::PublicEncrypt { public_key, message, parameters, label, out } => {
+            Operation::PublicEncrypt {
+                public_key: public_key.to_vec(),
+                message: message.to_vec(),
+                parameters: *parameters,
+                label: label.to_vec(),
+                out: vec![0; out.len()],
+            }
+        }
+        Request::PrivateDecrypt { ciphertext, parameters, label, out } => {
+            Operation::PrivateDecrypt {
+                ciphertext: ciphertext.to_vec(),
+                parameters: *parameters,
+                label: label.to_vec(),
+                out: secret(out),
+            }
         }
         Request::Random { out } => Operation::Random { out: secret(out) },
         Request::Derive { cost, password, salt, out } => Operation::Derive {

@@ -96,7 +96,10 @@ fn what_peers_get_wrong_allocates_nothing() {
     let packets = [quic, quic.client("allocations")].map(|quic| engine.session(quic).unwrap());
     let verify = || {
         let (public_key, message, signature) = (&[9; 32], b"text", &[1; 64]);
-        engine.run(Algorithm::Ed25519, &mut Request::Verify { public_key, message, signature })
+        engine.run(
+            Algorithm::Ed25519,
+            &mut Request::Verify { parameters: Default::default(), public_key, message, signature },
+        )
     };
     let forge = || {
         for session in &sessions {

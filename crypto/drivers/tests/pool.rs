@@ -316,8 +316,21 @@ fn lone_requests_come_back_as_from_software() {
         let (public_key, message) = (&key.public_key().unwrap(), b"message");
         let signature = &key.sign(message).unwrap();
         let check = open(theirs, Algorithm::EcdsaP256Sha256, Key::None);
-        assert_eq!(check.run(&mut Request::Verify { public_key, message, signature }), Ok(0));
-        let forged = &mut Request::Verify { public_key, message: b"massage", signature };
+        assert_eq!(
+            check.run(&mut Request::Verify {
+                parameters: Default::default(),
+                public_key,
+                message,
+                signature
+            }),
+            Ok(0)
+        );
+        let forged = &mut Request::Verify {
+            parameters: Default::default(),
+            public_key,
+            message: b"massage",
+            signature,
+        };
         assert_eq!(check.run(forged), Err(Error::Authentication));
     }
     let mut random = [0; 64];

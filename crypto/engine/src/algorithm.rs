@@ -167,6 +167,8 @@ algorithms! {
     EcdhP256 "ecdh-p256" Exchange,
     /// ECDH on P-384 (SP 800-56A), uncompressed points.
     EcdhP384 "ecdh-p384" Exchange,
+    /// ECDH on P-521 (SP 800-56A), uncompressed points.
+    EcdhP521 "ecdh-p521" Exchange,
     /// Finite-field Diffie-Hellman in ffdhe2048 (RFC 7919).
     Ffdhe2048 "ffdhe2048" Exchange,
     /// Finite-field Diffie-Hellman in ffdhe3072 (RFC 7919).
@@ -181,12 +183,18 @@ algorithms! {
     MlKem1024 "ml-kem-1024" Kem,
     /// ECDSA on P-256 with SHA-256, DER signatures (FIPS 186-5).
     EcdsaP256Sha256 "ecdsa-p256-sha-256" Signature,
-    /// ECDSA on P-256 with SHA-384, DER signatures; verification only.
+    /// ECDSA on P-256 with SHA-384, DER signatures (FIPS 186-5).
     EcdsaP256Sha384 "ecdsa-p256-sha-384" Signature,
-    /// ECDSA on P-384 with SHA-256, DER signatures; verification only.
+    /// ECDSA on P-384 with SHA-256, DER signatures (FIPS 186-5).
     EcdsaP384Sha256 "ecdsa-p384-sha-256" Signature,
     /// ECDSA on P-384 with SHA-384, DER signatures (FIPS 186-5).
     EcdsaP384Sha384 "ecdsa-p384-sha-384" Signature,
+    /// ECDSA on P-256, DER signatures (FIPS 186-5); each request names its hash, or brings a digest.
+    EcdsaP256 "ecdsa-p256" Signature,
+    /// ECDSA on P-384, DER signatures (FIPS 186-5); each request names its hash, or brings a digest.
+    EcdsaP384 "ecdsa-p384" Signature,
+    /// ECDSA on P-521, DER signatures (FIPS 186-5); each request names its hash, or brings a digest.
+    EcdsaP521 "ecdsa-p521" Signature,
     /// Ed25519 (RFC 8032).
     Ed25519 "ed25519" Signature,
     /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017).
@@ -195,12 +203,16 @@ algorithms! {
     RsaPkcs1Sha384 "rsa-pkcs1-sha-384" Signature,
     /// RSASSA-PKCS1-v1_5 with SHA-512 (RFC 8017).
     RsaPkcs1Sha512 "rsa-pkcs1-sha-512" Signature,
+    /// RSASSA-PKCS1-v1_5 (RFC 8017); each request names its hash, or brings a digest or a DigestInfo.
+    RsaPkcs1 "rsa-pkcs1" Signature,
     /// RSASSA-PSS with SHA-256 (RFC 8017).
     RsaPssSha256 "rsa-pss-sha-256" Signature,
     /// RSASSA-PSS with SHA-384 (RFC 8017).
     RsaPssSha384 "rsa-pss-sha-384" Signature,
     /// RSASSA-PSS with SHA-512 (RFC 8017).
     RsaPssSha512 "rsa-pss-sha-512" Signature,
+    /// RSASSA-PSS (RFC 8017); each request names its hash, and may name MGF1's and the salt's length.
+    RsaPss "rsa-pss" Signature,
     /// ML-DSA-44 (FIPS 204), empty context.
     MlDsa44 "ml-dsa-44" Signature,
     /// ML-DSA-65 (FIPS 204), empty context.
@@ -211,6 +223,11 @@ algorithms! {
     RsaOaepSha1 "rsa-oaep-sha-1" Encryption,
     /// RSAES-OAEP with SHA-256 and MGF1 with SHA-256 (RFC 8017 § 7.1), empty label.
     RsaOaepSha256 "rsa-oaep-sha-256" Encryption,
+    /// RSAES-OAEP (RFC 8017 § 7.1); each request names its hash, and may name MGF1's and a label.
+    RsaOaep "rsa-oaep" Encryption,
+    /// RSAES-PKCS1-v1_5 (RFC 8017 § 7.2), for old peers only. A ciphertext whose padding is wrong decrypts to a
+    /// message that only the key and the ciphertext decide, so that no answer tells of the padding.
+    RsaesPkcs1 "rsaes-pkcs1" Encryption,
     /// Random bytes fit for keys.
     Random "random" Random,
     /// PBKDF2 with HMAC-SHA-1 (RFC 8018); for verifying old password values only.
@@ -294,6 +311,7 @@ impl Algorithm {
             Sha512 | Sha3_512 | HmacSha512 => 64,
             X25519 | EcdhP256 | MlKem512 | MlKem768 | MlKem1024 => 32,
             EcdhP384 => 48,
+            EcdhP521 => 66,
             Ffdhe2048 => 256,
             Ffdhe3072 => 384,
             Ffdhe4096 => 512,
@@ -312,6 +330,7 @@ impl Algorithm {
             X25519 => 32,
             EcdhP256 => 65,
             EcdhP384 => 97,
+            EcdhP521 => 133,
             Ffdhe2048 => 256,
             Ffdhe3072 => 384,
             Ffdhe4096 => 512,
@@ -330,6 +349,74 @@ impl Algorithm {
             Algorithm::MlKem1024 => 1568,
             _ => return None,
         })
+    }
+}
+
+impl Algorithm {
+    /// The hash of a signature algorithm that names one.
+    pub const fn signature_hash(self) -> Option<Algorithm> {
+        use Algorithm::*;
+        Some(match self {
+            EcdsaP256Sha256 | EcdsaP384Sha256 | RsaPkcs1Sha256 | RsaPssSha256 => Sha256,
+            EcdsaP256Sha384 | EcdsaP384Sha384 | RsaPkcs1Sha384 | RsaPssSha384 => Sha384,
+            RsaPkcs1Sha512 | RsaPssSha512 => Sha512,
+            _ => return None,
+        })
+    }
+
+    /// The algorithm that leaves to each request what this one names.
+    pub const fn general(self) -> Option<Algorithm> {
+        use Algorithm::*;
+        Some(match self {
+            EcdsaP256Sha256 | EcdsaP256Sha384 => EcdsaP256,
+            EcdsaP384Sha256 | EcdsaP384Sha384 => EcdsaP384,
+            RsaPkcs1Sha256 | RsaPkcs1Sha384 | RsaPkcs1Sha512 => RsaPkcs1,
+            RsaPssSha256 | RsaPssSha384 | RsaPssSha512 => RsaPss,
+            RsaOaepSha1 | RsaOaepSha256 => RsaOaep,
+            _ => return None,
+        })
+    }
+
+    /// Whether its signatures are ECDSA's.
+    pub const fn is_ecdsa(self) -> bool {
+        use Algorithm::*;
+        matches!(
+            self,
+            EcdsaP256
+                | EcdsaP256Sha256
+                | EcdsaP256Sha384
+                | EcdsaP384
+                | EcdsaP384Sha256
+                | EcdsaP384Sha384
+                | EcdsaP521
+        )
+    }
+
+    /// Whether its signatures are RSASSA-PSS's.
+    pub const fn is_pss(self) -> bool {
+        matches!(
+            self,
+            Algorithm::RsaPss
+                | Algorithm::RsaPssSha256
+                | Algorithm::RsaPssSha384
+                | Algorithm::RsaPssSha512
+        )
+    }
+
+    /// Whether its keys are RSA's.
+    pub const fn is_rsa(self) -> bool {
+        use Algorithm::*;
+        matches!(
+            self,
+            RsaPkcs1
+                | RsaPkcs1Sha256
+                | RsaPkcs1Sha384
+                | RsaPkcs1Sha512
+                | RsaOaep
+                | RsaOaepSha1
+                | RsaOaepSha256
+                | RsaesPkcs1
+        ) || self.is_pss()
     }
 }
 

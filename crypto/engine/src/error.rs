@@ -81,6 +81,8 @@ pub enum Field {
     Entry,
     /// The bytes that are compared with.
     Expected,
+    /// OAEP's label.
+    Label,
 }
 
 /// The length that a part has to have, in bytes.
@@ -134,6 +136,7 @@ impl fmt::Display for Field {
             Field::Salt => "`salt`",
             Field::Entry => "`entry`",
             Field::Expected => "`expected`",
+            Field::Label => "the label",
         })
     }
 }

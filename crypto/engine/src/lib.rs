@@ -149,6 +149,7 @@ mod metrics;
 mod opener;
 mod operation;
 mod order;
+mod padding;
 mod parameters;
 mod pending;
 mod placement;
@@ -182,6 +183,7 @@ pub use executor::{Pending, Refused};
 pub use iovec::Iovec;
 pub use opener::{DriverSession, DriverStream, Place, Selection};
 pub use operation::Operation;
+pub use padding::{OaepParameters, SignatureParameters};
 pub use parameters::{
     Demand, Key, Nonces, PacketKey, PacketKeys, Parameters, Step, Usage, is_key_name, key_reference,
 };

@@ -65,6 +65,8 @@ pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 96 << 10 } else { 48 
 /// That depth where drivers are known to stay far above. Handshakes open such keys by the dozen,
 /// and to overwrite more would empty the processor's nearest cache each time.
 pub const STACK_SHALLOW_BYTES: usize = if cfg!(debug_assertions) { STACK_BYTES } else { 16 << 10 };
+/// Longest label of RSAES-OAEP, in bytes.
+pub const LABEL_BYTES_MAX: usize = 1024;
 /// Longest public key of a signature algorithm, in bytes: ML-DSA-87, in its encoding.
 pub const PUBLIC_KEY_BYTES_MAX: usize = 2_600;
 /// Longest name of a driver or a client, in bytes.

@@ -4,7 +4,7 @@ use crate::limits::PUBLIC_KEY_BYTES_MAX;
 use crate::request::name_of;
 use crate::{
     Algorithm, Buffer, Class, Cost, Direction, Effort, IV_BYTES_MAX, MASK_BYTES, NONCE_BYTES,
-    Opened, Part, Request, SAMPLE_BYTES, TAG_BYTES,
+    OaepParameters, Opened, Part, Request, SAMPLE_BYTES, SignatureParameters, TAG_BYTES,
 };
 use std::fmt;
 use zeroize::Zeroizing;
@@ -95,20 +95,26 @@ pub enum Operation {
     },
     Sign {
         message: Vec<u8>,
+        parameters: SignatureParameters,
         out: Vec<u8>,
     },
     Verify {
         public_key: Vec<u8>,
         message: Vec<u8>,
+        parameters: SignatureParameters,
         signature: Vec<u8>,
     },
     PublicEncrypt {
         public_key: Vec<u8>,
         message: Vec<u8>,
+        parameters: OaepParameters,
+        label: Vec<u8>,
         out: Vec<u8>,
     },
     PrivateDecrypt {
         ciphertext: Vec<u8>,
+        parameters: OaepParameters,
+        label: Vec<u8>,
         out: Zeroizing<Vec<u8>>,
     },
     Random {
@@ -241,7 +247,8 @@ impl Operation {
         signature: impl Into<Vec<u8>>,
     ) -> Self {
         let (public_key, message) = (public_key.into(), message.into());
-        Operation::Verify { public_key, message, signature: signature.into() }
+        let (parameters, signature) = (SignatureParameters::default(), signature.into());
+        Operation::Verify { public_key, message, parameters, signature }
     }
 
     /// `capacity` is as many bytes as the modulus has, or more.
@@ -251,12 +258,18 @@ impl Operation {
         capacity: usize,
     ) -> Self {
         let (public_key, message) = (public_key.into(), message.into());
-        Operation::PublicEncrypt { public_key, message, out: vec![0; capacity] }
+        let (parameters, label) = (OaepParameters::default(), Vec::new());
+        Operation::PublicEncrypt { public_key, message, parameters, label, out: vec![0; capacity] }
     }
 
     /// `capacity` is as many bytes as the modulus has, or more.
     pub fn private_decrypt(ciphertext: impl Into<Vec<u8>>, capacity: usize) -> Self {
-        Operation::PrivateDecrypt { ciphertext: ciphertext.into(), out: vec![0; capacity].into() }
+        Operation::PrivateDecrypt {
+            ciphertext: ciphertext.into(),
+            parameters: OaepParameters::default(),
+            label: Vec::new(),
+            out: vec![0; capacity].into(),
+        }
     }
 
     pub fn random(bytes: usize) -> Self {
@@ -377,15 +390,20 @@ impl Operation {
             Operation::Decapsulate { ciphertext, secret } => {
                 f(&mut Request::Decapsulate { ciphertext, secret })
             }
-            Operation::Sign { message, out } => f(&mut Request::Sign { message, out }),
-            Operation::Verify { public_key, message, signature } => {
-                f(&mut Request::Verify { public_key, message, signature })
+            Operation::Sign { message, parameters, out } => {
+                f(&mut Request::Sign { message, parameters: *parameters, out })
             }
-            Operation::PublicEncrypt { public_key, message, out } => {
-                f(&mut Request::PublicEncrypt { public_key, message, out })
+            Operation::Verify { public_key, message, parameters, signature } => {
+                let parameters = *parameters;
+                f(&mut Request::Verify { public_key, message, parameters, signature })
             }
-            Operation::PrivateDecrypt { ciphertext, out } => {
-                f(&mut Request::PrivateDecrypt { ciphertext, out })
+            Operation::PublicEncrypt { public_key, message, parameters, label, out } => {
+                let parameters = *parameters;
+                f(&mut Request::PublicEncrypt { public_key, message, parameters, label, out })
+            }
+            Operation::PrivateDecrypt { ciphertext, parameters, label, out } => {
+                let parameters = *parameters;
+                f(&mut Request::PrivateDecrypt { ciphertext, parameters, label, out })
             }
             Operation::Random { out } => f(&mut Request::Random { out }),
             Operation::Derive { cost, password, salt, out } => {

@@ -1,7 +1,10 @@
 //! A consumer's request: one operation, with borrowed buffers.
 
 use crate::lengths::LengthLimits;
-use crate::{Algorithm, Class, Error, ExpectedLength, Field, Kind, RequestError, limits};
+use crate::{
+    Algorithm, Class, Error, ExpectedLength, Field, Kind, OaepParameters, RequestError,
+    SignatureParameters, limits,
+};
 use std::fmt;
 use std::ops::Range;
 use zeroize::Zeroizing;
@@ -316,19 +319,23 @@ pub enum Request<'a> {
         /// For us.
         secret: &'a mut [u8],
     },
-    /// Sign the whole message.
+    /// Sign a message.
     Sign {
-        /// The message, not its digest.
+        /// The message, or its digest where the parameters say so.
         message: &'a [u8],
+        /// How.
+        parameters: SignatureParameters,
         /// Room for the longest signature of this key; `run` says how much was used.
         out: &'a mut [u8],
     },
-    /// Check a signature over the whole message.
+    /// Check a signature over a message.
     Verify {
         /// The subjectPublicKey bits of RFC 5280: a point, 32 bytes, or an RSAPublicKey.
         public_key: &'a [u8],
-        /// The message, not its digest.
+        /// The message, or its digest where the parameters say so.
         message: &'a [u8],
+        /// How it was signed.
+        parameters: SignatureParameters,
         /// The signature.
         signature: &'a [u8],
     },
@@ -338,6 +345,10 @@ pub enum Request<'a> {
         public_key: &'a [u8],
         /// The message.
         message: &'a [u8],
+        /// How it is padded.
+        parameters: OaepParameters,
+        /// OAEP's label.
+        label: &'a [u8],
         /// Room for as many bytes as the modulus has.
         out: &'a mut [u8],
     },
@@ -345,6 +356,10 @@ pub enum Request<'a> {
     PrivateDecrypt {
         /// From the peer.
         ciphertext: &'a [u8],
+        /// How it was padded.
+        parameters: OaepParameters,
+        /// OAEP's label.
+        label: &'a [u8],
         /// Room for as many bytes as the modulus has.
         out: &'a mut [u8],
     },
@@ -423,9 +438,10 @@ impl Request<'_> {
             Request::Derive { .. }
             | Request::PrivateDecrypt { .. }
             | Request::VerifyPassword { effort: Effort::Full, .. } => true,
-            Request::Sign { .. } => {
-                !matches!(algorithm, Ed25519 | EcdsaP256Sha256 | EcdsaP256Sha384 | EcdsaP384Sha256)
-            }
+            Request::Sign { .. } => !matches!(
+                algorithm,
+                Ed25519 | EcdsaP256 | EcdsaP256Sha256 | EcdsaP256Sha384 | EcdsaP384Sha256
+            ),
             Request::Agree { .. } => matches!(algorithm, Ffdhe2048 | Ffdhe3072 | Ffdhe4096),
             _ => false,
         };
@@ -501,10 +517,22 @@ impl Request<'_> {
                     && algorithm.ciphertext_bytes() == Some(ciphertext.len())
             }
             Request::Decapsulate { secret, .. } => exact(Kind::Kem, secret.len()),
-            Request::Sign { .. } | Request::Verify { .. } => algorithm.kind() == Kind::Signature,
-            Request::PublicEncrypt { .. } | Request::PrivateDecrypt { .. } => {
-                algorithm.kind() == Kind::Encryption
+            Request::Sign { message, parameters, .. }
+            | Request::Verify { message, parameters, .. }
+                if algorithm.kind() == Kind::Signature =>
+            {
+                return parameters.check(algorithm, message.len());
             }
+            Request::PublicEncrypt { parameters, label, .. }
+            | Request::PrivateDecrypt { parameters, label, .. }
+                if algorithm.kind() == Kind::Encryption =>
+            {
+                return parameters.check(algorithm, label.len());
+            }
+            Request::Sign { .. }
+            | Request::Verify { .. }
+            | Request::PublicEncrypt { .. }
+            | Request::PrivateDecrypt { .. } => false,
             Request::Random { .. } => algorithm.kind() == Kind::Random,
             Request::Derive { cost, password, salt, out } => {
                 return check_derivation(algorithm, *cost, password, salt, (Field::Out, out.len()));

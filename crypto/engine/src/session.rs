@@ -15,8 +15,8 @@ use crate::registry::Registry;
 use crate::usage::KeyUsage;
 use crate::wipe::{self, Depth};
 use crate::{
-    Algorithm, DriverSession, Error, Key, NONCE_BYTES, Operation, PacketKeys, Request, TAG_BYTES,
-    clock, limits, sampling,
+    Algorithm, DriverSession, Error, Key, NONCE_BYTES, Operation, PacketKeys, Request,
+    SignatureParameters, TAG_BYTES, clock, limits, sampling,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -258,7 +258,11 @@ impl Session {
     /// Signs the whole message.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         let mut out = vec![0; self.signature_bytes_max()];
-        let used = self.run(&mut Request::Sign { message, out: &mut out })?;
+        let used = self.run(&mut Request::Sign {
+            message,
+            parameters: SignatureParameters::default(),
+            out: &mut out,
+        })?;
         out.truncate(used);
         Ok(out)
     }
@@ -283,7 +287,11 @@ impl Drop for Session {
 impl Operation {
     /// Signs the whole message under this session's key, which says how long a signature can be.
     pub fn sign(session: &Session, message: impl Into<Vec<u8>>) -> Self {
-        Operation::Sign { message: message.into(), out: vec![0; session.signature_bytes_max()] }
+        Operation::Sign {
+            message: message.into(),
+            parameters: SignatureParameters::default(),
+            out: vec![0; session.signature_bytes_max()],
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! to test with.
 
 use crate::{
-    Algorithm, Cost, Direction, IV_BYTES_MAX, Iv, Key, Kind, NONCE_BYTES, Opened, Operation,
-    PacketKey, PacketKeys, Part, SAMPLE_BYTES, TAG_BYTES,
+    Algorithm, Cost, Direction, IV_BYTES_MAX, Iv, Key, Kind, NONCE_BYTES, OaepParameters, Opened,
+    Operation, PacketKey, PacketKeys, Part, SAMPLE_BYTES, SignatureParameters, TAG_BYTES,
 };
 
 /// A packet's header up to its number: first byte, and a connection's name of eight.
@@ -42,6 +42,23 @@ pub fn key(algorithm: Algorithm, secret: &[u8]) -> Key<'_> {
     }
 }
 
+/// How a message is signed with an algorithm: with SHA-256, if the algorithm leaves that open.
+pub fn signature_parameters(algorithm: Algorithm) -> SignatureParameters {
+    let is_open =
+        (algorithm.is_ecdsa() || algorithm.is_rsa()) && algorithm.signature_hash().is_none();
+    if is_open {
+        SignatureParameters::message(Algorithm::Sha256)
+    } else {
+        SignatureParameters::default()
+    }
+}
+
+/// How a message is padded for encryption: with SHA-256, if the algorithm leaves that open.
+pub fn oaep_parameters(algorithm: Algorithm) -> OaepParameters {
+    let hash = (algorithm == Algorithm::RsaOaep).then_some(Algorithm::Sha256);
+    OaepParameters { hash, mgf1_hash: None }
+}
+
 /// The plain operation of an algorithm, requested once; the steps of a chain are to protect.
 ///
 /// It works on all of `text`, or puts out as many bytes. `input` goes in beside the text: the
@@ -73,11 +90,17 @@ pub fn operation(
         Kind::Hkdf => Operation::expand([0; 16], bytes),
         Kind::Exchange => Operation::agree(algorithm, input),
         Kind::Kem => Operation::encapsulate(algorithm, input),
-        Kind::Signature => Operation::Sign { message: text, out: vec![0; signature_bytes] },
-        Kind::Encryption => {
-            let capacity = input.len();
-            Operation::private_decrypt(input, capacity)
-        }
+        Kind::Signature => Operation::Sign {
+            message: text,
+            parameters: signature_parameters(algorithm),
+            out: vec![0; signature_bytes],
+        },
+        Kind::Encryption => Operation::PrivateDecrypt {
+            out: vec![0; input.len()].into(),
+            ciphertext: input,
+            parameters: oaep_parameters(algorithm),
+            label: Vec::new(),
+        },
         Kind::Random => Operation::random(bytes),
         Kind::Password => {
             let password = b"correct horse battery staple".to_vec().into();

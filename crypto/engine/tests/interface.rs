@@ -63,7 +63,7 @@ fn nothing_that_is_shown_is_secret() {
     let counter = GCM.nonces(Nonces::Counter { iv, from: 3 });
     let shown = format!(
         "{engine:?} {session:?} {queue:?} {task:?} {derive:?} {derivation:?} {counter:?} {:?} {:?}",
-        Request::Sign { message: b"the secret text", out: &mut [] },
+        Request::Sign { parameters: Default::default(), message: b"the secret text", out: &mut [] },
         engine.stream(Algorithm::Sha256).map(drop),
     );
     let bytes = |secret: &[u8]| format!("{secret:?}").trim_matches(['[', ']']).to_owned();

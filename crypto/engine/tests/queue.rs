@@ -386,7 +386,8 @@ fn slow_work_goes_beside_and_fast_work_is_done_meanwhile() {
     let rsa = engine.session(Parameters::new(Algorithm::RsaPssSha256, Key::None)).unwrap();
     let gcm = engine.session(GCM).unwrap();
     let mut queue = engine.queue(100);
-    let sign = || Operation::Sign { message: vec![1], out: vec![0; 4] };
+    let sign =
+        || Operation::Sign { parameters: Default::default(), message: vec![1], out: vec![0; 4] };
     let mut mixed: Vec<_> = (0..20).map(|user| Task::tagged(&rsa, sign(), user)).collect();
     mixed.extend(tasks(&gcm, 20..22));
     assert_eq!(queue.submit(&mut mixed, false), 22);
@@ -477,7 +478,8 @@ fn a_future_is_ready_at_once_here_and_later_elsewhere() {
     assert_eq!((task.user, task.result(), data(&task)), (77, Ok(1), &[6][..]));
     let rsa = Parameters::new(Algorithm::RsaPssSha256, Key::None);
     let rsa = engine.session(rsa).unwrap();
-    let sign = Operation::Sign { message: vec![1], out: vec![0; 4] };
+    let sign =
+        Operation::Sign { parameters: Default::default(), message: vec![1], out: vec![0; 4] };
     let task = futures_executor::block_on(engine.start(Task::new(&rsa, sign)).unwrap());
     assert_eq!(task.result(), Ok(4));
     let there = engine.session(GCM.on(Demand::Hardware)).unwrap();

@@ -239,7 +239,7 @@ fn a_slow_task_comes_back_where_the_pool_has_no_room_at_all() {
     let parameters = Parameters::new(Algorithm::MlDsa44, Key::Secret(&[]));
     let session = engine.session(parameters).unwrap();
     let mut queue = engine.queue(4);
-    let sign = Operation::Sign { message: vec![], out: vec![0; 8] };
+    let sign = Operation::Sign { parameters: Default::default(), message: vec![], out: vec![0; 8] };
     assert!(queue.submit_one(Task::new(&session, sign), false).is_ok());
     let mut done = Vec::new();
     assert_eq!(queue.wait(&mut done, Duration::from_secs(2)), 1);

@@ -11,7 +11,7 @@ use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The version of these messages and of the rings' bytes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Bytes that are wiped when they are dropped, and not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -167,6 +167,11 @@ pub enum Ask {
         /// The last name that is known already; empty for none.
         after: String,
     },
+    /// Asks for the certificates of a key that this client may use.
+    Certificates {
+        /// The key's name.
+        name: String,
+    },
 }
 
 /// An administrator's request about keys.
@@ -203,6 +208,13 @@ pub enum KeyAsk {
         /// The key's name.
         name: String,
     },
+    /// Certificates to keep with a key, in place of those that it has.
+    Certify {
+        /// The key's name.
+        name: String,
+        /// Each in DER, that of the key first; none to keep none.
+        certificates: Vec<Vec<u8>>,
+    },
     /// A key may be used no more.
     Revoke {
         /// The key's name.
@@ -237,9 +249,9 @@ pub enum KeyAsk {
 /// The purposes of a key, and its callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPolicy {
-    /// Names of algorithms.
+    /// Names of algorithms; in a request also of kinds of keys: `rsa`, `ec-p256`, `ec-p384`, `ec-p521`.
     pub algorithms: Vec<String>,
-    /// `sign`, `decrypt`, ...; none stands for all that the algorithms have.
+    /// `sign`, `decrypt`, ...; none stands for all that the algorithms have, and of a kind's to sign.
     pub purposes: Vec<String>,
     /// `user:NAME`, `group:NAME`, `program:PATH` or `everybody`.
     pub callers: Vec<String>,
@@ -341,6 +353,11 @@ pub enum Answer {
         /// Whether there are more.
         more: bool,
     },
+    /// To [`Ask::Certificates`].
+    Certificates {
+        /// Each in DER, that of the key first; none if the key has none.
+        certificates: Vec<Vec<u8>>,
+    },
 }
 
 /// A key that the client may use.
@@ -354,6 +371,8 @@ pub struct GrantedKey {
     pub purposes: Vec<String>,
     /// Its newest version, from 1.
     pub version: u32,
+    /// Whether that version has certificates, for [`Ask::Certificates`].
+    pub has_certificates: bool,
     /// The public half of that version as a SubjectPublicKeyInfo (RFC 5280 § 4.1), DER; empty for a secret, and for
     /// a kind of key that has none.
     pub public_key: Vec<u8>,
@@ -513,6 +532,7 @@ mod tests {
             Ask::Forget { region: RegionHandle { index: 255, generation: 1 } },
             Ask::Keys(KeyAsk::List { after: String::new() }),
             Ask::Granted { after: "web".to_owned() },
+            Ask::Certificates { name: "web".to_owned() },
         ];
         for ask in asks {
             assert_eq!(decode_ask(&encode(&ask).unwrap()), Ok(ask));

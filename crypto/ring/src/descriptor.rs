@@ -18,6 +18,12 @@ macro_rules! opcodes {
         /// The requested operation. A, B and C are the descriptor's segments, `p` its parameters,
         /// `x` its `extra`, `r` the completion's result. *in place* means that the segment is read
         /// and written.
+        ///
+        /// # How it is signed
+        /// A byte each: whether the message is a digest (1) or whole (0); its hash; the hash of MGF1; whether
+        /// the salt's length is given (1), and two bytes of that length. Zeros say all that the algorithm names
+        /// itself. A hash is a number: 0 none, 1 MD5, 2 SHA-1, 3 to 6 SHA-224 to SHA-512, 7 SHA-512/256, 8 to
+        /// 10 SHA3-256 to SHA3-512.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Opcode { $($(#[$doc])* $id = $value,)* }
@@ -75,13 +81,14 @@ opcodes! {
     Encapsulate = 16,
     /// A ciphertext; B out.
     Decapsulate = 17,
-    /// A message; B out.
+    /// `p` how ([so](Opcode#how-it-is-signed)), A message or digest; B out.
     Sign = 18,
-    /// A public key, B message, C signature.
+    /// `p` how ([so](Opcode#how-it-is-signed)), A public key, B message or digest, C signature.
     Verify = 19,
-    /// A public key, C message; B out.
+    /// `p` hash and hash of MGF1 as [there](Opcode#how-it-is-signed), one byte each, `x` bytes of OAEP's
+    /// label, A public key, C label and then message; B out.
     PublicEncrypt = 20,
-    /// A ciphertext; B out.
+    /// `p` hash and hash of MGF1 as [there](Opcode#how-it-is-signed), one byte each, A ciphertext, C OAEP's label; B out.
     PrivateDecrypt = 21,
     /// B out.
     Random = 22,

@@ -18,8 +18,13 @@ impl AgentKey {
     /// signature of any of them, or the key is not one of theirs.
     pub fn new(name: &str, algorithms: &[Algorithm], public_key_info: &[u8]) -> Option<AgentKey> {
         let (kind, public_key) = keyway_wire::read_subject_public_key_info(public_key_info)?;
-        let signs = |algorithm: &&Algorithm| kind.contains(algorithm) && is_of_ssh(**algorithm);
-        let algorithms: Vec<_> = algorithms.iter().filter(signs).copied().collect();
+        // A key for an algorithm that leaves the hash open is for those of SSH that name it.
+        let is_for = |algorithm: &Algorithm| {
+            let general = algorithm.general();
+            algorithms.iter().any(|it| it == algorithm || Some(*it) == general)
+        };
+        let algorithms: Vec<_> =
+            OF_SSH.into_iter().filter(|it| kind.contains(it) && is_for(it)).collect();
         let blob = blob(*algorithms.first()?, public_key)?;
         let public_key = public_key.to_vec();
         Some(AgentKey { name: name.to_owned(), blob, algorithms, public_key })
@@ -46,16 +51,14 @@ impl AgentKey {
     }
 }
 
-const fn is_of_ssh(algorithm: Algorithm) -> bool {
-    matches!(
-        algorithm,
-        Algorithm::Ed25519
-            | Algorithm::EcdsaP256Sha256
-            | Algorithm::EcdsaP384Sha384
-            | Algorithm::RsaPkcs1Sha256
-            | Algorithm::RsaPkcs1Sha512
-    )
-}
+/// The algorithms that SSH signs with.
+const OF_SSH: [Algorithm; 5] = [
+    Algorithm::Ed25519,
+    Algorithm::EcdsaP256Sha256,
+    Algorithm::EcdsaP384Sha384,
+    Algorithm::RsaPkcs1Sha256,
+    Algorithm::RsaPkcs1Sha512,
+];
 
 /// Lengths of public keys, in bytes: points are uncompressed.
 const ED25519_BYTES: usize = 32;

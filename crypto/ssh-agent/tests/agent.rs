@@ -178,7 +178,8 @@ fn keys_are_listed_and_sign() {
     assert_eq!(signed[..8], [0, 0, 0, 88, 14, 0, 0, 0]);
     let signature = &signed[signed.len() - 64..];
     let (public_key, message) = (key.public_key(), &b"a message"[..]);
-    let verify = &mut Request::Verify { public_key, message, signature };
+    let verify =
+        &mut Request::Verify { public_key, message, parameters: Default::default(), signature };
     ENGINE.run(Algorithm::Ed25519, verify).unwrap();
     let p384 = answer(&request(held.sessions[0].0.blob(), b""), &held).unwrap();
     assert!(p384.windows(19).any(|part| part == b"ecdsa-sha2-nistp384"));

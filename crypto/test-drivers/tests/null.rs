@@ -72,14 +72,39 @@ fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
             vec![public, (encapsulate, ciphertext), (decapsulate, bytes)]
         }
         Kind::Signature => {
-            let verify =
-                Operation::Verify { public_key: vec![], message: vec![], signature: vec![] };
-            vec![public, (Operation::Sign { message: vec![], out: ones(64) }, 64), (verify, 0)]
+            let verify = Operation::Verify {
+                parameters: Default::default(),
+                public_key: vec![],
+                message: vec![],
+                signature: vec![],
+            };
+            vec![
+                public,
+                (
+                    Operation::Sign {
+                        parameters: Default::default(),
+                        message: vec![],
+                        out: ones(64),
+                    },
+                    64,
+                ),
+                (verify, 0),
+            ]
         }
         Kind::Encryption => {
-            let encrypt =
-                Operation::PublicEncrypt { public_key: vec![], message: vec![], out: ones(256) };
-            let decrypt = Operation::PrivateDecrypt { ciphertext: vec![], out: secret(256) };
+            let encrypt = Operation::PublicEncrypt {
+                parameters: Default::default(),
+                label: Default::default(),
+                public_key: vec![],
+                message: vec![],
+                out: ones(256),
+            };
+            let decrypt = Operation::PrivateDecrypt {
+                parameters: Default::default(),
+                label: Default::default(),
+                ciphertext: vec![],
+                out: secret(256),
+            };
             vec![public, (encrypt, 256), (decrypt, 256)]
         }
         Kind::Random => vec![(Operation::Random { out: secret(bytes) }, bytes)],

@@ -104,7 +104,8 @@ impl SignatureVerificationAlgorithm for Verifier {
         message: &[u8],
         signature: &[u8],
     ) -> Result<(), InvalidSignature> {
-        let request = &mut Request::Verify { public_key, message, signature };
+        let request =
+            &mut Request::Verify { parameters: Default::default(), public_key, message, signature };
         self.engine.run(self.algorithm, request).map(drop).map_err(|_| InvalidSignature)
     }
 

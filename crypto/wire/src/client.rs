@@ -110,14 +110,16 @@ pub fn bytes_max(request: &Request<'_>) -> usize {
             [peer.len(), ciphertext.len(), secret.len()]
         }
         Request::Decapsulate { ciphertext, secret } => [ciphertext.len(), secret.len(), 0],
-        Request::Sign { message, out } => [message.len(), out.len(), 0],
-        Request::Verify { public_key, message, signature } => {
+        Request::Sign { message, out, .. } => [message.len(), out.len(), 0],
+        Request::Verify { public_key, message, signature, .. } => {
             [public_key.len(), message.len(), signature.len()]
         }
-        Request::PublicEncrypt { public_key, message, out } => {
-            [public_key.len(), message.len(), out.len()]
+        Request::PublicEncrypt { public_key, message, label, out, .. } => {
+            [public_key.len(), message.len().saturating_add(label.len()), out.len()]
         }
-        Request::PrivateDecrypt { ciphertext, out } => [ciphertext.len(), out.len(), 0],
+        Request::PrivateDecrypt { ciphertext, label, out, .. } => {
+            [ciphertext.len(), out.len(), label.len()]
+        }
         Request::Derive { password, salt, out, .. } => [password.len(), salt.len(), out.len()],
         Request::VerifyPassword { entry, password, salt, expected, .. } => {
             [password.len(), entry.len(), salt.len().saturating_add(expected.len())]
@@ -200,19 +202,26 @@ pub fn encode(request: &Request<'_>, space: &mut Space<'_>) -> Option<Descriptor
         Request::Decapsulate { ciphertext, secret } => {
             (Opcode::Decapsulate, [space.put(ciphertext)?, space.room(secret.len())?, none])
         }
-        Request::Sign { message, out } => {
+        Request::Sign { message, parameters: how, out } => {
+            parameters = values::put_signature(how);
             (Opcode::Sign, [space.put(message)?, space.room(out.len())?, none])
         }
-        Request::Verify { public_key, message, signature } => {
+        Request::Verify { public_key, message, parameters: how, signature } => {
+            parameters = values::put_signature(how);
             let (public_key, message) = (space.put(public_key)?, space.put(message)?);
             (Opcode::Verify, [public_key, message, space.put(signature)?])
         }
-        Request::PublicEncrypt { public_key, message, out } => {
-            let (public_key, message) = (space.put(public_key)?, space.put(message)?);
+        Request::PublicEncrypt { public_key, message, parameters: how, label, out } => {
+            parameters = values::put_oaep(how);
+            extra = u32::try_from(label.len()).ok()?;
+            let public_key = space.put(public_key)?;
+            let message = space.join([*label, *message].into_iter())?;
             (Opcode::PublicEncrypt, [public_key, space.room(out.len())?, message])
         }
-        Request::PrivateDecrypt { ciphertext, out } => {
-            (Opcode::PrivateDecrypt, [space.put(ciphertext)?, space.room(out.len())?, none])
+        Request::PrivateDecrypt { ciphertext, parameters: how, label, out } => {
+            parameters = values::put_oaep(how);
+            let (ciphertext, out) = (space.put(ciphertext)?, space.room(out.len())?);
+            (Opcode::PrivateDecrypt, [ciphertext, out, space.put(label)?])
         }
         Request::Random { out } => (Opcode::Random, [none, space.room(out.len())?, none]),
         Request::Derive { cost, password, salt, out } => {

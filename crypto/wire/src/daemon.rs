@@ -5,7 +5,9 @@
 //! nothing that was checked, and sees nothing that was not.
 
 use crate::{status, values};
-use keyway_engine::{Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Operation, Zeroizing};
+use keyway_engine::{
+    Buffer, Cost, Direction, Effort, Error, IV_BYTES_MAX, Operation, SignatureParameters, Zeroizing,
+};
 use keyway_ring::SharedMemory;
 use keyway_ring::descriptor::{Completion, Descriptor, Opcode, PARAMETER_BYTES, Segment, Status};
 
@@ -71,10 +73,15 @@ pub fn load(
         }
         Operation::Expand { info: input, out }
         | Operation::Agree { peer: input, out }
-        | Operation::Decapsulate { ciphertext: input, secret: out }
-        | Operation::PrivateDecrypt { ciphertext: input, out } => {
+        | Operation::Decapsulate { ciphertext: input, secret: out } => {
             make_room(b, out);
             from.load(a, input)
+        }
+        Operation::PrivateDecrypt { ciphertext, parameters: how, label, out } => {
+            *how = values::oaep(parameters).ok_or(NONSENSE)?;
+            make_room(b, out);
+            from.load(a, ciphertext)?;
+            from.load(c, label)
         }
         Operation::PublicKey { out } => {
             make_room(b, out);
@@ -85,19 +92,24 @@ pub fn load(
             make_room(c, secret);
             from.load(a, peer)
         }
-        Operation::Sign { message, out } => {
+        Operation::Sign { message, parameters: how, out } => {
+            *how = values::signature(parameters).ok_or(NONSENSE)?;
             make_room(b, out);
             from.load(a, message)
         }
-        Operation::Verify { public_key, message, signature } => {
+        Operation::Verify { public_key, message, parameters: how, signature } => {
+            *how = values::signature(parameters).ok_or(NONSENSE)?;
             from.load(a, public_key)?;
             from.load(b, message)?;
             from.load(c, signature)
         }
-        Operation::PublicEncrypt { public_key, message, out } => {
+        Operation::PublicEncrypt { public_key, message, parameters: how, label, out } => {
+            *how = values::oaep(parameters).ok_or(NONSENSE)?;
             make_room(b, out);
             from.load(a, public_key)?;
-            from.load(c, message)
+            let (front, back) = split(c, descriptor.extra);
+            from.load(front, label)?;
+            from.load(back, message)
         }
         Operation::Random { out } => {
             make_room(b, out);
@@ -118,10 +130,9 @@ pub fn load(
                 // Two users' entries of one name are two.
                 entry.splice(..0, owner.to_ne_bytes());
             }
-            let (whole, front) = (c.bytes, descriptor.extra.min(c.bytes));
-            from.load(Segment { bytes: front, ..c }, salt)?;
-            // It ends where C ends, so it does not overflow.
-            from.load(Segment { offset: c.offset + front, bytes: whole - front }, expected)
+            let (front, back) = split(c, descriptor.extra);
+            from.load(front, salt)?;
+            from.load(back, expected)
         }
     }
 }
@@ -226,6 +237,14 @@ impl Source<'_> {
     }
 }
 
+/// The first bytes of a segment, as many as these or all, and the rest.
+fn split(segment: Segment, front: u32) -> (Segment, Segment) {
+    let (whole, front) = (segment.bytes, front.min(segment.bytes));
+    // The second ends where the whole does, so its offset does not overflow.
+    let back = Segment { offset: segment.offset + front, bytes: whole - front };
+    (Segment { bytes: front, ..segment }, back)
+}
+
 fn make_room(segment: Segment, out: &mut impl Bytes) {
     out.of_length(segment.bytes as usize);
 }
@@ -312,7 +331,11 @@ pub fn empty(opcode: Opcode) -> Option<Operation> {
             Operation::Encapsulate { peer: none(), ciphertext: none(), secret: none().into() }
         }
         Opcode::Decapsulate => Operation::Decapsulate { ciphertext: none(), secret: none().into() },
-        Opcode::Sign => Operation::Sign { message: none(), out: none() },
+        Opcode::Sign => Operation::Sign {
+            message: none(),
+            parameters: SignatureParameters::default(),
+            out: none(),
+        },
         Opcode::Verify => Operation::verify(none(), none(), none()),
         Opcode::PublicEncrypt => Operation::public_encrypt(none(), none(), 0),
         Opcode::PrivateDecrypt => Operation::private_decrypt(none(), 0),

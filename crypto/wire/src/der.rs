@@ -26,12 +26,15 @@ pub fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 /// The content of the element of this tag that the bytes begin with, and the bytes behind it. `None` if they begin
 /// with none, or it has more than 65,535 bytes, or its length a shorter form.
 pub fn split(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
+    any(der).filter(|_| der.first() == Some(&tag))
+}
+
+/// As [`split`], whatever the tag, which has one byte.
+pub fn any(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = match *der {
-        [first, short @ 0..=0x7f, ref rest @ ..] if first == tag => (usize::from(short), rest),
-        [first, 0x81, length @ 0x80..=0xff, ref rest @ ..] if first == tag => {
-            (usize::from(length), rest)
-        }
-        [first, 0x82, high @ 1..=0xff, low, ref rest @ ..] if first == tag => {
+        [_, short @ 0..=0x7f, ref rest @ ..] => (usize::from(short), rest),
+        [_, 0x81, length @ 0x80..=0xff, ref rest @ ..] => (usize::from(length), rest),
+        [_, 0x82, high @ 1..=0xff, low, ref rest @ ..] => {
             (usize::from(u16::from_be_bytes([high, low])), rest)
         }
         _ => return None,

@@ -7,7 +7,7 @@ use keyway_engine::Algorithm;
 type KeyKind = (&'static [Algorithm], &'static [u8]);
 
 /// RFC 3279 § 2.3.1, RFC 5480 § 2.1.1, RFC 8410 § 3, RFC 9881 § 2, RFC 9935 § 3.
-static KINDS: [KeyKind; 11] = [
+static KINDS: [KeyKind; 12] = [
     (
         &[
             Algorithm::RsaPkcs1Sha256,
@@ -18,16 +18,34 @@ static KINDS: [KeyKind; 11] = [
             Algorithm::RsaPssSha512,
             Algorithm::RsaOaepSha1,
             Algorithm::RsaOaepSha256,
+            Algorithm::RsaPkcs1,
+            Algorithm::RsaPss,
+            Algorithm::RsaOaep,
+            Algorithm::RsaesPkcs1,
         ],
         b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00",
     ),
     (
-        &[Algorithm::EcdsaP256Sha256, Algorithm::EcdsaP256Sha384, Algorithm::EcdhP256],
+        &[
+            Algorithm::EcdsaP256,
+            Algorithm::EcdsaP256Sha256,
+            Algorithm::EcdsaP256Sha384,
+            Algorithm::EcdhP256,
+        ],
         b"\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07",
     ),
     (
-        &[Algorithm::EcdsaP384Sha384, Algorithm::EcdsaP384Sha256, Algorithm::EcdhP384],
+        &[
+            Algorithm::EcdsaP384,
+            Algorithm::EcdsaP384Sha384,
+            Algorithm::EcdsaP384Sha256,
+            Algorithm::EcdhP384,
+        ],
         b"\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x22",
+    ),
+    (
+        &[Algorithm::EcdsaP521, Algorithm::EcdhP521],
+        b"\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x23",
     ),
     (&[Algorithm::Ed25519], b"\x30\x05\x06\x03\x2b\x65\x70"),
     (&[Algorithm::X25519], b"\x30\x05\x06\x03\x2b\x65\x6e"),
@@ -69,7 +87,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for (kind, length) in
-            (0..KINDS.len()).zip([0, 1, 90, 107, 108, 130, 200, 256, 257, 1568, 4096])
+            (0..KINDS.len()).zip([0, 1, 90, 107, 108, 130, 200, 256, 257, 1568, 2592, 4096])
         {
             let key = vec![7; length];
             for algorithm in KINDS[kind].0 {

@@ -45,7 +45,11 @@ fn operations() -> Vec<Operation> {
         Operation::agree(Algorithm::X25519, bytes(17, 32)),
         Operation::encapsulate(kem, bytes(18, 1184)),
         Operation::decapsulate(kem, bytes(19, 1088)),
-        Operation::Sign { message: bytes(20, 50), out: vec![0; 64] },
+        Operation::Sign {
+            parameters: Default::default(),
+            message: bytes(20, 50),
+            out: vec![0; 64],
+        },
         Operation::verify(bytes(21, 32), bytes(22, 51), bytes(23, 64)),
         Operation::public_encrypt(bytes(24, 270), bytes(25, 52), 256),
         Operation::private_decrypt(bytes(26, 256), 255),

@@ -2,7 +2,10 @@
 //! Each is written by one side and read by the other, where it may be nonsense: `None`.
 
 use keyway_engine::limits::CHAIN_STEPS_MAX;
-use keyway_engine::{Cost, Direction, Effort, IV_BYTES_MAX, Iv, Opened, Part, Phase};
+use keyway_engine::{
+    Algorithm, Cost, Direction, Effort, IV_BYTES_MAX, Iv, OaepParameters, Opened, Part, Phase,
+    SignatureParameters,
+};
 use keyway_ring::descriptor::{PARAMETER_BYTES, PART_BYTES, cost as kind};
 use std::ops::Range;
 
@@ -127,6 +130,72 @@ pub fn effort(bytes: &Bytes) -> Option<Effort> {
         1 => Some(Effort::Full),
         _ => None,
     }
+}
+
+/// Each hash that parameters can name, at its number less one.
+const HASHES: [Algorithm; 10] = [
+    Algorithm::Md5,
+    Algorithm::Sha1,
+    Algorithm::Sha224,
+    Algorithm::Sha256,
+    Algorithm::Sha384,
+    Algorithm::Sha512,
+    Algorithm::Sha512_256,
+    Algorithm::Sha3_256,
+    Algorithm::Sha3_384,
+    Algorithm::Sha3_512,
+];
+
+/// The number of a hash; 0 for none. Another algorithm has one that is no hash's.
+fn put_hash(hash: Option<Algorithm>) -> u8 {
+    let Some(hash) = hash else { return 0 };
+    HASHES.iter().position(|it| *it == hash).map_or(u8::MAX, |at| at as u8 + 1)
+}
+
+/// The hash that [`put_hash`] has written, if it is one.
+fn hash(number: u8) -> Option<Option<Algorithm>> {
+    match number.checked_sub(1) {
+        None => Some(None),
+        Some(at) => HASHES.get(usize::from(at)).map(|hash| Some(*hash)),
+    }
+}
+
+/// How a message is signed.
+pub fn put_signature(parameters: &SignatureParameters) -> Bytes {
+    let SignatureParameters { prehashed, hash, mgf1_hash, salt_bytes } = *parameters;
+    let [low, high] = salt_bytes.unwrap_or(0).to_ne_bytes();
+    let is_given = salt_bytes.is_some().into();
+    front(&[prehashed.into(), put_hash(hash), put_hash(mgf1_hash), is_given, low, high])
+}
+
+/// The parameters that [`put_signature`] has written.
+pub fn signature(bytes: &Bytes) -> Option<SignatureParameters> {
+    let [prehashed, of_message, of_mgf1, has_salt, low, high] = first(bytes);
+    Some(SignatureParameters {
+        prehashed: flag(prehashed)?,
+        hash: hash(of_message)?,
+        mgf1_hash: hash(of_mgf1)?,
+        salt_bytes: flag(has_salt)?.then(|| u16::from_ne_bytes([low, high])),
+    })
+}
+
+fn flag(byte: u8) -> Option<bool> {
+    match byte {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// How RSAES-OAEP pads.
+pub fn put_oaep(parameters: &OaepParameters) -> Bytes {
+    front(&[put_hash(parameters.hash), put_hash(parameters.mgf1_hash)])
+}
+
+/// The parameters that [`put_oaep`] has written.
+pub fn oaep(bytes: &Bytes) -> Option<OaepParameters> {
+    let [of_label, of_mgf1] = first(bytes);
+    Some(OaepParameters { hash: hash(of_label)?, mgf1_hash: hash(of_mgf1)? })
 }
 
 /// A part of a chain.

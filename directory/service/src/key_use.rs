@@ -2,8 +2,8 @@
 
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{
-    Algorithm, Engine, Error, Key, Kind, NONCE_BYTES, Parameters, Request, Selection, Session,
-    TAG_BYTES,
+    Algorithm, Engine, Error, Key, Kind, NONCE_BYTES, OaepParameters, Parameters, Request,
+    Selection, Session, SignatureParameters, TAG_BYTES,
 };
 use keyway_folder::control::{Control, nonsense};
 use keyway_host::failure::{Failure, plain};
@@ -20,6 +20,45 @@ const OAEP_BYTES_MAX: usize = 1024;
 /// Reads what a key is used on.
 pub trait Input: FnOnce() -> Result<Zeroizing<Vec<u8>>, Failure> {}
 impl<F: FnOnce() -> Result<Zeroizing<Vec<u8>>, Failure>> Input for F {}
+
+/// How a key is used, as far as its user says.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    /// With which of the key's algorithms, or of those that an algorithm of the key leaves open.
+    pub algorithm: Option<Algorithm>,
+    /// The hash, where the algorithm names none.
+    pub hash: Option<Algorithm>,
+    /// The hash of MGF1, where the algorithm names none.
+    pub mgf1_hash: Option<Algorithm>,
+    /// The length of the salt of RSASSA-PSS in bytes, where the algorithm names none.
+    pub salt_bytes: Option<u16>,
+    /// Whether the input is a digest.
+    pub prehashed: bool,
+    /// The label of RSAES-OAEP.
+    pub label: String,
+}
+
+impl Manner {
+    /// With an algorithm that leaves the hash open and none named, SHA-256.
+    fn signature(&self, algorithm: Algorithm) -> SignatureParameters {
+        let Manner { hash, mgf1_hash, salt_bytes, prehashed, .. } = *self;
+        let usual = SignatureParameters { prehashed, hash, mgf1_hash, salt_bytes };
+        let names_none = (algorithm.is_ecdsa() || algorithm.is_rsa())
+            && algorithm.signature_hash().is_none()
+            && hash.is_none();
+        // A digest, too, is of no hash only where that is meant: ECDSA takes any.
+        match names_none && !(prehashed && algorithm.is_ecdsa()) {
+            true => SignatureParameters { hash: Some(Algorithm::Sha256), ..usual },
+            false => usual,
+        }
+    }
+
+    fn oaep(&self, algorithm: Algorithm) -> OaepParameters {
+        let is_open = algorithm == Algorithm::RsaOaep;
+        let hash = self.hash.or(is_open.then_some(Algorithm::Sha256));
+        OaepParameters { hash, mgf1_hash: self.mgf1_hash }
+    }
+}
 
 /// The result of a use, and with which algorithm it was made.
 pub type Made = (Algorithm, Zeroizing<Vec<u8>>);
@@ -68,10 +107,13 @@ impl UsableKey {
         let names = || self.algorithms.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
         let fits = |algorithm: &&Algorithm| kinds.contains(&algorithm.kind());
         let found = match asked {
-            Some(asked) => self.algorithms.iter().find(|it| **it == asked).filter(fits),
-            None => self.algorithms.iter().find(fits),
+            Some(asked) => {
+                let has = |it: &Algorithm| *it == asked || Some(*it) == asked.general();
+                Some(asked).filter(|it| self.algorithms.iter().any(has) && fits(&it))
+            }
+            None => self.algorithms.iter().find(fits).copied(),
         };
-        found.copied().ok_or_else(|| {
+        found.ok_or_else(|| {
             Failure::new(format!(
                 "the key {} cannot be used to {what}: it is for {}",
                 self.name,
@@ -114,11 +156,16 @@ impl UsableKey {
     ///
     /// # Errors
     /// If the key is for something else, the daemon refuses, or there is no input.
-    pub fn sign(&self, asked: Option<Algorithm>, input: impl Input) -> Result<Made, Failure> {
+    pub fn sign(&self, manner: &Manner, input: impl Input) -> Result<Made, Failure> {
         self.may("sign")?;
-        let algorithm = self.algorithm(asked, &[Kind::Signature], "sign")?;
-        let signed = self.session(algorithm, None)?.sign(&input()?);
-        Ok((algorithm, Zeroizing::new(signed.map_err(|why| self.failure("sign", why))?)))
+        let algorithm = self.algorithm(manner.algorithm, &[Kind::Signature], "sign")?;
+        let (session, message) = (self.session(algorithm, None)?, input()?);
+        let mut out = Zeroizing::new(vec![0; session.signature_bytes_max()]);
+        let parameters = manner.signature(algorithm);
+        let request = &mut Request::Sign { message: &message, parameters, out: &mut out };
+        let used = session.run(request).map_err(|why| self.failure("sign", why))?;
+        out.truncate(used);
+        Ok((algorithm, out))
     }
 
     /// Makes a message authentication code of an input, which is read once that is known to be allowed.
@@ -145,10 +192,11 @@ impl UsableKey {
     /// If the key is for something else, the daemon refuses, or there is no input.
     pub fn verify(
         &self,
-        asked: Option<Algorithm>,
+        manner: &Manner,
         inputs: impl FnOnce() -> Result<(Zeroizing<Vec<u8>>, Vec<u8>), Failure>,
     ) -> Result<(Algorithm, bool), Failure> {
-        let algorithm = self.algorithm(asked, &[Kind::Signature, Kind::Mac], "verify")?;
+        let kinds = &[Kind::Signature, Kind::Mac];
+        let algorithm = self.algorithm(manner.algorithm, kinds, "verify")?;
         let (input, given) = inputs()?;
         if algorithm.kind() == Kind::Mac {
             self.may("mac")?;
@@ -156,7 +204,8 @@ impl UsableKey {
         }
         let public = self.session(algorithm, None)?.public_key();
         let public_key = &public.map_err(|why| self.failure("show its public half", why))?[..];
-        let request = &mut Request::Verify { public_key, message: &input, signature: &given };
+        let (message, parameters) = (&input, manner.signature(algorithm));
+        let request = &mut Request::Verify { public_key, message, parameters, signature: &given };
         match self.engine.run(algorithm, request) {
             Ok(_) => Ok((algorithm, true)),
             Err(Error::Authentication) => Ok((algorithm, false)),
@@ -170,15 +219,16 @@ impl UsableKey {
     /// If the key is for something else, the daemon refuses, or there is no input.
     pub fn encrypt(
         &self,
-        asked: Option<Algorithm>,
+        manner: &Manner,
         context: &str,
         input: impl Input,
     ) -> Result<Made, Failure> {
-        let algorithm = self.algorithm(asked, &[Kind::Aead, Kind::Encryption], "encrypt")?;
+        let kinds = &[Kind::Aead, Kind::Encryption];
+        let algorithm = self.algorithm(manner.algorithm, kinds, "encrypt")?;
         let input = input()?;
         if algorithm.kind() == Kind::Encryption {
             refuse_context(context)?;
-            return Ok((algorithm, self.encrypt_to_public(algorithm, &input)?));
+            return Ok((algorithm, self.encrypt_to_public(algorithm, manner, &input)?));
         }
         self.may("encrypt")?;
         loop {
@@ -198,12 +248,18 @@ impl UsableKey {
     fn encrypt_to_public(
         &self,
         algorithm: Algorithm,
+        manner: &Manner,
         message: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let (_, public_key) = self.public()?;
         let mut out = Zeroizing::new(vec![0; OAEP_BYTES_MAX]);
-        let request =
-            &mut Request::PublicEncrypt { public_key: &public_key, message, out: &mut out };
+        let request = &mut Request::PublicEncrypt {
+            public_key: &public_key,
+            message,
+            parameters: manner.oaep(algorithm),
+            label: manner.label.as_bytes(),
+            out: &mut out,
+        };
         let used = self.engine.run(algorithm, request);
         out.truncate(used.map_err(|why| {
             let most = "it takes a message as long as a key of another cipher, and no longer";
@@ -219,13 +275,14 @@ impl UsableKey {
     /// key and this text beside it.
     pub fn decrypt(
         &self,
-        asked: Option<Algorithm>,
+        manner: &Manner,
         context: &str,
         input: impl Input,
         shown: &str,
     ) -> Result<Made, Failure> {
         self.may("decrypt")?;
-        let algorithm = self.algorithm(asked, &[Kind::Aead, Kind::Encryption], "decrypt")?;
+        let kinds = &[Kind::Aead, Kind::Encryption];
+        let algorithm = self.algorithm(manner.algorithm, kinds, "decrypt")?;
         let input = input()?;
         let wrong = || {
             Failure::new(format!(
@@ -237,8 +294,16 @@ impl UsableKey {
             refuse_context(context)?;
             let mut out = Zeroizing::new(vec![0; OAEP_BYTES_MAX]);
             let session = self.session(algorithm, None)?;
-            let request = &mut Request::PrivateDecrypt { ciphertext: &input, out: &mut out };
-            let used = session.run(request).map_err(|_| wrong())?;
+            let request = &mut Request::PrivateDecrypt {
+                ciphertext: &input,
+                parameters: manner.oaep(algorithm),
+                label: manner.label.as_bytes(),
+                out: &mut out,
+            };
+            let used = session.run(request).map_err(|why| match why {
+                Error::Authentication => wrong(),
+                why => self.failure("decrypt", why),
+            })?;
             out.truncate(used);
             return Ok((algorithm, out));
         }
@@ -287,7 +352,7 @@ fn is_equal(made: &[u8], given: &[u8]) -> bool {
 fn refuse_context(context: &str) -> Result<(), Failure> {
     match context.is_empty() {
         true => Ok(()),
-        false => Err(Failure::usage("--context is for AEADs: RSA-OAEP has none here")),
+        false => Err(Failure::usage("--context is for AEADs; RSA-OAEP has a --label")),
     }
 }
 

@@ -36,9 +36,11 @@ Who may use the key may see its public half, and so may those who look after the
 Examples:
   keyway key sign web release.tar.gz -o release.tar.gz.sig
   tar c . | keyway key sign web --format base64
-  keyway key sign web FILE --algorithm rsa-pss-sha-256 --json
+  keyway key sign web FILE --algorithm rsa-pss --hash sha-512 --salt 20 --json
+  sha384sum FILE | cut -d' ' -f1 | xxd -r -p | keyway key sign web --digest --hash sha-384
 
-The message is signed as it is: the algorithm hashes it. ECDSA signatures are DER, as openssl has them.")]
+The message is signed as it is: the algorithm hashes it, with the hash that its name has, or --hash. ECDSA signatures \
+are DER, as openssl has them.")]
     Sign(Use),
     /// See whether a signature or a MAC is right; exits with 1 if it is not
     #[command(after_help = "\
@@ -54,7 +56,7 @@ Examples:
   pg_dump app | keyway key encrypt vault --context backup-of-app > app.enc
       --context has to be the same to decrypt, and is not secret
 
-Keys are for an AEAD (aes-256-gcm ...) or rsa-oaep-sha-256, which takes a message of some bytes. What comes \
+Keys are for an AEAD (aes-256-gcm ...) or rsa-oaep, which takes a message of some bytes. What comes \
 of an AEAD is the number of the key's version (4 bytes, little-endian), a nonce (12), the encrypted text, and \
 the tag (16). It can be decrypted after the key was rotated, too. At most 16 MiB at a time.")]
     Encrypt(Use),
@@ -79,6 +81,19 @@ Examples:
 
 Sessions that are open with the key end; their clients open new ones by themselves.")]
     Rotate(Named),
+    /// Keep certificates with a key, or show them
+    #[command(after_help = "\
+Examples:
+  keyway key certificate web fullchain.pem
+      the certificate of the key, and behind it those of the authorities that issued it
+  keyway key certificate web > fullchain.pem
+      those that are there, for who may use the key
+  keyway key certificate web /dev/null
+      takes them away
+
+Programs that find keys by their certificates (Java, NSS) need them. A new version of the key has none until they are \
+given again.")]
+    Certificate(Certificate),
     /// Let others use a key, too
     #[command(after_help = "\
 Examples:
@@ -145,6 +160,29 @@ pub enum Format {
     Hex,
 }
 
+/// How a key is used.
+#[derive(Debug, Args)]
+pub struct Manner {
+    /// With which of the key's algorithms, or of those that one leaves open [default: its first that fits]
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
+    pub algorithm: Option<Algorithm>,
+    /// With which hash, if the algorithm names none [default: sha-256]
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
+    pub hash: Option<Algorithm>,
+    /// With which hash in MGF1, for rsa-pss and rsa-oaep [default: that of --hash]
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
+    pub mgf1_hash: Option<Algorithm>,
+    /// Bytes of the salt, for rsa-pss [default: as many as the hash has]
+    #[arg(long, value_name = "BYTES")]
+    pub salt: Option<u16>,
+    /// The input is a digest, made elsewhere; of which hash, --hash says
+    #[arg(long)]
+    pub digest: bool,
+    /// The label, for rsa-oaep
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub label: String,
+}
+
 /// A key, and what it is to be used on.
 #[derive(Debug, Args)]
 pub struct Use {
@@ -156,9 +194,8 @@ pub struct Use {
     /// Where the result goes [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// With which of the key's algorithms [default: its first that fits]
-    #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
-    pub algorithm: Option<Algorithm>,
+    #[command(flatten)]
+    pub manner: Manner,
     /// How the result is written [default: raw; signatures and MACs on a terminal in base64]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
@@ -180,9 +217,8 @@ pub struct Verify {
     /// The file with the signature or MAC
     #[arg(long, value_name = "FILE")]
     pub signature: PathBuf,
-    /// With which of the key's algorithms [default: its first that fits]
-    #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
-    pub algorithm: Option<Algorithm>,
+    #[command(flatten)]
+    pub manner: Manner,
     /// How the signature or MAC is written
     #[arg(long, value_enum, default_value = "raw")]
     pub format: Format,
@@ -200,14 +236,26 @@ pub struct Public {
     pub pem: bool,
 }
 
+/// A key and its certificates.
+#[derive(Debug, Args)]
+pub struct Certificate {
+    /// Which key
+    pub name: String,
+    /// A file with certificates in PEM, or '-' for standard input
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub at: At,
+}
+
 /// The use of a key: with which algorithms, for which purposes, by which clients.
 #[derive(Debug, Args)]
 pub struct Policy {
-    /// An algorithm that it is for (keyway crypto list); repeatable for RSA keys
+    /// A kind of key (rsa, ec-p256, ec-p384, ec-p521) for all of its algorithms, or an algorithm that it is for
+    /// (keyway crypto list); repeatable for RSA keys, and for keys of one curve
     #[arg(long = "algorithm", value_name = "NAME", required = true)]
     pub algorithms: Vec<String>,
     /// A purpose: sign, decrypt, encrypt, mac, derive, agree or wrap (repeatable)
-    /// [default: all that the algorithm has, but to wrap]
+    /// [default: all that the algorithm has, but to wrap; of a kind of key, to sign]
     #[arg(long = "purpose", value_name = "PURPOSE")]
     pub purposes: Vec<String>,
     /// Who may use it (repeatable)
@@ -219,7 +267,7 @@ pub struct Policy {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway key generate web --algorithm ecdsa-p256-sha-256 --for user:www-data
+  keyway key generate web --algorithm ec-p256 --for user:www-data
   keyway key generate vault --algorithm aes-256-gcm --purpose decrypt \\
       --for user:backup+program:/usr/bin/reader
   keyway key generate pepper --algorithm argon2id --for everybody")]
@@ -236,8 +284,11 @@ pub struct Generate {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway key import web server.key --algorithm rsa-pss-sha-256 --algorithm rsa-pkcs1-sha-256
-      a private key as PEM or DER (PKCS#8, PKCS#1, SEC 1)
+  keyway key import web server.key --algorithm rsa
+      a private key as PEM or DER (PKCS#8, PKCS#1, SEC 1), for whatever RSA signs
+  keyway key import mail smime.key --algorithm rsa --purpose sign --purpose decrypt
+  keyway key import old tls.key --algorithm rsa --algorithm rsaes-pkcs1 --purpose sign --purpose decrypt
+      old peers decrypt by PKCS#1 v1.5, too, which a policy has to name
   openssl genpkey -algorithm ed25519 | keyway key import signer - --algorithm ed25519
   keyway key import shared secret.bin --algorithm hmac-sha-256 --for group:app
       a secret: the bytes of the file

@@ -1,10 +1,11 @@
 //! `keyway key`: what an administrator asks of a running cryptod, and what its keys are used for from a shell.
 
 mod arguments;
+mod certificates;
 mod using;
 
 pub use arguments::Key;
-use arguments::{At, Callers, Named, Policy, Public};
+use arguments::{At, Callers, Certificate, Named, Policy, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_folder::control::{Control, nonsense};
 use keyway_folder::data::name;
@@ -44,6 +45,7 @@ pub fn run(command: &Key) -> Result<bool, Failure> {
         Key::Encrypt(it) => using::encrypt(it),
         Key::Decrypt(it) => using::decrypt(it),
         Key::Mac(it) => using::mac(it),
+        Key::Certificate(it) => certificate(it),
         Key::Rotate(it) => change(it, "rotated", |name| KeyAsk::Rotate { name }),
         Key::Revoke(it) => change(it, "revoked", |name| KeyAsk::Revoke { name }),
         Key::Delete(it) => change(it, "deleted", |name| KeyAsk::Delete { name }),
@@ -91,6 +93,29 @@ fn public(Public { key: Named { name, at }, pem }: &Public) -> Result<(), Failur
         true => output::json(&json!({ "key": name, "algorithm": algorithm, "public_key": key })),
         false => output::text(key),
     }
+}
+
+/// Keeps certificates with a key, or shows those that are there.
+fn certificate(Certificate { name, file, at }: &Certificate) -> Result<(), Failure> {
+    if let Some(file) = file {
+        let certificates = certificates::read(file)?;
+        let event =
+            if certificates.is_empty() { "certificates removed" } else { "certificates kept" };
+        return done(at, KeyAsk::Certify { name: name.clone(), certificates }, name, event);
+    }
+    let answer = self::at(at)?.ask(&Ask::Certificates { name: name.clone() })?;
+    let Answer::Certificates { certificates } = answer else { return Err(nonsense()) };
+    if at.json {
+        let certificates: Vec<_> =
+            certificates.iter().map(|it| BASE64_STANDARD.encode(it)).collect();
+        return output::json(&json!({ "key": name, "certificates": certificates }));
+    }
+    if certificates.is_empty() {
+        return Err(Failure::new(format!(
+            "the key {name} has no certificates; keyway key certificate {name} FILE gives it some"
+        )));
+    }
+    output::text(certificates::pem(&certificates).trim_end())
 }
 
 /// Has the daemon change a key.
@@ -143,7 +168,8 @@ fn list_usable(at: &At) -> Result<(), Failure> {
         };
         let shown = |key: &GrantedKey| {
             json!({ "name": key.name, "algorithms": key.algorithms, "purposes": key.purposes,
-                "version": key.version, "public_key": public(key) })
+                "version": key.version, "public_key": public(key),
+                "has_certificates": key.has_certificates })
         };
         return output::json(&json!({ "keys": all.iter().map(shown).collect::<Vec<_>>() }));
     }

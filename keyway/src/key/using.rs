@@ -1,13 +1,13 @@
 //! Uses of a key from a shell.
 
-use super::arguments::{At, Format, Use, Verify};
+use super::arguments::{At, Format, Manner, Use, Verify};
 use crate::limits::KEY_INPUT_BYTES_MAX;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::same_file::is_no_input;
-use keyway_service::key_use::{Made, UsableKey};
+use keyway_service::key_use::{self, Made, UsableKey};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
@@ -25,20 +25,20 @@ pub fn open(name: &str, at: &At) -> Result<UsableKey, Failure> {
 
 /// Signs the input.
 pub fn sign(use_: &Use) -> Result<(), Failure> {
-    let made = open(&use_.name, &use_.at)?.sign(use_.algorithm, || read(&use_.file))?;
+    let made = open(&use_.name, &use_.at)?.sign(&use_.manner.read(), || read(&use_.file))?;
     put(use_, "signature", &made)
 }
 
 /// Makes a message authentication code of the input.
 pub fn mac(use_: &Use) -> Result<(), Failure> {
-    let made = open(&use_.name, &use_.at)?.mac(use_.algorithm, || read(&use_.file))?;
+    let made = open(&use_.name, &use_.at)?.mac(use_.manner.algorithm, || read(&use_.file))?;
     put(use_, "mac", &made)
 }
 
 /// Looks whether a signature or MAC is right. Says so.
 pub fn verify(verify: &Verify) -> Result<bool, Failure> {
     let key = open(&verify.name, &verify.at)?;
-    let (algorithm, is_right) = key.verify(verify.algorithm, || {
+    let (algorithm, is_right) = key.verify(&verify.manner.read(), || {
         if verify.file.as_os_str() == "-" && verify.signature.as_os_str() == "-" {
             return Err(Failure::usage("only one of FILE and --signature can be standard input"));
         }
@@ -63,7 +63,7 @@ pub fn verify(verify: &Verify) -> Result<bool, Failure> {
 /// Encrypts the input.
 pub fn encrypt(use_: &Use) -> Result<(), Failure> {
     let key = open(&use_.name, &use_.at)?;
-    let made = key.encrypt(use_.algorithm, &use_.context, || read(&use_.file))?;
+    let made = key.encrypt(&use_.manner.read(), &use_.context, || read(&use_.file))?;
     put(use_, "data", &made)
 }
 
@@ -71,7 +71,7 @@ pub fn encrypt(use_: &Use) -> Result<(), Failure> {
 pub fn decrypt(use_: &Use) -> Result<(), Failure> {
     let key = open(&use_.name, &use_.at)?;
     let (file, shown) = (&use_.file, shown(&use_.file));
-    let made = key.decrypt(use_.algorithm, &use_.context, || read(file), &shown)?;
+    let made = key.decrypt(&use_.manner.read(), &use_.context, || read(file), &shown)?;
     put(use_, "data", &made)
 }
 
@@ -124,6 +124,20 @@ fn put(use_: &Use, what: &str, (algorithm, bytes): &Made) -> Result<(), Failure>
         return written.map_err(|why| Failure::output(&why));
     }
     if at.json { output::json(&said) } else { Ok(()) }
+}
+
+impl Manner {
+    fn read(&self) -> key_use::Manner {
+        let Manner { algorithm, hash, mgf1_hash, salt, digest, label } = self;
+        key_use::Manner {
+            algorithm: *algorithm,
+            hash: *hash,
+            mgf1_hash: *mgf1_hash,
+            salt_bytes: *salt,
+            prehashed: *digest,
+            label: label.clone(),
+        }
+    }
 }
 
 impl Format {

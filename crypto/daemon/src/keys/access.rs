@@ -141,6 +141,12 @@ impl Purposes {
         Purposes(self.0 | others.0)
     }
 
+    /// Those that are among the others too.
+    #[must_use]
+    pub const fn among(self, others: Purposes) -> Purposes {
+        Purposes(self.0 & others.0)
+    }
+
     /// These without the others.
     #[must_use]
     pub const fn without(self, others: Purposes) -> Purposes {

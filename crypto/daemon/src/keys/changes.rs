@@ -3,10 +3,11 @@
 
 use super::access::{Caller, Grant, Purposes, Who};
 use super::audit::{Asked, unix_s};
+use super::certificate;
 use super::disk;
 use super::error::Error;
 use super::material::{self, Material};
-use super::record::{self, Record, Version};
+use super::record::{self, Chain, Record, Version};
 use super::store::{Entry, KeyStore, TOO_MANY_KEYS};
 use crate::limits;
 use keyway_engine::Algorithm;
@@ -19,7 +20,7 @@ use std::time::SystemTime;
 /// The use that a key is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<'a> {
-    /// One, or several of RSA's.
+    /// One, or several of RSA's, or of ECDSA's and ECDH's on one curve.
     pub algorithms: &'a [Algorithm],
     /// Those of [`Purposes::of`] of its algorithms that it is to serve.
     pub purposes: Purposes,
@@ -99,6 +100,7 @@ impl KeyStore {
                 created_s: unix_s(now),
                 revoked_s: None,
                 versions: vec![Arc::new(version)],
+                chain: None,
             };
             self.save(None, record, false)?;
             Ok((Some(1), ()))
@@ -130,6 +132,33 @@ impl KeyStore {
             record.versions.push(Arc::new(version));
             self.save(Some(&entry), record, true)?;
             Ok((Some(number), number))
+        })
+    }
+
+    /// Keeps these certificates with a key's newest version, in place of those that it had; no certificate takes
+    /// them away. The first is that of the key; each of the others certifies the one before it, which is not
+    /// checked here.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Certificate`] if the first is of another key or one is
+    /// none, [`Error::Limit`], [`Error::System`].
+    pub fn certify(
+        &self,
+        name: &str,
+        certificates: &[Vec<u8>],
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        self.change(Asked { action: "certify", key: name, by, now }, None, || {
+            let entry = self.active(name)?;
+            let mut record = entry.record.clone();
+            let newest = record.newest().ok_or(Error::Unfit("the key has no version"))?;
+            let number = newest.number;
+            certificate::check(&record.algorithms, &newest.public, certificates)?;
+            record.chain = (!certificates.is_empty())
+                .then(|| Chain { version: number, certificates: certificates.to_vec() });
+            self.save(Some(&entry), record, false)?;
+            Ok((Some(number), ()))
         })
     }
 

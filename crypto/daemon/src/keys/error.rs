@@ -41,6 +41,8 @@ pub enum Error {
     Unfit(&'static str),
     /// The material is no key, or none that the engine takes.
     Material(&'static str),
+    /// The certificates are not the key's, or are none.
+    Certificate(&'static str),
     /// The wrapped bytes are not authentic, or are for another key or context.
     Unwrap,
     /// A stated limit.
@@ -150,6 +152,7 @@ impl fmt::Display for Error {
             }
             Error::Unfit(why) => f.write_str(why),
             Error::Material(why) => write!(f, "that is no key to import: {why}"),
+            Error::Certificate(why) => write!(f, "those are no certificates for the key: {why}"),
             Error::Unwrap => f.write_str(
                 "what was wrapped is not authentic, or was wrapped for another key or context",
             ),

@@ -75,7 +75,11 @@ pub(super) fn check(
         let (encoding, material) = decode(material)?;
         return accept(encoding, material, algorithms, engine);
     };
-    let Some(algorithm) = algorithms.first() else { return Err(Error::Unfit("no algorithm")) };
+    // A key that also signs is made as one that signs: PKCS#8, which the others take too.
+    let signs = algorithms.iter().find(|algorithm| algorithm.kind() == Kind::Signature);
+    let Some(algorithm) = signs.or(algorithms.first()) else {
+        return Err(Error::Unfit("no algorithm"));
+    };
     let mut tries = 1;
     loop {
         let (encoding, material) = generate(*algorithm, rsa_bits, engine)?;
@@ -101,7 +105,7 @@ pub(crate) fn generate_for_session(
 ) -> Result<Option<Generated>, Error> {
     match algorithm.kind() {
         // To make one takes seconds, and is for a manager.
-        Kind::Signature if algorithm.name().starts_with("rsa") => Ok(None),
+        Kind::Signature if algorithm.is_rsa() => Ok(None),
         Kind::Exchange | Kind::Kem | Kind::Signature => check(Material::NEW, &[algorithm], engine)
             .map(|Checked { encoding, material, .. }| Some((encoding, material))),
         _ => Ok(None),

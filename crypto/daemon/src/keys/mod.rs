@@ -67,6 +67,7 @@
 
 mod access;
 mod audit;
+mod certificate;
 mod changes;
 mod disk;
 mod error;

@@ -1,6 +1,6 @@
 //! A key, as it lives and as it is saved.
 //!
-//! Saved it is [`Saved`] in postcard's form, sealed by [`super::sealed`]. Its name is not among
+//! Saved it is [`Saved`], and a [`Chain`] behind it if it has certificates, in postcard's form, sealed by [`super::sealed`]. Its name is not among
 //! what is saved: it is that of the file, and the seal is bound to it.
 
 use super::access::{Grant, Purpose, Purposes, Who};
@@ -28,6 +28,17 @@ pub struct Record {
     pub(crate) revoked_s: Option<u64>,
     /// One at least, the newest last.
     pub(crate) versions: Vec<Arc<Version>>,
+    /// The certificates of one of its versions.
+    pub(crate) chain: Option<Chain>,
+}
+
+/// Certificates that belong to a key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Chain {
+    /// The version whose public half the first certificate names.
+    pub version: u32,
+    /// Each in DER; each one certifies the one before it.
+    pub certificates: Vec<Vec<u8>>,
 }
 
 /// One version of a key.
@@ -116,9 +127,14 @@ impl Record {
     /// The fault of these bytes.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, &'static str> {
         let (saved, rest) = postcard::take_from_bytes::<Saved<'_>>(bytes).map_err(|_| SPOILT)?;
-        if !rest.is_empty() {
-            return Err(SPOILT);
-        }
+        // A key without certificates is saved without a word of them.
+        let chain = match rest {
+            [] => None,
+            rest => match postcard::take_from_bytes::<Chain>(rest) {
+                Ok((chain, [])) => Some(chain),
+                _ => return Err(SPOILT),
+            },
+        };
         let unknown = "it is for an algorithm that this version of the program does not know";
         let algorithms = saved.algorithms.iter().map(|name| name.parse().map_err(|_| unknown));
         let record = Record {
@@ -139,6 +155,7 @@ impl Record {
                 .map(|version| version.check().map(Arc::new))
                 .collect::<Option<_>>()
                 .ok_or(SPOILT)?,
+            chain,
         };
         check_use(&record.algorithms, record.purposes)?;
         let ascending = record.versions.is_sorted_by(|one, next| one.number < next.number);
@@ -173,8 +190,24 @@ impl Record {
         let room = grants.chain(versions).map(|bytes| bytes + OVERHEAD_BYTES).chain(strings);
         // With room for all of it no copy is left behind where it outgrew its place.
         let bytes = Vec::with_capacity(room.sum::<usize>() + OVERHEAD_BYTES);
-        let bytes = postcard::to_extend(&saved, bytes).map_err(|_| Error::Unwritten)?;
-        Ok(Zeroizing::new(bytes))
+        let bytes =
+            Zeroizing::new(postcard::to_extend(&saved, bytes).map_err(|_| Error::Unwritten)?);
+        let Some(chain) = &self.chain else { return Ok(bytes) };
+        let chain = postcard::to_allocvec(chain).map_err(|_| Error::Unwritten)?;
+        Ok(Zeroizing::new([&bytes[..], &chain].concat()))
+    }
+
+    /// Whether it is for an algorithm, or for the one that leaves open what that names.
+    pub(crate) fn is_for(&self, algorithm: Algorithm) -> bool {
+        let general = algorithm.general();
+        self.algorithms.iter().any(|it| *it == algorithm || Some(*it) == general)
+    }
+
+    /// The certificates of its newest version; none if it has none.
+    pub(crate) fn certificates(&self) -> &[Vec<u8>] {
+        let newest = self.newest().map(|version| version.number);
+        let chain = self.chain.as_ref().filter(|chain| Some(chain.version) == newest);
+        chain.map_or(&[], |chain| &chain.certificates)
     }
 
     /// The version that makes what is new.
@@ -267,10 +300,12 @@ pub(crate) fn check_use(algorithms: &[Algorithm], purposes: Purposes) -> Result<
     if possible.clone().any(Purposes::is_empty) {
         return Err("it is for an algorithm that has no key to keep");
     }
-    // Signing and encrypting with one secret under two algorithms may break both; RSA's are meant
-    // so.
-    if algorithms.len() > 1 && !algorithms.iter().all(|algorithm| is_rsa(*algorithm)) {
-        return Err("only a key of RSA is for more than one algorithm");
+    // One secret under two algorithms may break both; those of RSA, and of one curve, are meant so.
+    let family = algorithms.first().map(|algorithm| Family::of(*algorithm));
+    if algorithms.iter().any(|algorithm| Some(Family::of(*algorithm)) != family) {
+        return Err(
+            "only the algorithms of RSA go together under one key, and ECDSA's and ECDH's of one curve",
+        );
     }
     let twice =
         |at: usize| algorithms.get(..at).is_some_and(|other| other.contains(&algorithms[at]));
@@ -317,19 +352,27 @@ pub(crate) fn check_who(who: &Who) -> Result<(), &'static str> {
     fits.then_some(()).ok_or("an executable is named by its whole path, of 4,096 bytes at most")
 }
 
-fn is_rsa(algorithm: Algorithm) -> bool {
-    use Algorithm::*;
-    matches!(
-        algorithm,
-        RsaPkcs1Sha256
-            | RsaPkcs1Sha384
-            | RsaPkcs1Sha512
-            | RsaPssSha256
-            | RsaPssSha384
-            | RsaPssSha512
-            | RsaOaepSha1
-            | RsaOaepSha256
-    )
+/// Algorithms that may share a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Rsa,
+    P256,
+    P384,
+    P521,
+    Alone(Algorithm),
+}
+
+impl Family {
+    fn of(algorithm: Algorithm) -> Family {
+        use Algorithm::*;
+        match algorithm {
+            EcdsaP256 | EcdsaP256Sha256 | EcdsaP256Sha384 | EcdhP256 => Family::P256,
+            EcdsaP384 | EcdsaP384Sha256 | EcdsaP384Sha384 | EcdhP384 => Family::P384,
+            EcdsaP521 | EcdhP521 => Family::P521,
+            _ if algorithm.is_rsa() => Family::Rsa,
+            _ => Family::Alone(algorithm),
+        }
+    }
 }
 
 /// Whether the algorithm's key has a public half.

@@ -40,6 +40,8 @@ pub struct Usable {
     pub purposes: Purposes,
     /// Its newest version.
     pub version: u32,
+    /// Whether that version has certificates.
+    pub has_certificates: bool,
     /// The public half of that version, as [`Session::public_key`](keyway_engine::Session::public_key) gives
     /// it; empty if there is none.
     pub public_key: Vec<u8>,
@@ -53,6 +55,7 @@ impl Usable {
             algorithms: record.algorithms.clone(),
             purposes,
             version: newest.map_or(0, |version| version.number),
+            has_certificates: !record.certificates().is_empty(),
             public_key: newest.map_or_else(Vec::new, |version| version.public.clone()),
         })
     }
@@ -85,6 +88,26 @@ impl KeyStore {
         let asked = Asked { action: "look", key: name, by: caller, now };
         let looked = self.entry(name).and_then(|entry| Usable::of(&entry.record, caller));
         looked.map_err(|why| self.refused(asked, why))
+    }
+
+    /// The certificates of a key that a client may use: of its newest version, each in DER, its own first. None if
+    /// the key has none.
+    ///
+    /// # Errors
+    /// As [`KeyStore::usable_by`].
+    pub fn certificates_for(
+        &self,
+        name: &str,
+        caller: &Caller,
+        now: SystemTime,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let asked = Asked { action: "look", key: name, by: caller, now };
+        let certificates = || {
+            let entry = self.entry(name)?;
+            entry.record.usable_by(caller)?;
+            Ok(entry.record.certificates().to_vec())
+        };
+        certificates().map_err(|why| self.refused(asked, why))
     }
 
     /// The keys that a client may use, behind this name and in order of their names: so many at most, and
@@ -203,7 +226,7 @@ impl KeyStore {
         let entry = self.entry(name)?;
         let record = &entry.record;
         let granted = record.usable_by(caller)?;
-        if !record.algorithms.contains(&wanted.algorithm) {
+        if !record.is_for(wanted.algorithm) {
             return Err(Error::Unfit("the key is not for this algorithm"));
         }
         if wanted.purposes.is_empty() {

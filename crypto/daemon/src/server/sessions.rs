@@ -141,6 +141,16 @@ impl Server {
         Ok(managing::granted(&keys, &self.guest(id)?.caller, after))
     }
 
+    /// The certificates of a key that a client may use.
+    pub fn certificates(&mut self, id: ClientId, name: &str) -> Result<Answer, SendAway> {
+        let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
+        let caller = &self.guest(id)?.caller;
+        Ok(match keys.certificates_for(name, caller, SystemTime::now()) {
+            Ok(certificates) => Answer::Certificates { certificates },
+            Err(why) => Refusal::from(why).into(),
+        })
+    }
+
     pub fn close(&mut self, id: ClientId, session: SessionHandle) -> Result<(), SendAway> {
         let guest = self.guest(id)?;
         let is_it = |opened: &Opened| opened.generation == session.generation;

@@ -47,7 +47,12 @@ fn verifies(client: &Client, name: &str, signature: &[u8]) -> bool {
     let answer = client.ask(&Ask::Keys(KeyAsk::Public { name: name.to_owned() }));
     let Answer::Public { algorithm, key } = answer else { panic!("{answer:?}") };
     assert_eq!(algorithm, "ecdsa-p256-sha-256");
-    let verify = &mut Request::Verify { public_key: &key, message: b"a message", signature };
+    let verify = &mut Request::Verify {
+        parameters: Default::default(),
+        public_key: &key,
+        message: b"a message",
+        signature,
+    };
     keyway_drivers::engine().run(Algorithm::EcdsaP256Sha256, verify).is_ok()
 }
 

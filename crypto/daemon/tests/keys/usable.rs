@@ -83,6 +83,11 @@ fn public_halves_verify_what_is_signed() {
     let signature = session.session().sign(b"a message").unwrap();
     let (its, _) = store.all_usable_by(&caller(7), "", 1);
     let (public_key, message) = (&its[0].public_key[..], &b"a message"[..]);
-    let verify = &mut Request::Verify { public_key, message, signature: &signature };
+    let verify = &mut Request::Verify {
+        parameters: Default::default(),
+        public_key,
+        message,
+        signature: &signature,
+    };
     ENGINE.run(Algorithm::EcdsaP256Sha256, verify).unwrap();
 }

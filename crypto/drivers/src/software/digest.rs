@@ -30,6 +30,14 @@ pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
     aws.map(Named::Aws)
 }
 
+/// The digest of a message. `None` for what is no hash.
+pub(super) fn digest_of(hash: Algorithm, message: &[u8]) -> Option<Vec<u8>> {
+    Some(match named(hash)? {
+        Named::Aws(named) => digest::digest(named, message).as_ref().to_vec(),
+        Named::Md5 => Md5::digest(message).to_vec(),
+    })
+}
+
 pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     match (named(algorithm), key) {
         (Some(named), Key::None) => opened(Session(named)),

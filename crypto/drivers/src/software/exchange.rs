@@ -18,6 +18,7 @@ pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
         X25519 => Some(Named::Curve(&agreement::X25519)),
         EcdhP256 => Some(Named::Curve(&agreement::ECDH_P256)),
         EcdhP384 => Some(Named::Curve(&agreement::ECDH_P384)),
+        EcdhP521 => Some(Named::Curve(&agreement::ECDH_P521)),
         Ffdhe2048 | Ffdhe3072 | Ffdhe4096 if cfg!(feature = "ffdh") => Some(Named::Field),
         _ => None,
     }

@@ -61,7 +61,7 @@ fn generate(algorithm: Algorithm, rsa_bits: u32) -> Result<Zeroizing<Vec<u8>>, E
             let pair = PqdsaKeyPair::generate(named).map_err(not_made)?;
             Ok(keep(pair.to_pkcs8v1().map_err(not_made)?.as_ref()))
         }
-        Some(Signing::Rsa(_)) | None => {
+        Some(Signing::Rsa(_) | Signing::RsaPadded) | None => {
             let size = match rsa_bits {
                 2_048 => KeySize::Rsa2048,
                 3_072 => KeySize::Rsa3072,

@@ -54,8 +54,7 @@ use std::sync::Arc;
 /// - Encapsulation: none, a generated key or a raw one (FIPS 203 § 7.1).
 /// - Signatures: none; ECDSA PKCS#8, SEC 1 or a generated one; EdDSA and ML-DSA PKCS#8 or a
 ///   generated one; RSA PKCS#8 or PKCS#1, of 2,048 to 8,192 bits.
-/// - Encryption: none, or as for RSA signatures. RSAES-PKCS1-v1_5 is deliberately not offered: its
-///   padding is an oracle.
+/// - Encryption: none, or as for RSA signatures.
 /// - Password hashing: none, or a secret of 16 bytes at least, the pepper.
 /// - The rest: none.
 pub fn software() -> Arc<dyn Driver> {

@@ -1,6 +1,12 @@
 //! Signatures: verification needs no key in the session, signing does.
+//!
+//! The library's ECDSA has one hash for each curve. A digest of another hash is made as long as that one's first:
+//! ECDSA takes the leftmost bits of a digest, as many as the group's order has, as a number (FIPS 186-5 § 6.4.1), so
+//! bytes that are cut off behind them, or zeros that are put before a shorter one, change nothing.
 
+use super::digest::digest_of;
 use super::session::{Opened, failed, misfit, opened, put};
+use aws_lc_rs::digest::{self, Digest};
 use aws_lc_rs::error::{KeyRejected, Unspecified};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa;
@@ -8,12 +14,17 @@ use aws_lc_rs::signature::{
     self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair, PqdsaKeyPair,
     PqdsaSigningAlgorithm, RsaEncoding, UnparsedPublicKey, VerificationAlgorithm,
 };
-use keyway_engine::{Algorithm, DriverSession, Error, Key, Request};
+use keyway_engine::{Algorithm, DriverSession, Error, Key, Request, SignatureParameters};
+use keyway_rsa::SignaturePadding;
+use std::borrow::Cow;
 
 /// The library's form of an algorithm.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
+    algorithm: Algorithm,
     verification: &'static dyn VerificationAlgorithm,
+    /// The hash that the library's form has.
+    digest: Option<(Algorithm, &'static digest::Algorithm)>,
     public_key: PublicKey,
     pub signing: Option<Signing>,
 }
@@ -35,43 +46,52 @@ pub(super) enum Signing {
     Ecdsa(&'static EcdsaSigningAlgorithm, usize),
     Ed25519,
     Rsa(&'static dyn RsaEncoding),
+    /// With the padding that each request names.
+    RsaPadded,
     MlDsa(&'static PqdsaSigningAlgorithm),
 }
 
 pub(super) fn named(algorithm: Algorithm) -> Option<Named> {
     use Algorithm::*;
-    let p256 = Signing::Ecdsa(&signature::ECDSA_P256_SHA256_ASN1_SIGNING, 72);
-    let p384 = Signing::Ecdsa(&signature::ECDSA_P384_SHA384_ASN1_SIGNING, 104);
-    let ecdsa = |verification, point, signing| {
-        Some(Named { verification, public_key: PublicKey::Point(point), signing })
+    use signature as aws;
+    let sha256 = Some((Sha256, &digest::SHA256));
+    let sha384 = Some((Sha384, &digest::SHA384));
+    let sha512 = Some((Sha512, &digest::SHA512));
+    let named = |verification, digest, public_key, signing| {
+        Some(Named { algorithm, verification, digest, public_key, signing: Some(signing) })
     };
-    let rsa = |verification, encoding| {
-        let signing = Some(Signing::Rsa(encoding));
-        Some(Named { verification, public_key: PublicKey::Rsa, signing })
+    let p256 = Signing::Ecdsa(&aws::ECDSA_P256_SHA256_ASN1_SIGNING, 72);
+    let p384 = Signing::Ecdsa(&aws::ECDSA_P384_SHA384_ASN1_SIGNING, 104);
+    let p521 = Signing::Ecdsa(&aws::ECDSA_P521_SHA512_ASN1_SIGNING, 139);
+    let rsa = |verification, digest, encoding| {
+        named(verification, digest, PublicKey::Rsa, Signing::Rsa(encoding))
     };
-    let ml_dsa = |verification, named: &'static PqdsaSigningAlgorithm| {
-        let public_key = PublicKey::Raw(named.public_key_len());
-        Some(Named { verification, public_key, signing: Some(Signing::MlDsa(named)) })
+    let ml_dsa = |verification, of: &'static PqdsaSigningAlgorithm| {
+        named(verification, None, PublicKey::Raw(of.public_key_len()), Signing::MlDsa(of))
     };
     match algorithm {
-        EcdsaP256Sha256 => ecdsa(&signature::ECDSA_P256_SHA256_ASN1, 65, Some(p256)),
-        EcdsaP256Sha384 => ecdsa(&signature::ECDSA_P256_SHA384_ASN1, 65, None),
-        EcdsaP384Sha256 => ecdsa(&signature::ECDSA_P384_SHA256_ASN1, 97, None),
-        EcdsaP384Sha384 => ecdsa(&signature::ECDSA_P384_SHA384_ASN1, 97, Some(p384)),
-        Ed25519 => Some(Named {
-            verification: &signature::ED25519,
-            public_key: PublicKey::Raw(32),
-            signing: Some(Signing::Ed25519),
-        }),
-        RsaPkcs1Sha256 => rsa(&signature::RSA_PKCS1_2048_8192_SHA256, &signature::RSA_PKCS1_SHA256),
-        RsaPkcs1Sha384 => rsa(&signature::RSA_PKCS1_2048_8192_SHA384, &signature::RSA_PKCS1_SHA384),
-        RsaPkcs1Sha512 => rsa(&signature::RSA_PKCS1_2048_8192_SHA512, &signature::RSA_PKCS1_SHA512),
-        RsaPssSha256 => rsa(&signature::RSA_PSS_2048_8192_SHA256, &signature::RSA_PSS_SHA256),
-        RsaPssSha384 => rsa(&signature::RSA_PSS_2048_8192_SHA384, &signature::RSA_PSS_SHA384),
-        RsaPssSha512 => rsa(&signature::RSA_PSS_2048_8192_SHA512, &signature::RSA_PSS_SHA512),
-        MlDsa44 => ml_dsa(&signature::ML_DSA_44, &signature::ML_DSA_44_SIGNING),
-        MlDsa65 => ml_dsa(&signature::ML_DSA_65, &signature::ML_DSA_65_SIGNING),
-        MlDsa87 => ml_dsa(&signature::ML_DSA_87, &signature::ML_DSA_87_SIGNING),
+        EcdsaP256 | EcdsaP256Sha256 | EcdsaP256Sha384 => {
+            named(&aws::ECDSA_P256_SHA256_ASN1, sha256, PublicKey::Point(65), p256)
+        }
+        EcdsaP384 | EcdsaP384Sha256 | EcdsaP384Sha384 => {
+            named(&aws::ECDSA_P384_SHA384_ASN1, sha384, PublicKey::Point(97), p384)
+        }
+        EcdsaP521 => named(&aws::ECDSA_P521_SHA512_ASN1, sha512, PublicKey::Point(133), p521),
+        Ed25519 => named(&aws::ED25519, None, PublicKey::Raw(32), Signing::Ed25519),
+        RsaPkcs1Sha256 => rsa(&aws::RSA_PKCS1_2048_8192_SHA256, sha256, &aws::RSA_PKCS1_SHA256),
+        RsaPkcs1Sha384 => rsa(&aws::RSA_PKCS1_2048_8192_SHA384, sha384, &aws::RSA_PKCS1_SHA384),
+        RsaPkcs1Sha512 => rsa(&aws::RSA_PKCS1_2048_8192_SHA512, sha512, &aws::RSA_PKCS1_SHA512),
+        RsaPssSha256 => rsa(&aws::RSA_PSS_2048_8192_SHA256, sha256, &aws::RSA_PSS_SHA256),
+        RsaPssSha384 => rsa(&aws::RSA_PSS_2048_8192_SHA384, sha384, &aws::RSA_PSS_SHA384),
+        RsaPssSha512 => rsa(&aws::RSA_PSS_2048_8192_SHA512, sha512, &aws::RSA_PSS_SHA512),
+        // The library's form is not used to verify.
+        RsaPkcs1 | RsaPss => {
+            let verification = &aws::RSA_PKCS1_2048_8192_SHA256;
+            named(verification, None, PublicKey::Rsa, Signing::RsaPadded)
+        }
+        MlDsa44 => ml_dsa(&aws::ML_DSA_44, &aws::ML_DSA_44_SIGNING),
+        MlDsa65 => ml_dsa(&aws::ML_DSA_65, &aws::ML_DSA_65_SIGNING),
+        MlDsa87 => ml_dsa(&aws::ML_DSA_87, &aws::ML_DSA_87_SIGNING),
         _ => None,
     }
 }
@@ -89,6 +109,8 @@ enum Signer {
     Ecdsa(EcdsaKeyPair, usize),
     Ed25519(Ed25519KeyPair),
     Rsa(rsa::KeyPair, &'static dyn RsaEncoding),
+    /// With the public half, as the library has it.
+    RsaPadded(keyway_rsa::PrivateKey, rsa::PublicKey),
     MlDsa(PqdsaKeyPair),
 }
 
@@ -123,6 +145,10 @@ impl Signer {
             (Some(Signing::Rsa(encoding)), Key::Pkcs1(der)) => {
                 Signer::Rsa(rsa::KeyPair::from_der(der).map_err(rejected)?, encoding)
             }
+            (Some(Signing::RsaPadded), key) => {
+                let (key, public) = padded_rsa(algorithm, key)?;
+                Signer::RsaPadded(key, public)
+            }
             (Some(Signing::MlDsa(named)), Key::Generate) => {
                 Signer::MlDsa(PqdsaKeyPair::generate(named).map_err(not_generated)?)
             }
@@ -138,6 +164,7 @@ impl Signer {
             Signer::Ecdsa(_, most) => *most,
             Signer::Ed25519(_) => 64,
             Signer::Rsa(pair, _) => pair.public_modulus_len(),
+            Signer::RsaPadded(key, _) => key.modulus_bytes(),
             Signer::MlDsa(pair) => pair.algorithm().signature_len(),
         }
     }
@@ -147,33 +174,138 @@ impl Signer {
             Signer::Ecdsa(pair, _) => put(pair.public_key().as_ref(), out),
             Signer::Ed25519(pair) => put(pair.public_key().as_ref(), out),
             Signer::Rsa(pair, _) => put(pair.public_key().as_ref(), out),
+            Signer::RsaPadded(_, public) => put(public.as_ref(), out),
             Signer::MlDsa(pair) => put(pair.public_key().as_ref(), out),
         }
     }
 
-    fn sign(&self, message: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    fn sign(&self, signed: &Signed<'_>, out: &mut [u8]) -> Result<usize, Error> {
         let not_signed = |_| failed("no signature was made");
         match self {
             Signer::Ecdsa(pair, _) => {
-                let made = pair.sign(&SystemRandom::new(), message);
+                let made = match signed.whole() {
+                    Some(message) => pair.sign(&SystemRandom::new(), message),
+                    None => pair.sign_digest(&signed.fitted()?),
+                };
                 put(made.map_err(not_signed)?.as_ref(), out)
             }
-            Signer::Ed25519(pair) => put(pair.try_sign(message).map_err(not_signed)?.as_ref(), out),
+            Signer::Ed25519(pair) => {
+                put(pair.try_sign(signed.message).map_err(not_signed)?.as_ref(), out)
+            }
             Signer::Rsa(pair, encoding) => {
-                let signature = out.get_mut(..pair.public_modulus_len());
-                let signature =
-                    signature.ok_or(Error::invalid_request("there is too little room"))?;
-                pair.sign(*encoding, &SystemRandom::new(), message, signature)
-                    .map_err(not_signed)?;
+                let signature = room(out, pair.public_modulus_len())?;
+                match signed.whole() {
+                    Some(message) => pair.sign(*encoding, &SystemRandom::new(), message, signature),
+                    None => pair.sign_digest(*encoding, &signed.fitted()?, signature),
+                }
+                .map_err(not_signed)?;
                 Ok(signature.len())
             }
+            Signer::RsaPadded(key, _) => {
+                let signature = room(out, key.modulus_bytes())?;
+                key.sign(signed.padding()?, &signed.digest()?, signature).map_err(|_| {
+                    Error::invalid_request(
+                        "RSA does not sign that: it is too long for the key, or of a hash that signs nothing",
+                    )
+                })
+            }
             Signer::MlDsa(pair) => {
-                let signature = out.get_mut(..pair.algorithm().signature_len());
-                let signature =
-                    signature.ok_or(Error::invalid_request("there is too little room"))?;
-                pair.sign(message, signature).map_err(not_signed)
+                let signature = room(out, pair.algorithm().signature_len())?;
+                pair.sign(signed.message, signature).map_err(not_signed)
             }
         }
+    }
+}
+
+/// So many bytes of room, for a signature.
+fn room(out: &mut [u8], bytes: usize) -> Result<&mut [u8], Error> {
+    out.get_mut(..bytes).ok_or(Error::invalid_request("there is too little room"))
+}
+
+/// A private RSA key for requests that name the padding, and its public half. aws-lc-rs says which keys are sound.
+pub(super) fn padded_rsa(
+    algorithm: Algorithm,
+    key: Key<'_>,
+) -> Result<(keyway_rsa::PrivateKey, rsa::PublicKey), Error> {
+    let unsound = Error::InvalidKey("it is not a sound RSA private key of 2,048 to 8,192 bits");
+    let (pair, key) = match key {
+        Key::Pkcs8(der) => (rsa::KeyPair::from_pkcs8(der), keyway_rsa::PrivateKey::from_pkcs8(der)),
+        Key::Pkcs1(der) => (rsa::KeyPair::from_der(der), keyway_rsa::PrivateKey::from_pkcs1(der)),
+        _ => return Err(Error::Unsupported(algorithm)),
+    };
+    match (pair, key) {
+        (Ok(pair), Ok(key)) => Ok((key, pair.public_key().clone())),
+        _ => Err(unsound),
+    }
+}
+
+/// A message, and how it is or was signed.
+struct Signed<'a> {
+    named: &'a Named,
+    parameters: &'a SignatureParameters,
+    message: &'a [u8],
+}
+
+impl<'a> Signed<'a> {
+    /// The message, if the library is to hash it with the one hash that it has for this.
+    fn whole(&self) -> Option<&'a [u8]> {
+        let hash = self.parameters.hash_of(self.named.algorithm);
+        let has_it = hash == self.named.digest.map(|(hash, _)| hash);
+        (has_it && !self.parameters.prehashed).then_some(self.message)
+    }
+
+    /// The digest, or the bytes that are signed as if they were one.
+    fn digest(&self) -> Result<Cow<'a, [u8]>, Error> {
+        if self.parameters.prehashed {
+            return Ok(Cow::Borrowed(self.message));
+        }
+        let hash = self.parameters.hash_of(self.named.algorithm);
+        let hashed = hash.and_then(|hash| digest_of(hash, self.message));
+        hashed.map(Cow::Owned).ok_or(Error::invalid_request("the request has to name a hash"))
+    }
+
+    /// The digest, as long as that of the library's one hash for this.
+    fn fitted(&self) -> Result<Digest, Error> {
+        let digest = self.digest()?;
+        let (_, library) = self.named.digest.ok_or(failed("the algorithm has no hash"))?;
+        let mut fitted = [0; digest::MAX_OUTPUT_LEN];
+        let fitted = &mut fitted[..library.output_len];
+        match digest.len().checked_sub(fitted.len()) {
+            Some(_) => fitted.copy_from_slice(&digest[..fitted.len()]),
+            None => {
+                let from = fitted.len() - digest.len();
+                fitted[from..].copy_from_slice(&digest);
+            }
+        }
+        let imported = Digest::import_less_safe(fitted, library);
+        imported.map_err(|_| failed("no digest was made"))
+    }
+
+    fn padding(&self) -> Result<SignaturePadding, Error> {
+        let SignatureParameters { hash, mgf1_hash, salt_bytes, .. } = *self.parameters;
+        if self.named.algorithm == Algorithm::RsaPkcs1 {
+            return Ok(SignaturePadding::Pkcs1(hash));
+        }
+        let hash = hash.ok_or(Error::invalid_request("the request has to name a hash"))?;
+        let salt_bytes = salt_bytes.unwrap_or(hash.output_bytes().unwrap_or(0) as u16);
+        Ok(SignaturePadding::Pss { hash, mgf1_hash: mgf1_hash.unwrap_or(hash), salt_bytes })
+    }
+
+    fn verify(&self, public_key: &[u8], signature: &[u8]) -> Result<(), Error> {
+        if matches!(self.named.signing, Some(Signing::RsaPadded)) {
+            let key = keyway_rsa::PublicKey::from_der(public_key);
+            let checked = match (key, self.padding(), self.digest()) {
+                (Ok(key), Ok(padding), Ok(digest)) => key.verify(padding, &digest, signature),
+                _ => Err(keyway_rsa::Failed),
+            };
+            return checked.map_err(|_| Error::Authentication);
+        }
+        let key = UnparsedPublicKey::new(self.named.verification, public_key);
+        match (self.whole(), self.named.digest) {
+            (None, Some(_)) => key.verify_digest(&self.fitted()?, signature),
+            (_, None) | (Some(_), _) => key.verify(self.message, signature),
+        }
+        .map_err(|_| Error::Authentication)
     }
 }
 
@@ -185,6 +317,10 @@ struct Session {
 impl Session {
     fn signer(&self) -> Result<&Signer, Error> {
         self.signer.as_ref().ok_or(Error::invalid_request("the session has no private key"))
+    }
+
+    fn signed<'a>(&'a self, parameters: &'a SignatureParameters, message: &'a [u8]) -> Signed<'a> {
+        Signed { named: &self.named, parameters, message }
     }
 
     /// Whether a public key is in the one encoding that is allowed; the library takes others.
@@ -201,13 +337,14 @@ impl DriverSession for Session {
     fn run(&self, request: &mut Request<'_>) -> Result<usize, Error> {
         match request {
             Request::PublicKey { out } => self.signer()?.public_key(out),
-            Request::Sign { message, out } => self.signer()?.sign(message, out),
-            Request::Verify { public_key, message, signature } => {
+            Request::Sign { message, parameters, out } => {
+                self.signer()?.sign(&self.signed(parameters, message), out)
+            }
+            Request::Verify { public_key, message, parameters, signature } => {
                 if !self.is_public_key(public_key) {
                     return Err(Error::Authentication);
                 }
-                let key = UnparsedPublicKey::new(self.named.verification, public_key);
-                key.verify(message, signature).map_err(|_| Error::Authentication)?;
+                self.signed(parameters, message).verify(public_key, signature)?;
                 Ok(0)
             }
             other => misfit(other),

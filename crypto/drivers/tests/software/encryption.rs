@@ -21,7 +21,13 @@ fn pkcs8() -> Pkcs8V1Der<'static> {
 
 fn encrypt(algorithm: Algorithm, public_key: &[u8], message: &[u8]) -> Result<Vec<u8>, Error> {
     let mut out = vec![0; 1024];
-    let request = &mut Request::PublicEncrypt { public_key, message, out: &mut out };
+    let request = &mut Request::PublicEncrypt {
+        parameters: Default::default(),
+        label: &[],
+        public_key,
+        message,
+        out: &mut out,
+    };
     let used = ENGINE.run(algorithm, request)?;
     out.truncate(used);
     Ok(out)
@@ -29,7 +35,12 @@ fn encrypt(algorithm: Algorithm, public_key: &[u8], message: &[u8]) -> Result<Ve
 
 fn decrypt(session: &Session, ciphertext: &[u8]) -> Result<Vec<u8>, Error> {
     let mut out = vec![0; 1024];
-    let used = session.run(&mut Request::PrivateDecrypt { ciphertext, out: &mut out })?;
+    let used = session.run(&mut Request::PrivateDecrypt {
+        parameters: Default::default(),
+        label: &[],
+        ciphertext,
+        out: &mut out,
+    })?;
     out.truncate(used);
     Ok(out)
 }
@@ -96,7 +107,12 @@ fn what_was_not_encrypted_to_the_key_fails_authentication() {
         for ciphertext in [&[][..], &sealed[1..], &longer, &[0; 256], &[0xff; 256]] {
             assert_eq!(decrypt(session, ciphertext), Err(Error::Authentication));
         }
-        let no_room = &mut Request::PrivateDecrypt { ciphertext: &sealed, out: &mut [0; 255] };
+        let no_room = &mut Request::PrivateDecrypt {
+            parameters: Default::default(),
+            label: &[],
+            ciphertext: &sealed,
+            out: &mut [0; 255],
+        };
         assert!(matches!(session.run(no_room), Err(Error::InvalidRequest(_))));
         let keyless = open(algorithm, Key::None).unwrap();
         assert!(matches!(decrypt(&keyless, &sealed), Err(Error::InvalidRequest(_))));
@@ -115,8 +131,13 @@ fn public_keys_have_one_encoding() {
         for other in [&[][..], &public[1..], &public[..200], &longer, x509.as_ref()] {
             assert_eq!(encrypt(algorithm, other, b"message"), Err(Error::Authentication));
         }
-        let no_room =
-            &mut Request::PublicEncrypt { public_key: public, message: b"", out: &mut [0; 255] };
+        let no_room = &mut Request::PublicEncrypt {
+            parameters: Default::default(),
+            label: &[],
+            public_key: public,
+            message: b"",
+            out: &mut [0; 255],
+        };
         assert!(matches!(ENGINE.run(algorithm, no_room), Err(Error::InvalidRequest(_))));
     }
 }

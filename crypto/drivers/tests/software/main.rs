@@ -62,7 +62,10 @@ fn verify(
     message: &[u8],
     signature: &[u8],
 ) -> Result<(), Error> {
-    let used = ENGINE.run(algorithm, &mut Request::Verify { public_key, message, signature })?;
+    let used = ENGINE.run(
+        algorithm,
+        &mut Request::Verify { parameters: Default::default(), public_key, message, signature },
+    )?;
     assert_eq!(used, 0);
     Ok(())
 }

@@ -109,14 +109,23 @@ fn every_algorithm_opens_and_runs() {
                 used
             }
             Kind::Signature => {
-                let request =
-                    &mut Request::Verify { public_key: b"", message: b"", signature: b"" };
+                let request = &mut Request::Verify {
+                    parameters: workload::signature_parameters(algorithm),
+                    public_key: b"",
+                    message: b"",
+                    signature: b"",
+                };
                 assert_eq!(session.run(request), Err(Error::Authentication));
                 Ok(0)
             }
             Kind::Encryption => {
-                let request =
-                    &mut Request::PublicEncrypt { public_key: b"", message: b"", out: &mut out };
+                let request = &mut Request::PublicEncrypt {
+                    parameters: workload::oaep_parameters(algorithm),
+                    label: &[],
+                    public_key: b"",
+                    message: b"",
+                    out: &mut out,
+                };
                 assert!(session.run(request).is_err());
                 Ok(0)
             }
@@ -155,15 +164,15 @@ fn keys_that_do_not_fit_are_refused() {
                 // Any key fits HMAC; the others have a length.
                 (Kind::Mac, Key::Secret(_)) => algorithm.key_bytes().is_none(),
                 (Kind::Password, Key::Secret(pepper)) => pepper.len() >= limits::PEPPER_BYTES_MIN,
-                (Kind::Signature, Key::Generate) => matches!(
-                    algorithm,
-                    Algorithm::EcdsaP256Sha256
-                        | Algorithm::EcdsaP384Sha384
-                        | Algorithm::Ed25519
-                        | Algorithm::MlDsa44
-                        | Algorithm::MlDsa65
-                        | Algorithm::MlDsa87
-                ),
+                (Kind::Signature, Key::Generate) => {
+                    matches!(
+                        algorithm,
+                        Algorithm::Ed25519
+                            | Algorithm::MlDsa44
+                            | Algorithm::MlDsa65
+                            | Algorithm::MlDsa87
+                    ) || algorithm.is_ecdsa()
+                }
                 _ => false,
             };
             match open(algorithm, key) {
@@ -321,7 +330,8 @@ proptest! {
                 prop_assert!(open(algorithm, key).is_err());
             }
             let (public_key, signature) = noise.split_at(cut.min(noise.len()));
-            let request = &mut Request::Verify { public_key, message: b"", signature };
+            let parameters = workload::signature_parameters(algorithm);
+            let request = &mut Request::Verify { public_key, message: b"", parameters, signature };
             prop_assert_eq!(ENGINE.run(algorithm, request), Err(Error::Authentication));
         }
         for algorithm in algorithms().into_iter().filter(|a| a.kind() == Kind::Encryption) {
@@ -329,7 +339,8 @@ proptest! {
                 prop_assert!(open(algorithm, key).is_err());
             }
             let out = &mut [0; 1024];
-            let request = &mut Request::PublicEncrypt { public_key: &noise, message: b"", out };
+            let parameters = workload::oaep_parameters(algorithm);
+            let request = &mut Request::PublicEncrypt { public_key: &noise, message: b"", parameters, label: &[], out };
             prop_assert_eq!(ENGINE.run(algorithm, request), Err(Error::Authentication));
         }
     }

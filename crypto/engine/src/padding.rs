@@ -1,0 +1,119 @@
+//! What a request may say where its algorithm leaves it open: of RSA and ECDSA, the hash and what goes with it.
+
+use crate::{Algorithm, Error, ExpectedLength, Field, Kind};
+
+/// Shortest and longest digest that ECDSA signs where its hash is not named, in bytes: SHA-1's and SHA-512's.
+const DIGEST_BYTES: (usize, usize) = (20, 64);
+
+/// How a message is signed. The default is the whole message, as the algorithm says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignatureParameters {
+    /// Whether the request's message is the digest already: hashed by the consumer, who answers for it.
+    pub prehashed: bool,
+    /// The hash, of an algorithm that names none. None for a digest that ECDSA signs whatever made it, and for
+    /// bytes that RSASSA-PKCS1-v1_5 signs as they are: the DER of a DigestInfo (RFC 8017 § 9.2), as a rule.
+    pub hash: Option<Algorithm>,
+    /// The hash of MGF1 with [`Algorithm::RsaPss`] (RFC 8017 § B.2.1). None for the message's.
+    pub mgf1_hash: Option<Algorithm>,
+    /// The length of the salt with [`Algorithm::RsaPss`], in bytes. None for that of the digest.
+    pub salt_bytes: Option<u16>,
+}
+
+impl SignatureParameters {
+    /// For a digest of this hash.
+    pub const fn digest(hash: Algorithm) -> Self {
+        SignatureParameters { prehashed: true, ..Self::message(hash) }
+    }
+
+    /// For a message that is hashed with this hash.
+    pub const fn message(hash: Algorithm) -> Self {
+        SignatureParameters {
+            prehashed: false,
+            hash: Some(hash),
+            mgf1_hash: None,
+            salt_bytes: None,
+        }
+    }
+
+    /// The hash that counts for an algorithm; none where the digest says enough.
+    pub fn hash_of(&self, algorithm: Algorithm) -> Option<Algorithm> {
+        self.hash.or(algorithm.signature_hash())
+    }
+
+    /// Refuses what no driver could do for a message, or a digest, of so many bytes.
+    pub(crate) fn check(&self, algorithm: Algorithm, bytes: usize) -> Result<(), Error> {
+        if *self == Self::default() && algorithm.signature_hash().is_some() {
+            return Ok(());
+        }
+        if !algorithm.is_ecdsa() && !algorithm.is_rsa() {
+            let none = *self == Self::default();
+            let refusal = "only ECDSA and RSA have parameters; others sign the whole message";
+            return none.then_some(()).ok_or(Error::invalid_request(refusal));
+        }
+        let named = [self.hash, self.mgf1_hash];
+        if named.iter().flatten().any(|hash| hash.kind() != Kind::Hash) {
+            return Err(Error::invalid_request("the hash of a signature is the name of none"));
+        }
+        if algorithm != Algorithm::RsaPss && (self.mgf1_hash.is_some() || self.salt_bytes.is_some())
+        {
+            return Err(Error::invalid_request("only rsa-pss leaves MGF1 and the salt open"));
+        }
+        let own = algorithm.signature_hash();
+        if own.is_some() && self.hash.is_some_and(|hash| Some(hash) != own) {
+            return Err(Error::invalid_request("the algorithm names another hash"));
+        }
+        match (self.hash_of(algorithm), self.prehashed) {
+            (Some(hash), true) => {
+                let digest = hash.output_bytes().unwrap_or(0);
+                let expected = ExpectedLength::Exactly(digest);
+                (bytes == digest).then_some(()).ok_or(Error::length(Field::Data, bytes, expected))
+            }
+            (Some(_), false) => Ok(()),
+            (None, true) if algorithm.is_ecdsa() => match bytes {
+                less if less < DIGEST_BYTES.0 => {
+                    Err(Error::length(Field::Data, less, ExpectedLength::AtLeast(DIGEST_BYTES.0)))
+                }
+                more if more > DIGEST_BYTES.1 => {
+                    Err(Error::length(Field::Data, more, ExpectedLength::AtMost(DIGEST_BYTES.1)))
+                }
+                _ => Ok(()),
+            },
+            (None, true) if !algorithm.is_pss() => Ok(()),
+            (None, _) => Err(Error::invalid_request("the request has to name a hash")),
+        }
+    }
+}
+
+/// How RSAES-OAEP pads (RFC 8017 § 7.1). The default is as the algorithm says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OaepParameters {
+    /// The hash, of an algorithm that names none.
+    pub hash: Option<Algorithm>,
+    /// The hash of MGF1. None for the same hash again.
+    pub mgf1_hash: Option<Algorithm>,
+}
+
+impl OaepParameters {
+    /// Refuses what no driver could do.
+    pub(crate) fn check(&self, algorithm: Algorithm, label_bytes: usize) -> Result<(), Error> {
+        let is_default = *self == Self::default() && label_bytes == 0;
+        match algorithm {
+            Algorithm::RsaOaep => {
+                let named = [self.hash, self.mgf1_hash];
+                match self.hash {
+                    None => Err(Error::invalid_request("the request has to name a hash")),
+                    Some(_) if named.iter().flatten().any(|hash| hash.kind() != Kind::Hash) => {
+                        Err(Error::invalid_request("the hash of OAEP is the name of none"))
+                    }
+                    Some(_) if label_bytes > crate::limits::LABEL_BYTES_MAX => {
+                        let most = ExpectedLength::AtMost(crate::limits::LABEL_BYTES_MAX);
+                        Err(Error::length(Field::Label, label_bytes, most))
+                    }
+                    Some(_) => Ok(()),
+                }
+            }
+            _ if is_default => Ok(()),
+            _ => Err(Error::invalid_request("only rsa-oaep has parameters and a label")),
+        }
+    }
+}
