@@ -25,8 +25,7 @@ Examples:
       for sshd: 'HostKeyAgent /run/keyway/host-keys/agent.sock', and the key's line of
       ssh-add -L in the file that HostKey names
 
-Keys for SSH are made for these algorithms and the purpose to sign (keyway key generate; an RSA key for both of \
-its):
+Keys for SSH are of the kinds rsa, ec-p256 and ec-p384 (keyway key generate --algorithm), or for these algorithms:
   ed25519               ssh-ed25519
   ecdsa-p256-sha-256    ecdsa-sha2-nistp256
   ecdsa-p384-sha-384    ecdsa-sha2-nistp384
