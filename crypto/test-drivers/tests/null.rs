@@ -1,6 +1,7 @@
 //! The null driver: only for those who name it, and nothing but zeros, directly and through a
 //! queue.
 
+use keyway_engine::workload;
 use keyway_engine::{
     Algorithm, Demand, Direction, Effort, Engine, Error, Iv, Key, Kind, Operation, Parameters,
     Part, Queue, Session, Step, Task, workload,
@@ -72,35 +73,22 @@ fn operations(algorithm: Algorithm) -> Vec<(Operation, usize)> {
             vec![public, (encapsulate, ciphertext), (decapsulate, bytes)]
         }
         Kind::Signature => {
-            let verify = Operation::Verify {
-                parameters: Default::default(),
-                public_key: vec![],
-                message: vec![],
-                signature: vec![],
-            };
-            vec![
-                public,
-                (
-                    Operation::Sign {
-                        parameters: Default::default(),
-                        message: vec![],
-                        out: ones(64),
-                    },
-                    64,
-                ),
-                (verify, 0),
-            ]
+            let parameters = workload::signature_parameters(algorithm);
+            let [public_key, message, signature] = [(); 3].map(|()| vec![]);
+            let verify = Operation::Verify { public_key, message, parameters, signature };
+            let sign = Operation::Sign { message: vec![], parameters, out: ones(64) };
+            vec![public, (sign, 64), (verify, 0)]
         }
         Kind::Encryption => {
             let encrypt = Operation::PublicEncrypt {
-                parameters: Default::default(),
+                parameters: workload::oaep_parameters(algorithm),
                 label: Default::default(),
                 public_key: vec![],
                 message: vec![],
                 out: ones(256),
             };
             let decrypt = Operation::PrivateDecrypt {
-                parameters: Default::default(),
+                parameters: workload::oaep_parameters(algorithm),
                 label: Default::default(),
                 ciphertext: vec![],
                 out: secret(256),

@@ -141,6 +141,11 @@ fn generate(
             let key = keyway_drivers::generate_private_key(algorithm, rsa_bits)?;
             return Ok((Encoding::Pkcs8, key));
         }
+        // Most random bytes are no number of its group, which has 521 bits: the library finds one.
+        _ if algorithm == Algorithm::EcdhP521 => {
+            let key = keyway_drivers::generate_private_key(Algorithm::EcdsaP521, rsa_bits)?;
+            return Ok((Encoding::Pkcs8, key));
+        }
         Kind::Kem => {
             let key = keyway_drivers::generate_private_key(algorithm, rsa_bits)?;
             return Ok((Encoding::Secret, key));
