@@ -117,3 +117,62 @@ impl OaepParameters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Algorithm::*;
+
+    fn fits(parameters: SignatureParameters, algorithm: Algorithm, bytes: usize) -> bool {
+        parameters.check(algorithm, bytes).is_ok()
+    }
+
+    #[test]
+    fn an_algorithm_that_names_its_hash_takes_no_other() {
+        let whole = SignatureParameters::default();
+        for algorithm in [EcdsaP256Sha384, RsaPkcs1Sha384, RsaPssSha384] {
+            assert!(fits(whole, algorithm, 7));
+            assert!(fits(SignatureParameters { prehashed: true, ..whole }, algorithm, 48));
+            assert!(fits(SignatureParameters::digest(Sha384), algorithm, 48));
+            assert!(!fits(SignatureParameters::digest(Sha384), algorithm, 32));
+            assert!(!fits(SignatureParameters::message(Sha256), algorithm, 7));
+            let salted = SignatureParameters { salt_bytes: Some(0), ..whole };
+            assert!(!fits(salted, algorithm, 7), "{algorithm}");
+        }
+        for algorithm in [Ed25519, MlDsa65] {
+            assert!(fits(whole, algorithm, 7));
+            assert!(!fits(SignatureParameters { prehashed: true, ..whole }, algorithm, 64));
+        }
+    }
+
+    #[test]
+    fn a_general_algorithm_is_told_how() {
+        let whole = SignatureParameters::default();
+        let bytes = SignatureParameters { prehashed: true, ..whole };
+        for algorithm in [EcdsaP256, EcdsaP521, RsaPkcs1, RsaPss] {
+            assert!(!fits(whole, algorithm, 7));
+            assert!(fits(SignatureParameters::message(Sha512), algorithm, 7));
+            assert!(fits(SignatureParameters::digest(Sha512), algorithm, 64));
+            assert!(!fits(SignatureParameters::digest(Sha512), algorithm, 63));
+            assert!(!fits(SignatureParameters::message(HmacSha256), algorithm, 7));
+        }
+        // ECDSA takes any digest, PKCS#1 any bytes; PSS hashes the digest again.
+        assert!(fits(bytes, EcdsaP256, 20) && fits(bytes, EcdsaP521, 64));
+        assert!(!fits(bytes, EcdsaP256, 19) && !fits(bytes, EcdsaP256, 65));
+        assert!(fits(bytes, RsaPkcs1, 3) && !fits(bytes, RsaPss, 32));
+        let digest = SignatureParameters::digest(Sha256);
+        let mgf1 = SignatureParameters { mgf1_hash: Some(Sha1), ..digest };
+        assert!(fits(mgf1, RsaPss, 32) && !fits(mgf1, RsaPkcs1, 32));
+    }
+
+    #[test]
+    fn only_the_general_oaep_has_parameters() {
+        let named = OaepParameters { hash: Some(Sha384), mgf1_hash: Some(Sha1) };
+        let too_long = crate::limits::LABEL_BYTES_MAX + 1;
+        assert!(named.check(RsaOaep, 5).is_ok() && named.check(RsaOaep, too_long).is_err());
+        assert!(named.check(RsaOaepSha256, 0).is_err());
+        assert!(OaepParameters::default().check(RsaOaep, 0).is_err());
+        assert!(OaepParameters::default().check(RsaesPkcs1, 0).is_ok());
+        assert!(OaepParameters::default().check(RsaOaepSha1, 1).is_err());
+    }
+}

@@ -1,7 +1,6 @@
 //! The null driver: only for those who name it, and nothing but zeros, directly and through a
 //! queue.
 
-use keyway_engine::workload;
 use keyway_engine::{
     Algorithm, Demand, Direction, Effort, Engine, Error, Iv, Key, Kind, Operation, Parameters,
     Part, Queue, Session, Step, Task, workload,

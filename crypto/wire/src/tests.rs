@@ -17,6 +17,20 @@ fn secret(from: u8, count: usize) -> Zeroizing<Vec<u8>> {
     bytes(from, count).into()
 }
 
+/// Parameters of which none is as the algorithm would have it.
+fn pss() -> SignatureParameters {
+    SignatureParameters {
+        prehashed: true,
+        hash: Some(Algorithm::Sha384),
+        mgf1_hash: Some(Algorithm::Sha1),
+        salt_bytes: Some(300),
+    }
+}
+
+fn labelled() -> OaepParameters {
+    OaepParameters { hash: Some(Algorithm::Sha512_256), mgf1_hash: Some(Algorithm::Md5) }
+}
+
 /// One of each kind, no two fields of which are the same, with empty room for what is put out.
 fn operations() -> Vec<Operation> {
     let parts = [
@@ -45,14 +59,26 @@ fn operations() -> Vec<Operation> {
         Operation::agree(Algorithm::X25519, bytes(17, 32)),
         Operation::encapsulate(kem, bytes(18, 1184)),
         Operation::decapsulate(kem, bytes(19, 1088)),
-        Operation::Sign {
-            parameters: Default::default(),
-            message: bytes(20, 50),
-            out: vec![0; 64],
+        Operation::Sign { message: bytes(20, 50), parameters: pss(), out: vec![0; 64] },
+        Operation::Verify {
+            public_key: bytes(21, 32),
+            message: bytes(22, 51),
+            parameters: SignatureParameters::digest(Algorithm::Sha3_512),
+            signature: bytes(23, 64),
         },
-        Operation::verify(bytes(21, 32), bytes(22, 51), bytes(23, 64)),
-        Operation::public_encrypt(bytes(24, 270), bytes(25, 52), 256),
-        Operation::private_decrypt(bytes(26, 256), 255),
+        Operation::PublicEncrypt {
+            public_key: bytes(24, 270),
+            message: bytes(25, 52),
+            parameters: labelled(),
+            label: bytes(33, 11),
+            out: vec![0; 256],
+        },
+        Operation::PrivateDecrypt {
+            ciphertext: bytes(26, 256),
+            parameters: labelled(),
+            label: bytes(34, 12),
+            out: secret(35, 255),
+        },
         Operation::random(33),
         Operation::derive(Cost::Md5Crypt, secret(27, 12), bytes(28, 8), 22),
         Operation::VerifyPassword {
@@ -236,7 +262,23 @@ fn values_are_read_as_they_were_written() {
     for way in [Direction::Protect, Direction::Unprotect] {
         assert_eq!(direction(put_direction(way)), Some(way));
     }
+    for parameters in
+        [SignatureParameters::default(), pss(), SignatureParameters::message(Algorithm::Sha224)]
+    {
+        assert_eq!(signature(&put_signature(&parameters)), Some(parameters));
+    }
+    for parameters in [OaepParameters::default(), labelled()] {
+        assert_eq!(values::oaep(&put_oaep(&parameters)), Some(parameters));
+    }
+    let no_hash = SignatureParameters::message(Algorithm::Random);
+    assert_eq!(signature(&put_signature(&no_hash)), None);
+    for wrong in [[2, 0, 0, 0], [0, 11, 0, 0], [0, 0, 11, 0], [0, 0, 0, 2]] {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&wrong);
+        assert_eq!(signature(&bytes), None);
+    }
     let nonsense = [255; 16];
+    assert_eq!((signature(&nonsense), values::oaep(&nonsense)), (None, None));
     assert_eq!((values::cost(&nonsense), values::effort(&nonsense)), (None, None));
     assert_eq!((values::opened(&nonsense), direction(2)), (None, None));
     assert_eq!((parts(&[3; 56]), parts(&[0; 55])), (None, None));
