@@ -50,7 +50,7 @@ impl Rejection {
     /// The length of the derived message: the last candidate that fits.
     fn derived_length(&self, key: &hmac::Key, bytes: usize) -> usize {
         let most = bytes - PADDING_BYTES_MIN;
-        let mask = most.next_power_of_two() - 1 | most;
+        let mask = (most.next_power_of_two() - 1) | most;
         let mut candidates = [0; 2 * LENGTH_CANDIDATES];
         derive(key, b"length", &mut candidates);
         let (candidates, _) = candidates.as_chunks::<2>();

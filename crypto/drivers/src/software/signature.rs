@@ -110,7 +110,7 @@ enum Signer {
     Ed25519(Ed25519KeyPair),
     Rsa(rsa::KeyPair, &'static dyn RsaEncoding),
     /// With the public half, as the library has it.
-    RsaPadded(keyway_rsa::PrivateKey, rsa::PublicKey),
+    RsaPadded(Box<keyway_rsa::PrivateKey>, rsa::PublicKey),
     MlDsa(PqdsaKeyPair),
 }
 
@@ -147,7 +147,7 @@ impl Signer {
             }
             (Some(Signing::RsaPadded), key) => {
                 let (key, public) = padded_rsa(algorithm, key)?;
-                Signer::RsaPadded(key, public)
+                Signer::RsaPadded(Box::new(key), public)
             }
             (Some(Signing::MlDsa(named)), Key::Generate) => {
                 Signer::MlDsa(PqdsaKeyPair::generate(named).map_err(not_generated)?)
