@@ -2,7 +2,7 @@
 //! over a digest of any hash or over bytes as they are, RSASSA-PSS with any salt and any hash of MGF1, RSAES-OAEP
 //! with any hashes and a label, and RSAES-PKCS1-v1_5 that tells nothing of the padding.
 //!
-//! [`PrivateKey`] and [`PublicKey`] are what callers use; `library` has all unsafe code; `rejection` the message
+//! [`PrivateKey`] and [`PublicKey`] are what callers use; `padding` says how; `library` has all unsafe code; `rejection` the message
 //! that stands for a ciphertext whose padding is wrong.
 //!
 //! These may not enter: the choice of a padding, and which keys are sound (aws-lc-rs checks a key when it is read).
@@ -10,50 +10,13 @@
 
 #[allow(unsafe_code)]
 mod library;
+mod padding;
 mod rejection;
 
-use keyway_engine::Algorithm;
-use library::{Padding, RsaKey};
+use library::RsaKey;
+pub use padding::{EncryptionPadding, Failed, SignaturePadding};
 use rejection::Rejection;
 use zeroize::Zeroizing;
-
-/// How a digest is padded before it is signed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignaturePadding {
-    /// RSASSA-PKCS1-v1_5 (RFC 8017 § 8.2): a digest of this hash, or without one the bytes as they are, which are
-    /// the DER of a DigestInfo as a rule.
-    Pkcs1(Option<Algorithm>),
-    /// RSASSA-PSS (RFC 8017 § 8.1).
-    Pss {
-        /// The digest's hash.
-        hash: Algorithm,
-        /// The hash of MGF1.
-        mgf1_hash: Algorithm,
-        /// The length of the salt, in bytes.
-        salt_bytes: u16,
-    },
-}
-
-/// How a message is padded before it is encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EncryptionPadding<'a> {
-    /// RSAES-OAEP (RFC 8017 § 7.1).
-    Oaep {
-        /// The label's hash.
-        hash: Algorithm,
-        /// The hash of MGF1.
-        mgf1_hash: Algorithm,
-        /// The label.
-        label: &'a [u8],
-    },
-    /// RSAES-PKCS1-v1_5 (RFC 8017 § 7.2).
-    Pkcs1,
-}
-
-/// The library did not do it: a digest or a message of the wrong length, a hash that it has not, a signature or a
-/// padding that is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed;
 
 /// A private key, ready for use by all threads at once.
 pub struct PrivateKey {
@@ -115,9 +78,7 @@ impl PrivateKey {
     ) -> Result<usize, Failed> {
         let out = out.get_mut(..self.modulus_bytes()).ok_or(Failed)?;
         match padding {
-            EncryptionPadding::Oaep { hash, mgf1_hash, label } => {
-                self.key.decrypt_oaep(Padding { hash, mgf1_hash }, label, ciphertext, out)
-            }
+            EncryptionPadding::Oaep { .. } => self.key.decrypt(padding, ciphertext, out),
             EncryptionPadding::Pkcs1 => {
                 let mut padded = Zeroizing::new(vec![0; self.modulus_bytes()]);
                 self.key.decrypt_raw(ciphertext, &mut padded)?;

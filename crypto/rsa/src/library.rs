@@ -1,7 +1,7 @@
 //! AWS-LC's RSA behind safe functions. Each takes slices and numbers, and checks all that C takes on trust; nothing
 //! here decides how a message is padded.
 
-use crate::{EncryptionPadding, Failed, SignaturePadding};
+use crate::padding::{EncryptionPadding, Failed, SignaturePadding};
 use aws_lc_sys::{
     BN_bn2bin_padded, CBS, CBS_init, CBS_len, ERR_clear_error, EVP_MD, EVP_PKEY, EVP_PKEY_CTX,
     EVP_PKEY_CTX_free, EVP_PKEY_CTX_new, EVP_PKEY_CTX_set_rsa_mgf1_md,
@@ -20,12 +20,6 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use zeroize::Zeroizing;
-
-/// The hashes of RSAES-OAEP.
-pub(crate) struct Padding {
-    pub hash: Algorithm,
-    pub mgf1_hash: Algorithm,
-}
 
 /// A key of RSA, private or public.
 pub(crate) struct RsaKey(NonNull<EVP_PKEY>);
@@ -155,12 +149,7 @@ impl RsaKey {
         out: &mut [u8],
     ) -> Result<usize, Failed> {
         let context = self.context(EVP_PKEY_encrypt_init)?;
-        match padding {
-            EncryptionPadding::Oaep { hash, mgf1_hash, label } => {
-                context.pad_oaep(Padding { hash, mgf1_hash }, label)?
-            }
-            EncryptionPadding::Pkcs1 => context.pad(RSA_PKCS1_PADDING)?,
-        }
+        context.pad_message(padding)?;
         let mut used = out.len();
         // SAFETY: the context is alive and made to encrypt; it writes to `out` at most as many bytes as `used`
         // says, or fails; the message has as many as are said.
@@ -176,15 +165,15 @@ impl RsaKey {
         Ok(used)
     }
 
-    pub fn decrypt_oaep(
+    /// Decrypts, and takes the padding off, whose faults show: no caller does that with RSAES-PKCS1-v1_5.
+    pub fn decrypt(
         &self,
-        padding: Padding,
-        label: &[u8],
+        padding: EncryptionPadding<'_>,
         ciphertext: &[u8],
         out: &mut [u8],
     ) -> Result<usize, Failed> {
         let context = self.context(EVP_PKEY_decrypt_init)?;
-        context.pad_oaep(padding, label)?;
+        context.pad_message(padding)?;
         context.decrypt(ciphertext, out)
     }
 
@@ -261,7 +250,10 @@ impl Context {
         done(unsafe { EVP_PKEY_CTX_set_rsa_mgf1_md(self.0.as_ptr(), named(hash)?.as_ptr()) })
     }
 
-    fn pad_oaep(&self, Padding { hash, mgf1_hash }: Padding, label: &[u8]) -> Result<(), Failed> {
+    fn pad_message(&self, padding: EncryptionPadding<'_>) -> Result<(), Failed> {
+        let EncryptionPadding::Oaep { hash, mgf1_hash, label } = padding else {
+            return self.pad(RSA_PKCS1_PADDING);
+        };
         self.pad(RSA_PKCS1_OAEP_PADDING)?;
         // SAFETY: the context is alive; hashes are static.
         done(unsafe { EVP_PKEY_CTX_set_rsa_oaep_md(self.0.as_ptr(), named(hash)?.as_ptr()) })?;
