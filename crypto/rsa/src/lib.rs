@@ -2,8 +2,8 @@
 //! over a digest of any hash or over bytes as they are, RSASSA-PSS with any salt and any hash of MGF1, RSAES-OAEP
 //! with any hashes and a label, and RSAES-PKCS1-v1_5 that tells nothing of the padding.
 //!
-//! [`PrivateKey`] and [`PublicKey`] are what callers use; `padding` says how; `library` has all unsafe code; `rejection` the message
-//! that stands for a ciphertext whose padding is wrong.
+//! [`PrivateKey`] and [`PublicKey`] are what callers use; `padding` says how; `library` has all unsafe code;
+//! `rejection` has the message that stands for a ciphertext whose padding is wrong.
 //!
 //! These may not enter: the choice of a padding, and which keys are sound (aws-lc-rs checks a key when it is read).
 #![deny(unsafe_code)]

@@ -29,5 +29,5 @@ mod values;
 pub use client::{Space, bytes_max, decode, encode, wipe};
 pub use daemon::{empty, load, named_bytes, refused, store};
 pub use keys::{open, step};
-pub use public_keys::{read_subject_public_key_info, subject_public_key_info};
+pub use public_keys::{certified_key, read_subject_public_key_info, subject_public_key_info};
 pub use status::{error, status};
