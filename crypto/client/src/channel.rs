@@ -1,0 +1,107 @@
+//! A queue pair and a region: one request at a time.
+
+use crate::limits::{POLL, REGION_KEPT_BYTES, SILENCE, SLICE};
+use keyway_engine::Request;
+use keyway_ring::descriptor::{Completion, RegionHandle, SessionHandle, Status};
+use keyway_ring::{ClientEnd, Doorbell, SharedMemory};
+use keyway_wire::{self as wire, Space};
+use std::hint;
+use std::time::Instant;
+
+/// One thread's at a time.
+pub(crate) struct Channel {
+    /// The daemon's number for the pair.
+    pub queue: u32,
+    pub end: ClientEnd,
+    pub bell: Doorbell,
+    pub memory: SharedMemory,
+    pub region: RegionHandle,
+}
+
+/// The life of the connection that a channel belongs to, for a thread that waits on it.
+pub(crate) trait Life {
+    /// Whether the daemon has hung up.
+    fn is_over(&self) -> bool;
+    /// Asks the daemon for a sign of life; without one the connection is over.
+    fn ping(&self);
+}
+
+impl Channel {
+    /// Whether a request fits into its region.
+    pub fn fits(&self, request: &Request<'_>) -> bool {
+        wire::bytes_max(request) <= self.memory.bytes()
+    }
+
+    /// Whether its region is larger than what is kept.
+    pub fn is_large(&self) -> bool {
+        self.memory.bytes() > REGION_KEPT_BYTES
+    }
+
+    /// Has a request done, and waits for it.
+    ///
+    /// # Errors
+    /// The daemon's status; [`Status::Gone`] if the connection is over, and then the daemon may still work on it.
+    pub fn run(
+        &mut self,
+        life: &impl Life,
+        session: SessionHandle,
+        request: &mut Request<'_>,
+    ) -> Result<usize, Status> {
+        let mut space = Space::new(self.memory.whole());
+        let mut descriptor = wire::encode(request, &mut space).ok_or(Status::InvalidRequest)?;
+        descriptor.session = session;
+        descriptor.region = self.region;
+        self.end.submit(&descriptor);
+        if self.end.must_ring() {
+            self.bell.ring();
+        }
+        let completion = self.wait(life)?;
+        let segments = &descriptor.segments;
+        let result = match completion.status {
+            Status::Done => {
+                wire::decode(&completion, segments, self.memory.whole(), false, request)
+                    .map_err(|_| Status::Driver)
+            }
+            status => Err(status),
+        };
+        wire::wipe(request, segments, self.memory.whole());
+        result
+    }
+
+    fn wait(&mut self, life: &impl Life) -> Result<Completion, Status> {
+        let begun = Instant::now();
+        while begun.elapsed() < POLL {
+            // Reading the clock costs as much as several looks.
+            for _ in 0..16 {
+                if let Some(completion) = self.end.poll() {
+                    return Ok(completion);
+                }
+                hint::spin_loop();
+            }
+        }
+        let mut since = Instant::now();
+        loop {
+            let is_over = self.end.is_closed() || life.is_over();
+            if let Some(completion) = self.end.poll() {
+                return Ok(completion);
+            }
+            if is_over {
+                return Err(Status::Gone);
+            }
+            if since.elapsed() >= SILENCE {
+                life.ping();
+                since = Instant::now();
+            }
+            self.sleep();
+        }
+    }
+
+    fn sleep(&self) {
+        let Some(armed) = self.end.armed() else { return };
+        armed.set();
+        if !self.end.is_ready() && !self.end.is_closed() {
+            armed.sleep(SLICE);
+        }
+        armed.clear();
+    }
+}

@@ -1,0 +1,159 @@
+//! The client of a process and of those that are forked from it.
+
+use crate::channel::Life;
+use crate::connection::{Connection, NamedKey, User};
+use crate::error::{ClientError, Fault};
+use crate::limits::{BUSY, PAUSE_MAX, PAUSE_MIN};
+use crate::place::Place;
+use keyway_engine::{Algorithm, Request};
+use keyway_fork::Generation;
+use keyway_lock::Unpoisoned;
+use once_cell::race::OnceBox;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Instant;
+
+/// A client of the daemon at a socket. To make one opens nothing: a connection is made when a key is used, and made
+/// anew after the daemon has ended, after a fork, and after a change of user.
+///
+/// All threads use it at once. A child that is forked has its own connection; it takes no lock that its parent may
+/// have held, and sends nothing on what it inherited.
+pub struct KeyClient {
+    place: Place,
+    name: String,
+    /// The era of the process that made it. Those of its children follow.
+    first: Era,
+}
+
+/// A process' own part.
+struct Era {
+    process: Generation,
+    connection: Mutex<Option<Arc<Connection>>>,
+    /// That of a process that was forked from this one. Setting it takes no lock.
+    next: OnceBox<Era>,
+}
+
+impl Era {
+    fn new() -> Era {
+        let process = Generation::current();
+        Era { process, connection: Mutex::new(None), next: OnceBox::new() }
+    }
+}
+
+impl KeyClient {
+    /// A client of the daemon that listens there, under this name for those who watch it.
+    pub fn new(socket: PathBuf, name: impl Into<String>) -> KeyClient {
+        KeyClient { place: Place::new(socket), name: name.into(), first: Era::new() }
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Keeps a way to the socket for a process that changes its root later: one descriptor.
+    pub fn prepare(&self) {
+        self.place.prepare();
+    }
+
+    /// The keys that this process may use.
+    ///
+    /// # Errors
+    /// If no daemon answers, or it does not admit this user.
+    pub fn keys(&self) -> Result<Vec<NamedKey>, ClientError> {
+        self.glance()?.granted()
+    }
+
+    /// The key of a name: one that this process may use or, for the daemon's administrators, any.
+    ///
+    /// # Errors
+    /// As [`KeyClient::keys`], and if there is none.
+    pub fn find(&self, name: &str) -> Result<NamedKey, ClientError> {
+        self.glance()?.find(name)
+    }
+
+    /// Has a request done with a key, whose public half, as a SubjectPublicKeyInfo, is that one.
+    ///
+    /// # Errors
+    /// If no daemon answers, the key may not be used, or is another one by now; or as the daemon says. A daemon that
+    /// ends is an error within some tens of milliseconds, and the request is offered to its successor once.
+    pub fn run(
+        &self,
+        key: &str,
+        public_key: &[u8],
+        algorithm: Algorithm,
+        request: &mut Request<'_>,
+    ) -> Result<usize, ClientError> {
+        self.run_with(Some((key, public_key)), algorithm, request).map_err(|why| why.about(key))
+    }
+
+    /// Has a request done that needs no key, such as a verification.
+    ///
+    /// # Errors
+    /// As [`KeyClient::run`].
+    pub fn run_without_key(
+        &self,
+        algorithm: Algorithm,
+        request: &mut Request<'_>,
+    ) -> Result<usize, ClientError> {
+        self.run_with(None, algorithm, request)
+    }
+
+    fn run_with(
+        &self,
+        key: Option<(&str, &[u8])>,
+        algorithm: Algorithm,
+        request: &mut Request<'_>,
+    ) -> Result<usize, ClientError> {
+        let begun = Instant::now();
+        let (mut pause, mut was_gone) = (PAUSE_MIN, false);
+        loop {
+            match self.connection()?.run(key, algorithm, request) {
+                Err(why) if why.fault == Fault::Unreachable && !was_gone => was_gone = true,
+                Err(why) if why.fault == Fault::Daemon && begun.elapsed() < BUSY => {
+                    thread::sleep(pause);
+                    pause = (2 * pause).min(PAUSE_MAX);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// This process' own. The locks of others may be held by threads that this one does not have.
+    fn era(&self) -> &Era {
+        let mut era = &self.first;
+        while !era.process.is_current() {
+            era = era.next.get_or_init(|| Box::new(Era::new()));
+        }
+        era
+    }
+
+    /// The connection that there is, or a new one that is kept.
+    fn connection(&self) -> Result<Arc<Connection>, ClientError> {
+        let mut held = self.era().connection.lock().unpoisoned();
+        if let Some(connection) = usable(&held) {
+            return Ok(connection);
+        }
+        // A connection of an earlier user ends when the last thread is done with it.
+        *held = None;
+        let connection = Arc::new(Connection::new(&self.place, &self.name)?);
+        *held = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// The connection that there is, or a new one that is not kept: a program that only loads keys, such as the
+    /// master of worker processes, has none.
+    fn glance(&self) -> Result<Arc<Connection>, ClientError> {
+        let held = usable(&self.era().connection.lock().unpoisoned());
+        match held {
+            Some(connection) => Ok(connection),
+            None => Ok(Arc::new(Connection::new(&self.place, &self.name)?)),
+        }
+    }
+}
+
+fn usable(held: &Option<Arc<Connection>>) -> Option<Arc<Connection>> {
+    let is_usable = |it: &&Arc<Connection>| it.user == User::current() && !it.is_over();
+    held.as_ref().filter(is_usable).cloned()
+}

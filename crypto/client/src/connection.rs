@@ -1,0 +1,432 @@
+//! A connection to the daemon: what is asked over its socket, its sessions, and its channels.
+//!
+//! It is used by all threads of its process at once, and by no other process.
+
+use crate::channel::{Channel, Life};
+use crate::error::{ClientError, Fault};
+use crate::limits::{ANSWER, BUSY, CHANNELS_MAX, REGION_BYTES, RING_ENTRIES, SESSIONS_MAX};
+use crate::place::Place;
+use keyway_engine::{Algorithm, Request};
+use keyway_lock::Unpoisoned;
+use keyway_ring::control::{self, Answer, Ask, KeyAsk};
+use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
+use keyway_ring::limits::REGION_BYTES_MAX;
+use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_wire as wire;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+/// A key that the daemon holds, as a client sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedKey {
+    /// Its name.
+    pub name: String,
+    /// Its algorithms, as far as this program knows them.
+    pub algorithms: Vec<Algorithm>,
+    /// The purposes that this process has for it (`sign`, ...); none if it only looks after the key.
+    pub purposes: Vec<String>,
+    /// The public half as a SubjectPublicKeyInfo, DER; empty for a key that has none.
+    pub public_key: Vec<u8>,
+}
+
+/// The user of a process: a daemon knows a client by the user that has connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct User(u32, u32);
+
+impl User {
+    /// The one that this process is now.
+    pub fn current() -> User {
+        User(rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+    }
+}
+
+/// Which session: a key or, for what needs none, the empty name.
+type SessionKey = (Box<str>, Algorithm);
+
+pub(crate) struct Connection {
+    path: PathBuf,
+    pub user: User,
+    /// One message and its answer at a time.
+    socket: Mutex<Socket>,
+    /// The socket once more, to see its end.
+    end: OwnedFd,
+    dead: AtomicBool,
+    sessions: Mutex<HashMap<SessionKey, SessionHandle>>,
+    channels: Mutex<Channels>,
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct Channels {
+    free: Vec<Channel>,
+    /// Those in use too.
+    made: usize,
+}
+
+impl Life for Connection {
+    fn is_over(&self) -> bool {
+        if self.dead.load(Ordering::Acquire) {
+            return true;
+        }
+        let mut events = [PollFd::new(&self.end, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let over = matches!(rustix::event::poll(&mut events, Some(&now)), Ok(1..));
+        if over {
+            self.dead.store(true, Ordering::Release);
+        }
+        over
+    }
+
+    fn ping(&self) {
+        // Without an answer the connection is dead.
+        let _ = self.ask(&Ask::Ping);
+    }
+}
+
+impl Connection {
+    /// Connects as the user that this process is now, under this name.
+    pub fn new(place: &Place, name: &str) -> Result<Connection, ClientError> {
+        let (path, user) = (place.path(), User::current());
+        let unreachable = |why: io::Error| ClientError::unreachable(path, &why);
+        let socket = place.connect().map_err(unreachable)?;
+        for direction in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(&socket, direction, Some(ANSWER))
+                .map_err(|why| unreachable(why.into()))?;
+        }
+        let end = socket.as_fd().try_clone_to_owned().map_err(unreachable)?;
+        let connection = Connection {
+            path: path.to_owned(),
+            user,
+            socket: Mutex::new(socket),
+            end,
+            dead: AtomicBool::new(false),
+            sessions: Mutex::default(),
+            channels: Mutex::default(),
+            returned: Condvar::new(),
+        };
+        let hello = Ask::Hello { version: control::VERSION, name: name.to_owned() };
+        match connection.ask(&hello)?.0 {
+            Answer::Hello { version: control::VERSION, .. } => Ok(connection),
+            Answer::Refused { why, .. } => {
+                let (User(user, _), shown) = (user, path.display());
+                let text = format!("the cryptod at {shown} does not admit user {user}: {why}");
+                Err(ClientError::new(Fault::Refused, text))
+            }
+            _ => Err(ClientError::nonsense(path)),
+        }
+    }
+
+    pub fn die(&self) {
+        self.dead.store(true, Ordering::Release);
+        self.channels.lock().unpoisoned().free.clear();
+        self.returned.notify_all();
+    }
+
+    /// Asks, and waits for the answer.
+    fn ask(&self, ask: &Ask) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        let too_long = || ClientError::new(Fault::Caller, "the message is too long");
+        let bytes = control::encode(ask).map_err(|_| too_long())?;
+        let socket = self.socket.lock().unpoisoned();
+        let answer = match socket.send(&bytes, &[]) {
+            // It has said why before it hung up.
+            Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(why),
+            _ => socket.receive(),
+        };
+        drop(socket);
+        match answer {
+            Ok(Some(received)) => match control::decode_answer(&received.bytes) {
+                Ok(answer) => Ok((answer, received.fds)),
+                Err(_) => Err(ClientError::nonsense(&self.path)),
+            },
+            Ok(None) | Err(_) => {
+                self.dead.store(true, Ordering::Release);
+                Err(ClientError::gone(&self.path))
+            }
+        }
+    }
+
+    /// Says what has no answer.
+    fn tell(&self, ask: &Ask) {
+        let Ok(bytes) = control::encode(ask) else { return };
+        let _ = self.socket.lock().unpoisoned().send(&bytes, &[]);
+    }
+
+    /// The keys that this process may use.
+    pub fn granted(&self) -> Result<Vec<NamedKey>, ClientError> {
+        let (mut all, mut after) = (Vec::new(), String::new());
+        loop {
+            let answer = self.ask(&Ask::Granted { after: after.clone() })?.0;
+            let Answer::Granted { keys, more } = answer else {
+                return Err(ClientError::nonsense(&self.path));
+            };
+            let last = keys.last().map(|key| key.name.clone());
+            all.extend(keys.into_iter().map(|key| NamedKey {
+                name: key.name,
+                algorithms: known(&key.algorithms),
+                purposes: key.purposes,
+                public_key: key.public_key,
+            }));
+            match last.filter(|_| more) {
+                Some(last) => after = last,
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// A key that this process may use or, if it looks after the daemon's keys, that there is.
+    pub fn find(&self, name: &str) -> Result<NamedKey, ClientError> {
+        match self.granted()?.into_iter().find(|key| key.name == name) {
+            Some(key) => Ok(key),
+            None => self.managed(name)?.ok_or_else(|| self.refused(name)),
+        }
+    }
+
+    /// As one of the daemon's administrators, who need not be allowed to use a key.
+    fn managed(&self, name: &str) -> Result<Option<NamedKey>, ClientError> {
+        let public = Ask::Keys(KeyAsk::Public { name: name.to_owned() });
+        let Answer::Public { algorithm, key } = self.ask(&public)?.0 else { return Ok(None) };
+        let Ok(algorithm) = algorithm.parse() else { return Ok(None) };
+        let public_key = wire::subject_public_key_info(algorithm, &key).unwrap_or_default();
+        Ok(Some(NamedKey {
+            name: name.to_owned(),
+            algorithms: vec![algorithm],
+            purposes: Vec::new(),
+            public_key,
+        }))
+    }
+
+    fn refused(&self, name: &str) -> ClientError {
+        let (User(user, _), shown) = (self.user, self.path.display());
+        let text = format!("the cryptod at {shown} has no key {name} that user {user} may use");
+        ClientError::new(Fault::Refused, text)
+    }
+
+    /// Runs a request with a key, whose public half is that one, or without a key.
+    ///
+    /// # Errors
+    /// With [`Fault::Unreachable`] if the connection is over.
+    pub fn run(
+        &self,
+        key: Option<(&str, &[u8])>,
+        algorithm: Algorithm,
+        request: &mut Request<'_>,
+    ) -> Result<usize, ClientError> {
+        let session = self.session(key, algorithm)?;
+        let result = self.run_on(session, request)?;
+        let result = match result {
+            Err(Status::NoSession) => {
+                self.sessions.lock().unpoisoned().retain(|_, held| *held != session);
+                let again = self.session(key, algorithm)?;
+                self.run_on(again, request)?
+            }
+            result => result,
+        };
+        result.map_err(|status| self.failed(status, algorithm))
+    }
+
+    fn run_on(
+        &self,
+        session: SessionHandle,
+        request: &mut Request<'_>,
+    ) -> Result<Result<usize, Status>, ClientError> {
+        let mut channel = self.channel(request)?;
+        let result = channel.run(self, session, request);
+        if result == Err(Status::Gone) {
+            // The daemon may still work on it: the channel is not used again.
+            self.die();
+            return Err(ClientError::gone(&self.path));
+        }
+        self.give_back(channel);
+        Ok(result)
+    }
+
+    fn failed(&self, status: Status, algorithm: Algorithm) -> ClientError {
+        let fault = match status {
+            Status::Unsupported | Status::NoSession | Status::InvalidKey => Fault::Key,
+            Status::InvalidRequest | Status::Authentication => Fault::Caller,
+            Status::Gone => Fault::Unreachable,
+            _ => Fault::Daemon,
+        };
+        let why = wire::error(status, algorithm);
+        let text = format!("the cryptod at {} did not do {algorithm}: {why}", self.path.display());
+        ClientError::new(fault, text)
+    }
+
+    fn session(
+        &self,
+        key: Option<(&str, &[u8])>,
+        algorithm: Algorithm,
+    ) -> Result<SessionHandle, ClientError> {
+        let wanted = (Box::from(key.map_or("", |(name, _)| name)), algorithm);
+        let mut sessions = self.sessions.lock().unpoisoned();
+        if let Some(session) = sessions.get(&wanted) {
+            return Ok(*session);
+        }
+        let opened = self.open(key, algorithm)?;
+        if sessions.len() >= SESSIONS_MAX {
+            for (_, session) in sessions.drain() {
+                self.tell(&Ask::Close { session });
+            }
+        }
+        sessions.insert(wanted, opened);
+        Ok(opened)
+    }
+
+    fn open(
+        &self,
+        key: Option<(&str, &[u8])>,
+        algorithm: Algorithm,
+    ) -> Result<SessionHandle, ClientError> {
+        let named =
+            key.map_or(control::Key::None, |(name, _)| control::Key::Named(name.to_owned()));
+        let step = control::Step { algorithm: algorithm.name().to_owned(), key: named };
+        let session = match self.ask(&Ask::Open { steps: vec![step] })?.0 {
+            Answer::Session { session, .. } => session,
+            Answer::Refused { why, .. } => {
+                let (User(user, _), shown) = (self.user, self.path.display());
+                let text = format!(
+                    "the cryptod at {shown} does not let user {user} use it for {algorithm}: {why}"
+                );
+                return Err(ClientError::new(Fault::Refused, text));
+            }
+            _ => return Err(ClientError::nonsense(&self.path)),
+        };
+        if let Some((_, public_key)) = key
+            && let Err(why) = self.check(session, algorithm, public_key)
+        {
+            self.tell(&Ask::Close { session });
+            return Err(why);
+        }
+        Ok(session)
+    }
+
+    /// Whether a session's key still is the one that the program has loaded: keys are rotated.
+    fn check(
+        &self,
+        session: SessionHandle,
+        algorithm: Algorithm,
+        public_key: &[u8],
+    ) -> Result<(), ClientError> {
+        let mut out = vec![0; public_key.len().max(64)];
+        let used = self.run_on(session, &mut Request::PublicKey { out: &mut out })?;
+        let used = used.map_err(|status| self.failed(status, algorithm))?;
+        let now = out.get(..used).and_then(|key| wire::subject_public_key_info(algorithm, key));
+        match now.is_some_and(|now| now == public_key) {
+            true => Ok(()),
+            false => Err(ClientError::new(
+                Fault::Key,
+                format!(
+                    "the cryptod at {} has another key under that name by now: load it again",
+                    self.path.display()
+                ),
+            )),
+        }
+    }
+
+    /// A channel into which the request fits; waits until there is one.
+    fn channel(&self, request: &Request<'_>) -> Result<Channel, ClientError> {
+        let mut channel = self.any_channel()?;
+        if !channel.fits(request) {
+            let bytes = wire::bytes_max(request).checked_next_power_of_two();
+            match self.region(bytes.unwrap_or(usize::MAX)) {
+                Ok((memory, region)) => {
+                    self.tell(&Ask::Forget { region: channel.region });
+                    (channel.memory, channel.region) = (memory, region);
+                }
+                Err(why) => {
+                    self.give_back(channel);
+                    return Err(why);
+                }
+            }
+        }
+        Ok(channel)
+    }
+
+    fn any_channel(&self) -> Result<Channel, ClientError> {
+        let begun = Instant::now();
+        let mut channels = self.channels.lock().unpoisoned();
+        loop {
+            if self.dead.load(Ordering::Acquire) {
+                return Err(ClientError::gone(&self.path));
+            }
+            if let Some(channel) = channels.free.pop() {
+                return Ok(channel);
+            }
+            if channels.made < CHANNELS_MAX {
+                channels.made += 1;
+                drop(channels);
+                let made = self.new_channel();
+                if made.is_err() {
+                    self.channels.lock().unpoisoned().made -= 1;
+                }
+                return made;
+            }
+            let most = BUSY.saturating_sub(begun.elapsed());
+            if most.is_zero() {
+                let text = format!("all connections to {} are in use", self.path.display());
+                return Err(ClientError::new(Fault::Daemon, text));
+            }
+            channels = self.returned.wait_timeout(channels, most).unpoisoned().0;
+        }
+    }
+
+    fn give_back(&self, channel: Channel) {
+        let large = channel.is_large();
+        let mut channels = self.channels.lock().unpoisoned();
+        if large {
+            channels.made -= 1;
+        } else if !self.dead.load(Ordering::Acquire) {
+            channels.free.push(channel);
+            drop(channels);
+            self.returned.notify_one();
+            return;
+        }
+        drop(channels);
+        self.tell(&Ask::CloseQueue { queue: channel.queue });
+        self.tell(&Ask::Forget { region: channel.region });
+        self.returned.notify_one();
+    }
+
+    fn new_channel(&self) -> Result<Channel, ClientError> {
+        let (answer, files) = self.ask(&Ask::Queue { entries: RING_ENTRIES })?;
+        let Answer::Queue { queue, entries } = answer else { return Err(self.unexpected(answer)) };
+        let mut files = files.into_iter();
+        let (Some(ring), Some(bell)) = (files.next(), files.next()) else {
+            return Err(ClientError::nonsense(&self.path));
+        };
+        let end = RingMemory::adopt(ring, entries).ok().and_then(|ring| ring.client_end());
+        let end = end.ok_or_else(|| ClientError::nonsense(&self.path))?;
+        let (memory, region) = self.region(REGION_BYTES)?;
+        Ok(Channel { queue, end, bell: Doorbell::from_fd(bell), memory, region })
+    }
+
+    fn region(&self, bytes: usize) -> Result<(SharedMemory, RegionHandle), ClientError> {
+        let (answer, files) = self.ask(&Ask::Region { bytes: bytes as u64 })?;
+        let Answer::Region { region } = answer else { return Err(self.unexpected(answer)) };
+        let memory = files.into_iter().next();
+        let memory = memory.and_then(|file| SharedMemory::adopt(file, REGION_BYTES_MAX).ok());
+        let memory = memory.filter(|memory| memory.bytes() >= bytes);
+        Ok((memory.ok_or_else(|| ClientError::nonsense(&self.path))?, region))
+    }
+
+    fn unexpected(&self, answer: Answer) -> ClientError {
+        match answer {
+            Answer::Refused { why, .. } => {
+                let text = format!("the cryptod at {} refuses: {why}", self.path.display());
+                ClientError::new(Fault::Daemon, text)
+            }
+            _ => ClientError::nonsense(&self.path),
+        }
+    }
+}
+
+fn known(names: &[String]) -> Vec<Algorithm> {
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}

@@ -1,0 +1,30 @@
+//! A client of a running cryptod, for modules in programs that are not Keyway's: OpenSSL's provider in nginx.
+//!
+//! The engine's `remote` driver has threads that reconnect and watch. Such a program forks, changes its user and its
+//! root, and wants to know nothing of keys that it does not use. So this client has no thread, and no descriptor
+//! before a key is used; it waits in the calling thread.
+//!
+//! ```text
+//! KeyClient ── find ─────▶ NamedKey: name and public half, over a connection that is closed again
+//!           ── run ──────▶ connection of this process and user ── channel ──▶ one request at a time
+//!           ── prepare ──▶ the socket's folder, open for a process that changes its root later
+//! ```
+//!
+//! A process that is forked has eras of its own ([`KeyClient`]): what it inherited, it leaves alone.
+//!
+//! Not here: what a program asks for (`keyway-openssl`), and how requests lie in a ring (`keyway-wire`).
+#![forbid(unsafe_code)]
+
+mod channel;
+mod client;
+mod connection;
+mod error;
+pub mod limits;
+mod place;
+mod reference;
+
+pub use client::KeyClient;
+pub use connection::NamedKey;
+pub use error::{ClientError, Fault};
+pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
+pub use reference::{KeyReference, PEM_LABEL};

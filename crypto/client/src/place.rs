@@ -1,0 +1,172 @@
+//! Where the daemon listens, and the ways there.
+
+use keyway_ring::Socket;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+use once_cell::race::OnceBox;
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// The environment variable that names the daemon's socket.
+pub const SOCKET_VARIABLE: &str = "KEYWAY_SOCKET";
+/// Where cryptod listens if nothing else is said.
+pub const DEFAULT_SOCKET: &str = "/run/keyway/cryptod.socket";
+
+/// The socket that a configuration names, else [`SOCKET_VARIABLE`], else [`DEFAULT_SOCKET`].
+pub fn socket_path(configured: Option<&Path>) -> PathBuf {
+    let from_environment = || std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty());
+    match configured {
+        Some(path) => path.to_owned(),
+        None => from_environment().map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from),
+    }
+}
+
+/// The socket's path, and its folder for a process that finds no path to it later.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    folder: OnceBox<Folder>,
+}
+
+/// An open folder, with its identity: programs close descriptors that they do not know.
+#[derive(Debug)]
+struct Folder {
+    file: Option<OwnedFd>,
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    pub fn new(path: PathBuf) -> Place {
+        Place { path, folder: OnceBox::new() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps the socket's folder open, so that a process that has changed its root still gets there.
+    pub fn prepare(&self) {
+        if self.folder.get().is_none()
+            && let Some(folder) = self.path.parent().and_then(Folder::open)
+        {
+            // Another thread may have been faster.
+            let _ = self.folder.set(Box::new(folder));
+        }
+    }
+
+    /// Connects, as the user that the process is now.
+    pub fn connect(&self) -> io::Result<Socket> {
+        let direct = Socket::connect(&self.path);
+        match (&direct, self.folder.get(), self.path.file_name()) {
+            (Err(why), Some(folder), Some(name)) if is_elsewhere(why) => {
+                folder.connect(name).or(direct)
+            }
+            _ => direct,
+        }
+    }
+}
+
+/// Whether there may be another way to the socket than its path.
+fn is_elsewhere(why: &io::Error) -> bool {
+    matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+}
+
+impl Folder {
+    fn open(path: &Path) -> Option<Folder> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+        let (device, inode) = identity(&file)?;
+        Some(Folder { file: Some(file), device, inode })
+    }
+
+    fn is_same(&self, file: &OwnedFd) -> bool {
+        identity(file) == Some((self.device, self.inode))
+    }
+
+    /// From a thread with a working directory of its own: there is no `connectat`. The thread has the process'
+    /// user of now, and the process' threads keep their directory.
+    fn connect(&self, name: &OsStr) -> io::Result<Socket> {
+        let file = self.file.as_ref().filter(|file| self.is_same(file));
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        let from_there = || {
+            unshare(CloneFlags::CLONE_FS)?;
+            rustix::process::fchdir(file)?;
+            Socket::connect(Path::new(name))
+        };
+        without_signals(|| {
+            thread::scope(|scope| {
+                let spawned = thread::Builder::new().spawn_scoped(scope, from_there)?;
+                spawned.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+            })
+        })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // If the program has closed it, the number is another file's.
+        if let Some(file) = self.file.take()
+            && !self.is_same(&file)
+        {
+            let _ = file.into_raw_fd();
+        }
+    }
+}
+
+fn identity(file: &impl AsFd) -> Option<(u64, u64)> {
+    let stat = rustix::fs::fstat(file).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
+/// Does something whose threads get no signals: a program's handlers expect its own threads.
+fn without_signals<T>(action: impl FnOnce() -> T) -> T {
+    let mut before = SigSet::empty();
+    let all = SigSet::all();
+    let blocked = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&all), Some(&mut before));
+    let done = action();
+    if blocked.is_ok() {
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_comes_before_the_environment() {
+        assert_eq!(socket_path(Some(Path::new("/a/b"))), Path::new("/a/b"));
+    }
+
+    #[test]
+    fn a_socket_that_is_gone_from_its_path_is_found_in_its_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, moved) = (place.path().join("folder"), place.path().join("moved"));
+        std::fs::create_dir(&folder).unwrap();
+        let listener = rustix::net::socket(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::SEQPACKET,
+            None,
+        )
+        .unwrap();
+        let path = folder.join("socket");
+        let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+        rustix::net::bind(&listener, &address).unwrap();
+        rustix::net::listen(&listener, 8).unwrap();
+        let there = Place::new(path);
+        assert!(there.connect().is_ok());
+        there.prepare();
+        std::fs::rename(&folder, &moved).unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert!(there.connect().is_ok());
+        assert_eq!(std::env::current_dir().unwrap(), here);
+        std::fs::remove_dir_all(&moved).unwrap();
+        assert_eq!(there.connect().unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

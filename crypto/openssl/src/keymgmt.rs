@@ -1,0 +1,298 @@
+//! Key types: what libcrypto asks about a key, compares and exports. Public parts only.
+
+use crate::abi::*;
+use crate::key::{Curve, Key, Kind, Public, without_zeros};
+use crate::provider::Provider;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+/// A key that libcrypto holds; empty until something is imported.
+pub struct KeyData {
+    pub kind: Kind,
+    pub key: Option<Arc<Key>>,
+}
+
+/// The name of the signatures: only keys of this provider ask for it.
+const SIGNATURE: &std::ffi::CStr = c"KEYWAY";
+
+pub static RSA: [Dispatch; 16] = table(new_rsa as *const c_void, gettable_rsa as _, types_rsa as _);
+pub static EC: [Dispatch; 16] = table(new_ec as *const c_void, gettable_ec as _, types_ec as _);
+pub static ED25519: [Dispatch; 16] =
+    table(new_ed25519 as *const c_void, gettable_ed25519 as _, types_ed25519 as _);
+
+const fn table(
+    new: *const c_void,
+    gettable: *const c_void,
+    types: *const c_void,
+) -> [Dispatch; 16] {
+    [
+        Dispatch::new(KEYMGMT_NEW, new),
+        Dispatch::new(KEYMGMT_LOAD, load as *const c_void),
+        Dispatch::new(KEYMGMT_FREE, free as *const c_void),
+        Dispatch::new(KEYMGMT_GET_PARAMS, get_params as *const c_void),
+        Dispatch::new(KEYMGMT_GETTABLE_PARAMS, gettable),
+        Dispatch::new(KEYMGMT_QUERY_OPERATION_NAME, operation_name as *const c_void),
+        Dispatch::new(KEYMGMT_HAS, has as *const c_void),
+        Dispatch::new(KEYMGMT_VALIDATE, validate as *const c_void),
+        Dispatch::new(KEYMGMT_MATCH, matches as *const c_void),
+        Dispatch::new(KEYMGMT_IMPORT, import as *const c_void),
+        Dispatch::new(KEYMGMT_IMPORT_TYPES, types),
+        Dispatch::new(KEYMGMT_EXPORT, export as *const c_void),
+        Dispatch::new(KEYMGMT_EXPORT_TYPES, types),
+        Dispatch::new(KEYMGMT_DUP, dup as *const c_void),
+        Dispatch::END,
+        Dispatch::END,
+    ]
+}
+
+fn empty(kind: Kind) -> Handle<KeyData> {
+    guard(Handle::NONE, || Handle::new(KeyData { kind, key: None }))
+}
+
+extern "C" fn new_rsa(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
+    empty(Kind::Rsa)
+}
+
+extern "C" fn new_ec(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
+    empty(Kind::Ec)
+}
+
+extern "C" fn new_ed25519(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
+    empty(Kind::Ed25519)
+}
+
+/// Takes a key that [`store`](crate::store) or [`decoder`](crate::decoder) has found. Its place is emptied: its
+/// finder then knows that it is taken.
+extern "C" fn load(mut reference: Output, bytes: usize) -> Handle<KeyData> {
+    guard(Handle::NONE, || match reference.replace_with_zeros(bytes) {
+        Some(reference) => Handle::from_reference(&reference),
+        None => Handle::NONE,
+    })
+}
+
+extern "C" fn free(data: Handle<KeyData>) {
+    guard((), || drop(data.take()));
+}
+
+extern "C" fn dup(data: Handle<KeyData>, _selection: c_int) -> Handle<KeyData> {
+    guard(Handle::NONE, || match data.get() {
+        Some(KeyData { kind, key }) => Handle::new(KeyData { kind: *kind, key: key.clone() }),
+        None => Handle::NONE,
+    })
+}
+
+extern "C" fn operation_name(_operation: c_int) -> *const c_char {
+    SIGNATURE.as_ptr()
+}
+
+extern "C" fn has(data: Handle<KeyData>, selection: c_int) -> c_int {
+    guard(0, || {
+        let Some(key) = data.get().and_then(|data| data.key.as_ref()) else { return 0 };
+        (selection & SELECT_PRIVATE_KEY == 0 || key.name.is_some()).into()
+    })
+}
+
+extern "C" fn validate(data: Handle<KeyData>, selection: c_int, _kind: c_int) -> c_int {
+    // Key and parameters were looked at when they were read.
+    has(data, selection)
+}
+
+extern "C" fn matches(one: Handle<KeyData>, other: Handle<KeyData>, selection: c_int) -> c_int {
+    guard(0, || {
+        let key = |data: &Handle<KeyData>| data.get().and_then(|data| data.key.clone());
+        let (Some(one), Some(other)) = (key(&one), key(&other)) else { return 0 };
+        let same = match (&one.public, &other.public) {
+            _ if selection & (SELECT_PRIVATE_KEY | SELECT_PUBLIC_KEY) != 0 => {
+                one.info == other.info
+            }
+            (Public::Ec { curve: one, .. }, Public::Ec { curve: other, .. }) => one == other,
+            _ => one.kind() == other.kind(),
+        };
+        same.into()
+    })
+}
+
+extern "C" fn import(mut data: Handle<KeyData>, selection: c_int, params: Params) -> c_int {
+    guard(0, || {
+        let Some(data) = data.get_mut() else { return 0 };
+        let has_private =
+            params.get(NAME_PRIVATE_KEY).is_some() || params.get(NAME_RSA_D).is_some();
+        // A private key that is given away as bytes is no key of cryptod.
+        if has_private || selection & SELECT_PUBLIC_KEY == 0 {
+            return 0;
+        }
+        let public = read_public(data.kind, &params);
+        data.key = public.and_then(|public| Key::from_public(&public)).map(Arc::new);
+        data.key.is_some().into()
+    })
+}
+
+fn read_public(kind: Kind, params: &Params) -> Option<Public> {
+    let number = |name| Some(without_zeros(&params.get(name)?.big_integer()?).to_vec());
+    match kind {
+        Kind::Rsa => Some(Public::Rsa { n: number(NAME_RSA_N)?, e: number(NAME_RSA_E)? }),
+        Kind::Ec => {
+            let curve = Curve::from_name(params.get(NAME_GROUP)?.text()?)?;
+            Some(Public::Ec { curve, point: params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec() })
+        }
+        Kind::Ed25519 => Some(Public::Ed25519(params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec())),
+    }
+}
+
+extern "C" fn export(
+    data: Handle<KeyData>,
+    selection: c_int,
+    callback: Callback,
+    argument: Opaque,
+) -> c_int {
+    guard(0, || {
+        let Some(key) = data.get().and_then(|data| data.key.as_ref()) else { return 0 };
+        if selection & SELECT_PRIVATE_KEY != 0 && key.name.is_some() {
+            return 0;
+        }
+        let mut list = ParamList::default();
+        let with_key = selection & SELECT_PUBLIC_KEY != 0;
+        match &key.public {
+            Public::Rsa { n, e } if with_key => {
+                list.big_integer(NAME_RSA_N, n).big_integer(NAME_RSA_E, e);
+            }
+            Public::Ec { curve, point } => {
+                list.text(NAME_GROUP, curve.name());
+                if with_key {
+                    list.octets(NAME_PUBLIC_KEY, point);
+                }
+            }
+            Public::Ed25519(bytes) if with_key => {
+                list.octets(NAME_PUBLIC_KEY, bytes);
+            }
+            _ => {}
+        }
+        list.call(callback, argument, c"").0
+    })
+}
+
+extern "C" fn get_params(data: Handle<KeyData>, mut params: Params) -> c_int {
+    guard(0, || {
+        let Some(key) = data.get().and_then(|data| data.key.as_ref()) else { return 0 };
+        common(key, &mut params).and_then(|()| own(key, &mut params)).is_some().into()
+    })
+}
+
+/// Fills an entry, if it is asked for.
+fn fill(
+    params: &mut Params,
+    name: &std::ffi::CStr,
+    put: impl FnOnce(&mut Param) -> bool,
+) -> Option<()> {
+    match params.get_mut(name) {
+        Some(param) => put(param).then_some(()),
+        None => Some(()),
+    }
+}
+
+fn common(key: &Key, params: &mut Params) -> Option<()> {
+    fill(params, NAME_BITS, |it| it.put_integer(key.bits() as i64))?;
+    fill(params, NAME_SECURITY_BITS, |it| it.put_integer(key.security_bits() as i64))?;
+    fill(params, NAME_MAX_SIZE, |it| it.put_integer(key.signature_bytes_max() as i64))
+}
+
+fn own(key: &Key, params: &mut Params) -> Option<()> {
+    match &key.public {
+        Public::Rsa { n, e } => {
+            fill(params, NAME_DEFAULT_DIGEST, |it| it.put_text("SHA256"))?;
+            fill(params, NAME_RSA_N, |it| it.put_big_integer(n))?;
+            fill(params, NAME_RSA_E, |it| it.put_big_integer(e))
+        }
+        Public::Ec { curve, point } => {
+            let (x, y) = point.get(1..)?.split_at_checked(curve.bytes())?;
+            fill(params, NAME_DEFAULT_DIGEST, |it| it.put_text("SHA256"))?;
+            fill(params, NAME_GROUP, |it| it.put_text(curve.name()))?;
+            fill(params, NAME_EC_FIELD_TYPE, |it| it.put_text("prime-field"))?;
+            fill(params, NAME_EC_POINT_FORMAT, |it| it.put_text("uncompressed"))?;
+            fill(params, NAME_PUBLIC_KEY, |it| it.put_octets(point))?;
+            fill(params, NAME_ENCODED_PUBLIC_KEY, |it| it.put_octets(point))?;
+            fill(params, NAME_EC_X, |it| it.put_big_integer(x))?;
+            fill(params, NAME_EC_Y, |it| it.put_big_integer(y))
+        }
+        Public::Ed25519(bytes) => {
+            // It signs messages, and no digest of them.
+            fill(params, NAME_MANDATORY_DIGEST, |it| it.put_text(""))?;
+            fill(params, NAME_PUBLIC_KEY, |it| it.put_octets(bytes))?;
+            fill(params, NAME_ENCODED_PUBLIC_KEY, |it| it.put_octets(bytes))
+        }
+    }
+}
+
+static GETTABLE_RSA: [Settable; 7] = [
+    Settable::new(NAME_BITS, PARAM_INTEGER),
+    Settable::new(NAME_SECURITY_BITS, PARAM_INTEGER),
+    Settable::new(NAME_MAX_SIZE, PARAM_INTEGER),
+    Settable::new(NAME_DEFAULT_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_RSA_N, PARAM_UNSIGNED_INTEGER),
+    Settable::new(NAME_RSA_E, PARAM_UNSIGNED_INTEGER),
+    Settable::END,
+];
+
+static GETTABLE_EC: [Settable; 12] = [
+    Settable::new(NAME_BITS, PARAM_INTEGER),
+    Settable::new(NAME_SECURITY_BITS, PARAM_INTEGER),
+    Settable::new(NAME_MAX_SIZE, PARAM_INTEGER),
+    Settable::new(NAME_DEFAULT_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_GROUP, PARAM_UTF8_STRING),
+    Settable::new(NAME_EC_FIELD_TYPE, PARAM_UTF8_STRING),
+    Settable::new(NAME_EC_POINT_FORMAT, PARAM_UTF8_STRING),
+    Settable::new(NAME_PUBLIC_KEY, PARAM_OCTET_STRING),
+    Settable::new(NAME_ENCODED_PUBLIC_KEY, PARAM_OCTET_STRING),
+    Settable::new(NAME_EC_X, PARAM_UNSIGNED_INTEGER),
+    Settable::new(NAME_EC_Y, PARAM_UNSIGNED_INTEGER),
+    Settable::END,
+];
+
+static GETTABLE_ED25519: [Settable; 7] = [
+    Settable::new(NAME_BITS, PARAM_INTEGER),
+    Settable::new(NAME_SECURITY_BITS, PARAM_INTEGER),
+    Settable::new(NAME_MAX_SIZE, PARAM_INTEGER),
+    Settable::new(NAME_MANDATORY_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_PUBLIC_KEY, PARAM_OCTET_STRING),
+    Settable::new(NAME_ENCODED_PUBLIC_KEY, PARAM_OCTET_STRING),
+    Settable::END,
+];
+
+static TYPES_RSA: [Settable; 3] = [
+    Settable::new(NAME_RSA_N, PARAM_UNSIGNED_INTEGER),
+    Settable::new(NAME_RSA_E, PARAM_UNSIGNED_INTEGER),
+    Settable::END,
+];
+
+static TYPES_EC: [Settable; 3] = [
+    Settable::new(NAME_GROUP, PARAM_UTF8_STRING),
+    Settable::new(NAME_PUBLIC_KEY, PARAM_OCTET_STRING),
+    Settable::END,
+];
+
+static TYPES_ED25519: [Settable; 2] =
+    [Settable::new(NAME_PUBLIC_KEY, PARAM_OCTET_STRING), Settable::END];
+
+extern "C" fn gettable_rsa(_: Handle<Arc<Provider>>) -> *const Settable {
+    GETTABLE_RSA.as_ptr()
+}
+
+extern "C" fn gettable_ec(_: Handle<Arc<Provider>>) -> *const Settable {
+    GETTABLE_EC.as_ptr()
+}
+
+extern "C" fn gettable_ed25519(_: Handle<Arc<Provider>>) -> *const Settable {
+    GETTABLE_ED25519.as_ptr()
+}
+
+extern "C" fn types_rsa(_selection: c_int) -> *const Settable {
+    TYPES_RSA.as_ptr()
+}
+
+extern "C" fn types_ec(_selection: c_int) -> *const Settable {
+    TYPES_EC.as_ptr()
+}
+
+extern "C" fn types_ed25519(_selection: c_int) -> *const Settable {
+    TYPES_ED25519.as_ptr()
+}

@@ -1,0 +1,202 @@
+//! The provider itself: how libcrypto takes it in, asks what it has, and ends it.
+
+use crate::abi::*;
+use crate::{decoder, keymgmt, signature, store};
+use keyway_client::{ClientError, Fault, KeyClient, socket_path};
+use std::ffi::{CStr, c_int, c_void};
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+
+/// The entry of the provider's section in `openssl.cnf` that names the daemon's socket.
+const SOCKET: &CStr = c"socket";
+const VERSION: &CStr =
+    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => c"",
+    };
+
+/// What a library context of OpenSSL has of it. Its keys and contexts have it too, and may outlive the provider.
+pub struct Provider {
+    core: Core,
+    pub client: KeyClient,
+}
+
+impl Provider {
+    fn new(core: Core) -> Provider {
+        let configured = core.configured(SOCKET);
+        let socket = socket_path(configured.as_deref().map(Path::new));
+        // For those who watch the daemon.
+        let program = std::env::args_os().next().unwrap_or_default();
+        let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
+        let client = KeyClient::new(socket, format!("openssl: {program}"));
+        Provider { core, client }
+    }
+
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Puts an error of the client's into OpenSSL's queue.
+    pub fn raise(&self, why: &ClientError) {
+        let reason = match why.fault {
+            Fault::Unreachable => UNREACHABLE,
+            Fault::Refused => REFUSED,
+            Fault::Key => WRONG_KEY,
+            Fault::Daemon => FAILED,
+            Fault::Caller => UNFIT,
+        };
+        self.core.raise(reason, &why.to_string());
+    }
+
+    /// Puts the error into OpenSSL's queue that something is not done here.
+    pub fn raise_unfit(&self, why: &str) {
+        self.core.raise(UNFIT, why);
+    }
+}
+
+const UNREACHABLE: u32 = 1;
+const REFUSED: u32 = 2;
+const WRONG_KEY: u32 = 3;
+const FAILED: u32 = 4;
+const UNFIT: u32 = 5;
+
+static REASONS: [Item; 6] = [
+    Item::new(UNREACHABLE, c"cryptod cannot be reached"),
+    Item::new(REFUSED, c"cryptod refuses"),
+    Item::new(WRONG_KEY, c"the key does not fit"),
+    Item::new(FAILED, c"cryptod failed"),
+    Item::new(UNFIT, c"not done with keys of cryptod"),
+    Item::END,
+];
+
+const PROPERTIES: &CStr = c"provider=keyway";
+
+static KEY_TYPES: [Algorithm; 4] = [
+    Algorithm::new(
+        c"RSA:rsaEncryption:1.2.840.113549.1.1.1",
+        PROPERTIES,
+        &keymgmt::RSA,
+        c"RSA keys of cryptod",
+    ),
+    Algorithm::new(
+        c"EC:id-ecPublicKey:1.2.840.10045.2.1",
+        PROPERTIES,
+        &keymgmt::EC,
+        c"ECDSA keys of cryptod",
+    ),
+    Algorithm::new(
+        c"ED25519:1.3.101.112",
+        PROPERTIES,
+        &keymgmt::ED25519,
+        c"Ed25519 keys of cryptod",
+    ),
+    Algorithm::END,
+];
+
+static SIGNATURES: [Algorithm; 2] = [
+    Algorithm::new(c"KEYWAY", PROPERTIES, &signature::FUNCTIONS, c"signatures by cryptod"),
+    Algorithm::END,
+];
+
+static STORES: [Algorithm; 2] = [
+    Algorithm::new(c"keyway", PROPERTIES, &store::FUNCTIONS, c"keys of cryptod, by name"),
+    Algorithm::END,
+];
+
+static DECODERS: [Algorithm; 5] = [
+    Algorithm::new(
+        c"DER",
+        c"provider=keyway,input=pem",
+        &decoder::PEM,
+        c"PEM files that name a key of cryptod",
+    ),
+    Algorithm::new(
+        c"RSA",
+        c"provider=keyway,input=der,structure=keyway",
+        &decoder::RSA,
+        c"RSA keys of cryptod",
+    ),
+    Algorithm::new(
+        c"EC",
+        c"provider=keyway,input=der,structure=keyway",
+        &decoder::EC,
+        c"ECDSA keys of cryptod",
+    ),
+    Algorithm::new(
+        c"ED25519",
+        c"provider=keyway,input=der,structure=keyway",
+        &decoder::ED25519,
+        c"Ed25519 keys of cryptod",
+    ),
+    Algorithm::END,
+];
+
+static FUNCTIONS: [Dispatch; 6] = [
+    Dispatch::new(PROVIDER_TEARDOWN, teardown as *const c_void),
+    Dispatch::new(PROVIDER_GETTABLE_PARAMS, gettable_params as *const c_void),
+    Dispatch::new(PROVIDER_GET_PARAMS, get_params as *const c_void),
+    Dispatch::new(PROVIDER_QUERY_OPERATION, query_operation as *const c_void),
+    Dispatch::new(PROVIDER_GET_REASON_STRINGS, reason_strings as *const c_void),
+    Dispatch::END,
+];
+
+/// Begins the provider, for [`OSSL_provider_init`](crate::abi).
+pub fn begin(core: Core) -> (&'static [Dispatch], Handle<Arc<Provider>>) {
+    (&FUNCTIONS, Handle::new(Arc::new(Provider::new(core))))
+}
+
+extern "C" fn teardown(provider: Handle<Arc<Provider>>) {
+    guard((), || {
+        if let Some(provider) = provider.take() {
+            provider.core.end();
+        }
+    });
+}
+
+static GETTABLE: [Settable; 5] = [
+    Settable::new(NAME_PROVIDER_NAME, PARAM_UTF8_PTR),
+    Settable::new(NAME_PROVIDER_VERSION, PARAM_UTF8_PTR),
+    Settable::new(NAME_PROVIDER_BUILD, PARAM_UTF8_PTR),
+    Settable::new(NAME_PROVIDER_STATUS, PARAM_INTEGER),
+    Settable::END,
+];
+
+extern "C" fn gettable_params(_: Handle<Arc<Provider>>) -> *const Settable {
+    GETTABLE.as_ptr()
+}
+
+extern "C" fn get_params(_: Handle<Arc<Provider>>, mut params: Params) -> c_int {
+    guard(0, || {
+        let texts = [
+            (NAME_PROVIDER_NAME, c"Keyway"),
+            (NAME_PROVIDER_VERSION, VERSION),
+            (NAME_PROVIDER_BUILD, VERSION),
+        ];
+        for (name, text) in texts {
+            if params.get_mut(name).is_some_and(|param| !param.put_pointer(text)) {
+                return 0;
+            }
+        }
+        params.get_mut(NAME_PROVIDER_STATUS).is_none_or(|param| param.put_integer(1)).into()
+    })
+}
+
+extern "C" fn query_operation(
+    _: Handle<Arc<Provider>>,
+    operation: c_int,
+    mut no_cache: Flag,
+) -> *const Algorithm {
+    no_cache.clear();
+    match operation {
+        OP_KEYMGMT => KEY_TYPES.as_ptr(),
+        OP_SIGNATURE => SIGNATURES.as_ptr(),
+        OP_STORE => STORES.as_ptr(),
+        OP_DECODER => DECODERS.as_ptr(),
+        _ => ptr::null(),
+    }
+}
+
+extern "C" fn reason_strings(_: Handle<Arc<Provider>>) -> *const Item {
+    REASONS.as_ptr()
+}

@@ -1,0 +1,325 @@
+//! Signatures with keys of cryptod, and verification with these keys' public halves.
+//!
+//! Today's protocol signs whole messages: a context keeps the message until the end.
+
+use crate::abi::*;
+use crate::key::{Key, Kind};
+use crate::keymgmt::KeyData;
+use crate::provider::Provider;
+use crate::scheme::{Choices, Hash, Padding, Salt, Scheme};
+use keyway_engine::Request;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+/// An operation under way.
+#[derive(Clone)]
+struct Context {
+    provider: Arc<Provider>,
+    key: Option<Arc<Key>>,
+    choices: Choices,
+    message: Vec<u8>,
+}
+
+pub static FUNCTIONS: [Dispatch; 16] = [
+    Dispatch::new(SIGNATURE_NEWCTX, new as *const c_void),
+    Dispatch::new(SIGNATURE_FREECTX, free as *const c_void),
+    Dispatch::new(SIGNATURE_DUPCTX, dup as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_SIGN_INIT, digest_sign_init as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_SIGN_UPDATE, update as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_SIGN_FINAL, digest_sign_final as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_SIGN, digest_sign as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_VERIFY_INIT, digest_verify_init as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_VERIFY_UPDATE, update as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_VERIFY_FINAL, digest_verify_final as *const c_void),
+    Dispatch::new(SIGNATURE_DIGEST_VERIFY, digest_verify as *const c_void),
+    Dispatch::new(SIGNATURE_GET_CTX_PARAMS, get_params as *const c_void),
+    Dispatch::new(SIGNATURE_GETTABLE_CTX_PARAMS, gettable as *const c_void),
+    Dispatch::new(SIGNATURE_SET_CTX_PARAMS, set_params as *const c_void),
+    Dispatch::new(SIGNATURE_SETTABLE_CTX_PARAMS, settable as *const c_void),
+    Dispatch::END,
+];
+
+impl Context {
+    fn begin(&mut self, digest: &Text, key: &Handle<KeyData>, params: &Params) -> Option<()> {
+        self.message.clear();
+        if let Some(key) = key.get() {
+            self.key.clone_from(&key.key);
+            self.choices = Choices::default();
+        }
+        let kind = self.key.as_ref()?.kind();
+        match digest.as_str().filter(|name| !name.is_empty()) {
+            Some(name) if kind == Kind::Ed25519 => {
+                self.provider
+                    .raise_unfit(&format!("Ed25519 signs messages, and no digest by {name}"));
+                return None;
+            }
+            Some(name) => self.choices.hash = Some(self.hash(name)?),
+            None => {}
+        }
+        self.set(params)
+    }
+
+    fn hash(&self, name: &str) -> Option<Hash> {
+        let hash = Hash::from_name(name);
+        if hash.is_none() {
+            self.provider.raise_unfit(&format!("keys of cryptod do not sign with {name}"));
+        }
+        hash
+    }
+
+    fn set(&mut self, params: &Params) -> Option<()> {
+        if let Some(name) = params.get(NAME_DIGEST).and_then(Param::text) {
+            self.choices.hash = Some(self.hash(name)?);
+        }
+        if let Some(name) = params.get(NAME_MGF1_DIGEST).and_then(Param::text) {
+            self.choices.mgf1 = Some(self.hash(name)?);
+        }
+        if let Some(param) = params.get(NAME_PAD_MODE) {
+            self.choices.padding = match (param.text(), param.integer()) {
+                (Some("pkcs1"), _) => Padding::Pkcs1,
+                (Some("pss"), _) => Padding::Pss,
+                (_, Some(mode)) if mode == i64::from(RSA_PKCS1_PADDING) => Padding::Pkcs1,
+                (_, Some(mode)) if mode == i64::from(RSA_PKCS1_PSS_PADDING) => Padding::Pss,
+                _ => {
+                    let why = "keys of cryptod sign with paddings pkcs1 and pss";
+                    self.provider.raise_unfit(why);
+                    return None;
+                }
+            };
+        }
+        if let Some(param) = params.get(NAME_SALT_LENGTH) {
+            let number = param.integer().or_else(|| param.text()?.parse().ok());
+            self.choices.salt = match (param.text(), number) {
+                (Some("max"), _) => Salt::Max,
+                (Some("digest" | "auto" | "auto-digestmax"), _) => Salt::Digest,
+                (_, Some(number)) if number == i64::from(RSA_PSS_SALTLEN_MAX) => Salt::Max,
+                (_, Some(number)) if number < 0 => Salt::Digest,
+                (_, Some(number)) => Salt::Bytes(usize::try_from(number).ok()?),
+                _ => return None,
+            };
+        }
+        Some(())
+    }
+
+    fn scheme(&self) -> Option<Scheme> {
+        let scheme = self.choices.scheme(self.key.as_ref()?);
+        if scheme.is_none() {
+            self.provider.raise_unfit("the key is too short for that digest and salt");
+        }
+        scheme
+    }
+
+    /// Signs a message, with an error in OpenSSL's queue if that does not work.
+    fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let (key, scheme) = (self.key.as_ref()?, self.scheme()?);
+        let Some(name) = &key.name else {
+            self.provider.raise_unfit("it is a public key, and signs nothing");
+            return None;
+        };
+        let Some(algorithm) = scheme.algorithm() else {
+            self.provider.raise_unfit(&format!("key {name}: cryptod does not sign as {scheme:?}"));
+            return None;
+        };
+        let mut out = vec![0; key.signature_bytes_max()];
+        let mut request = Request::Sign { message, out: &mut out };
+        match self.provider.client.run(name, &key.info, algorithm, &mut request) {
+            Ok(used) => {
+                out.truncate(used);
+                Some(out)
+            }
+            Err(why) => {
+                self.provider.raise(&why);
+                None
+            }
+        }
+    }
+
+    fn verify(&self, message: &[u8], signature: &[u8]) -> Option<()> {
+        let (key, scheme) = (self.key.as_ref()?, self.scheme()?);
+        let Some(algorithm) = scheme.algorithm() else {
+            self.provider.raise_unfit(&format!("cryptod does not verify {scheme:?}"));
+            return None;
+        };
+        let mut request = Request::Verify { public_key: key.public_bits(), message, signature };
+        match self.provider.client.run_without_key(algorithm, &mut request) {
+            Ok(_) => Some(()),
+            Err(why) => {
+                self.provider.raise(&why);
+                None
+            }
+        }
+    }
+
+    /// Signs, if there is room, else says how much is needed.
+    fn put(&self, message: &[u8], mut out: Output, mut length: Length, room: usize) -> Option<()> {
+        if out.is_none() {
+            length.put(self.key.as_ref()?.signature_bytes_max());
+            return Some(());
+        }
+        let signature = self.sign(message)?;
+        length.put(signature.len());
+        out.put(room, &signature).then_some(())
+    }
+}
+
+extern "C" fn new(provider: Handle<Arc<Provider>>, _properties: Text) -> Handle<Context> {
+    guard(Handle::NONE, || {
+        let Some(provider) = provider.get().cloned() else { return Handle::NONE };
+        let choices = Choices::default();
+        Handle::new(Context { provider, key: None, choices, message: Vec::new() })
+    })
+}
+
+extern "C" fn free(context: Handle<Context>) {
+    guard((), || drop(context.take()));
+}
+
+extern "C" fn dup(context: Handle<Context>) -> Handle<Context> {
+    guard(Handle::NONE, || context.get().map_or(Handle::NONE, |it| Handle::new(it.clone())))
+}
+
+extern "C" fn digest_sign_init(
+    mut context: Handle<Context>,
+    digest: Text,
+    key: Handle<KeyData>,
+    params: Params,
+) -> c_int {
+    guard(0, || context.get_mut().and_then(|it| it.begin(&digest, &key, &params)).is_some().into())
+}
+
+extern "C" fn digest_verify_init(
+    context: Handle<Context>,
+    digest: Text,
+    key: Handle<KeyData>,
+    params: Params,
+) -> c_int {
+    digest_sign_init(context, digest, key, params)
+}
+
+extern "C" fn update(mut context: Handle<Context>, data: Input, bytes: usize) -> c_int {
+    guard(0, || {
+        let (Some(context), Some(data)) = (context.get_mut(), data.bytes(bytes)) else { return 0 };
+        context.message.extend_from_slice(data);
+        1
+    })
+}
+
+extern "C" fn digest_sign_final(
+    context: Handle<Context>,
+    out: Output,
+    length: Length,
+    room: usize,
+) -> c_int {
+    guard(0, || {
+        let done = context.get().and_then(|it| it.put(&it.message, out, length, room));
+        done.is_some().into()
+    })
+}
+
+extern "C" fn digest_sign(
+    context: Handle<Context>,
+    out: Output,
+    length: Length,
+    room: usize,
+    message: Input,
+    bytes: usize,
+) -> c_int {
+    guard(0, || {
+        let done = context.get().and_then(|it| it.put(message.bytes(bytes)?, out, length, room));
+        done.is_some().into()
+    })
+}
+
+extern "C" fn digest_verify_final(
+    context: Handle<Context>,
+    signature: Input,
+    bytes: usize,
+) -> c_int {
+    guard(0, || {
+        let done = context.get().and_then(|it| it.verify(&it.message, signature.bytes(bytes)?));
+        done.is_some().into()
+    })
+}
+
+extern "C" fn digest_verify(
+    context: Handle<Context>,
+    signature: Input,
+    signature_bytes: usize,
+    message: Input,
+    bytes: usize,
+) -> c_int {
+    guard(0, || {
+        let verify =
+            |it: &Context| it.verify(message.bytes(bytes)?, signature.bytes(signature_bytes)?);
+        context.get().and_then(verify).is_some().into()
+    })
+}
+
+extern "C" fn set_params(mut context: Handle<Context>, params: Params) -> c_int {
+    guard(0, || context.get_mut().and_then(|it| it.set(&params)).is_some().into())
+}
+
+extern "C" fn get_params(context: Handle<Context>, mut params: Params) -> c_int {
+    guard(0, || {
+        let Some(context) = context.get() else { return 0 };
+        get(context, &mut params).is_some().into()
+    })
+}
+
+fn get(context: &Context, params: &mut Params) -> Option<()> {
+    let choices = &context.choices;
+    let hash = choices.hash.unwrap_or(Hash::Sha256);
+    let is_hashed = context.key.as_ref().is_some_and(|key| key.kind() != Kind::Ed25519);
+    if let Some(param) = params.get_mut(NAME_ALGORITHM_ID) {
+        param.put_octets(&context.scheme()?.identifier()).then_some(())?;
+    }
+    if let Some(param) = params.get_mut(NAME_DIGEST) {
+        param.put_text(if is_hashed { hash.name() } else { "" }).then_some(())?;
+    }
+    if let Some(param) = params.get_mut(NAME_MGF1_DIGEST) {
+        param.put_text(choices.mgf1.unwrap_or(hash).name()).then_some(())?;
+    }
+    if let Some(param) = params.get_mut(NAME_PAD_MODE) {
+        let (text, number) = match choices.padding {
+            Padding::Pkcs1 => ("pkcs1", RSA_PKCS1_PADDING),
+            Padding::Pss => ("pss", RSA_PKCS1_PSS_PADDING),
+        };
+        (param.put_text(text) || param.put_integer(number.into())).then_some(())?;
+    }
+    if let Some(param) = params.get_mut(NAME_SALT_LENGTH) {
+        let (text, number) = match choices.salt {
+            Salt::Digest => ("digest".to_owned(), RSA_PSS_SALTLEN_DIGEST.into()),
+            Salt::Max => ("max".to_owned(), RSA_PSS_SALTLEN_MAX.into()),
+            Salt::Bytes(bytes) => (bytes.to_string(), bytes as i64),
+        };
+        (param.put_text(&text) || param.put_integer(number)).then_some(())?;
+    }
+    Some(())
+}
+
+static GETTABLE: [Settable; 6] = [
+    Settable::new(NAME_ALGORITHM_ID, PARAM_OCTET_STRING),
+    Settable::new(NAME_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_PAD_MODE, PARAM_UTF8_STRING),
+    Settable::new(NAME_SALT_LENGTH, PARAM_UTF8_STRING),
+    Settable::new(NAME_MGF1_DIGEST, PARAM_UTF8_STRING),
+    Settable::END,
+];
+
+static SETTABLE: [Settable; 7] = [
+    Settable::new(NAME_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_PROPERTIES, PARAM_UTF8_STRING),
+    Settable::new(NAME_PAD_MODE, PARAM_UTF8_STRING),
+    Settable::new(NAME_SALT_LENGTH, PARAM_UTF8_STRING),
+    Settable::new(NAME_MGF1_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_MGF1_PROPERTIES, PARAM_UTF8_STRING),
+    Settable::END,
+];
+
+extern "C" fn gettable(_: Handle<Context>, _: Handle<Arc<Provider>>) -> *const Settable {
+    GETTABLE.as_ptr()
+}
+
+extern "C" fn settable(_: Handle<Context>, _: Handle<Arc<Provider>>) -> *const Settable {
+    SETTABLE.as_ptr()
+}

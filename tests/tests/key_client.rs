@@ -1,0 +1,123 @@
+//! The client that modules in other programs use: keys by name, with a daemon that ends and comes back, and with
+//! many threads.
+
+use keyway_client::{Fault, KeyClient, KeyReference, NamedKey};
+use keyway_engine::{Algorithm, Request};
+use keyway_tests::cryptod::{Cryptod, as_user};
+use keyway_tests::{UNPRIVILEGED, finish, keyway};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SIGNS: Algorithm = Algorithm::EcdsaP256Sha256;
+
+fn key(cryptod: &Cryptod, arguments: &[&str]) {
+    let mut command = Command::new(keyway());
+    command.arg("key").args(arguments).arg("--socket").arg(cryptod.socket());
+    finish(&mut command, "").expect(0);
+}
+
+fn generate(cryptod: &Cryptod, name: &str, algorithm: &str, who: &str) {
+    key(cryptod, &["generate", name, "--algorithm", algorithm, "--for", who]);
+}
+
+/// Signs a text and verifies that.
+fn signs(client: &KeyClient, key: &NamedKey, text: &[u8]) -> Result<(), String> {
+    let mut signature = [0; 128];
+    let mut sign = Request::Sign { message: text, out: &mut signature };
+    let used = client.run(&key.name, &key.public_key, SIGNS, &mut sign);
+    let used = used.map_err(|why| why.to_string())?;
+    let (_, public_key) = keyway_wire::read_subject_public_key_info(&key.public_key).unwrap();
+    let mut verify = Request::Verify { public_key, message: text, signature: &signature[..used] };
+    client.run_without_key(SIGNS, &mut verify).map_err(|why| format!("WRONG SIGNATURE: {why}"))?;
+    Ok(())
+}
+
+#[test]
+fn a_key_is_found_and_signs() {
+    let cryptod = Cryptod::start(&[]);
+    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    let client = KeyClient::new(cryptod.socket().to_owned(), "test");
+    let found = client.find("web").unwrap();
+    assert_eq!(client.keys().unwrap(), [found.clone()]);
+    assert_eq!((&found.algorithms[..], &found.purposes[..]), (&[SIGNS][..], &["sign".into()][..]));
+    signs(&client, &found, b"text").unwrap();
+    // Far larger than a channel's region.
+    signs(&client, &found, &vec![7; 3 << 20]).unwrap();
+    signs(&client, &found, b"text").unwrap();
+    let missing = client.find("none").unwrap_err();
+    assert_eq!(missing.fault, Fault::Refused);
+    assert!(missing.to_string().contains("no key none that user 0 may use"), "{missing}");
+    key(&cryptod, &["rotate", "web"]);
+    let rotated = signs(&client, &found, b"text").unwrap_err();
+    assert!(rotated.contains("load it again"), "{rotated}");
+    signs(&client, &client.find("web").unwrap(), b"text").unwrap();
+    let reference = KeyReference { name: "web".to_owned(), public_key: Some(found.public_key) };
+    assert_eq!(KeyReference::from_der(&reference.to_der()), Some(reference));
+    assert!(cryptod.stop().success());
+}
+
+#[test]
+fn a_daemon_that_ends_is_an_error_at_once_and_its_successor_is_used() {
+    let cryptod = Cryptod::start(&[]);
+    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    let folder = cryptod.folder().clone();
+    let client = KeyClient::new(cryptod.socket().to_owned(), "test");
+    let found = client.find("web").unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut failed = 0;
+                    while !over.load(Ordering::Relaxed) {
+                        let begun = Instant::now();
+                        if let Err(why) = signs(&client, &found, b"text") {
+                            assert!(!why.contains("WRONG"), "{why}");
+                            assert!(begun.elapsed() < Duration::from_secs(30), "{why}");
+                            failed += 1;
+                            thread::sleep(Duration::from_millis(1));
+                        }
+                    }
+                    // The daemon is back.
+                    signs(&client, &found, b"text").unwrap();
+                    failed
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(200));
+        cryptod.signal(rustix::process::Signal::KILL);
+        drop(cryptod);
+        let begun = Instant::now();
+        signs(&client, &found, b"text").unwrap_err();
+        eprintln!("an error after {:?}", begun.elapsed());
+        let again = Cryptod::start_on(&folder, &[]);
+        signs(&client, &found, b"text").unwrap();
+        over.store(true, Ordering::Relaxed);
+        for thread in threads {
+            eprintln!("{} failed", thread.join().unwrap());
+        }
+        assert!(again.stop().success());
+    });
+}
+
+/// A program that loads its keys as root and goes on as another user is that user for the daemon.
+#[test]
+fn a_change_of_user_counts() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root becomes other users");
+        return;
+    }
+    let cryptod = Cryptod::for_every_user(&[]);
+    generate(&cryptod, "web", SIGNS.name(), &format!("user:{UNPRIVILEGED}"));
+    let client = KeyClient::new(cryptod.socket().to_owned(), "test");
+    // Root looks after the keys, and may not use this one.
+    let found = client.find("web").unwrap();
+    assert_eq!(found.purposes, [""; 0]);
+    let refused = signs(&client, &found, b"text").unwrap_err();
+    assert!(refused.contains("user 0"), "{refused}");
+    as_user(UNPRIVILEGED, || signs(&client, &found, b"text")).unwrap();
+    signs(&client, &found, b"text").unwrap_err();
+    assert!(cryptod.stop().success());
+}
