@@ -71,24 +71,52 @@ pub fn keyway() -> &'static Path {
     PROGRAM.get_or_init(|| std::env::var_os("KEYWAY_PROGRAM").map_or_else(build, PathBuf::from))
 }
 
+/// The provider for OpenSSL: what `KEYWAY_OPENSSL_PROVIDER` names, else one in this library's own form, built once a
+/// test run.
+///
+/// # Panics
+/// If it does not build.
+pub fn openssl_provider() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    MODULE.get_or_init(|| {
+        let named = std::env::var_os("KEYWAY_OPENSSL_PROVIDER").map(PathBuf::from);
+        named.unwrap_or_else(|| {
+            let files = built("keyway-openssl");
+            let is_library = |file: &&PathBuf| file.extension().is_some_and(|it| it == "so");
+            files.iter().find(is_library).expect("cargo says where the library is").clone()
+        })
+    })
+}
+
 fn build() -> PathBuf {
+    let is_program = |file: &&PathBuf| file.file_stem() == file.file_name();
+    built("keyway").iter().rfind(is_program).expect("cargo says where the program is").clone()
+}
+
+/// Builds a package, and says which files that has made.
+fn built(package: &str) -> Vec<PathBuf> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let output = Command::new(cargo)
-        .args(["build", "--quiet", "--profile", profile, "--package", "keyway"])
+        .args(["build", "--quiet", "--profile", profile, "--package", package])
         .args(["--message-format", "json"])
         .current_dir(root)
         .stderr(Stdio::inherit())
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "keyway does not build");
+    assert!(output.status.success(), "{package} does not build");
     let messages = String::from_utf8_lossy(&output.stdout);
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .expect("cargo says where the program is")
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let its = |message: &Value| {
+        let name = message["target"]["name"].as_str().unwrap_or_default().replace('_', "-");
+        name == package
+    };
+    let files = messages.filter(its).flat_map(|message| {
+        let files = message["filenames"].as_array().cloned().unwrap_or_default();
+        files.into_iter().filter_map(|file| file.as_str().map(PathBuf::from))
+    });
+    files.collect()
 }
 
 /// Whether tests are as long as they can be: `cargo xtask nightly` says so by `KEYWAY_NIGHTLY`.

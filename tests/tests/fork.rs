@@ -1,6 +1,7 @@
 //! Programs that fork with a connection to the daemon open: neither process gets a result of the other's, and
 //! none a wrong one.
 
+use keyway_client::KeyClient;
 use keyway_drivers::Pool;
 use keyway_engine::{
     Algorithm, Cost, Demand, Derivation, Engine, Key, Nonces, Operation, Parameters, Queue,
@@ -395,4 +396,54 @@ fn a_child_is_let_in_as_who_it_is() {
         parent.works("parent", 1).unwrap();
         parent
     });
+}
+
+/// The client of modules in other programs: children and their children, while the parent's threads sign.
+#[test]
+fn a_key_client_forks() {
+    let _alone = alone();
+    let cryptod = Cryptod::start(&[]);
+    let parent = Parent::new(&cryptod);
+    let client = KeyClient::new(cryptod.socket().to_owned(), "forks");
+    let key = client.find("web").unwrap();
+    let signs = |rounds: u32| -> Result<(), String> {
+        for round in 0..rounds {
+            let message = format!("{}: {round}", std::process::id()).into_bytes();
+            let mut out = [0; 128];
+            let mut sign = Request::Sign { message: &message, out: &mut out };
+            let used = client.run("web", &key.public_key, SIGNS, &mut sign);
+            let used = used.map_err(|why| why.to_string())?;
+            let (public_key, signature) = (&parent.public_key[..], &out[..used]);
+            let mut verify = Request::Verify { public_key, message: &message, signature };
+            parent.local.run(SIGNS, &mut verify).map_err(|why| format!("WRONG: {why}"))?;
+        }
+        Ok(())
+    };
+    signs(1).unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    signs(10).unwrap();
+                }
+            });
+        }
+        let rounds = if nightly() { 20 } else { 2 };
+        for _ in 0..rounds {
+            let family = || {
+                signs(20)?;
+                let grandchild = fork(|| signs(20));
+                signs(20)?;
+                join(grandchild)
+            };
+            let children: Vec<_> = (0..16).map(|_| fork(family)).collect();
+            signs(20).unwrap();
+            for child in children {
+                join(child).unwrap();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(cryptod.stop().success());
 }

@@ -88,23 +88,41 @@ impl Folder {
         identity(file) == Some((self.device, self.inode))
     }
 
-    /// From a thread with a working directory of its own: there is no `connectat`. The thread has the process'
-    /// user of now, and the process' threads keep their directory.
+    /// From a working directory of its own: there is no `connectat`. The process is for the daemon the user that it
+    /// is now.
     fn connect(&self, name: &OsStr) -> io::Result<Socket> {
         let file = self.file.as_ref().filter(|file| self.is_same(file));
         let file = file.ok_or(io::ErrorKind::NotFound)?;
-        let from_there = || {
-            unshare(CloneFlags::CLONE_FS)?;
-            rustix::process::fchdir(file)?;
-            Socket::connect(Path::new(name))
-        };
-        without_signals(|| {
-            thread::scope(|scope| {
-                let spawned = thread::Builder::new().spawn_scoped(scope, from_there)?;
-                spawned.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-            })
+        without_signals(|| match connect_on_a_thread(file, name) {
+            // haproxy lets its processes make no threads (RLIMIT_NPROC).
+            None => connect_here(file, name),
+            Some(connected) => connected,
         })
     }
+}
+
+/// From a thread of its own, so that the process' threads keep their directory; `None` if it cannot have one.
+fn connect_on_a_thread(folder: &OwnedFd, name: &OsStr) -> Option<io::Result<Socket>> {
+    let from_there = || {
+        unshare(CloneFlags::CLONE_FS)?;
+        rustix::process::fchdir(folder)?;
+        Socket::connect(Path::new(name))
+    };
+    thread::scope(|scope| {
+        let spawned = thread::Builder::new().spawn_scoped(scope, from_there).ok()?;
+        Some(spawned.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
+    })
+}
+
+/// From this thread, which afterwards is where it was; from then on it has a directory of its own.
+fn connect_here(folder: &OwnedFd, name: &OsStr) -> io::Result<Socket> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let here = rustix::fs::open(".", flags, Mode::empty())?;
+    unshare(CloneFlags::CLONE_FS)?;
+    rustix::process::fchdir(folder)?;
+    let connected = Socket::connect(Path::new(name));
+    rustix::process::fchdir(&here)?;
+    connected
 }
 
 impl Drop for Folder {
@@ -165,6 +183,8 @@ mod tests {
         std::fs::rename(&folder, &moved).unwrap();
         let here = std::env::current_dir().unwrap();
         assert!(there.connect().is_ok());
+        let folder = there.folder.get().unwrap().file.as_ref().unwrap();
+        assert!(connect_here(folder, OsStr::new("socket")).is_ok());
         assert_eq!(std::env::current_dir().unwrap(), here);
         std::fs::remove_dir_all(&moved).unwrap();
         assert_eq!(there.connect().unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -53,11 +53,14 @@ extern "C" fn decode_pem(
         let Some(provider) = provider.get() else { return 0 };
         let Some(body) = first_block(provider, bio) else { return NOT_OURS };
         let Some(reference) = KeyReference::from_pem_body(&body) else {
-            provider.raise_unfit(
-                "the PEM file of a key of cryptod is damaged: keyway key use makes a new one",
-            );
+            let why = "the PEM file that names a key of cryptod is damaged";
+            provider.raise_unfit(why);
             return 0;
         };
+        // With its public half, so that the decoders of all key types need not ask for it.
+        let Some(key) = Key::load(provider, reference) else { return 0 };
+        let public_key = Some(key.info);
+        let reference = KeyReference { name: key.name.unwrap_or_default(), public_key };
         let mut list = ParamList::default();
         list.octets(NAME_OBJECT_DATA, &reference.to_der());
         list.text(NAME_OBJECT_STRUCTURE, "keyway");

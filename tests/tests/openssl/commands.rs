@@ -1,0 +1,115 @@
+//! `openssl` at the command line: keys, signatures, certificates, CMS; verified without the provider.
+
+use super::{KEYS, Site};
+use keyway_client::KeyReference;
+use std::fs;
+
+#[test]
+fn a_key_is_loaded_by_uri_and_by_file() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    for (name, ..) in KEYS {
+        let public = fs::read_to_string(site.file(&format!("{name}.pub"))).unwrap();
+        let found = site.client().find(name).unwrap();
+        let whole = KeyReference { name: name.to_owned(), public_key: Some(found.public_key) };
+        fs::write(site.file("whole.pem"), whole.to_pem()).unwrap();
+        for key in [&format!("keyway:{name}"), &format!("{name}.pem"), "whole.pem"] {
+            assert_eq!(
+                site.openssl(&["pkey", "-in", key, "-pubout"]).expect(0).out,
+                public,
+                "{key}"
+            );
+            // There is no private half to be had.
+            let private = site.openssl(&["pkey", "-in", key, "-outform", "DER", "-out", "out"]);
+            assert!(private.expect(1).err.contains("rror"), "{key}");
+        }
+    }
+    let missing = site.openssl(&["pkey", "-in", "keyway:none", "-pubout"]).expect(1).err;
+    assert!(missing.contains("has no key none that user 0 may use"), "{missing}");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn signatures_are_verified_by_stock() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let signed = |key: &str, options: &[&str]| {
+        let sign = ["dgst", "-sign", key, "-out", "signature"];
+        site.openssl(&[&sign[..], options, &["text"]].concat()).expect(0);
+        let public = format!("{}.pub", key.trim_start_matches("keyway:").trim_end_matches(".pem"));
+        let verify = ["dgst", "-verify", &public, "-signature", "signature"];
+        let verified = site.stock_openssl(&[&verify[..], options, &["text"]].concat());
+        assert_eq!(verified.expect(0).out, "Verified OK\n", "{key} {options:?}");
+    };
+    for digest in ["-sha256", "-sha384", "-sha512"] {
+        signed("keyway:rsa", &[digest]);
+        let pss = ["-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:digest"];
+        signed("rsa.pem", &[&[digest], &pss[..]].concat());
+    }
+    signed("keyway:ec", &["-sha256"]);
+    signed("ec384.pem", &["-sha384"]);
+    let sign = ["pkeyutl", "-sign", "-inkey", "ed.pem", "-rawin", "-in", "text", "-out", "out"];
+    site.openssl(&sign).expect(0);
+    let verify = ["pkeyutl", "-verify", "-pubin", "-inkey", "ed.pub", "-rawin", "-in", "text"];
+    site.stock_openssl(&[&verify[..], &["-sigfile", "out"]].concat()).expect(0);
+    // What cryptod does not do is said.
+    let refused = site.openssl(&["dgst", "-sha1", "-sign", "rsa.pem", "text"]).expect(1).err;
+    assert!(refused.contains("do not sign with"), "{refused}");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn an_authority_issues_certificates_and_signs_messages() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let authority = ["req", "-x509", "-new", "-key", "keyway:rsa", "-subj", "/CN=authority"];
+    site.openssl(&[&authority[..], &["-out", "authority.crt"]].concat()).expect(0);
+    for (name, _, digest, _) in KEYS {
+        let (pem, certificate) = (format!("{name}.pem"), format!("{name}.crt"));
+        site.stock_openssl(&["verify", "-CAfile", &certificate, &certificate]).expect(0);
+        let request = ["req", "-new", "-key", &pem, "-subj", "/CN=leaf", "-out", "csr", digest];
+        site.openssl(&request).expect(0);
+        site.openssl(&["req", "-verify", "-noout", "-in", "csr"]).expect(0);
+        let issue = ["x509", "-req", "-in", "csr", "-CA", "authority.crt", "-CAkey", "rsa.pem"];
+        site.openssl(&[&issue[..], &["-out", "leaf.crt"]].concat()).expect(0);
+        site.stock_openssl(&["verify", "-CAfile", "authority.crt", "leaf.crt"]).expect(0);
+        // OpenSSL 3.0 has no CMS with Ed25519.
+        if name != "ed" {
+            let digest = digest.trim_start_matches('-');
+            let sign = ["cms", "-sign", "-nodetach", "-in", "text", "-signer", &certificate];
+            let rest = ["-inkey", &pem, "-md", digest, "-out", "message"];
+            site.openssl(&[&sign[..], &rest[..]].concat()).expect(0);
+            let verify = ["cms", "-verify", "-in", "message", "-CAfile", &certificate];
+            site.stock_openssl(&[&verify[..], &["-purpose", "any"]].concat()).expect(0);
+        }
+        // A certificate of another key is noticed.
+        let other = if name == "ec" { "rsa.crt" } else { "ec.crt" };
+        let wrong = ["cms", "-sign", "-in", "text", "-signer", other, "-inkey", &pem];
+        assert_ne!(site.openssl(&wrong).code, 0);
+    }
+    assert!(site.cryptod.stop().success());
+}
+
+/// Operations with other keys are stock's.
+#[test]
+fn other_keys_are_left_to_stock() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    for algorithm in ["RSA", "ED25519", "X25519"] {
+        site.openssl(&["genpkey", "-algorithm", algorithm, "-out", "other.pem"]).expect(0);
+        site.openssl(&["pkey", "-in", "other.pem", "-noout"]).expect(0);
+    }
+    let curve = ["-pkeyopt", "ec_paramgen_curve:P-256", "-out", "other.pem"];
+    site.openssl(&[&["genpkey", "-algorithm", "EC"], &curve[..]].concat()).expect(0);
+    site.openssl(&["dgst", "-sha256", "-sign", "other.pem", "-out", "signature", "text"]).expect(0);
+    site.openssl(&["pkey", "-in", "other.pem", "-pubout", "-out", "other.pub"]).expect(0);
+    let derive = ["pkeyutl", "-derive", "-inkey", "other.pem", "-peerkey", "other.pub"];
+    site.openssl(&[&derive[..], &["-out", "secret"]].concat()).expect(0);
+    // Without the daemon too.
+    let verify = ["dgst", "-sha256", "-verify", "other.pub", "-signature", "signature", "text"];
+    let verify_ours = ["verify", "-CAfile", "rsa.crt", "rsa.crt"];
+    let folder = site.cryptod.folder().clone();
+    site.openssl(&verify).expect(0);
+    site.cryptod.signal(rustix::process::Signal::KILL);
+    site.openssl(&verify).expect(0);
+    site.openssl(&verify_ours).expect(0);
+    let gone = site.openssl(&["pkey", "-in", "keyway:rsa", "-pubout"]).expect(1).err;
+    assert!(gone.contains(&site.cryptod.socket().display().to_string()), "{gone}");
+    drop(folder);
+}

@@ -1,0 +1,132 @@
+//! The provider for OpenSSL, with programs that know nothing of it: they get a configuration, and a URI or a PEM file
+//! that names a key.
+
+mod commands;
+mod end;
+mod haproxy;
+mod python;
+mod tls;
+
+use keyway_client::{KeyClient, KeyReference};
+use keyway_tests::cryptod::Cryptod;
+use keyway_tests::{Finished, available, finish, keyway, openssl_provider};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The keys of a site: the name, the algorithms, the digest that `openssl req` signs with, and the signature's type
+/// in TLS 1.3.
+const KEYS: [(&str, &[&str], &str, &str); 4] = [
+    ("rsa", &RSA, "-sha256", "RSA-PSS"),
+    ("ec", &["ecdsa-p256-sha-256"], "-sha256", "ECDSA"),
+    ("ec384", &["ecdsa-p384-sha-384"], "-sha384", "ECDSA"),
+    ("ed", &["ed25519"], "-sha256", "ed25519"),
+];
+const RSA: [&str; 6] = [
+    "rsa-pkcs1-sha-256",
+    "rsa-pkcs1-sha-384",
+    "rsa-pkcs1-sha-512",
+    "rsa-pss-sha-256",
+    "rsa-pss-sha-384",
+    "rsa-pss-sha-512",
+];
+
+/// A cryptod with keys, and a folder with OpenSSL's configuration, the keys' PEM files and certificates.
+struct Site {
+    cryptod: Cryptod,
+}
+
+impl Site {
+    /// `None` if the machine lacks one of these programs, or this process is not root's.
+    fn new(needs: &[&str]) -> Option<Site> {
+        if !available(&[&["openssl"], needs].concat()) {
+            return None;
+        }
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("left out: only root becomes other users");
+            return None;
+        }
+        let site = Site { cryptod: Cryptod::for_every_user(&[]) };
+        fs::write(site.file("openssl.cnf"), site.configuration()).unwrap();
+        fs::write(site.file("stock.cnf"), "[req]\ndistinguished_name = dn\n[dn]\n").unwrap();
+        fs::write(site.file("text"), "a text").unwrap();
+        Some(site)
+    }
+
+    /// One with keys that every user may use, and certificates of them.
+    fn with_keys(needs: &[&str]) -> Option<Site> {
+        let site = Site::new(needs)?;
+        for (name, algorithms, digest, _) in KEYS {
+            site.generate(name, algorithms, "everybody");
+            let (pem, certificate) = (format!("{name}.pem"), format!("{name}.crt"));
+            let made = ["req", "-x509", "-new", "-key", &pem, "-subj", &format!("/CN={name}")];
+            let names = "subjectAltName=DNS:localhost,IP:127.0.0.1";
+            let names = ["-addext", names, "-addext", "basicConstraints=CA:TRUE"];
+            let rest = ["-days", "30", digest, "-out", &certificate];
+            site.openssl(&[&made[..], &names, &rest].concat()).expect(0);
+        }
+        Some(site)
+    }
+
+    /// As the guide has it.
+    fn configuration(&self) -> String {
+        format!(
+            "openssl_conf = init\n\n[init]\nproviders = providers\n\n[providers]\ndefault = default_provider\n\
+             keyway = keyway_provider\n\n[default_provider]\nactivate = 1\n\n[keyway_provider]\nmodule = {}\n\
+             socket = {}\nactivate = 1\n\n[req]\ndistinguished_name = dn\n[dn]\n",
+            openssl_provider().display(),
+            self.cryptod.socket().display()
+        )
+    }
+
+    fn place(&self) -> &Path {
+        self.cryptod.folder().path()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.place().join(name)
+    }
+
+    fn key(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(keyway());
+        command.arg("key").args(arguments).arg("--socket").arg(self.cryptod.socket());
+        finish(command.current_dir(self.place()), "").expect(0).out
+    }
+
+    /// Makes a key, a PEM file that names it, and one of its public half.
+    fn generate(&self, name: &str, algorithms: &[&str], who: &str) {
+        let mut arguments = vec!["generate", name, "--for", who];
+        arguments.extend(algorithms.iter().flat_map(|algorithm| ["--algorithm", *algorithm]));
+        self.key(&arguments);
+        let reference = KeyReference { name: name.to_owned(), public_key: None };
+        fs::write(self.file(&format!("{name}.pem")), reference.to_pem()).unwrap();
+        let public = self.key(&["public", name, "--pem"]);
+        fs::write(self.file(&format!("{name}.pub")), public).unwrap();
+    }
+
+    /// A program with the provider.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("OPENSSL_CONF", self.file("openssl.cnf")).current_dir(self.place());
+        command
+    }
+
+    fn openssl(&self, arguments: &[&str]) -> Finished {
+        finish(self.command("openssl").args(arguments), "")
+    }
+
+    /// A program without it.
+    fn stock(&self, program: &str) -> Command {
+        let mut command = self.command(program);
+        command.env("OPENSSL_CONF", self.file("stock.cnf"));
+        command
+    }
+
+    fn stock_openssl(&self, arguments: &[&str]) -> Finished {
+        finish(self.stock("openssl").args(arguments), "")
+    }
+
+    fn client(&self) -> KeyClient {
+        KeyClient::new(self.cryptod.socket().to_owned(), "test")
+    }
+}

@@ -1,0 +1,98 @@
+//! TLS 1.2 and 1.3 by `openssl s_server`, with a client that has no provider; and a daemon that ends meanwhile.
+
+use super::{KEYS, Site};
+use keyway_tests::cryptod::{Cryptod, eventually};
+use keyway_tests::{finish, port};
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// A server. Killed when it is dropped.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    /// Starts a server, and waits until it listens there.
+    pub fn start(site: &Site, command: &mut Command, addresses: &[&str]) -> Running {
+        let log = File::create(site.file("server.log")).unwrap();
+        let output = (log.try_clone().unwrap(), log);
+        let command = command.stdin(Stdio::null()).stdout(output.0).stderr(output.1);
+        let mut running = Running(command.spawn().unwrap());
+        for address in addresses {
+            eventually("the server listens", || {
+                let ended = running.0.try_wait().unwrap();
+                assert!(
+                    ended.is_none(),
+                    "{}",
+                    fs::read_to_string(site.file("server.log")).unwrap()
+                );
+                TcpStream::connect(address).is_ok()
+            });
+        }
+        running
+    }
+}
+
+/// What `openssl s_client` says of a handshake with that server.
+pub fn handshake(site: &Site, address: &str, certificate: &str, version: &str) -> String {
+    let mut client = site.stock("openssl");
+    client.args(["s_client", "-connect", address, "-CAfile", certificate, version]);
+    finish(client.args(["-servername", "localhost", "-verify_return_error"]), "").out
+}
+
+#[test]
+fn servers_have_keys_of_every_kind() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    for (name, _, _, signature) in KEYS {
+        let (address, certificate) = (port(), format!("{name}.crt"));
+        let mut server = site.command("openssl");
+        server.args(["s_server", "-quiet", "-www", "-accept", &address, "-cert", &certificate]);
+        let _running =
+            Running::start(&site, server.args(["-key", &format!("{name}.pem")]), &[&address]);
+        for version in ["-tls1_2", "-tls1_3"] {
+            if name == "ec384" && version == "-tls1_2" {
+                // There any hash goes with any curve, and this key signs with one.
+                continue;
+            }
+            let said = handshake(&site, &address, &certificate, version);
+            assert!(said.contains(&format!("Peer signature type: {signature}")), "{name}: {said}");
+            assert!(said.contains("Verify return code: 0 (ok)"), "{name} {version}: {said}");
+        }
+    }
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn a_server_goes_on_when_the_daemon_is_back() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let address = port();
+    let mut server = site.command("openssl");
+    server.args(["s_server", "-quiet", "-www", "-accept", &address, "-cert", "ec.crt"]);
+    let _running = Running::start(&site, server.args(["-key", "keyway:ec"]), &[&address]);
+    let works = |site: &Site| {
+        handshake(site, &address, "ec.crt", "-tls1_3").contains("Peer signature type: ECDSA")
+    };
+    assert!(works(&site));
+    let Site { cryptod } = site;
+    let folder = cryptod.folder().clone();
+    let socket = cryptod.socket().display().to_string();
+    cryptod.signal(rustix::process::Signal::KILL);
+    drop(cryptod);
+    let beside = ["--allow-everybody", "--socket", &socket];
+    let again = Cryptod::start_on(&folder, &beside);
+    let site = Site { cryptod: again };
+    assert!(works(&site));
+    site.cryptod.signal(rustix::process::Signal::KILL);
+    assert!(!works(&site));
+    let Site { cryptod } = site;
+    drop(cryptod);
+    let site = Site { cryptod: Cryptod::start_on(&folder, &beside) };
+    assert!(works(&site));
+    assert!(site.cryptod.stop().success());
+}
