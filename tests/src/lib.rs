@@ -30,13 +30,14 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// Whether all of these are here: a program's name, or `python:MODULE` for Debian's Python.
+/// Whether all of these are here: a program's name, the path of a file, or `python:MODULE` for Debian's Python.
 ///
 /// # Panics
 /// In CI, where nothing may be skipped, if one is missing.
 pub fn available(needs: &[&str]) -> bool {
     let here = |need: &&str| match need.strip_prefix("python:") {
         Some(module) => runs(PYTHON, &["-c", &format!("import {module}")]),
+        None if need.starts_with('/') => Path::new(need).exists(),
         None => runs("sh", &["-c", &format!("command -v {need}")]),
     };
     let missing: Vec<&str> = needs.iter().filter(|need| !here(need)).copied().collect();

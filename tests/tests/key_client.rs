@@ -42,7 +42,7 @@ fn a_key_is_found_and_signs() {
     generate(&cryptod, "web", SIGNS.name(), "everybody");
     let client = KeyClient::new(cryptod.socket().to_owned(), "test");
     let found = client.find("web").unwrap();
-    assert_eq!(client.keys().unwrap(), [found.clone()]);
+    assert_eq!(client.keys().unwrap(), std::slice::from_ref(&found));
     assert_eq!((&found.algorithms[..], &found.purposes[..]), (&[SIGNS][..], &["sign".into()][..]));
     signs(&client, &found, b"text").unwrap();
     // Far larger than a channel's region.

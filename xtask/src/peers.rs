@@ -21,6 +21,8 @@ pub const TEST: &[Peer] = &[
     peer("python3-ldap", &["/usr/bin/python3", "-c", "import ldap"]),
     peer("python3-ldap3", &["/usr/bin/python3", "-c", "import ldap3"]),
     peer("openssl", &["openssl", "version"]),
+    peer("gcc", &["cc", "--version"]),
+    peer("libssl-dev", &["test", "-f", "/usr/include/openssl/evp.h"]),
     peer("haproxy", &["test", "-x", "/usr/sbin/haproxy"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
     peer("strace", &["strace", "-V"]),
