@@ -70,10 +70,16 @@ impl Site {
 
     /// As the guide has it.
     fn configuration(&self) -> String {
+        self.configured(["default", "keyway"])
+    }
+
+    /// With the providers in that order.
+    fn configured(&self, [first, second]: [&str; 2]) -> String {
         format!(
-            "openssl_conf = init\n\n[init]\nproviders = providers\n\n[providers]\ndefault = default_provider\n\
-             keyway = keyway_provider\n\n[default_provider]\nactivate = 1\n\n[keyway_provider]\nmodule = {}\n\
-             socket = {}\nactivate = 1\n\n[req]\ndistinguished_name = dn\n[dn]\n",
+            "openssl_conf = init\n\n[init]\nproviders = providers\nalg_section = algorithms\n\n\
+             [algorithms]\ndefault_properties = ?provider!=keyway\n\n[providers]\n{first} = {first}_provider\n\
+             {second} = {second}_provider\n\n[default_provider]\nactivate = 1\n\n[keyway_provider]\n\
+             module = {}\nsocket = {}\nactivate = 1\n\n[req]\ndistinguished_name = dn\n[dn]\n",
             openssl_provider().display(),
             self.cryptod.socket().display()
         )

@@ -49,6 +49,7 @@ pub fn handshake(site: &Site, address: &str, certificate: &str, version: &str) -
 #[test]
 fn servers_have_keys_of_every_kind() {
     let Some(site) = Site::with_keys(&[]) else { return };
+    fs::write(site.file("openssl.cnf"), site.configured(["keyway", "default"])).unwrap();
     for (name, _, _, signature) in KEYS {
         let (address, certificate) = (port(), format!("{name}.crt"));
         let mut server = site.command("openssl");
