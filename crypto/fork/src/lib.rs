@@ -72,7 +72,8 @@ fn first_look() -> Generation {
 
 /// A page that is all zeros in every process that is forked from this one.
 fn new_page() -> Option<*mut AtomicU64> {
-    let bytes = rustix::param::page_size();
+    // The system makes whole pages of it.
+    let bytes = size_of::<AtomicU64>();
     let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping, at a place that the system chooses, has no other owner.
     let page = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, access, flags) }.ok()?;
