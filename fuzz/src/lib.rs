@@ -22,6 +22,7 @@ mod dn;
 mod export;
 mod filter;
 mod key_log;
+mod key_reference;
 mod key_store;
 mod ldif;
 mod message;
@@ -51,6 +52,7 @@ pub use dn::dn;
 pub use export::export;
 pub use filter::filter;
 pub use key_log::key_log;
+pub use key_reference::key_reference;
 pub use key_store::key_store;
 pub use ldif::ldif;
 pub use message::message;
@@ -84,6 +86,7 @@ pub const TARGETS: &[Target] = &[
     ("export", export),
     ("filter", filter),
     ("key_log", key_log),
+    ("key_reference", key_reference),
     ("key_store", key_store),
     ("ldif", ldif),
     ("message", message),

@@ -24,6 +24,8 @@ pub const TEST: &[Peer] = &[
     peer("gcc", &["cc", "--version"]),
     peer("libssl-dev", &["test", "-f", "/usr/include/openssl/evp.h"]),
     peer("haproxy", &["test", "-x", "/usr/sbin/haproxy"]),
+    peer("nginx", &["test", "-x", "/usr/sbin/nginx"]),
+    peer("stunnel4", &["test", "-x", "/usr/bin/stunnel"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
     peer("strace", &["strace", "-V"]),
     peer("xfsprogs", &["mkfs.xfs", "-V"]),

@@ -111,7 +111,7 @@ impl KeyClient {
         loop {
             match self.connection()?.run(key, algorithm, request) {
                 Err(why) if why.fault == Fault::Unreachable && !was_gone => was_gone = true,
-                Err(why) if why.fault == Fault::Daemon && begun.elapsed() < BUSY => {
+                Err(why) if why.fault == Fault::Busy && begun.elapsed() < BUSY => {
                     thread::sleep(pause);
                     pause = (2 * pause).min(PAUSE_MAX);
                 }

@@ -252,6 +252,7 @@ impl Connection {
             Status::Unsupported | Status::NoSession | Status::InvalidKey => Fault::Key,
             Status::InvalidRequest | Status::Authentication => Fault::Caller,
             Status::Gone => Fault::Unreachable,
+            Status::Busy => Fault::Busy,
             _ => Fault::Daemon,
         };
         let why = wire::error(status, algorithm);
@@ -371,7 +372,7 @@ impl Connection {
             let most = BUSY.saturating_sub(begun.elapsed());
             if most.is_zero() {
                 let text = format!("all connections to {} are in use", self.path.display());
-                return Err(ClientError::new(Fault::Daemon, text));
+                return Err(ClientError::new(Fault::Busy, text));
             }
             channels = self.returned.wait_timeout(channels, most).unpoisoned().0;
         }
@@ -418,9 +419,10 @@ impl Connection {
 
     fn unexpected(&self, answer: Answer) -> ClientError {
         match answer {
-            Answer::Refused { why, .. } => {
+            Answer::Refused { status, why } => {
+                let busy = Status::new(status) == Status::Busy;
                 let text = format!("the cryptod at {} refuses: {why}", self.path.display());
-                ClientError::new(Fault::Daemon, text)
+                ClientError::new(if busy { Fault::Busy } else { Fault::Daemon }, text)
             }
             _ => ClientError::nonsense(&self.path),
         }

@@ -13,8 +13,10 @@ pub enum Fault {
     Refused,
     /// The key is another one than the program has loaded, or is for other algorithms.
     Key,
-    /// The daemon failed, or is busy.
+    /// The daemon failed.
     Daemon,
+    /// The daemon has too much to do at present.
+    Busy,
     /// The caller asked for something that cannot be.
     Caller,
 }

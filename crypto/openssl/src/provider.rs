@@ -43,7 +43,7 @@ impl Provider {
             Fault::Unreachable => UNREACHABLE,
             Fault::Refused => REFUSED,
             Fault::Key => WRONG_KEY,
-            Fault::Daemon => FAILED,
+            Fault::Daemon | Fault::Busy => FAILED,
             Fault::Caller => UNFIT,
         };
         self.core.raise(reason, &why.to_string());

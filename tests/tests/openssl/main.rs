@@ -5,6 +5,7 @@ mod commands;
 mod end;
 mod haproxy;
 mod python;
+mod servers;
 mod tls;
 
 use keyway_client::{KeyClient, KeyReference};
@@ -108,6 +109,16 @@ impl Site {
         fs::write(self.file(&format!("{name}.pem")), reference.to_pem()).unwrap();
         let public = self.key(&["public", name, "--pem"]);
         fs::write(self.file(&format!("{name}.pub")), public).unwrap();
+    }
+
+    /// Issues a certificate of a key that root may not use, by the key `rsa`.
+    fn certify(&self, name: &str) {
+        let (public, certificate) = (format!("{name}.pub"), format!("{name}.crt"));
+        let request = ["req", "-new", "-key", "rsa.pem", "-subj", "/CN=localhost", "-out", "csr"];
+        self.openssl(&request).expect(0);
+        let issue = ["x509", "-req", "-in", "csr", "-CA", "rsa.crt", "-CAkey", "rsa.pem"];
+        let rest = ["-force_pubkey", &public, "-out", &certificate];
+        self.openssl(&[&issue[..], &rest[..]].concat()).expect(0);
     }
 
     /// A program with the provider.

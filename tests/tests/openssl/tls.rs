@@ -1,17 +1,26 @@
 //! TLS 1.2 and 1.3 by `openssl s_server`, with a client that has no provider; and a daemon that ends meanwhile.
 
 use super::{KEYS, Site};
-use keyway_tests::cryptod::{Cryptod, eventually};
+use keyway_tests::cryptod::{Cryptod, PATIENCE, eventually};
 use keyway_tests::{finish, port};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// A server. Killed when it is dropped.
+/// A server. Ended when it is dropped.
 pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // A master ends its workers then.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE && matches!(self.0.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(5));
+        }
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -40,9 +49,9 @@ impl Running {
 }
 
 /// What `openssl s_client` says of a handshake with that server.
-pub fn handshake(site: &Site, address: &str, certificate: &str, version: &str) -> String {
+pub fn handshake(site: &Site, address: &str, certificate: &str, options: &[&str]) -> String {
     let mut client = site.stock("openssl");
-    client.args(["s_client", "-connect", address, "-CAfile", certificate, version]);
+    client.args(["s_client", "-connect", address, "-CAfile", certificate]).args(options);
     finish(client.args(["-servername", "localhost", "-verify_return_error"]), "").out
 }
 
@@ -61,7 +70,7 @@ fn servers_have_keys_of_every_kind() {
                 // There any hash goes with any curve, and this key signs with one.
                 continue;
             }
-            let said = handshake(&site, &address, &certificate, version);
+            let said = handshake(&site, &address, &certificate, &[version]);
             assert!(said.contains(&format!("Peer signature type: {signature}")), "{name}: {said}");
             assert!(said.contains("Verify return code: 0 (ok)"), "{name} {version}: {said}");
         }
@@ -77,19 +86,19 @@ fn a_server_goes_on_when_the_daemon_is_back() {
     server.args(["s_server", "-quiet", "-www", "-accept", &address, "-cert", "ec.crt"]);
     let _running = Running::start(&site, server.args(["-key", "keyway:ec"]), &[&address]);
     let works = |site: &Site| {
-        handshake(site, &address, "ec.crt", "-tls1_3").contains("Peer signature type: ECDSA")
+        handshake(site, &address, "ec.crt", &["-tls1_3"]).contains("Peer signature type: ECDSA")
     };
     assert!(works(&site));
     let Site { cryptod } = site;
     let folder = cryptod.folder().clone();
     let socket = cryptod.socket().display().to_string();
-    cryptod.signal(rustix::process::Signal::KILL);
+    cryptod.signal(Signal::KILL);
     drop(cryptod);
     let beside = ["--allow-everybody", "--socket", &socket];
     let again = Cryptod::start_on(&folder, &beside);
     let site = Site { cryptod: again };
     assert!(works(&site));
-    site.cryptod.signal(rustix::process::Signal::KILL);
+    site.cryptod.signal(Signal::KILL);
     assert!(!works(&site));
     let Site { cryptod } = site;
     drop(cryptod);
