@@ -25,11 +25,17 @@ fn generate(cryptod: &Cryptod, name: &str, algorithm: &str, who: &str) {
 /// Signs a text and verifies that.
 fn signs(client: &KeyClient, key: &NamedKey, text: &[u8]) -> Result<(), String> {
     let mut signature = [0; 128];
-    let mut sign = Request::Sign { message: text, out: &mut signature };
+    let mut sign =
+        Request::Sign { message: text, parameters: Default::default(), out: &mut signature };
     let used = client.run(&key.name, &key.public_key, SIGNS, &mut sign);
     let used = used.map_err(|why| why.to_string())?;
     let (_, public_key) = keyway_wire::read_subject_public_key_info(&key.public_key).unwrap();
-    let mut verify = Request::Verify { public_key, message: text, signature: &signature[..used] };
+    let mut verify = Request::Verify {
+        public_key,
+        message: text,
+        parameters: Default::default(),
+        signature: &signature[..used],
+    };
     match client.run_without_key(SIGNS, &mut verify) {
         Err(why) if why.fault == Fault::Caller => Err(format!("WRONG SIGNATURE: {why}")),
         verified => verified.map(|_| ()).map_err(|why| why.to_string()),

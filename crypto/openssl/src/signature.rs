@@ -121,7 +121,7 @@ impl Context {
             return None;
         };
         let mut out = vec![0; key.signature_bytes_max()];
-        let mut request = Request::Sign { message, out: &mut out };
+        let mut request = Request::Sign { message, parameters: Default::default(), out: &mut out };
         match self.provider.client.run(name, &key.info, algorithm, &mut request) {
             Ok(used) => {
                 out.truncate(used);
@@ -140,7 +140,12 @@ impl Context {
             self.provider.raise_unfit(&format!("cryptod does not verify {scheme:?}"));
             return None;
         };
-        let mut request = Request::Verify { public_key: key.public_bits(), message, signature };
+        let mut request = Request::Verify {
+            public_key: key.public_bits(),
+            message,
+            parameters: Default::default(),
+            signature,
+        };
         match self.provider.client.run_without_key(algorithm, &mut request) {
             Ok(_) => Some(()),
             Err(why) => {
