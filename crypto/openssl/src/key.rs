@@ -32,6 +32,7 @@ impl Kind {
 pub enum Curve {
     P256,
     P384,
+    P521,
 }
 
 impl Curve {
@@ -40,6 +41,7 @@ impl Curve {
         match self {
             Curve::P256 => "prime256v1",
             Curve::P384 => "secp384r1",
+            Curve::P521 => "secp521r1",
         }
     }
 
@@ -48,6 +50,7 @@ impl Curve {
         match name {
             "prime256v1" | "P-256" | "secp256r1" => Some(Curve::P256),
             "secp384r1" | "P-384" => Some(Curve::P384),
+            "secp521r1" | "P-521" => Some(Curve::P521),
             _ => None,
         }
     }
@@ -57,13 +60,24 @@ impl Curve {
         match self {
             Curve::P256 => 32,
             Curve::P384 => 48,
+            Curve::P521 => 66,
         }
     }
 
-    const fn algorithm(self) -> Algorithm {
+    /// Bits of the order of its group.
+    const fn bits(self) -> usize {
         match self {
-            Curve::P256 => Algorithm::EcdsaP256Sha256,
-            Curve::P384 => Algorithm::EcdsaP384Sha384,
+            Curve::P521 => 521,
+            _ => 8 * self.bytes(),
+        }
+    }
+
+    /// The algorithm whose requests name the hash.
+    pub const fn algorithm(self) -> Algorithm {
+        match self {
+            Curve::P256 => Algorithm::EcdsaP256,
+            Curve::P384 => Algorithm::EcdsaP384,
+            Curve::P521 => Algorithm::EcdsaP521,
         }
     }
 }
@@ -92,11 +106,12 @@ impl Key {
     /// `None` for a kind of key that is not offered here.
     pub fn new(name: Option<String>, info: Vec<u8>) -> Option<Key> {
         let (algorithms, bits) = read_subject_public_key_info(&info)?;
-        let public = match algorithms.first()? {
-            Algorithm::RsaPkcs1Sha256 => read_rsa(bits)?,
-            Algorithm::EcdsaP256Sha256 => read_point(Curve::P256, bits)?,
-            Algorithm::EcdsaP384Sha384 => read_point(Curve::P384, bits)?,
-            Algorithm::Ed25519 if bits.len() == 32 => Public::Ed25519(bits.to_vec()),
+        let curves = [Curve::P256, Curve::P384, Curve::P521];
+        let curve = curves.into_iter().find(|curve| algorithms.contains(&curve.algorithm()));
+        let public = match (algorithms.first()?, curve) {
+            (_, Some(curve)) => read_point(curve, bits)?,
+            (algorithm, _) if algorithm.is_rsa() => read_rsa(bits)?,
+            (Algorithm::Ed25519, _) if bits.len() == 32 => Public::Ed25519(bits.to_vec()),
             _ => return None,
         };
         Some(Key { name, public, info })
@@ -134,7 +149,7 @@ impl Key {
             Public::Rsa { n, .. } => {
                 8 * n.len() - n.first().map_or(0, |first| first.leading_zeros() as usize)
             }
-            Public::Ec { curve, .. } => 8 * curve.bytes(),
+            Public::Ec { curve, .. } => curve.bits(),
             Public::Ed25519(_) => 256,
         }
     }
@@ -148,7 +163,7 @@ impl Key {
             (Public::Rsa { .. }, 3072..4096) => 128,
             (Public::Rsa { .. }, 4096..7680) => 152,
             (Public::Rsa { .. }, _) => 192,
-            (_, bits) => bits / 2,
+            (_, bits) => (bits / 2).min(256),
         }
     }
 
@@ -156,7 +171,7 @@ impl Key {
     pub fn signature_bytes_max(&self) -> usize {
         match &self.public {
             Public::Rsa { n, .. } => n.len(),
-            // A SEQUENCE of two INTEGERs, each with a zero before it.
+            // A SEQUENCE of two INTEGERs, each with a zero before it. On P-521 none has one, and a length is longer.
             Public::Ec { curve, .. } => 2 * (curve.bytes() + 3) + 2,
             Public::Ed25519(_) => 64,
         }
@@ -225,6 +240,7 @@ mod tests {
             Public::Rsa { n, e: vec![1, 0, 1] },
             Public::Ec { curve: Curve::P256, point: [&[4][..], &[9; 64]].concat() },
             Public::Ec { curve: Curve::P384, point: [&[4][..], &[9; 96]].concat() },
+            Public::Ec { curve: Curve::P521, point: [&[4][..], &[9; 132]].concat() },
             Public::Ed25519(vec![5; 32]),
         ] {
             let key = Key::from_public(&public).unwrap();

@@ -1,12 +1,15 @@
 //! How a key signs: hash and padding, as a program of OpenSSL asks for them and as cryptod does them.
 
 use crate::key::{Curve, Key, Public};
-use keyway_engine::Algorithm;
+use aws_lc_rs::digest;
+use keyway_engine::{Algorithm, SignatureParameters};
 use keyway_wire::der::{INTEGER, SEQUENCE, element};
 
 /// A hash of signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
+    Sha1,
+    Sha224,
     Sha256,
     Sha384,
     Sha512,
@@ -16,6 +19,8 @@ impl Hash {
     /// The hash that OpenSSL calls by one of its names.
     pub fn from_name(name: &str) -> Option<Hash> {
         match &*name.to_ascii_uppercase() {
+            "SHA1" | "SHA-1" | "1.3.14.3.2.26" => Some(Hash::Sha1),
+            "SHA224" | "SHA2-224" | "SHA-224" | "2.16.840.1.101.3.4.2.4" => Some(Hash::Sha224),
             "SHA256" | "SHA2-256" | "SHA-256" | "2.16.840.1.101.3.4.2.1" => Some(Hash::Sha256),
             "SHA384" | "SHA2-384" | "SHA-384" | "2.16.840.1.101.3.4.2.2" => Some(Hash::Sha384),
             "SHA512" | "SHA2-512" | "SHA-512" | "2.16.840.1.101.3.4.2.3" => Some(Hash::Sha512),
@@ -26,6 +31,8 @@ impl Hash {
     /// OpenSSL's name for it.
     pub const fn name(self) -> &'static str {
         match self {
+            Hash::Sha1 => "SHA1",
+            Hash::Sha224 => "SHA224",
             Hash::Sha256 => "SHA256",
             Hash::Sha384 => "SHA384",
             Hash::Sha512 => "SHA512",
@@ -33,22 +40,41 @@ impl Hash {
     }
 
     /// Bytes of a digest.
-    pub const fn bytes(self) -> usize {
+    pub fn bytes(self) -> usize {
+        self.library().output_len()
+    }
+
+    /// The library's form of it.
+    pub fn library(self) -> &'static digest::Algorithm {
         match self {
-            Hash::Sha256 => 32,
-            Hash::Sha384 => 48,
-            Hash::Sha512 => 64,
+            Hash::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+            Hash::Sha224 => &digest::SHA224,
+            Hash::Sha256 => &digest::SHA256,
+            Hash::Sha384 => &digest::SHA384,
+            Hash::Sha512 => &digest::SHA512,
+        }
+    }
+
+    const fn algorithm(self) -> Algorithm {
+        match self {
+            Hash::Sha1 => Algorithm::Sha1,
+            Hash::Sha224 => Algorithm::Sha224,
+            Hash::Sha256 => Algorithm::Sha256,
+            Hash::Sha384 => Algorithm::Sha384,
+            Hash::Sha512 => Algorithm::Sha512,
         }
     }
 
     /// Its AlgorithmIdentifier (RFC 4055 § 2.1).
     fn identifier(self) -> Vec<u8> {
-        let last = match self {
-            Hash::Sha256 => 1,
-            Hash::Sha384 => 2,
-            Hash::Sha512 => 3,
+        let last: &[u8] = match self {
+            Hash::Sha1 => return element(SEQUENCE, &[b"\x06\x05\x2b\x0e\x03\x02\x1a", NULL]),
+            Hash::Sha224 => &[4],
+            Hash::Sha256 => &[1],
+            Hash::Sha384 => &[2],
+            Hash::Sha512 => &[3],
         };
-        let oid = element(OID, &[b"\x60\x86\x48\x01\x65\x03\x04\x02", &[last]]);
+        let oid = element(OID, &[b"\x60\x86\x48\x01\x65\x03\x04\x02", last]);
         element(SEQUENCE, &[&oid, NULL])
     }
 }
@@ -79,9 +105,15 @@ pub enum Salt {
 /// How a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    RsaPkcs1(Hash),
-    RsaPss { hash: Hash, mgf1: Hash, salt_bytes: usize },
-    Ecdsa(Curve, Hash),
+    /// Without a hash, bytes as they are.
+    RsaPkcs1(Option<Hash>),
+    RsaPss {
+        hash: Hash,
+        mgf1: Hash,
+        salt_bytes: u16,
+    },
+    /// Without a hash, a digest that any may have made.
+    Ecdsa(Curve, Option<Hash>),
     Ed25519,
 }
 
@@ -102,12 +134,18 @@ impl Default for Choices {
 }
 
 impl Choices {
-    /// How this key signs with them.
-    pub fn scheme(&self, key: &Key) -> Option<Scheme> {
-        let hash = self.hash.unwrap_or(Hash::Sha256);
+    /// How this key signs with them. A message is hashed with SHA-256 if the program names no hash.
+    pub fn of_message(&self, key: &Key) -> Option<Scheme> {
+        let hash = Some(self.hash.unwrap_or(Hash::Sha256));
+        Choices { hash, ..*self }.of_digest(key)
+    }
+
+    /// How this key signs what the program has hashed.
+    pub fn of_digest(&self, key: &Key) -> Option<Scheme> {
         Some(match (&key.public, self.padding) {
-            (Public::Rsa { .. }, Padding::Pkcs1) => Scheme::RsaPkcs1(hash),
+            (Public::Rsa { .. }, Padding::Pkcs1) => Scheme::RsaPkcs1(self.hash),
             (Public::Rsa { .. }, Padding::Pss) => {
+                let hash = self.hash?;
                 let most = key.bits().div_ceil(8).checked_sub(hash.bytes() + 2)?;
                 let salt_bytes = match self.salt {
                     Salt::Digest => hash.bytes(),
@@ -115,45 +153,59 @@ impl Choices {
                     Salt::Bytes(bytes) => bytes,
                 };
                 let mgf1 = self.mgf1.unwrap_or(hash);
-                (salt_bytes <= most).then_some(Scheme::RsaPss { hash, mgf1, salt_bytes })?
+                let salt_bytes =
+                    Some(salt_bytes).filter(|bytes| *bytes <= most)?.try_into().ok()?;
+                Scheme::RsaPss { hash, mgf1, salt_bytes }
             }
-            (Public::Ec { curve, .. }, _) => Scheme::Ecdsa(*curve, hash),
+            (Public::Ec { curve, .. }, _) => Scheme::Ecdsa(*curve, self.hash),
             (Public::Ed25519(_), _) => Scheme::Ed25519,
         })
     }
 }
 
 impl Scheme {
-    /// The algorithm that does it with a whole message; `None` if there is none.
-    pub fn algorithm(self) -> Option<Algorithm> {
-        Some(match self {
-            Scheme::RsaPkcs1(Hash::Sha256) => Algorithm::RsaPkcs1Sha256,
-            Scheme::RsaPkcs1(Hash::Sha384) => Algorithm::RsaPkcs1Sha384,
-            Scheme::RsaPkcs1(Hash::Sha512) => Algorithm::RsaPkcs1Sha512,
+    /// The algorithm that does it with a digest, or as Ed25519 with the message, and what to tell it. One that names
+    /// the hash comes before one that leaves it open: a key may be for that one only.
+    pub fn request(self) -> (Algorithm, SignatureParameters) {
+        use Algorithm::*;
+        let given = SignatureParameters { prehashed: true, ..SignatureParameters::default() };
+        let of = |hash: Hash| SignatureParameters::digest(hash.algorithm());
+        match self {
+            Scheme::RsaPkcs1(Some(Hash::Sha256)) => (RsaPkcs1Sha256, given),
+            Scheme::RsaPkcs1(Some(Hash::Sha384)) => (RsaPkcs1Sha384, given),
+            Scheme::RsaPkcs1(Some(Hash::Sha512)) => (RsaPkcs1Sha512, given),
+            Scheme::RsaPkcs1(hash) => (RsaPkcs1, hash.map_or(given, of)),
             Scheme::RsaPss { hash, mgf1, salt_bytes } => {
-                if mgf1 != hash || salt_bytes != hash.bytes() {
-                    return None;
-                }
+                let is_usual = mgf1 == hash && usize::from(salt_bytes) == hash.bytes();
                 match hash {
-                    Hash::Sha256 => Algorithm::RsaPssSha256,
-                    Hash::Sha384 => Algorithm::RsaPssSha384,
-                    Hash::Sha512 => Algorithm::RsaPssSha512,
+                    Hash::Sha256 if is_usual => (RsaPssSha256, given),
+                    Hash::Sha384 if is_usual => (RsaPssSha384, given),
+                    Hash::Sha512 if is_usual => (RsaPssSha512, given),
+                    hash => {
+                        let mgf1_hash = Some(mgf1.algorithm());
+                        let salt_bytes = Some(salt_bytes);
+                        (RsaPss, SignatureParameters { mgf1_hash, salt_bytes, ..of(hash) })
+                    }
                 }
             }
-            Scheme::Ecdsa(Curve::P256, Hash::Sha256) => Algorithm::EcdsaP256Sha256,
-            Scheme::Ecdsa(Curve::P256, Hash::Sha384) => Algorithm::EcdsaP256Sha384,
-            Scheme::Ecdsa(Curve::P384, Hash::Sha256) => Algorithm::EcdsaP384Sha256,
-            Scheme::Ecdsa(Curve::P384, Hash::Sha384) => Algorithm::EcdsaP384Sha384,
-            Scheme::Ecdsa(_, Hash::Sha512) => return None,
-            Scheme::Ed25519 => Algorithm::Ed25519,
-        })
+            Scheme::Ecdsa(Curve::P256, Some(Hash::Sha256)) => (EcdsaP256Sha256, given),
+            Scheme::Ecdsa(Curve::P256, Some(Hash::Sha384)) => (EcdsaP256Sha384, given),
+            Scheme::Ecdsa(Curve::P384, Some(Hash::Sha256)) => (EcdsaP384Sha256, given),
+            Scheme::Ecdsa(Curve::P384, Some(Hash::Sha384)) => (EcdsaP384Sha384, given),
+            Scheme::Ecdsa(curve, hash) => (curve.algorithm(), hash.map_or(given, of)),
+            Scheme::Ed25519 => (Ed25519, SignatureParameters::default()),
+        }
     }
 
     /// Its AlgorithmIdentifier (RFC 4055 §§ 3.1 and 5, RFC 5758 § 3.2, RFC 8410 § 3).
+    /// Empty for bytes that are signed as they are.
     pub fn identifier(self) -> Vec<u8> {
         match self {
-            Scheme::RsaPkcs1(hash) => {
+            Scheme::RsaPkcs1(None) | Scheme::Ecdsa(_, None) => Vec::new(),
+            Scheme::RsaPkcs1(Some(hash)) => {
                 let last = match hash {
+                    Hash::Sha1 => 5,
+                    Hash::Sha224 => 14,
                     Hash::Sha256 => 11,
                     Hash::Sha384 => 12,
                     Hash::Sha512 => 13,
@@ -179,13 +231,15 @@ impl Scheme {
                 );
                 element(SEQUENCE, &[&element(OID, &[PKCS1, &[10]]), &parameters])
             }
-            Scheme::Ecdsa(_, hash) => {
-                let last = match hash {
-                    Hash::Sha256 => 2,
-                    Hash::Sha384 => 3,
-                    Hash::Sha512 => 4,
+            Scheme::Ecdsa(_, Some(hash)) => {
+                let last: &[u8] = match hash {
+                    Hash::Sha1 => &[1],
+                    Hash::Sha224 => &[3, 1],
+                    Hash::Sha256 => &[3, 2],
+                    Hash::Sha384 => &[3, 3],
+                    Hash::Sha512 => &[3, 4],
                 };
-                element(SEQUENCE, &[&element(OID, &[b"\x2a\x86\x48\xce\x3d\x04\x03", &[last]])])
+                element(SEQUENCE, &[&element(OID, &[b"\x2a\x86\x48\xce\x3d\x04", last])])
             }
             Scheme::Ed25519 => element(SEQUENCE, &[b"\x06\x03\x2b\x65\x70"]),
         }
@@ -198,12 +252,13 @@ mod tests {
 
     #[test]
     fn identifiers_are_those_of_the_standards() {
-        let rsa = Scheme::RsaPkcs1(Hash::Sha256).identifier();
+        let rsa = Scheme::RsaPkcs1(Some(Hash::Sha256)).identifier();
         assert_eq!(rsa, b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b\x05\x00");
-        let ecdsa = Scheme::Ecdsa(Curve::P256, Hash::Sha256).identifier();
+        let ecdsa = Scheme::Ecdsa(Curve::P256, Some(Hash::Sha256)).identifier();
         assert_eq!(ecdsa, b"\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x02");
         let pss = Scheme::RsaPss { hash: Hash::Sha256, mgf1: Hash::Sha256, salt_bytes: 222 };
         assert!(pss.identifier().ends_with(b"\xa2\x04\x02\x02\x00\xde"));
-        assert_eq!(pss.algorithm(), None);
+        let (algorithm, parameters) = pss.request();
+        assert_eq!((algorithm, parameters.salt_bytes), (Algorithm::RsaPss, Some(222)));
     }
 }

@@ -1,12 +1,14 @@
 //! Signatures with keys of cryptod, and verification with these keys' public halves.
 //!
-//! Today's protocol signs whole messages: a context keeps the message until the end.
+//! Messages are hashed here, so that their length is no matter, and cryptod signs the digest. Only Ed25519 signs whole
+//! messages: a context keeps those until the end.
 
 use crate::abi::*;
 use crate::key::{Key, Kind};
 use crate::keymgmt::KeyData;
 use crate::provider::Provider;
 use crate::scheme::{Choices, Hash, Padding, Salt, Scheme};
+use aws_lc_rs::digest;
 use keyway_engine::Request;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -17,13 +19,19 @@ struct Context {
     provider: Arc<Provider>,
     key: Option<Arc<Key>>,
     choices: Choices,
+    /// The message so far, or the hash of it.
     message: Vec<u8>,
+    hashed: Option<digest::Context>,
 }
 
-pub static FUNCTIONS: [Dispatch; 16] = [
+pub static FUNCTIONS: [Dispatch; 20] = [
     Dispatch::new(SIGNATURE_NEWCTX, new as *const c_void),
     Dispatch::new(SIGNATURE_FREECTX, free as *const c_void),
     Dispatch::new(SIGNATURE_DUPCTX, dup as *const c_void),
+    Dispatch::new(SIGNATURE_SIGN_INIT, sign_init as *const c_void),
+    Dispatch::new(SIGNATURE_SIGN, sign as *const c_void),
+    Dispatch::new(SIGNATURE_VERIFY_INIT, verify_init as *const c_void),
+    Dispatch::new(SIGNATURE_VERIFY, verify as *const c_void),
     Dispatch::new(SIGNATURE_DIGEST_SIGN_INIT, digest_sign_init as *const c_void),
     Dispatch::new(SIGNATURE_DIGEST_SIGN_UPDATE, update as *const c_void),
     Dispatch::new(SIGNATURE_DIGEST_SIGN_FINAL, digest_sign_final as *const c_void),
@@ -42,6 +50,7 @@ pub static FUNCTIONS: [Dispatch; 16] = [
 impl Context {
     fn begin(&mut self, digest: &Text, key: &Handle<KeyData>, params: &Params) -> Option<()> {
         self.message.clear();
+        self.hashed = None;
         if let Some(key) = key.get() {
             self.key.clone_from(&key.key);
             self.choices = Choices::default();
@@ -101,27 +110,61 @@ impl Context {
         Some(())
     }
 
-    fn scheme(&self) -> Option<Scheme> {
-        let scheme = self.choices.scheme(self.key.as_ref()?);
+    /// How messages are signed, or what the program has hashed.
+    fn scheme(&self, is_hashed: bool) -> Option<Scheme> {
+        let key = self.key.as_ref()?;
+        let scheme = match is_hashed {
+            true => self.choices.of_digest(key),
+            false => self.choices.of_message(key),
+        };
         if scheme.is_none() {
-            self.provider.raise_unfit("the key is too short for that digest and salt");
+            self.provider
+                .raise_unfit("the key is too short for that digest and salt, or PSS has no digest");
         }
         scheme
     }
 
-    /// Signs a message, with an error in OpenSSL's queue if that does not work.
-    fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
-        let (key, scheme) = (self.key.as_ref()?, self.scheme()?);
+    /// Takes the next part of a message.
+    fn update(&mut self, data: &[u8]) -> Option<()> {
+        if self.key.as_ref()?.kind() == Kind::Ed25519 {
+            self.message.extend_from_slice(data);
+            return Some(());
+        }
+        let hash = self.choices.hash.unwrap_or(Hash::Sha256);
+        let begin = || digest::Context::new(hash.library());
+        self.hashed.get_or_insert_with(begin).update(data);
+        Some(())
+    }
+
+    /// The bytes that are signed for the message so far: its digest or, for Ed25519, the message.
+    fn finish(&self) -> Option<Vec<u8>> {
+        if self.key.as_ref()?.kind() == Kind::Ed25519 {
+            return Some(self.message.clone());
+        }
+        let hash = self.choices.hash.unwrap_or(Hash::Sha256);
+        let hashed = self.hashed.clone().unwrap_or_else(|| digest::Context::new(hash.library()));
+        Some(hashed.finish().as_ref().to_vec())
+    }
+
+    /// The bytes that are signed for a whole message.
+    fn finish_whole(&self, message: &[u8]) -> Option<Vec<u8>> {
+        if self.key.as_ref()?.kind() == Kind::Ed25519 {
+            return Some(message.to_vec());
+        }
+        let hash = self.choices.hash.unwrap_or(Hash::Sha256);
+        Some(digest::digest(hash.library(), message).as_ref().to_vec())
+    }
+
+    /// Signs a digest, or Ed25519's message, with an error in OpenSSL's queue if that does not work.
+    fn sign(&self, message: &[u8], scheme: Scheme) -> Option<Vec<u8>> {
+        let key = self.key.as_ref()?;
         let Some(name) = &key.name else {
             self.provider.raise_unfit("it is a public key, and signs nothing");
             return None;
         };
-        let Some(algorithm) = scheme.algorithm() else {
-            self.provider.raise_unfit(&format!("key {name}: cryptod does not sign as {scheme:?}"));
-            return None;
-        };
+        let (algorithm, parameters) = scheme.request();
         let mut out = vec![0; key.signature_bytes_max()];
-        let mut request = Request::Sign { message, parameters: Default::default(), out: &mut out };
+        let mut request = Request::Sign { message, parameters, out: &mut out };
         match self.provider.client.run(name, &key.info, algorithm, &mut request) {
             Ok(used) => {
                 out.truncate(used);
@@ -134,18 +177,10 @@ impl Context {
         }
     }
 
-    fn verify(&self, message: &[u8], signature: &[u8]) -> Option<()> {
-        let (key, scheme) = (self.key.as_ref()?, self.scheme()?);
-        let Some(algorithm) = scheme.algorithm() else {
-            self.provider.raise_unfit(&format!("cryptod does not verify {scheme:?}"));
-            return None;
-        };
-        let mut request = Request::Verify {
-            public_key: key.public_bits(),
-            message,
-            parameters: Default::default(),
-            signature,
-        };
+    fn verify(&self, message: &[u8], signature: &[u8], scheme: Scheme) -> Option<()> {
+        let public_key = self.key.as_ref()?.public_bits();
+        let (algorithm, parameters) = scheme.request();
+        let mut request = Request::Verify { public_key, message, parameters, signature };
         match self.provider.client.run_without_key(algorithm, &mut request) {
             Ok(_) => Some(()),
             Err(why) => {
@@ -155,13 +190,28 @@ impl Context {
         }
     }
 
+    /// Begins to sign, or to verify, what the program has hashed.
+    fn begin_hashed(&mut self, key: &Handle<KeyData>, params: &Params) -> Option<()> {
+        self.begin(&Text::NONE, key, params)?;
+        if self.key.as_ref()?.kind() == Kind::Ed25519 {
+            self.provider.raise_unfit("Ed25519 signs messages, and no digests");
+            return None;
+        }
+        Some(())
+    }
+
     /// Signs, if there is room, else says how much is needed.
-    fn put(&self, message: &[u8], mut out: Output, mut length: Length, room: usize) -> Option<()> {
+    fn put(
+        &self,
+        message: impl FnOnce() -> Option<Vec<u8>>,
+        is_hashed: bool,
+        (mut out, mut length, room): (Output, Length, usize),
+    ) -> Option<()> {
         if out.is_none() {
             length.put(self.key.as_ref()?.signature_bytes_max());
             return Some(());
         }
-        let signature = self.sign(message)?;
+        let signature = self.sign(&message()?, self.scheme(is_hashed)?)?;
         length.put(signature.len());
         out.put(room, &signature).then_some(())
     }
@@ -171,7 +221,7 @@ extern "C" fn new(provider: Handle<Arc<Provider>>, _properties: Text) -> Handle<
     guard(Handle::NONE, || {
         let Some(provider) = provider.get().cloned() else { return Handle::NONE };
         let choices = Choices::default();
-        Handle::new(Context { provider, key: None, choices, message: Vec::new() })
+        Handle::new(Context { provider, key: None, choices, message: Vec::new(), hashed: None })
     })
 }
 
@@ -201,11 +251,52 @@ extern "C" fn digest_verify_init(
     digest_sign_init(context, digest, key, params)
 }
 
+extern "C" fn sign_init(
+    mut context: Handle<Context>,
+    key: Handle<KeyData>,
+    params: Params,
+) -> c_int {
+    guard(0, || context.get_mut().and_then(|it| it.begin_hashed(&key, &params)).is_some().into())
+}
+
+extern "C" fn verify_init(context: Handle<Context>, key: Handle<KeyData>, params: Params) -> c_int {
+    sign_init(context, key, params)
+}
+
+extern "C" fn sign(
+    context: Handle<Context>,
+    out: Output,
+    length: Length,
+    room: usize,
+    digest: Input,
+    bytes: usize,
+) -> c_int {
+    guard(0, || {
+        let given = || digest.bytes(bytes).map(<[u8]>::to_vec);
+        let done = context.get().and_then(|it| it.put(given, true, (out, length, room)));
+        done.is_some().into()
+    })
+}
+
+extern "C" fn verify(
+    context: Handle<Context>,
+    signature: Input,
+    signature_bytes: usize,
+    digest: Input,
+    bytes: usize,
+) -> c_int {
+    guard(0, || {
+        let verify = |it: &Context| {
+            it.verify(digest.bytes(bytes)?, signature.bytes(signature_bytes)?, it.scheme(true)?)
+        };
+        context.get().and_then(verify).is_some().into()
+    })
+}
+
 extern "C" fn update(mut context: Handle<Context>, data: Input, bytes: usize) -> c_int {
     guard(0, || {
         let (Some(context), Some(data)) = (context.get_mut(), data.bytes(bytes)) else { return 0 };
-        context.message.extend_from_slice(data);
-        1
+        context.update(data).is_some().into()
     })
 }
 
@@ -216,7 +307,7 @@ extern "C" fn digest_sign_final(
     room: usize,
 ) -> c_int {
     guard(0, || {
-        let done = context.get().and_then(|it| it.put(&it.message, out, length, room));
+        let done = context.get().and_then(|it| it.put(|| it.finish(), false, (out, length, room)));
         done.is_some().into()
     })
 }
@@ -230,7 +321,8 @@ extern "C" fn digest_sign(
     bytes: usize,
 ) -> c_int {
     guard(0, || {
-        let done = context.get().and_then(|it| it.put(message.bytes(bytes)?, out, length, room));
+        let whole = |it: &Context| it.finish_whole(message.bytes(bytes)?);
+        let done = context.get().and_then(|it| it.put(|| whole(it), false, (out, length, room)));
         done.is_some().into()
     })
 }
@@ -241,8 +333,9 @@ extern "C" fn digest_verify_final(
     bytes: usize,
 ) -> c_int {
     guard(0, || {
-        let done = context.get().and_then(|it| it.verify(&it.message, signature.bytes(bytes)?));
-        done.is_some().into()
+        let verify =
+            |it: &Context| it.verify(&it.finish()?, signature.bytes(bytes)?, it.scheme(false)?);
+        context.get().and_then(verify).is_some().into()
     })
 }
 
@@ -254,8 +347,10 @@ extern "C" fn digest_verify(
     bytes: usize,
 ) -> c_int {
     guard(0, || {
-        let verify =
-            |it: &Context| it.verify(message.bytes(bytes)?, signature.bytes(signature_bytes)?);
+        let verify = |it: &Context| {
+            let message = it.finish_whole(message.bytes(bytes)?)?;
+            it.verify(&message, signature.bytes(signature_bytes)?, it.scheme(false)?)
+        };
         context.get().and_then(verify).is_some().into()
     })
 }
@@ -276,7 +371,7 @@ fn get(context: &Context, params: &mut Params) -> Option<()> {
     let hash = choices.hash.unwrap_or(Hash::Sha256);
     let is_hashed = context.key.as_ref().is_some_and(|key| key.kind() != Kind::Ed25519);
     if let Some(param) = params.get_mut(NAME_ALGORITHM_ID) {
-        param.put_octets(&context.scheme()?.identifier()).then_some(())?;
+        param.put_octets(&context.scheme(false)?.identifier()).then_some(())?;
     }
     if let Some(param) = params.get_mut(NAME_DIGEST) {
         param.put_text(if is_hashed { hash.name() } else { "" }).then_some(())?;

@@ -27,18 +27,18 @@ static KINDS: [KeyKind; 12] = [
     ),
     (
         &[
-            Algorithm::EcdsaP256,
             Algorithm::EcdsaP256Sha256,
             Algorithm::EcdsaP256Sha384,
+            Algorithm::EcdsaP256,
             Algorithm::EcdhP256,
         ],
         b"\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07",
     ),
     (
         &[
-            Algorithm::EcdsaP384,
             Algorithm::EcdsaP384Sha384,
             Algorithm::EcdsaP384Sha256,
+            Algorithm::EcdsaP384,
             Algorithm::EcdhP384,
         ],
         b"\x30\x10\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x22",

@@ -39,20 +39,71 @@ fn signatures_are_verified_by_stock() {
         let verified = site.stock_openssl(&[&verify[..], options, &["text"]].concat());
         assert_eq!(verified.expect(0).out, "Verified OK\n", "{key} {options:?}");
     };
-    for digest in ["-sha256", "-sha384", "-sha512"] {
+    for digest in ["-sha1", "-sha224", "-sha256", "-sha384", "-sha512"] {
         signed("keyway:rsa", &[digest]);
-        let pss = ["-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:digest"];
-        signed("rsa.pem", &[&[digest], &pss[..]].concat());
+        for salt in ["digest", "max", "0", "17"] {
+            let salt = format!("rsa_pss_saltlen:{salt}");
+            let pss = ["-sigopt", "rsa_padding_mode:pss", "-sigopt", &salt];
+            signed("rsa.pem", &[&[digest], &pss[..]].concat());
+            signed("rsa.pem", &[&[digest], &pss[..], &["-sigopt", "rsa_mgf1_md:sha1"]].concat());
+        }
+        for key in ["keyway:ec", "ec384.pem", "keyway:ec521"] {
+            signed(key, &[digest]);
+        }
     }
-    signed("keyway:ec", &["-sha256"]);
-    signed("ec384.pem", &["-sha384"]);
     let sign = ["pkeyutl", "-sign", "-inkey", "ed.pem", "-rawin", "-in", "text", "-out", "out"];
     site.openssl(&sign).expect(0);
     let verify = ["pkeyutl", "-verify", "-pubin", "-inkey", "ed.pub", "-rawin", "-in", "text"];
     site.stock_openssl(&[&verify[..], &["-sigfile", "out"]].concat()).expect(0);
     // What cryptod does not do is said.
-    let refused = site.openssl(&["dgst", "-sha1", "-sign", "rsa.pem", "text"]).expect(1).err;
+    let refused = site.openssl(&["dgst", "-sha3-224", "-sign", "rsa.pem", "text"]).expect(1).err;
     assert!(refused.contains("do not sign with"), "{refused}");
+    assert!(site.cryptod.stop().success());
+}
+
+/// A program may hash by itself (`EVP_PKEY_sign`), and name the hash or not.
+#[test]
+fn digests_are_signed_as_stock_verifies_them() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let signed = |key: &str, input: &str, options: &[&str]| {
+        let options: Vec<_> = options.iter().flat_map(|option| ["-pkeyopt", *option]).collect();
+        let pem = format!("{key}.pem");
+        let sign = ["pkeyutl", "-sign", "-inkey", &pem, "-in", input, "-out", "out"];
+        site.openssl(&[&sign[..], &options].concat()).expect(0);
+        let public = format!("{key}.pub");
+        let verify = ["pkeyutl", "-verify", "-pubin", "-inkey", &public, "-in", input];
+        let verify = [&verify[..], &["-sigfile", "out"], &options].concat();
+        site.stock_openssl(&verify).expect(0);
+        site.openssl(&verify).expect(0);
+    };
+    for hash in ["sha1", "sha256", "sha384", "sha512"] {
+        let hashed = ["dgst", &format!("-{hash}"), "-binary", "-out", "digest", "text"];
+        site.stock_openssl(&hashed).expect(0);
+        let named = format!("digest:{hash}");
+        for key in ["rsa", "ec", "ec384", "ec521"] {
+            signed(key, "digest", &[&named]);
+        }
+        signed("rsa", "digest", &[&named, "rsa_padding_mode:pss", "rsa_pss_saltlen:max"]);
+        for key in ["ec", "ec384", "ec521"] {
+            signed(key, "digest", &[]);
+        }
+    }
+    // PKCS #1 pads bytes that are named by no hash as they are.
+    signed("rsa", "text", &[]);
+    let sign = ["pkeyutl", "-sign", "-inkey", "ed.pem", "-in", "digest", "-out", "out"];
+    assert_ne!(site.openssl(&sign).code, 0);
+    assert!(site.cryptod.stop().success());
+}
+
+/// A message is as long as it likes: cryptod gets its digest.
+#[test]
+fn a_large_message_is_signed() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    fs::write(site.file("text"), vec![7; 48 << 20]).unwrap();
+    let sign = ["dgst", "-sha256", "-sign", "ec.pem", "-out", "signature", "text"];
+    site.openssl(&sign).expect(0);
+    let verify = ["dgst", "-sha256", "-verify", "ec.pub", "-signature", "signature", "text"];
+    site.stock_openssl(&verify).expect(0);
     assert!(site.cryptod.stop().success());
 }
 

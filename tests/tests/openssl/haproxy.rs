@@ -1,8 +1,8 @@
 //! haproxy loads keys as root, and signs as a user without rights, in an empty root folder, where it may start no
 //! thread. Only that user may use the keys.
 
+use super::Site;
 use super::tls::{Running, handshake};
-use super::{RSA, Site};
 use keyway_tests::port;
 use std::fs;
 
@@ -13,7 +13,7 @@ fn haproxy_signs_behind_chroot_and_as_its_own_user() {
     fs::create_dir(site.file("empty")).unwrap();
     let mut frontends = String::new();
     for ((name, algorithms), address) in
-        [("hap-rsa", &RSA[..]), ("hap-ec", &["ecdsa-p256-sha-256"])].iter().zip(&addresses)
+        [("hap-rsa", "rsa"), ("hap-ec", "ec-p256")].iter().zip(&addresses)
     {
         site.generate(name, algorithms, "user:nobody");
         site.certify(name);

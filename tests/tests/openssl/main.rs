@@ -15,21 +15,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The keys of a site: the name, the algorithms, the digest that `openssl req` signs with, and the signature's type
+/// The keys of a site: the name, the kind, the digest that `openssl req` signs with, and the signature's type
 /// in TLS 1.3.
-const KEYS: [(&str, &[&str], &str, &str); 4] = [
-    ("rsa", &RSA, "-sha256", "RSA-PSS"),
-    ("ec", &["ecdsa-p256-sha-256"], "-sha256", "ECDSA"),
-    ("ec384", &["ecdsa-p384-sha-384"], "-sha384", "ECDSA"),
-    ("ed", &["ed25519"], "-sha256", "ed25519"),
-];
-const RSA: [&str; 6] = [
-    "rsa-pkcs1-sha-256",
-    "rsa-pkcs1-sha-384",
-    "rsa-pkcs1-sha-512",
-    "rsa-pss-sha-256",
-    "rsa-pss-sha-384",
-    "rsa-pss-sha-512",
+const KEYS: [(&str, &str, &str, &str); 5] = [
+    ("rsa", "rsa", "-sha256", "RSA-PSS"),
+    ("ec", "ec-p256", "-sha256", "ECDSA"),
+    ("ec384", "ec-p384", "-sha384", "ECDSA"),
+    ("ec521", "ec-p521", "-sha512", "ECDSA"),
+    ("ed", "ed25519", "-sha256", "ed25519"),
 ];
 
 /// A cryptod with keys, and a folder with OpenSSL's configuration, the keys' PEM files and certificates.
@@ -57,8 +50,8 @@ impl Site {
     /// One with keys that every user may use, and certificates of them.
     fn with_keys(needs: &[&str]) -> Option<Site> {
         let site = Site::new(needs)?;
-        for (name, algorithms, digest, _) in KEYS {
-            site.generate(name, algorithms, "everybody");
+        for (name, kind, digest, _) in KEYS {
+            site.generate(name, kind, "everybody");
             let (pem, certificate) = (format!("{name}.pem"), format!("{name}.crt"));
             let made = ["req", "-x509", "-new", "-key", &pem, "-subj", &format!("/CN={name}")];
             let names = "subjectAltName=DNS:localhost,IP:127.0.0.1";
@@ -101,10 +94,8 @@ impl Site {
     }
 
     /// Makes a key, a PEM file that names it, and one of its public half.
-    fn generate(&self, name: &str, algorithms: &[&str], who: &str) {
-        let mut arguments = vec!["generate", name, "--for", who];
-        arguments.extend(algorithms.iter().flat_map(|algorithm| ["--algorithm", *algorithm]));
-        self.key(&arguments);
+    fn generate(&self, name: &str, kind: &str, who: &str) {
+        self.key(&["generate", name, "--for", who, "--algorithm", kind]);
         let reference = KeyReference { name: name.to_owned(), public_key: None };
         fs::write(self.file(&format!("{name}.pem")), reference.to_pem()).unwrap();
         let public = self.key(&["public", name, "--pem"]);

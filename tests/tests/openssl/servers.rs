@@ -1,15 +1,15 @@
 //! nginx, whose master loads keys as root and whose workers sign as another user, and stunnel, which changes its user
 //! and its root by itself. Both load files only.
 
+use super::Site;
 use super::tls::{Running, handshake};
-use super::{RSA, Site};
 use keyway_tests::port;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
 /// Two keys that only `nobody` may use, with certificates of `rsa`.
 fn with_certificates(site: &Site) {
-    for (name, algorithms) in [("own-rsa", &RSA[..]), ("own-ec", &["ecdsa-p256-sha-256"])] {
+    for (name, algorithms) in [("own-rsa", "rsa"), ("own-ec", "ec-p256")] {
         site.generate(name, algorithms, "user:nobody");
         site.certify(name);
     }

@@ -52,6 +52,8 @@ impl<T> Handle<T> {
 pub struct Text(*const c_char);
 
 impl Text {
+    pub const NONE: Text = Text(ptr::null());
+
     /// None if it is no UTF-8 either.
     pub fn as_str(&self) -> Option<&str> {
         if self.0.is_null() {
