@@ -364,10 +364,13 @@ impl Connection {
                 channels.made += 1;
                 drop(channels);
                 let made = self.new_channel();
-                if made.is_err() {
-                    self.channels.lock().unpoisoned().made -= 1;
+                channels = self.channels.lock().unpoisoned();
+                channels.made -= usize::from(made.is_err());
+                match made {
+                    // The daemon makes no more at present: those that there are have to do.
+                    Err(why) if why.fault == Fault::Busy && channels.made > 0 => {}
+                    made => return made,
                 }
-                return made;
             }
             let most = BUSY.saturating_sub(begun.elapsed());
             if most.is_zero() {

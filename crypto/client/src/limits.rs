@@ -9,7 +9,7 @@ pub const REGION_BYTES: usize = 16 << 10;
 /// The most that a channel keeps of a region that has grown, in bytes.
 pub const REGION_KEPT_BYTES: usize = 1 << 20;
 /// Most channels of one process, and so requests under way at a time; further threads wait for one.
-pub const CHANNELS_MAX: usize = 16;
+pub const CHANNELS_MAX: usize = 64;
 /// Most sessions that a connection keeps, one for each key and algorithm.
 pub const SESSIONS_MAX: usize = 256;
 /// How long the daemon may take to answer a message; then the connection counts as dead.
