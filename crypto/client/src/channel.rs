@@ -62,6 +62,8 @@ impl Channel {
                 wire::decode(&completion, segments, self.memory.whole(), false, request)
                     .map_err(|_| Status::Driver)
             }
+            // The session's key was rotated or revoked.
+            Status::Gone if !self.end.is_closed() && !life.is_over() => Err(Status::NoSession),
             status => Err(status),
         };
         wire::wipe(request, segments, self.memory.whole());

@@ -4,7 +4,7 @@
 
 use crate::channel::{Channel, Life};
 use crate::error::{ClientError, Fault};
-use crate::limits::{ANSWER, BUSY, CHANNELS_MAX, REGION_BYTES, RING_ENTRIES, SESSIONS_MAX};
+use crate::limits::{ANSWER, CHANNEL_WAIT, CHANNELS_MAX, REGION_BYTES, RING_ENTRIES, SESSIONS_MAX};
 use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
 use keyway_lock::Unpoisoned;
@@ -372,7 +372,7 @@ impl Connection {
                     made => return made,
                 }
             }
-            let most = BUSY.saturating_sub(begun.elapsed());
+            let most = CHANNEL_WAIT.saturating_sub(begun.elapsed());
             if most.is_zero() {
                 let text = format!("all connections to {} are in use", self.path.display());
                 return Err(ClientError::new(Fault::Busy, text));

@@ -9,7 +9,9 @@ pub const REGION_BYTES: usize = 16 << 10;
 /// The most that a channel keeps of a region that has grown, in bytes.
 pub const REGION_KEPT_BYTES: usize = 1 << 20;
 /// Most channels of one process, and so requests under way at a time; further threads wait for one.
-pub const CHANNELS_MAX: usize = 64;
+pub const CHANNELS_MAX: usize = 8;
+/// How long a thread waits for a channel.
+pub const CHANNEL_WAIT: Duration = Duration::from_secs(10);
 /// Most sessions that a connection keeps, one for each key and algorithm.
 pub const SESSIONS_MAX: usize = 256;
 /// How long the daemon may take to answer a message; then the connection counts as dead.
@@ -20,7 +22,7 @@ pub const POLL: Duration = Duration::from_micros(30);
 pub const SLICE: Duration = Duration::from_millis(20);
 /// How long a request may wait for a daemon before that is asked whether it is alive.
 pub const SILENCE: Duration = Duration::from_secs(1);
-/// How long a request is offered to a daemon that is busy, and how long a thread waits for a channel.
+/// How long a request is offered to a daemon that is busy.
 pub const BUSY: Duration = Duration::from_secs(2);
 /// Between two attempts on a daemon that is busy, at first and at most.
 pub const PAUSE_MIN: Duration = Duration::from_micros(50);
