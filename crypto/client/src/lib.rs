@@ -21,10 +21,12 @@ mod connection;
 mod error;
 pub mod limits;
 mod place;
+mod programs;
 mod reference;
 
 pub use client::KeyClient;
 pub use connection::NamedKey;
 pub use error::{ClientError, Fault};
 pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
+pub use programs::{Program, UnknownProgram, instructions};
 pub use reference::{KeyReference, PEM_LABEL};

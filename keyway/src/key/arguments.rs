@@ -1,6 +1,7 @@
 //! The arguments of `keyway key`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use keyway_client::Program;
 use keyway_engine::Algorithm;
 use std::path::PathBuf;
 
@@ -31,6 +32,18 @@ Examples:
 
 Who may use the key may see its public half, and so may those who look after the daemon's keys.")]
     Public(Public),
+    /// Print the lines with which a program uses a key
+    #[command(after_help = "\
+Examples:
+  keyway key use web --with nginx
+      what goes into which file, with the commands that write them
+  keyway key use web --with pem > /etc/keyway/web.pem
+      a file that names the key, for programs that load key files: it has nothing secret in it
+  keyway key use web --with openssl > /etc/keyway/openssl.cnf
+
+Programs: pem, openssl, nginx, haproxy, httpd, stunnel, curl, python, ssh. All but ssh need the provider for OpenSSL 3 \
+(docs/guide/openssl.md).")]
+    Use(ProgramUse),
     /// Sign a file under a key
     #[command(after_help = "\
 Examples:
@@ -234,6 +247,16 @@ pub struct Public {
     /// As a SubjectPublicKeyInfo in PEM (all kinds but Diffie-Hellman in finite fields)
     #[arg(long, conflicts_with = "json")]
     pub pem: bool,
+}
+
+/// A key and a program that is to use it.
+#[derive(Debug, Args)]
+pub struct ProgramUse {
+    #[command(flatten)]
+    pub key: Named,
+    /// Which program, or which file
+    #[arg(long, value_name = "PROGRAM", value_parser = str::parse::<Program>)]
+    pub with: Program,
 }
 
 /// A key and its certificates.

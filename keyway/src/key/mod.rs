@@ -5,8 +5,9 @@ mod certificates;
 mod using;
 
 pub use arguments::Key;
-use arguments::{At, Callers, Certificate, Named, Policy, Public};
+use arguments::{At, Callers, Certificate, Named, Policy, ProgramUse, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use keyway_client::{KeyReference, instructions};
 use keyway_folder::control::{Control, nonsense};
 use keyway_folder::data::name;
 use keyway_folder::signing;
@@ -15,10 +16,11 @@ use keyway_host::output;
 use keyway_ring::control::{Answer, Ask, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, Secret};
 use keyway_ring::limits::KEY_BYTES_MAX;
 use keyway_service::callers::numbered;
+use keyway_wire::subject_public_key_info;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// Does what the arguments ask for.
@@ -40,6 +42,7 @@ pub fn run(command: &Key) -> Result<bool, Failure> {
         Key::List(it) if it.usable => list_usable(&it.at),
         Key::List(it) => list(&it.at),
         Key::Public(it) => public(it),
+        Key::Use(it) => use_with(it),
         Key::Sign(it) => using::sign(it),
         Key::Verify(it) => return using::verify(it),
         Key::Encrypt(it) => using::encrypt(it),
@@ -68,18 +71,8 @@ pub fn run(command: &Key) -> Result<bool, Failure> {
 }
 
 /// Shows the public half of a key, to a manager or to one who may use it.
-fn public(Public { key: Named { name, at }, pem }: &Public) -> Result<(), Failure> {
-    let managed = self::at(at)?.ask(&Ask::Keys(KeyAsk::Public { name: name.clone() }));
-    let (algorithm, key) = match managed {
-        Ok(Answer::Public { algorithm, key }) => (algorithm, key),
-        Ok(_) => return Err(nonsense()),
-        Err(refused) => {
-            // A user who may use it hears of that, and no other anything more.
-            let Ok(key) = using::open(name, at) else { return Err(refused) };
-            let (algorithm, public) = key.public()?;
-            (algorithm.name().to_owned(), public)
-        }
-    };
+fn public(Public { key, pem }: &Public) -> Result<(), Failure> {
+    let (Named { name, at }, (algorithm, key)) = (key, public_half(key)?);
     if *pem {
         return match algorithm.parse().ok().and_then(|it| signing::public_pem(it, &key)) {
             Some(pem) => output::text(pem.trim_end()),
@@ -92,6 +85,34 @@ fn public(Public { key: Named { name, at }, pem }: &Public) -> Result<(), Failur
     match at.json {
         true => output::json(&json!({ "key": name, "algorithm": algorithm, "public_key": key })),
         false => output::text(key),
+    }
+}
+
+/// The public half of a key, and the name of its algorithm.
+fn public_half(Named { name, at }: &Named) -> Result<(String, Vec<u8>), Failure> {
+    match self::at(at)?.ask(&Ask::Keys(KeyAsk::Public { name: name.clone() })) {
+        Ok(Answer::Public { algorithm, key }) => Ok((algorithm, key)),
+        Ok(_) => Err(nonsense()),
+        Err(refused) => {
+            // A user who may use it hears of that, and no other anything more.
+            let Ok(key) = using::open(name, at) else { return Err(refused) };
+            let (algorithm, public) = key.public()?;
+            Ok((algorithm.name().to_owned(), public))
+        }
+    }
+}
+
+/// Says how a program uses a key.
+fn use_with(ProgramUse { key, with }: &ProgramUse) -> Result<(), Failure> {
+    let (algorithm, public) = public_half(key)?;
+    let info = algorithm.parse().ok().and_then(|it| subject_public_key_info(it, &public));
+    let reference = KeyReference { name: key.name.clone(), public_key: info };
+    let socket = socket(&key.at);
+    let socket = std::path::absolute(&socket).unwrap_or(socket);
+    let text = instructions(*with, &reference, &socket);
+    match key.at.json {
+        true => output::json(&json!({ "key": key.name, "program": with.name(), "text": text })),
+        false => output::text(text.trim_end()),
     }
 }
 
@@ -203,10 +224,11 @@ fn split(state: &str) -> (&str, Option<&str>) {
 
 /// A connection to the daemon.
 fn at(at: &At) -> Result<Control, Failure> {
-    Control::connect(
-        &at.socket.clone().unwrap_or_else(|| name::socket_at(&at.folder)),
-        "keyway key",
-    )
+    Control::connect(&socket(at), "keyway key")
+}
+
+fn socket(at: &At) -> PathBuf {
+    at.socket.clone().unwrap_or_else(|| name::socket_at(&at.folder))
 }
 
 fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {

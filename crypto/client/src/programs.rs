@@ -1,0 +1,203 @@
+//! The lines with which programs use a key of cryptod: what goes into which of their files.
+
+use crate::reference::KeyReference;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+macro_rules! programs {
+    ($($(#[$doc:meta])* $id:ident $name:literal,)*) => {
+        /// A program, or a file that programs share.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Program { $($(#[$doc])* $id,)* }
+
+        impl Program {
+            /// All of them.
+            pub const ALL: &'static [Program] = &[$(Program::$id,)*];
+
+            /// Its name in flags.
+            pub const fn name(self) -> &'static str {
+                match self { $(Program::$id => $name,)* }
+            }
+        }
+    };
+}
+
+programs! {
+    /// The PEM file that names the key, for programs that load files.
+    Pem "pem",
+    /// OpenSSL's configuration, with the provider.
+    Openssl "openssl",
+    /// nginx.
+    Nginx "nginx",
+    /// HAProxy.
+    Haproxy "haproxy",
+    /// Apache's HTTP server.
+    Httpd "httpd",
+    /// stunnel.
+    Stunnel "stunnel",
+    /// curl, for a client's certificate.
+    Curl "curl",
+    /// Python's `ssl`.
+    Python "python",
+    /// OpenSSH, by `keyway ssh-agent`.
+    Ssh "ssh",
+}
+
+impl FromStr for Program {
+    type Err = UnknownProgram;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProgram> {
+        Program::ALL.iter().copied().find(|it| it.name() == name).ok_or(UnknownProgram)
+    }
+}
+
+/// No program of that name is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownProgram;
+
+impl fmt::Display for UnknownProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("programs are")?;
+        Program::ALL.iter().try_for_each(|it| write!(f, " {}", it.name()))
+    }
+}
+
+impl std::error::Error for UnknownProgram {}
+
+/// The text for a program that is to use this key of the daemon at this socket.
+pub fn instructions(program: Program, key: &KeyReference, socket: &Path) -> String {
+    let (name, at) = (&key.name, socket.display());
+    let own = |lines: String| format!("{}\n{lines}", files(name, socket));
+    match program {
+        Program::Pem => key.to_pem(),
+        Program::Openssl => configuration(socket),
+        Program::Nginx => own(format!(
+            "\
+# in nginx.conf, at its top:
+env OPENSSL_CONF=/etc/keyway/openssl.cnf;
+# in the server:
+    ssl_certificate /etc/keyway/{name}.crt;
+    ssl_certificate_key /etc/keyway/{name}.pem;
+"
+        )),
+        Program::Haproxy => own(format!(
+            "\
+# once more after each new certificate:
+#   cat /etc/keyway/{name}.crt /etc/keyway/{name}.pem > /etc/keyway/{name}-both.pem
+# in haproxy.cfg:
+global
+    setenv OPENSSL_CONF /etc/keyway/openssl.cnf
+frontend web
+    bind :443 ssl crt /etc/keyway/{name}-both.pem
+# setenv comes too late for OpenSSL in some versions: put it into /etc/default/haproxy as well
+#   OPENSSL_CONF=/etc/keyway/openssl.cnf
+"
+        )),
+        Program::Httpd => own(format!(
+            "\
+# in /etc/apache2/envvars:
+export OPENSSL_CONF=/etc/keyway/openssl.cnf
+# in the virtual host:
+SSLEngine on
+SSLCertificateFile /etc/keyway/{name}.crt
+SSLCertificateKeyFile /etc/keyway/{name}.pem
+"
+        )),
+        Program::Stunnel => own(format!(
+            "\
+# in stunnel's environment:
+#   OPENSSL_CONF=/etc/keyway/openssl.cnf
+# in stunnel.conf:
+cert = /etc/keyway/{name}.crt
+key = /etc/keyway/{name}.pem
+"
+        )),
+        Program::Curl => own(format!(
+            "\
+OPENSSL_CONF=/etc/keyway/openssl.cnf curl --cert /etc/keyway/{name}.crt --key /etc/keyway/{name}.pem https://HOST/
+"
+        )),
+        Program::Python => own(format!(
+            "\
+# with OPENSSL_CONF=/etc/keyway/openssl.cnf in the environment:
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(\"/etc/keyway/{name}.crt\", \"/etc/keyway/{name}.pem\")
+"
+        )),
+        Program::Ssh => format!(
+            "\
+# the public key, for ~/.ssh/authorized_keys on the other host:
+keyway ssh-agent --cryptod {at} --key {name} -- ssh-add -L > {name}.pub
+# a login:
+keyway ssh-agent --cryptod {at} --key {name} -- ssh -i {name}.pub HOST
+"
+        ),
+    }
+}
+
+/// The files that all programs with OpenSSL need.
+fn files(name: &str, socket: &Path) -> String {
+    let at = socket.display();
+    format!(
+        "\
+# once for the key, as a user who may use it or looks after it:
+#   keyway key use {name} --socket {at} --with openssl > /etc/keyway/openssl.cnf
+#   keyway key use {name} --socket {at} --with pem > /etc/keyway/{name}.pem
+#   keyway key certificate {name} --socket {at} > /etc/keyway/{name}.crt
+# the program's user has to be let in: keyway cryptod --allow-user, keyway key allow {name} --for user:NAME
+"
+    )
+}
+
+/// A whole configuration of OpenSSL: as soon as one names a provider, OpenSSL loads no other by itself.
+fn configuration(socket: &Path) -> String {
+    format!(
+        "\
+openssl_conf = init
+
+[init]
+providers = providers
+alg_section = algorithms
+
+[algorithms]
+# All but keys of cryptod is done by other providers.
+default_properties = ?provider!=keyway
+
+[providers]
+default = default_provider
+keyway = keyway_provider
+
+[default_provider]
+activate = 1
+
+[keyway_provider]
+activate = 1
+socket = {}
+
+[req]
+distinguished_name = name
+
+[name]
+",
+        socket.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_program_is_told_which_key_and_where() {
+        let key = KeyReference { name: "web".to_owned(), public_key: None };
+        for program in Program::ALL {
+            assert_eq!(program.name().parse(), Ok(*program));
+            let text = instructions(*program, &key, Path::new("/run/x"));
+            let is_file = matches!(program, Program::Pem | Program::Openssl);
+            assert!(is_file || text.contains("web"), "{text}");
+            assert!(*program == Program::Pem || text.contains("/run/x"), "{text}");
+        }
+        assert!("iis".parse::<Program>().unwrap_err().to_string().contains("nginx"));
+    }
+}
