@@ -138,6 +138,28 @@ fn an_authority_issues_certificates_and_signs_messages() {
     assert!(site.cryptod.stop().success());
 }
 
+/// `openssl ca` compares certificate and key, in both directions.
+#[test]
+fn an_authority_keeps_a_database() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let configuration = "[ca]\ndefault_ca = own\n[own]\ndatabase = index\nnew_certs_dir = .\nserial = serial\n\
+                         default_md = sha256\npolicy = any\ndefault_days = 3\nemail_in_dn = no\n[any]\n\
+                         commonName = supplied\n";
+    for (file, text) in [("ca.cnf", configuration), ("index", ""), ("serial", "01")] {
+        fs::write(site.file(file), text).unwrap();
+    }
+    site.openssl(&["req", "-new", "-key", "ec.pem", "-subj", "/CN=leaf", "-out", "csr"]).expect(0);
+    site.openssl(&["genpkey", "-algorithm", "RSA", "-out", "other.pem"]).expect(0);
+    let issues = |certificate: &str, key: &str| {
+        let issue = ["ca", "-batch", "-config", "ca.cnf", "-in", "csr", "-out", "leaf.crt"];
+        site.openssl(&[&issue[..], &["-cert", certificate, "-keyfile", key]].concat()).code == 0
+    };
+    assert!(issues("rsa.crt", "keyway:rsa"));
+    site.stock_openssl(&["verify", "-CAfile", "rsa.crt", "leaf.crt"]).expect(0);
+    assert!(!issues("ec.crt", "keyway:rsa") && !issues("rsa.crt", "other.pem"));
+    assert!(site.cryptod.stop().success());
+}
+
 /// Operations with other keys are stock's, whichever provider is the first.
 #[test]
 fn other_keys_are_left_to_stock() {

@@ -23,8 +23,8 @@ fn haproxy_signs_behind_chroot_and_as_its_own_user() {
         frontends += &format!("    bind {address} ssl crt {}\n", file.display());
     }
     let configuration = format!(
-        "global\n    chroot {}\n    user nobody\n    group nogroup\ndefaults\n    mode http\n    \
-         timeout client 9s\n    timeout server 9s\n    timeout connect 9s\nfrontend web\n{frontends}    http-request return status 200\n",
+        "global\n    chroot {}\n    user nobody\n    group nogroup\ndefaults\n    mode http\n\
+         timeout client 9s\ntimeout server 9s\ntimeout connect 9s\nfrontend web\n{frontends}    http-request return status 200\n",
         site.file("empty").display()
     );
     fs::write(site.file("haproxy.cfg"), configuration).unwrap();

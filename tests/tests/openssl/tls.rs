@@ -106,3 +106,31 @@ fn a_server_goes_on_when_the_daemon_is_back() {
     assert!(works(&site));
     assert!(site.cryptod.stop().success());
 }
+
+/// curl shows a certificate whose key is in cryptod to a server without the provider.
+#[test]
+fn a_client_shows_its_certificate() {
+    let Some(site) = Site::with_keys(&["curl"]) else { return };
+    let own = ["req", "-x509", "-new", "-newkey", "rsa:2048", "-nodes", "-keyout", "own.key"];
+    let rest = ["-subj", "/CN=localhost", "-out", "own.crt"];
+    site.stock_openssl(&[&own[..], &rest[..]].concat()).expect(0);
+    for (name, ..) in KEYS {
+        let (address, certificate) = (port(), format!("{name}.crt"));
+        let mut server = site.stock("openssl");
+        server
+            .args(["s_server", "-www", "-accept", &address, "-cert", "own.crt", "-key", "own.key"]);
+        server.args(["-Verify", "2", "-verify_return_error", "-CAfile", &certificate]);
+        let _running = Running::start(&site, &mut server, &[&address]);
+        for most in ["1.2", "1.3"] {
+            if name == "ec384" && most == "1.2" {
+                continue;
+            }
+            let mut client = site.command("curl");
+            client.args(["-sk", "--tls-max", most, "--cert", &certificate, "--key"]);
+            client.args([&format!("{name}.pem"), &format!("https://{address}/")]);
+            let said = finish(&mut client, "").expect(0).out;
+            assert!(said.contains("Client certificate"), "{name} {most}: {said}");
+        }
+    }
+    assert!(site.cryptod.stop().success());
+}
