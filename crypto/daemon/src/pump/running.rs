@@ -65,16 +65,23 @@ impl PumpState {
     fn turn(&mut self) -> bool {
         (self.turn, self.turn_ns) = (self.turn + 1, 0);
         let count = self.active.len();
-        let mut any = false;
+        let (mut any, mut passed_over) = (false, None);
         for step in 0..count {
             let Some(&index) = self.active.get((self.first + step) % count) else { break };
-            any |= self.take_from(index);
+            let taken = self.take_from(index);
+            any |= taken;
+            // A client's credit is for all its pairs: one that got nothing of it is the first in the next turn.
+            if !taken && passed_over.is_none() && self.waits(index) {
+                passed_over = Some((self.first + step) % count);
+            }
             if self.batch.len() + self.taken.len() >= BATCH_MAX || self.turn_ns >= TURN_NS_MAX {
                 // The next turn begins behind it.
                 self.first = (self.first + step + 1) % count;
+                passed_over = None;
                 break;
             }
         }
+        self.first = passed_over.unwrap_or(self.first);
         let mut taken = std::mem::take(&mut self.taken);
         for request in taken.drain(..) {
             if let Err(status) = self.begin(&request) {
@@ -87,6 +94,13 @@ impl PumpState {
         any |= !self.answered.is_empty();
         self.wake_clients();
         any
+    }
+
+    /// Whether a pair has requests that wait for nothing but its client's credit.
+    fn waits(&self, index: usize) -> bool {
+        let Some(pair) = self.pairs.get(index) else { return false };
+        let spent = self.clients.get(pair.client).is_some_and(|client| !client.credit.has_any());
+        spent && pair.in_flight < pair.entries && pair.end.is_ready()
     }
 
     /// Takes as many requests of this pair as its client has credit for, and says whether there

@@ -60,6 +60,47 @@ fn many_clients_are_served_at_the_same_time() {
     });
 }
 
+/// All pairs of a client have a part of what it may have done: a thread that floods its own does not keep those of
+/// other threads waiting.
+#[test]
+fn a_clients_pairs_take_turns() {
+    let served = Served::start();
+    let client = Client::new(&served.socket());
+    let region = client.region(1 << 20);
+    let session = client.open("sha-256", Key::None);
+    let request = |cookie: u32| Descriptor {
+        opcode: Opcode::Digest as u8,
+        session,
+        region: region.handle,
+        cookie,
+        segments: [
+            Segment { offset: 0, bytes: 16 << 10 },
+            Segment { offset: (512 << 10) + cookie * 32, bytes: 32 },
+            Segment::default(),
+        ],
+        ..Descriptor::default()
+    };
+    const MANY: u32 = 1_024;
+    let (mut flooded, mut others) = (client.pair(MANY), [(); 3].map(|()| client.pair(2)));
+    for cookie in 0..MANY {
+        flooded.submit(&request(cookie));
+    }
+    for (cookie, pair) in (MANY..).zip(&mut others) {
+        pair.submit(&request(cookie));
+    }
+    let mut before = 0;
+    for pair in &mut others {
+        assert_eq!(pair.completion().status, Status::Done);
+    }
+    while flooded.end.poll().is_some() {
+        before += 1;
+    }
+    assert!(before < MANY, "the others came after all of them");
+    for _ in before..MANY {
+        assert_eq!(flooded.completion().status, Status::Done);
+    }
+}
+
 /// Slow requests do not stand before fast ones.
 #[test]
 fn fast_requests_pass_slow_ones() {
