@@ -68,7 +68,7 @@ pub fn nightly() -> Result<(), String> {
 }
 
 fn make() -> Result<PathBuf, String> {
-    sh(cargo().args(["build", "--release", "--package", "keyway"]))?;
+    sh(cargo().args(["build", "--release", "--package", "keyway", "--package", "keyway-openssl"]))?;
     let (metadata, version) = (metadata()?, version()?);
     let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
     let program = Path::new(target).join("release/keyway");
@@ -81,6 +81,11 @@ fn make() -> Result<PathBuf, String> {
     let installed = staged.join("usr/bin/keyway");
     make_folder(&installed)?;
     sh(Command::new("strip").arg("-o").arg(&installed).arg(&program))?;
+    let module = staged.join(format!("usr/lib/{}/ossl-modules/keyway.so", multiarch()?));
+    make_folder(&module)?;
+    let built = Path::new(target).join("release/libkeyway_openssl.so");
+    sh(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&module).arg(&built))?;
+    fs::set_permissions(&module, Permissions::from_mode(0o644)).map_err(|why| said(&module, &why))?;
     for (from, to, mode) in FILES {
         copy(&root().join(from), &staged.join(to), *mode)?;
     }
@@ -178,6 +183,11 @@ fn maintainer() -> String {
 
 fn architecture() -> Result<String, String> {
     output(Command::new("dpkg").arg("--print-architecture"))
+}
+
+/// The name of the folder of libraries of this system's architecture.
+fn multiarch() -> Result<String, String> {
+    output(Command::new("dpkg-architecture").arg("-qDEB_HOST_MULTIARCH"))
 }
 
 fn version() -> Result<String, String> {
