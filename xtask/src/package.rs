@@ -85,7 +85,8 @@ fn make() -> Result<PathBuf, String> {
     make_folder(&module)?;
     let built = Path::new(target).join("release/libkeyway_openssl.so");
     sh(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&module).arg(&built))?;
-    fs::set_permissions(&module, Permissions::from_mode(0o644)).map_err(|why| said(&module, &why))?;
+    fs::set_permissions(&module, Permissions::from_mode(0o644))
+        .map_err(|why| said(&module, &why))?;
     for (from, to, mode) in FILES {
         copy(&root().join(from), &staged.join(to), *mode)?;
     }

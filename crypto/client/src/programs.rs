@@ -69,45 +69,46 @@ impl std::error::Error for UnknownProgram {}
 pub fn instructions(program: Program, key: &KeyReference, socket: &Path) -> String {
     let (name, at) = (&key.name, socket.display());
     let own = |lines: String| format!("{}\n{lines}", files(name, socket));
+    let service = |unit: &str, lines: String| {
+        own(format!(
+            "\
+# in the unit's settings (systemctl edit {unit}), then systemctl restart {unit}:
+[Service]
+Environment=OPENSSL_CONF=/etc/keyway/openssl.cnf
+{lines}"
+        ))
+    };
     match program {
         Program::Pem => key.to_pem(),
         Program::Openssl => configuration(socket),
-        Program::Nginx => own(format!(
+        Program::Nginx => service("nginx", format!(
             "\
-# in nginx.conf, at its top:
-env OPENSSL_CONF=/etc/keyway/openssl.cnf;
+# in nginx.conf, at its top, so that nginx keeps the variable:
+env OPENSSL_CONF;
 # in the server:
     ssl_certificate /etc/keyway/{name}.crt;
     ssl_certificate_key /etc/keyway/{name}.pem;
 "
         )),
-        Program::Haproxy => own(format!(
+        Program::Haproxy => service("haproxy", format!(
             "\
 # once more after each new certificate:
 #   cat /etc/keyway/{name}.crt /etc/keyway/{name}.pem > /etc/keyway/{name}-both.pem
 # in haproxy.cfg:
-global
-    setenv OPENSSL_CONF /etc/keyway/openssl.cnf
 frontend web
     bind :443 ssl crt /etc/keyway/{name}-both.pem
-# setenv comes too late for OpenSSL in some versions: put it into /etc/default/haproxy as well
-#   OPENSSL_CONF=/etc/keyway/openssl.cnf
 "
         )),
-        Program::Httpd => own(format!(
+        Program::Httpd => service("apache2", format!(
             "\
-# in /etc/apache2/envvars:
-export OPENSSL_CONF=/etc/keyway/openssl.cnf
 # in the virtual host:
 SSLEngine on
 SSLCertificateFile /etc/keyway/{name}.crt
 SSLCertificateKeyFile /etc/keyway/{name}.pem
 "
         )),
-        Program::Stunnel => own(format!(
+        Program::Stunnel => service("stunnel4", format!(
             "\
-# in stunnel's environment:
-#   OPENSSL_CONF=/etc/keyway/openssl.cnf
 # in stunnel.conf:
 cert = /etc/keyway/{name}.crt
 key = /etc/keyway/{name}.pem
@@ -120,7 +121,7 @@ OPENSSL_CONF=/etc/keyway/openssl.cnf curl --cert /etc/keyway/{name}.crt --key /e
         )),
         Program::Python => own(format!(
             "\
-# with OPENSSL_CONF=/etc/keyway/openssl.cnf in the environment:
+# OPENSSL_CONF=/etc/keyway/openssl.cnf has to be in the environment when Python starts
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(\"/etc/keyway/{name}.crt\", \"/etc/keyway/{name}.pem\")
 "

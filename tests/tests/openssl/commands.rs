@@ -11,6 +11,7 @@ fn a_key_is_loaded_by_uri_and_by_file() {
         let public = fs::read_to_string(site.file(&format!("{name}.pub"))).unwrap();
         let found = site.client().find(name).unwrap();
         let whole = KeyReference { name: name.to_owned(), public_key: Some(found.public_key) };
+        assert_eq!(site.key(&["use", name, "--with", "pem"]), whole.to_pem());
         fs::write(site.file("whole.pem"), whole.to_pem()).unwrap();
         for key in [&format!("keyway:{name}"), &format!("{name}.pem"), "whole.pem"] {
             assert_eq!(
@@ -23,6 +24,8 @@ fn a_key_is_loaded_by_uri_and_by_file() {
             assert!(private.expect(1).err.contains("rror"), "{key}");
         }
     }
+    let lines = site.key(&["use", "rsa", "--with", "nginx"]);
+    assert!(lines.contains("ssl_certificate_key /etc/keyway/rsa.pem;"), "{lines}");
     let missing = site.openssl(&["pkey", "-in", "keyway:none", "-pubout"]).expect(1).err;
     assert!(missing.contains("has no key none that user 0 may use"), "{missing}");
     assert!(site.cryptod.stop().success());
