@@ -12,8 +12,8 @@ pub struct KeyData {
     pub key: Option<Arc<Key>>,
 }
 
-/// The name of the signatures: only keys of this provider ask for it.
-const SIGNATURE: &std::ffi::CStr = c"KEYWAY";
+/// The name of the signatures and of the decryption: only keys of this provider ask for it.
+const OPERATIONS: &std::ffi::CStr = c"KEYWAY";
 
 pub static RSA: [Dispatch; 16] = table(new_rsa as *const c_void, gettable_rsa as _, types_rsa as _);
 pub static EC: [Dispatch; 16] = table(new_ec as *const c_void, gettable_ec as _, types_ec as _);
@@ -82,7 +82,7 @@ extern "C" fn dup(data: Handle<KeyData>, _selection: c_int) -> Handle<KeyData> {
 }
 
 extern "C" fn operation_name(_operation: c_int) -> *const c_char {
-    SIGNATURE.as_ptr()
+    OPERATIONS.as_ptr()
 }
 
 extern "C" fn has(data: Handle<KeyData>, selection: c_int) -> c_int {

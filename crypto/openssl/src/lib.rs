@@ -8,6 +8,7 @@
 //! OSSL_STORE, PEM ── store, decoder ──▶ Key: name and public half
 //! EVP_PKEY_...    ── keymgmt ─────────▶ its parameters, and public parts for stock providers
 //! EVP_DigestSign  ── signature ───────▶ scheme ── KeyClient ──▶ cryptod
+//! EVP_PKEY_decrypt ─ cipher ────────────────────── KeyClient ──▶ cryptod
 //! ```
 //!
 //! It stays out of the way of stock providers: the names of its signatures are its own, and only its keys ask for
@@ -16,6 +17,7 @@
 
 #[allow(unsafe_code)]
 mod abi;
+mod cipher;
 mod decoder;
 mod key;
 mod keymgmt;

@@ -1,7 +1,7 @@
 //! The provider itself: how libcrypto takes it in, asks what it has, and ends it.
 
 use crate::abi::*;
-use crate::{decoder, keymgmt, signature, store};
+use crate::{cipher, decoder, keymgmt, signature, store};
 use keyway_client::{ClientError, Fault, KeyClient, socket_path};
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
@@ -99,6 +99,11 @@ static SIGNATURES: [Algorithm; 2] = [
     Algorithm::END,
 ];
 
+static CIPHERS: [Algorithm; 2] = [
+    Algorithm::new(c"KEYWAY", PROPERTIES, &cipher::FUNCTIONS, c"decryption by cryptod"),
+    Algorithm::END,
+];
+
 static STORES: [Algorithm; 2] = [
     Algorithm::new(c"keyway", PROPERTIES, &store::FUNCTIONS, c"keys of cryptod, by name"),
     Algorithm::END,
@@ -191,6 +196,7 @@ extern "C" fn query_operation(
     match operation {
         OP_KEYMGMT => KEY_TYPES.as_ptr(),
         OP_SIGNATURE => SIGNATURES.as_ptr(),
+        OP_ASYM_CIPHER => CIPHERS.as_ptr(),
         OP_STORE => STORES.as_ptr(),
         OP_DECODER => DECODERS.as_ptr(),
         _ => ptr::null(),

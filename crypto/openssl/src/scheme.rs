@@ -55,7 +55,8 @@ impl Hash {
         }
     }
 
-    const fn algorithm(self) -> Algorithm {
+    /// The engine's name for it.
+    pub const fn algorithm(self) -> Algorithm {
         match self {
             Hash::Sha1 => Algorithm::Sha1,
             Hash::Sha224 => Algorithm::Sha224,

@@ -195,3 +195,58 @@ fn stock_does(site: &Site) {
     site.openssl(&[&derive[..], &["-out", "secret"]].concat()).expect(0);
     site.openssl(&VERIFY).expect(0);
 }
+
+/// CMS and `pkeyutl` decrypt with a key of cryptod what stock OpenSSL has encrypted; a key that is only to sign does not.
+#[test]
+fn messages_are_decrypted() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let purposes = ["--purpose", "sign", "--purpose", "decrypt"];
+    let kinds = ["--algorithm", "rsa", "--algorithm", "rsaes-pkcs1"];
+    site.key(&[&["generate", "mail", "--for", "everybody"], &kinds[..], &purposes].concat());
+    for (file, with) in [
+        ("mail.pem", &["use", "mail", "--with", "pem"][..]),
+        ("mail.pub", &["public", "mail", "--pem"]),
+    ] {
+        fs::write(site.file(file), site.key(with)).unwrap();
+    }
+    let request =
+        ["req", "-x509", "-new", "-key", "mail.pem", "-subj", "/CN=mail", "-out", "mail.crt"];
+    site.openssl(&request).expect(0);
+    for options in [&[][..], &["-keyopt", "rsa_padding_mode:oaep", "-keyopt", "rsa_oaep_md:sha256"]]
+    {
+        let encrypt =
+            ["cms", "-encrypt", "-aes256", "-in", "text", "-recip", "mail.crt", "-out", "sealed"];
+        site.stock_openssl(&[&encrypt[..], options].concat()).expect(0);
+        let decrypt =
+            ["cms", "-decrypt", "-in", "sealed", "-inkey", "mail.pem", "-recip", "mail.crt"];
+        assert_eq!(site.openssl(&decrypt).expect(0).out.trim_end(), "a text");
+    }
+    let modes = [
+        &["rsa_padding_mode:pkcs1"][..],
+        &["rsa_padding_mode:oaep"],
+        &[
+            "rsa_padding_mode:oaep",
+            "rsa_oaep_md:sha512",
+            "rsa_mgf1_md:sha1",
+            "rsa_oaep_label:6c6162656c",
+        ],
+    ];
+    for options in modes {
+        let options: Vec<_> = options.iter().flat_map(|option| ["-pkeyopt", *option]).collect();
+        let encrypt = [
+            "pkeyutl", "-encrypt", "-pubin", "-inkey", "mail.pub", "-in", "text", "-out", "sealed",
+        ];
+        site.stock_openssl(&[&encrypt[..], &options].concat()).expect(0);
+        let decrypt = ["pkeyutl", "-decrypt", "-inkey", "mail.pem", "-in", "sealed"];
+        let decrypt = [&decrypt[..], &options].concat();
+        assert_eq!(site.openssl(&decrypt).expect(0).out, "a text");
+        let encrypt =
+            ["pkeyutl", "-encrypt", "-inkey", "mail.pem", "-in", "text", "-out", "sealed"];
+        site.openssl(&[&encrypt[..], &options].concat()).expect(0);
+        assert_eq!(site.openssl(&decrypt).expect(0).out, "a text");
+    }
+    let signer = ["pkeyutl", "-decrypt", "-inkey", "rsa.pem", "-in", "sealed"];
+    let refused = site.openssl(&signer).expect(1).err;
+    assert!(refused.contains("not for this") || refused.contains("refuses"), "{refused}");
+    assert!(site.cryptod.stop().success());
+}
