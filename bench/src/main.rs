@@ -18,6 +18,7 @@ mod ldap;
 mod packet;
 mod plot;
 mod process;
+mod provider;
 mod quic;
 mod report;
 mod ring;
@@ -52,6 +53,8 @@ enum Benchmark {
     Directory(directory::Arguments),
     /// Binds with Argon2id, the first ones and those that the server remembers, beside {SSHA512}
     Binds(binds::Arguments),
+    /// nginx with its keys in cryptod, by OpenSSL's provider, beside nginx with keys in files
+    Provider(provider::Arguments),
     /// Rings and cryptod: requests that are done in another process, beside those in this one
     Ring(ring::Arguments),
     /// The tools: `keyway load` beside UnboundID's searchrate, `keyway data` beside OpenDJ's makeldif
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Benchmark::Skeleton(arguments) => skeleton::run(&arguments),
         Benchmark::Directory(arguments) => directory::run(&arguments),
         Benchmark::Binds(arguments) => binds::run(&arguments),
+        Benchmark::Provider(arguments) => provider::run(&arguments),
         Benchmark::Ring(arguments) => ring::run(&arguments),
         Benchmark::Tools(arguments) => tools::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
