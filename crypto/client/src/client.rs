@@ -65,6 +65,35 @@ impl KeyClient {
         self.glance()?.granted()
     }
 
+    /// The keys that this process may use, each with its certificates in DER, that of the key first.
+    ///
+    /// # Errors
+    /// As [`KeyClient::keys`].
+    pub fn keys_and_certificates(&self) -> Result<Vec<(NamedKey, Vec<Vec<u8>>)>, ClientError> {
+        let connection = self.glance()?;
+        let with_certificates = |key: NamedKey| {
+            let certificates = match key.has_certificates {
+                true => connection.certificates(&key.name)?,
+                false => Vec::new(),
+            };
+            Ok((key, certificates))
+        };
+        connection.granted()?.into_iter().map(with_certificates).collect()
+    }
+
+    /// Whether a daemon answers that admits this process.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn reach(&self) -> Result<(), ClientError> {
+        self.glance().map(drop)
+    }
+
+    /// Gives up this process' connection; the next use of a key makes a new one.
+    pub fn disconnect(&self) {
+        *self.era().connection.lock().unpoisoned() = None;
+    }
+
     /// The key of a name: one that this process may use or, for the daemon's administrators, any.
     ///
     /// # Errors
