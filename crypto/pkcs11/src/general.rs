@@ -10,8 +10,9 @@ const MAKER: &str = "Keyway";
 const NONE: Version = Version { major: 0, minor: 0 };
 const OWN: Version = Version { major: 0, minor: 1 };
 
-const SIGNS: Ulong = FLAG_SIGN | FLAG_VERIFY;
-const CRYPTS: Ulong = FLAG_DECRYPT | FLAG_ENCRYPT;
+/// Not done in the program: `pkcs11-tool` tests no others.
+const SIGNS: Ulong = FLAG_HW | FLAG_SIGN | FLAG_VERIFY;
+const CRYPTS: Ulong = FLAG_HW | FLAG_DECRYPT | FLAG_ENCRYPT;
 const CURVES: Ulong = FLAG_EC_F_P | FLAG_EC_NAMEDCURVE | FLAG_EC_UNCOMPRESS;
 
 const fn info(min_key_size: Ulong, max_key_size: Ulong, flags: Ulong) -> MechanismInfo {
