@@ -11,17 +11,9 @@ fn all() -> Result<Vec<Ulong>, Rv> {
     module.client.prepare();
     let keys = module.client.keys_and_certificates();
     let keys = keys.map_err(|why| module.failed(&why, DEVICE_ERROR))?;
-    let shown = keys.into_iter().filter(|(key, _)| module.shows(&key.name));
-    let mut all = Vec::new();
-    for (key, certificates) in shown {
-        for object in objects(key, &certificates) {
-            let handle = registry::handle(object).ok_or(HOST_MEMORY)?;
-            if !all.contains(&handle) {
-                all.push(handle);
-            }
-        }
-    }
-    Ok(all)
+    let shown = keys.into_iter().filter(|(key, _)| module.shows(&key.name)).collect();
+    let handles = objects(shown).into_iter().map(registry::handle);
+    handles.map(|handle| handle.ok_or(HOST_MEMORY)).collect()
 }
 
 fn object(handle: Ulong) -> Result<&'static Object, Rv> {

@@ -7,6 +7,7 @@ use crate::key::{ED25519_OID, PublicParts, TokenKey};
 use crate::scheme::{decryption_mechanisms, signing_mechanisms};
 use keyway_client::NamedKey;
 use keyway_wire::der::element;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 const OCTET_STRING: u8 = 0x04;
@@ -37,7 +38,7 @@ const SENSITIVE: [Ulong; 7] = [
 pub struct Object {
     /// CKO_...
     pub class: Ulong,
-    /// The key that it is of; an authority's certificate is of none.
+    /// The key that it is a half of; a certificate is of none.
     pub key: Option<Arc<TokenKey>>,
     attributes: Vec<Attribute>,
 }
@@ -66,14 +67,30 @@ impl Object {
     }
 }
 
-/// The objects of a key with its certificates; none for a kind of key that is not offered here.
-pub fn objects(key: NamedKey, certificates: &[Vec<u8>]) -> Vec<Object> {
-    let Some(key) = TokenKey::new(key).map(Arc::new) else { return Vec::new() };
-    let own = certificates.first().and_then(|der| Fields::read(der));
-    let subject = own.map_or(&[][..], |fields| fields.subject);
-    let mut all = vec![private_key(&key, subject), public_key(&key, subject)];
-    let chain = certificates.iter().enumerate();
-    all.extend(chain.filter_map(|(at, der)| certificate(&key, at, der)));
+/// The objects of keys with their certificates: those of a key, and then the certificates of issuers, each once. None
+/// for kinds of keys that are not offered here.
+pub fn objects(keys: Vec<(NamedKey, Vec<Vec<u8>>)>) -> Vec<Object> {
+    let (mut all, mut issuers, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+    for (key, certificates) in keys {
+        let Some(key) = TokenKey::new(key).map(Arc::new) else { continue };
+        let own = certificates.first().and_then(|der| Some((der, Fields::read(der)?)));
+        let subject = own.as_ref().map_or(&[][..], |(_, fields)| fields.subject);
+        all.extend([private_key(&key, subject), public_key(&key, subject)]);
+        if let Some((der, fields)) = own {
+            all.push(certificate(&key.name, &key.public.id(), OWN, der, &fields));
+            seen.insert(der.clone());
+        }
+        let chain = certificates.into_iter().enumerate().skip(1);
+        issuers.extend(chain.map(|(at, der)| (format!("{} issuer {at}", key.name), der)));
+    }
+    for (label, der) in issuers {
+        let Some(fields) = Fields::read(&der) else { continue };
+        if seen.insert(der.clone()) {
+            let public = PublicParts::read(fields.key);
+            let id = public.map_or_else(|| sha1(fields.key), |public| public.id());
+            all.push(certificate(&label, &id, AUTHORITY, &der, &fields));
+        }
+    }
     all
 }
 
@@ -173,18 +190,8 @@ fn public_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
     Object { class: abi::CLASS_PUBLIC_KEY, key: Some(key.clone()), attributes }
 }
 
-/// A certificate of a key's chain; the first is the key's own.
-fn certificate(key: &Arc<TokenKey>, at: usize, der: &[u8]) -> Option<Object> {
-    let fields = Fields::read(der)?;
-    let (id, label, category) = match at {
-        0 => (key.public.id(), key.name.clone(), OWN),
-        _ => {
-            let public = PublicParts::read(fields.key);
-            let id = public.map_or_else(|| sha1(fields.key), |public| public.id());
-            (id, format!("{} issuer {at}", key.name), AUTHORITY)
-        }
-    };
-    let mut attributes = common(abi::CLASS_CERTIFICATE, &label, &id);
+fn certificate(label: &str, id: &[u8], category: Ulong, der: &[u8], fields: &Fields<'_>) -> Object {
+    let mut attributes = common(abi::CLASS_CERTIFICATE, label, id);
     attributes.extend([
         (abi::ATTRIBUTE_CERTIFICATE_TYPE, number(X_509)),
         (abi::ATTRIBUTE_CERTIFICATE_CATEGORY, number(category)),
@@ -195,5 +202,5 @@ fn certificate(key: &Arc<TokenKey>, at: usize, der: &[u8]) -> Option<Object> {
         (abi::ATTRIBUTE_PUBLIC_KEY_INFO, fields.key.to_vec()),
         (abi::ATTRIBUTE_VALUE, der.to_vec()),
     ]);
-    Some(Object { class: abi::CLASS_CERTIFICATE, key: None, attributes })
+    Object { class: abi::CLASS_CERTIFICATE, key: None, attributes }
 }

@@ -199,6 +199,7 @@ static void death(void) {
 /* A daemon that ends in the middle of signatures: each is right, or an error. */
 static void middle(void) {
     CK_SESSION_HANDLE in = session();
+    char answer[16];
     puts("kill it");
     fflush(stdout);
     for (;;) {
@@ -209,6 +210,7 @@ static void middle(void) {
         if (rv == CKR_DEVICE_ERROR) break;
         MUST(rv, CKR_OK);
     }
+    CHECK(fgets(answer, sizeof answer, stdin));
     wait_for("start it");
     sign(in, &by_ecdsa, key, public);
 }
