@@ -1,7 +1,7 @@
 //! The client of a process and of those that are forked from it.
 
 use crate::channel::Life;
-use crate::connection::{Connection, NamedKey, User};
+use crate::connection::{Connection, KeyAndChain, NamedKey, User};
 use crate::error::{ClientError, Fault};
 use crate::limits::{BUSY, PAUSE_MAX, PAUSE_MIN};
 use crate::place::Place;
@@ -69,7 +69,7 @@ impl KeyClient {
     ///
     /// # Errors
     /// As [`KeyClient::keys`].
-    pub fn keys_and_certificates(&self) -> Result<Vec<(NamedKey, Vec<Vec<u8>>)>, ClientError> {
+    pub fn keys_and_certificates(&self) -> Result<Vec<KeyAndChain>, ClientError> {
         let connection = self.glance()?;
         let with_certificates = |key: NamedKey| {
             let certificates = match key.has_certificates {

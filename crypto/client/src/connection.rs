@@ -38,6 +38,9 @@ pub struct NamedKey {
     pub has_certificates: bool,
 }
 
+/// A key and its certificates in DER, that of the key first.
+pub type KeyAndChain = (NamedKey, Vec<Vec<u8>>);
+
 /// The user of a process: a daemon knows a client by the user that has connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct User(u32, u32);

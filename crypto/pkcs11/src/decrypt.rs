@@ -7,6 +7,7 @@ use crate::module::Module;
 use crate::scheme::Decryption;
 use keyway_engine::Request;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// A decryption under way, or an encryption.
 #[derive(Clone)]
@@ -48,13 +49,13 @@ impl Crypting {
     }
 
     /// Decrypts.
-    pub fn decrypt(&self, module: &Module) -> Result<Vec<u8>, Rv> {
+    pub fn decrypt(&self, module: &Module) -> Result<Zeroizing<Vec<u8>>, Rv> {
         if self.text.len() != self.bytes() {
             return Err(abi::ENCRYPTED_DATA_LEN_RANGE);
         }
         let (algorithm, parameters) =
             self.how.of_key(&self.key).ok_or(abi::KEY_FUNCTION_NOT_PERMITTED)?;
-        let (mut out, label) = (vec![0; self.bytes()], self.how.label());
+        let (mut out, label) = (Zeroizing::new(vec![0; self.bytes()]), self.how.label());
         let ciphertext = &self.text;
         let mut request = Request::PrivateDecrypt { ciphertext, parameters, label, out: &mut out };
         let used = module.client.run(&self.key.name, &self.key.info, algorithm, &mut request);

@@ -2,7 +2,8 @@
 
 use crate::abi::*;
 use crate::{
-    decrypt_functions, digest_functions, finding, general, session_functions, sign_functions,
+    decrypt_functions, digest_functions, finding, general, secret_functions, session_functions,
+    sign_functions,
 };
 use std::ffi::{CStr, c_void};
 
@@ -74,7 +75,7 @@ pub static FUNCTIONS: [Function; 92] = [
     of("C_GenerateKeyPair", unsupported as *const c_void),
     of("C_WrapKey", unsupported as *const c_void),
     of("C_UnwrapKey", unsupported as *const c_void),
-    of("C_DeriveKey", unsupported as *const c_void),
+    of("C_DeriveKey", secret_functions::derive_key as *const c_void),
     of("C_SeedRandom", digest_functions::seed_random as *const c_void),
     of("C_GenerateRandom", digest_functions::generate_random as *const c_void),
     of("C_GetFunctionStatus", session_functions::no_parallel_function as *const c_void),

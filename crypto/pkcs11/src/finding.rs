@@ -2,7 +2,7 @@
 
 use crate::abi::*;
 use crate::object::{Object, objects};
-use crate::{module, registry, sessions};
+use crate::{module, registry, secrets, sessions};
 
 /// The objects that this process may use now, from cryptod.
 fn all() -> Result<Vec<Ulong>, Rv> {
@@ -81,6 +81,9 @@ pub extern "C" fn get_attribute_value(
     guard(|| {
         module::current()?;
         sessions::with(session, |_| Ok(()))?;
+        if let Some(secret) = secrets::get(handle) {
+            return template.answer(count, |kind| secret.value(kind));
+        }
         let object = object(handle)?;
         template.answer(count, |kind| object.value(kind))
     })
@@ -113,6 +116,9 @@ pub extern "C" fn destroy_object(session: Ulong, handle: Ulong) -> Rv {
     guard(|| {
         module::current()?;
         sessions::with(session, |_| Ok(()))?;
+        if secrets::forget(handle) {
+            return Ok(());
+        }
         object(handle)?;
         Err(ACTION_PROHIBITED)
     })

@@ -1,7 +1,7 @@
 //! The module, its one slot, and the token in it: a cryptod that answers.
 
 use crate::abi::*;
-use crate::{module, sessions};
+use crate::{module, secrets, sessions};
 
 /// The one slot.
 pub const SLOT: Ulong = 1;
@@ -21,10 +21,11 @@ const fn info(min_key_size: Ulong, max_key_size: Ulong, flags: Ulong) -> Mechani
 
 const RSA: MechanismInfo = info(2048, 8192, SIGNS);
 const EC: MechanismInfo = info(256, 521, SIGNS | CURVES);
+const ECDH: MechanismInfo = info(256, 521, FLAG_HW | FLAG_DERIVE | CURVES);
 const HASH: MechanismInfo = info(0, 0, FLAG_DIGEST);
 
 /// The mechanisms of the module; a key may be for few of them.
-const MECHANISMS: [(Ulong, MechanismInfo); 25] = [
+const MECHANISMS: [(Ulong, MechanismInfo); 26] = [
     (RSA_PKCS, info(2048, 8192, SIGNS | CRYPTS)),
     (RSA_PKCS_OAEP, info(2048, 8192, CRYPTS)),
     (SHA1_RSA_PKCS, RSA),
@@ -45,6 +46,7 @@ const MECHANISMS: [(Ulong, MechanismInfo); 25] = [
     (ECDSA_SHA384, EC),
     (ECDSA_SHA512, EC),
     (EDDSA, info(255, 255, SIGNS)),
+    (ECDH1_DERIVE, ECDH),
     (SHA_1, HASH),
     (SHA224, HASH),
     (SHA256, HASH),
@@ -63,6 +65,7 @@ pub extern "C" fn initialize(argument: InitializeArgument) -> Rv {
         module::begin()?;
         // Those that a parent process has opened are not this one's.
         sessions::close_all();
+        secrets::forget_all();
         Ok(())
     })
 }
@@ -71,6 +74,7 @@ pub extern "C" fn finalize(_reserved: Opaque) -> Rv {
     guard(|| {
         module::end()?;
         sessions::close_all();
+        secrets::forget_all();
         Ok(())
     })
 }

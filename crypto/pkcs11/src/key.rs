@@ -33,6 +33,15 @@ impl Curve {
         }
     }
 
+    /// ECDH.
+    pub const fn ecdh(self) -> Algorithm {
+        match self {
+            Curve::P256 => Algorithm::EcdhP256,
+            Curve::P384 => Algorithm::EcdhP384,
+            Curve::P521 => Algorithm::EcdhP521,
+        }
+    }
+
     /// Its object identifier in DER (RFC 5480 § 2.1.1.1).
     pub const fn oid(self) -> &'static [u8] {
         match self {
@@ -138,6 +147,16 @@ impl TokenKey {
     /// Whether it is for an algorithm.
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         self.algorithms.contains(&algorithm)
+    }
+
+    /// The curve on which it may agree on a secret.
+    pub fn agrees_on(&self) -> Option<Curve> {
+        match &self.public {
+            PublicParts::Ec { curve, .. } if self.can_agree && self.is_for(curve.ecdh()) => {
+                Some(*curve)
+            }
+            _ => None,
+        }
     }
 
     /// The public key as the engine has it.

@@ -32,6 +32,8 @@ mod operations;
 mod per_process;
 mod registry;
 mod scheme;
+mod secret_functions;
+mod secrets;
 mod session_functions;
 mod sessions;
 mod sign_functions;

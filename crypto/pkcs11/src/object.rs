@@ -5,7 +5,7 @@ use crate::certificate::Fields;
 use crate::hash::sha1;
 use crate::key::{ED25519_OID, PublicParts, TokenKey};
 use crate::scheme::{decryption_mechanisms, signing_mechanisms};
-use keyway_client::NamedKey;
+use keyway_client::KeyAndChain;
 use keyway_wire::der::element;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const OWN: Ulong = 1;
 const AUTHORITY: Ulong = 2;
 
 /// An attribute: its type and its value, numbers as CK_ULONG.
-type Attribute = (Ulong, Vec<u8>);
+pub type Attribute = (Ulong, Vec<u8>);
 
 /// Attributes that a private key has and does not show.
 const SENSITIVE: [Ulong; 7] = [
@@ -69,7 +69,7 @@ impl Object {
 
 /// The objects of keys with their certificates: those of a key, and then the certificates of issuers, each once. None
 /// for kinds of keys that are not offered here.
-pub fn objects(keys: Vec<(NamedKey, Vec<Vec<u8>>)>) -> Vec<Object> {
+pub fn objects(keys: Vec<KeyAndChain>) -> Vec<Object> {
     let (mut all, mut issuers, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     for (key, certificates) in keys {
         let Some(key) = TokenKey::new(key).map(Arc::new) else { continue };
@@ -94,11 +94,13 @@ pub fn objects(keys: Vec<(NamedKey, Vec<Vec<u8>>)>) -> Vec<Object> {
     all
 }
 
-fn number(number: Ulong) -> Vec<u8> {
+/// A number as an attribute has it.
+pub fn number(number: Ulong) -> Vec<u8> {
     number.to_ne_bytes().to_vec()
 }
 
-fn flag(flag: bool) -> Vec<u8> {
+/// A flag as an attribute has it.
+pub fn flag(flag: bool) -> Vec<u8> {
     if flag { YES } else { NO }.to_vec()
 }
 
@@ -163,9 +165,11 @@ fn private_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
         (abi::ATTRIBUTE_SIGN_RECOVER, NO.to_vec()),
         (abi::ATTRIBUTE_DECRYPT, flag(!decryption.is_empty())),
         (abi::ATTRIBUTE_UNWRAP, NO.to_vec()),
-        (abi::ATTRIBUTE_DERIVE, NO.to_vec()),
+        (abi::ATTRIBUTE_DERIVE, flag(key.agrees_on().is_some())),
     ]);
+    let derivation = key.agrees_on().map(|_| abi::ECDH1_DERIVE);
     let mut mechanisms = [signing, decryption].concat();
+    mechanisms.extend(derivation);
     mechanisms.sort_unstable();
     mechanisms.dedup();
     let mechanisms = mechanisms.into_iter().flat_map(Ulong::to_ne_bytes).collect();
@@ -184,7 +188,7 @@ fn public_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
         (abi::ATTRIBUTE_VERIFY_RECOVER, NO.to_vec()),
         (abi::ATTRIBUTE_ENCRYPT, flag(!decryption_mechanisms(key).is_empty())),
         (abi::ATTRIBUTE_WRAP, NO.to_vec()),
-        (abi::ATTRIBUTE_DERIVE, NO.to_vec()),
+        (abi::ATTRIBUTE_DERIVE, flag(key.agrees_on().is_some())),
         (abi::ATTRIBUTE_TRUSTED, NO.to_vec()),
     ]);
     Object { class: abi::CLASS_PUBLIC_KEY, key: Some(key.clone()), attributes }

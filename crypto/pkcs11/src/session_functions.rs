@@ -2,7 +2,7 @@
 
 use crate::abi::*;
 use crate::general::{SLOT, check};
-use crate::{module, sessions};
+use crate::{module, secrets, sessions};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the program has logged in. It changes nothing but the state that a session tells.
@@ -31,7 +31,9 @@ pub extern "C" fn open_session(
 pub extern "C" fn close_session(session: Ulong) -> Rv {
     guard(|| {
         module::current()?;
-        sessions::close(session)
+        sessions::close(session)?;
+        secrets::forget_those_of(session);
+        Ok(())
     })
 }
 
@@ -40,6 +42,7 @@ pub extern "C" fn close_all_sessions(slot: Ulong) -> Rv {
         module::current()?;
         check(slot)?;
         sessions::close_all();
+        secrets::forget_all();
         IS_LOGGED_IN.store(false, Ordering::Relaxed);
         Ok(())
     })

@@ -61,7 +61,7 @@ pub fn open(is_writable: bool) -> Result<Ulong, Rv> {
 }
 
 fn find(handle: Ulong) -> Result<(&'static Slot, u64), Rv> {
-    let (at, serial) = (handle as usize % (1 << PLACE_BITS), handle as u64 >> PLACE_BITS);
+    let (at, serial) = (handle as usize % (1 << PLACE_BITS), handle >> PLACE_BITS);
     let slot = SLOTS[at / SEGMENT].get().map(|segment| &segment[at % SEGMENT]);
     slot.filter(|_| serial != 0).map(|slot| (slot, serial)).ok_or(abi::SESSION_HANDLE_INVALID)
 }

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The keys of a site, and what they are for. "one" is for one algorithm.
-const KEYS: [(&str, &[&str]); 6] = [
+const KEYS: [(&str, &[&str]); 7] = [
+    ("agreeing", &["--algorithm", "ec-p384", "--purpose", "agree"]),
     ("ec", &["--algorithm", "ec-p256"]),
     ("ec384", &["--algorithm", "ec-p384"]),
     ("ec521", &["--algorithm", "ec-p521"]),

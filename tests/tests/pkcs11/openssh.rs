@@ -9,7 +9,7 @@ fn ssh_keygen_lists_keys_and_certifies() {
     let Some(site) = Site::new(&["ssh-keygen"]) else { return };
     let listed = site.with_module("ssh-keygen", "-D", &[]).expect(0).out;
     // It knows no Ed25519 in a token.
-    assert_eq!(listed.lines().count(), 5, "{listed}");
+    assert_eq!(listed.lines().count(), 6, "{listed}");
     site.run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", "user"]).expect(0);
     let module = pkcs11_module().to_str().unwrap();
     for key in ["ec", "ec384", "ec521", "rsa"] {
