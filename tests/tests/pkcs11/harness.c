@@ -67,7 +67,7 @@ static CK_MECHANISM by_digest = {CKM_ECDSA, NULL, 0};
 
 /* Signs, and has the token verify it. */
 static void sign(CK_SESSION_HANDLE in, CK_MECHANISM *how, CK_OBJECT_HANDLE key, CK_OBJECT_HANDLE public) {
-    unsigned char text[40], signature[600];
+    unsigned char text[40] = {0}, signature[600];
     CK_ULONG length = sizeof signature;
     snprintf((char *)text, sizeof text, "%d %lx %p", getpid(), (unsigned long)pthread_self(), (void *)&length);
     MUST(p11->C_SignInit(in, how, key), CKR_OK);
