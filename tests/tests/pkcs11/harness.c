@@ -349,9 +349,37 @@ static void rounds(void) {
     CHECK(descriptors() == before);
 }
 
+/* A program that uses no key gets nothing; one that loads and unloads the module again and again, nothing that grows. */
+static void reload(const char *path) {
+    int before = descriptors(), after = 0;
+    load(path);
+    MUST(p11->C_Initialize(NULL), CKR_OK);
+    CK_ULONG mechanisms;
+    MUST(p11->C_GetMechanismList(SLOT, NULL, &mechanisms), CKR_OK);
+    MUST(p11->C_CloseSession(session()), CKR_OK);
+    CHECK(descriptors() == before);
+    CHECK(access("/proc/self/task", R_OK) != 0 || system("test $(ls /proc/$PPID/task | wc -l) = 1") == 0);
+    MUST(p11->C_Finalize(NULL), CKR_OK);
+    dlclose(library);
+    for (int round = 0; round < 50; round++) {
+        load(path);
+        MUST(p11->C_Initialize(NULL), CKR_OK);
+        CK_SESSION_HANDLE in = session();
+        sign(in, &by_ecdsa, find(in, CKO_PRIVATE_KEY, "ec"), find(in, CKO_PUBLIC_KEY, "ec"));
+        MUST(p11->C_Finalize(NULL), CKR_OK);
+        dlclose(library);
+        if (!round) after = descriptors();
+    }
+    CHECK(descriptors() == after);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 3);
     alarm(120);
+    if (!strcmp(arguments[2], "reload")) {
+        reload(arguments[1]);
+        return 0;
+    }
     load(arguments[1]);
     MUST(p11->C_SignInit(1, &by_sha256, 1), CKR_CRYPTOKI_NOT_INITIALIZED);
     CK_C_INITIALIZE_ARGS locks = {NULL, NULL, NULL, NULL, CKF_OS_LOCKING_OK, NULL};

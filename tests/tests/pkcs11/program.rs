@@ -33,6 +33,7 @@ fn answers_are_those_of_the_standard() {
     let Some(site) = site() else { return };
     run(&site, "answers");
     run(&site, "rounds");
+    run(&site, "reload");
     assert!(site.cryptod.stop().success());
 }
 
