@@ -1,11 +1,13 @@
 /* A program of a module's: it takes what no tool does, such as forks and threads.
    Usage: harness MODULE WHAT; it prints what went wrong, and exits with 0 if nothing did. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <p11-kit/pkcs11.h>
@@ -116,8 +118,28 @@ static void child(CK_SESSION_HANDLE in, int anew, int depth) {
     if (anew) MUST(p11->C_Finalize(NULL), CKR_OK);
 }
 
+/* Parent and child both end a signature that the parent has begun. */
+static void begun(void) {
+    CK_SESSION_HANDLE in = session();
+    unsigned char text[64] = {7}, signature[64];
+    CK_ULONG length = sizeof signature;
+    MUST(p11->C_SignInit(in, &by_ecdsa, key), CKR_OK);
+    MUST(p11->C_SignUpdate(in, text, 32), CKR_OK);
+    pid_t child = fork();
+    text[32] = !child;
+    MUST(p11->C_SignUpdate(in, text + 32, 32), CKR_OK);
+    MUST(p11->C_SignFinal(in, signature, &length), CKR_OK);
+    MUST(p11->C_VerifyInit(in, &by_ecdsa, public), CKR_OK);
+    MUST(p11->C_Verify(in, text, 64, signature, length), CKR_OK);
+    if (!child) _exit(0);
+    int status;
+    waitpid(child, &status, 0);
+    CHECK(status == 0);
+}
+
 static void forks(void) {
     CK_SESSION_HANDLE in = session();
+    begun();
     pthread_t threads[4];
     pid_t children[16];
     sign(in, &by_ecdsa, key, public);
@@ -373,6 +395,14 @@ static void reload(const char *path) {
     CHECK(descriptors() == after);
 }
 
+/* A program finds its key as root, and signs as a user without rights in an empty root folder. */
+static void jail(void) {
+    CK_SESSION_HANDLE in = session();
+    CHECK(mkdir("empty", 0755) == 0 && chroot("empty") == 0 && chdir("/") == 0);
+    CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    sign(in, &by_ecdsa, key, public);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 3);
     alarm(120);
@@ -396,6 +426,7 @@ int main(int count, char **arguments) {
     else if (!strcmp(what, "middle")) middle();
     else if (!strcmp(what, "answers")) answers();
     else if (!strcmp(what, "rounds")) rounds();
+    else if (!strcmp(what, "jail")) jail();
     else if (!strcmp(what, "exit")) {
         /* Threads sign while the process ends, and C_Finalize is never called. */
         for (int at = 0; at < 4; at++) pthread_create(&thread, NULL, endless, NULL);

@@ -45,7 +45,7 @@ impl Site {
         if !available(&[&["openssl"], needs].concat()) {
             return None;
         }
-        let site = Site { cryptod: Cryptod::start(&[]) };
+        let site = Site { cryptod: Cryptod::for_every_user(&[]) };
         for (name, options) in KEYS {
             site.key(&[&["generate", name, "--for", "everybody"], options].concat());
             fs::write(site.file(&format!("{name}.pub")), site.key(&["public", name, "--pem"]))

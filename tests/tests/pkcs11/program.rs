@@ -48,6 +48,17 @@ fn children_and_threads_sign_at_once() {
 }
 
 #[test]
+fn a_key_is_used_behind_chroot_and_as_another_user() {
+    let Some(site) = site() else { return };
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root becomes other users");
+        return;
+    }
+    run(&site, "jail");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
 fn processes_end_in_any_order() {
     let Some(site) = site() else { return };
     for _ in 0..if nightly() { 100 } else { 10 } {
@@ -75,7 +86,7 @@ fn the_daemon_ends_and_is_back() {
                     drop(daemon);
                 }
                 "start it" => {
-                    let beside = ["--socket", socket.to_str().unwrap()];
+                    let beside = ["--allow-everybody", "--socket", socket.to_str().unwrap()];
                     daemon = Some(Cryptod::start_on(&folder, &beside));
                 }
                 wrong => panic!("{what}: {wrong}"),
