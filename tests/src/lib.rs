@@ -79,13 +79,24 @@ pub fn keyway() -> &'static Path {
 /// If it does not build.
 pub fn openssl_provider() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
-    MODULE.get_or_init(|| {
-        let named = std::env::var_os("KEYWAY_OPENSSL_PROVIDER").map(PathBuf::from);
-        named.unwrap_or_else(|| {
-            let files = built("keyway-openssl");
-            let is_library = |file: &&PathBuf| file.extension().is_some_and(|it| it == "so");
-            files.iter().find(is_library).expect("cargo says where the library is").clone()
-        })
+    MODULE.get_or_init(|| library("keyway-openssl", "KEYWAY_OPENSSL_PROVIDER"))
+}
+
+/// The PKCS#11 module: what `KEYWAY_PKCS11_MODULE` names, else one in this library's own form, built once a test run.
+///
+/// # Panics
+/// If it does not build.
+pub fn pkcs11_module() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    MODULE.get_or_init(|| library("keyway-pkcs11", "KEYWAY_PKCS11_MODULE"))
+}
+
+/// The library that a variable names, else that of a package.
+fn library(package: &str, variable: &str) -> PathBuf {
+    std::env::var_os(variable).map(PathBuf::from).unwrap_or_else(|| {
+        let files = built(package);
+        let is_library = |file: &&PathBuf| file.extension().is_some_and(|it| it == "so");
+        files.iter().find(is_library).expect("cargo says where the library is").clone()
     })
 }
 

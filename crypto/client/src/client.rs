@@ -1,7 +1,7 @@
 //! The client of a process and of those that are forked from it.
 
 use crate::channel::Life;
-use crate::connection::{Connection, NamedKey, User};
+use crate::connection::{Connection, KeyAndChain, NamedKey, User};
 use crate::error::{ClientError, Fault};
 use crate::limits::{BUSY, PAUSE_MAX, PAUSE_MIN};
 use crate::place::Place;
@@ -63,6 +63,35 @@ impl KeyClient {
     /// If no daemon answers, or it does not admit this user.
     pub fn keys(&self) -> Result<Vec<NamedKey>, ClientError> {
         self.glance()?.granted()
+    }
+
+    /// The keys that this process may use, each with its certificates in DER, that of the key first.
+    ///
+    /// # Errors
+    /// As [`KeyClient::keys`].
+    pub fn keys_and_certificates(&self) -> Result<Vec<KeyAndChain>, ClientError> {
+        let connection = self.glance()?;
+        let with_certificates = |key: NamedKey| {
+            let certificates = match key.has_certificates {
+                true => connection.certificates(&key.name)?,
+                false => Vec::new(),
+            };
+            Ok((key, certificates))
+        };
+        connection.granted()?.into_iter().map(with_certificates).collect()
+    }
+
+    /// Whether a daemon answers that admits this process.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn reach(&self) -> Result<(), ClientError> {
+        self.glance().map(drop)
+    }
+
+    /// Gives up this process' connection; the next use of a key makes a new one.
+    pub fn disconnect(&self) {
+        *self.era().connection.lock().unpoisoned() = None;
     }
 
     /// The key of a name: one that this process may use or, for the daemon's administrators, any.

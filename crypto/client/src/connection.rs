@@ -34,7 +34,12 @@ pub struct NamedKey {
     pub purposes: Vec<String>,
     /// The public half as a SubjectPublicKeyInfo, DER; empty for a key that has none.
     pub public_key: Vec<u8>,
+    /// Whether certificates are kept beside it.
+    pub has_certificates: bool,
 }
+
+/// A key and its certificates in DER, that of the key first.
+pub type KeyAndChain = (NamedKey, Vec<Vec<u8>>);
 
 /// The user of a process: a daemon knows a client by the user that has connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +177,7 @@ impl Connection {
                 algorithms: known(&key.algorithms),
                 purposes: key.purposes,
                 public_key: key.public_key,
+                has_certificates: key.has_certificates,
             }));
             match last.filter(|_| more) {
                 Some(last) => after = last,
@@ -199,7 +205,17 @@ impl Connection {
             algorithms: vec![algorithm],
             purposes: Vec::new(),
             public_key,
+            has_certificates: false,
         }))
+    }
+
+    /// The certificates beside a key, in DER, that of the key first; none for a key that has gone meanwhile.
+    pub fn certificates(&self, name: &str) -> Result<Vec<Vec<u8>>, ClientError> {
+        match self.ask(&Ask::Certificates { name: name.to_owned() })?.0 {
+            Answer::Certificates { certificates } => Ok(certificates),
+            Answer::Refused { .. } => Ok(Vec::new()),
+            _ => Err(ClientError::nonsense(&self.path)),
+        }
     }
 
     fn refused(&self, name: &str) -> ClientError {

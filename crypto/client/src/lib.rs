@@ -25,7 +25,7 @@ mod programs;
 mod reference;
 
 pub use client::KeyClient;
-pub use connection::NamedKey;
+pub use connection::{KeyAndChain, NamedKey};
 pub use error::{ClientError, Fault};
 pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
 pub use programs::{Program, UnknownProgram, instructions};
