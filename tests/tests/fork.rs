@@ -410,11 +410,13 @@ fn a_key_client_forks() {
         for round in 0..rounds {
             let message = format!("{}: {round}", std::process::id()).into_bytes();
             let mut out = [0; 128];
-            let mut sign = Request::Sign { message: &message, out: &mut out };
+            let mut sign =
+                Request::Sign { message: &message, parameters: Default::default(), out: &mut out };
             let used = client.run("web", &key.public_key, SIGNS, &mut sign);
             let used = used.map_err(|why| why.to_string())?;
             let (public_key, signature) = (&parent.public_key[..], &out[..used]);
-            let mut verify = Request::Verify { public_key, message: &message, signature };
+            let (message, parameters) = (&message, Default::default());
+            let mut verify = Request::Verify { public_key, message, parameters, signature };
             parent.local.run(SIGNS, &mut verify).map_err(|why| format!("WRONG: {why}"))?;
         }
         Ok(())

@@ -280,6 +280,8 @@ fn an_ec_key_signs_and_agrees_and_has_a_certificate() {
     assert!(none.contains("has no certificates"), "{none}");
     let foreign = run(&cryptod, &["certificate", "both", "foreign"], "").expect(1).err;
     assert!(foreign.contains("of another key"), "{foreign}");
+    let empty = run(&cryptod, &["certificate", "both", "-"], "").expect(1).err;
+    assert!(empty.contains("no certificate in PEM"), "{empty}");
     let no_certificate = run(&cryptod, &["certificate", "both", "pair"], "").expect(1).err;
     assert!(no_certificate.contains("no certificate in PEM"), "{no_certificate}");
     let chain = ["certificate", "foreign"]
@@ -294,9 +296,33 @@ fn an_ec_key_signs_and_agrees_and_has_a_certificate() {
         let refused = stranger.expect(1).err;
         assert!(refused.contains("only the daemon's own user and root"), "{refused}");
     }
+    assert_eq!(key(&cryptod, &["certificate", "both", "--remove"]), "both: certificates removed\n");
+    run(&cryptod, &["certificate", "both"], "").expect(1);
+    key(&cryptod, &["certificate", "both", "chain"]);
     // They live as long as their version.
     key(&cryptod, &["rotate", "both"]);
     run(&cryptod, &["certificate", "both"], "").expect(1);
+    assert!(cryptod.stop().success());
+}
+
+/// Other programs write text before a key.
+#[test]
+fn a_key_is_imported_out_of_other_text() {
+    if !available(&["openssl", "ssh-keygen"]) {
+        return;
+    }
+    let cryptod = Cryptod::start(&[]);
+    let place = cryptod.folder().path();
+    openssl(place, &["genpkey", "-algorithm", "ed25519", "-out", "pair"]);
+    let pair = fs::read_to_string(place.join("pair")).unwrap();
+    fs::write(place.join("bag"), format!("\nBag Attributes\n    friendlyName: x\n{pair}")).unwrap();
+    key(&cryptod, &["import", "bag", "bag", "--algorithm", "ed25519"]);
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", "ssh"]);
+    finish(keygen.current_dir(place), "").expect(0);
+    let refused =
+        run(&cryptod, &["import", "ssh", "ssh", "--algorithm", "ed25519"], "").expect(1).err;
+    assert!(refused.contains("ssh-keygen -p -m PKCS8"), "{refused}");
     assert!(cryptod.stop().success());
 }
 
@@ -342,7 +368,18 @@ fn what_cannot_be_done_is_said() {
             ALL_CALLERS,
         ],
     );
+    make(&cryptod, "vault", "aes-256-gcm");
+    make(&cryptod, "code", "hmac-sha-256");
     for (arguments, code, said) in [
+        (&["encrypt", "vault", "--label", "a"][..], 2, "--label says nothing for aes-256-gcm"),
+        (&["mac", "code", "--hash", "sha-512"], 2, "--hash says nothing for hmac-sha-256"),
+        (&["sign", "web", "--label", "a"], 2, "--label says nothing for ed25519"),
+        (&["sign", "web", "--context", "a"], 2, "--context is for AEADs"),
+        (
+            &["generate", "x", "--algorithm", "rsa", "--purpose", "agree"],
+            1,
+            "does not serve to agree",
+        ),
         (&["sign", "none"][..], 1, "no key of that name that you may use"),
         (&["encrypt", "web"], 1, "it is for ed25519"),
         (&["encrypt", "opener"], 1, "and not to encrypt"),

@@ -167,7 +167,12 @@ impl Policy {
                 Some(all) => {
                     let wanted = purposes.unwrap_or(Purpose::Sign.into());
                     let serves = |it: &&Algorithm| !Purposes::of(**it).among(wanted).is_empty();
+                    let before = known.len();
                     known.extend(all.iter().filter(serves));
+                    if known.len() == before {
+                        let why = format!("a key of the kind {name} does not serve to {wanted}");
+                        return Err(wrong(why));
+                    }
                 }
                 None => known.push(name.parse::<Algorithm>().map_err(|_| {
                     wrong(format!(
@@ -208,7 +213,7 @@ fn forms<'a>(algorithms: &[Algorithm], bytes: &'a [u8]) -> Vec<Material<'a>> {
     });
     match bytes {
         [] => Vec::new(),
-        _ if bytes.starts_with(b"-----BEGIN ") => vec![Material::Pem(bytes)],
+        _ if is_pem(bytes) => vec![Material::Pem(bytes)],
         // A sequence, in DER.
         [0x30, ..] if is_pair => {
             vec![Material::Pkcs1(bytes), Material::Sec1(bytes), Material::Pkcs8(bytes)]
@@ -222,7 +227,11 @@ fn is_private_key(algorithms: &[Algorithm], bytes: &[u8]) -> Result<(), Refusal>
     let needs_form =
         |algorithm: &Algorithm| matches!(algorithm.kind(), Kind::Signature | Kind::Encryption);
     match algorithms.iter().find(|algorithm| needs_form(algorithm)) {
-        Some(algorithm) if !bytes.starts_with(b"-----BEGIN ") && bytes.first() != Some(&0x30) => {
+        Some(_) if has_line(bytes, b"-----BEGIN OPENSSH PRIVATE KEY-----") => Err(wrong(
+            "that is a key in OpenSSH's own form; ssh-keygen -p -m PKCS8 -f FILE changes the file to PKCS#8"
+                .to_owned(),
+        )),
+        Some(algorithm) if !is_pem(bytes) && bytes.first() != Some(&0x30) => {
             Err(wrong(format!(
                 "that is no private key as PEM or DER, which {algorithm} needs; a PEM file has a line \
                  -----BEGIN PRIVATE KEY-----"
@@ -230,6 +239,15 @@ fn is_private_key(algorithms: &[Algorithm], bytes: &[u8]) -> Result<(), Refusal>
         }
         _ => Ok(()),
     }
+}
+
+/// Whether it is a text of PEM, which may have other text before it (RFC 7468 § 2).
+fn is_pem(bytes: &[u8]) -> bool {
+    bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"-----BEGIN "))
+}
+
+fn has_line(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == wanted)
 }
 
 /// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`,

@@ -5,15 +5,18 @@ use keyway_ring::Socket;
 use keyway_ring::control::{self, Answer, Ask, GrantedKey, KeyAsk, KeyInfo, VERSION};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the daemon may take to answer: to make a large RSA key takes seconds.
-const ANSWER: Duration = Duration::from_secs(60);
+/// How long the daemon may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long it may take to make a key, or to write one down: a large RSA key takes seconds.
+const CHANGE: Duration = Duration::from_secs(60);
 
 /// The connection.
 pub struct Control {
     socket: Socket,
+    path: PathBuf,
 }
 
 impl Control {
@@ -30,9 +33,7 @@ impl Control {
             )),
             _ => Failure::system("connect to", path, &why),
         })?;
-        let limited = set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER));
-        limited.map_err(|why| Failure::system("connect to", path, &why.into()))?;
-        let control = Control { socket };
+        let control = Control { socket, path: path.to_owned() };
         match control.ask(&Ask::Hello { version: VERSION, name: name.to_owned() })? {
             Answer::Hello { .. } => Ok(control),
             _ => Err(nonsense()),
@@ -79,9 +80,20 @@ impl Control {
     /// The daemon's refusal, or that it does not answer.
     pub fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
         let bytes = control::encode(ask).map_err(Failure::new)?;
-        let lost = |why: std::io::Error| {
-            Failure::new(format!("the daemon does not answer: {}", plain(&why)))
+        let shown = self.path.display();
+        let changes = matches!(ask, Ask::Keys(ask) if !matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. }));
+        let most = if changes { CHANGE } else { ANSWER };
+        let lost = |why: std::io::Error| match why.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::new(format!(
+                "the cryptod at {shown} has not answered for {} s: it is stopped, or has too much to do",
+                most.as_secs()
+            )),
+            _ => Failure::new(format!("the cryptod at {shown} does not answer: {}", plain(&why))),
         };
+        for direction in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(&self.socket, direction, Some(most))
+                .map_err(|why| lost(why.into()))?;
+        }
         match self.socket.send(&bytes, &[]) {
             // It has said why before it hung up.
             Err(why) if why.kind() == ErrorKind::BrokenPipe => {}

@@ -53,6 +53,25 @@ impl Manner {
         }
     }
 
+    /// Refuses what would say nothing for a use of this algorithm.
+    fn check(&self, algorithm: Algorithm) -> Result<(), Failure> {
+        let Manner { hash, mgf1_hash, salt_bytes, prehashed, label, .. } = self;
+        let (signs, encrypts) =
+            (algorithm.kind() == Kind::Signature, algorithm.kind() == Kind::Encryption);
+        for (flag, is_given, fits) in [
+            ("--hash", hash.is_some(), signs || encrypts),
+            ("--mgf1-hash", mgf1_hash.is_some(), signs || encrypts),
+            ("--salt", salt_bytes.is_some(), signs),
+            ("--digest", *prehashed, signs),
+            ("--label", !label.is_empty(), encrypts),
+        ] {
+            if is_given && !fits {
+                return Err(Failure::usage(format!("{flag} says nothing for {algorithm}")));
+            }
+        }
+        Ok(())
+    }
+
     fn oaep(&self, algorithm: Algorithm) -> OaepParameters {
         let is_open = algorithm == Algorithm::RsaOaep;
         let hash = self.hash.or(is_open.then_some(Algorithm::Sha256));
@@ -159,6 +178,7 @@ impl UsableKey {
     pub fn sign(&self, manner: &Manner, input: impl Input) -> Result<Made, Failure> {
         self.may("sign")?;
         let algorithm = self.algorithm(manner.algorithm, &[Kind::Signature], "sign")?;
+        manner.check(algorithm)?;
         let (session, message) = (self.session(algorithm, None)?, input()?);
         let mut out = Zeroizing::new(vec![0; session.signature_bytes_max()]);
         let parameters = manner.signature(algorithm);
@@ -172,9 +192,10 @@ impl UsableKey {
     ///
     /// # Errors
     /// If the key is for something else, the daemon refuses, or there is no input.
-    pub fn mac(&self, asked: Option<Algorithm>, input: impl Input) -> Result<Made, Failure> {
+    pub fn mac(&self, manner: &Manner, input: impl Input) -> Result<Made, Failure> {
         self.may("mac")?;
-        let algorithm = self.algorithm(asked, &[Kind::Mac], "make MACs")?;
+        let algorithm = self.algorithm(manner.algorithm, &[Kind::Mac], "make MACs")?;
+        manner.check(algorithm)?;
         Ok((algorithm, Zeroizing::new(self.code(algorithm, &input()?)?)))
     }
 
@@ -197,6 +218,7 @@ impl UsableKey {
     ) -> Result<(Algorithm, bool), Failure> {
         let kinds = &[Kind::Signature, Kind::Mac];
         let algorithm = self.algorithm(manner.algorithm, kinds, "verify")?;
+        manner.check(algorithm)?;
         let (input, given) = inputs()?;
         if algorithm.kind() == Kind::Mac {
             self.may("mac")?;
@@ -225,6 +247,7 @@ impl UsableKey {
     ) -> Result<Made, Failure> {
         let kinds = &[Kind::Aead, Kind::Encryption];
         let algorithm = self.algorithm(manner.algorithm, kinds, "encrypt")?;
+        manner.check(algorithm)?;
         let input = input()?;
         if algorithm.kind() == Kind::Encryption {
             refuse_context(context)?;
@@ -283,10 +306,15 @@ impl UsableKey {
         self.may("decrypt")?;
         let kinds = &[Kind::Aead, Kind::Encryption];
         let algorithm = self.algorithm(manner.algorithm, kinds, "decrypt")?;
+        manner.check(algorithm)?;
         let input = input()?;
+        let beside = match algorithm.kind() {
+            Kind::Encryption => "with this padding, these hashes and this --label",
+            _ => "and this --context",
+        };
         let wrong = || {
             Failure::new(format!(
-                "{shown} was not encrypted with the key {} and this --context, or was changed since",
+                "{shown} was not encrypted with the key {} {beside}, or was changed since",
                 self.name
             ))
         };

@@ -101,8 +101,7 @@ Examples:
       the certificate of the key, and behind it those of the authorities that issued it
   keyway key certificate web > fullchain.pem
       those that are there, for who may use the key
-  keyway key certificate web /dev/null
-      takes them away
+  keyway key certificate web --remove
 
 Programs that find keys by their certificates (Java, NSS) need them. A new version of the key has none until they are \
 given again.")]
@@ -179,7 +178,7 @@ pub struct Manner {
     /// With which of the key's algorithms, or of those that one leaves open [default: its first that fits]
     #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
     pub algorithm: Option<Algorithm>,
-    /// With which hash, if the algorithm names none [default: sha-256]
+    /// With which hash, if the algorithm names none [default: sha-256; for a digest under ECDSA, any]
     #[arg(long, value_name = "NAME", value_parser = str::parse::<Algorithm>)]
     pub hash: Option<Algorithm>,
     /// With which hash in MGF1, for rsa-pss and rsa-oaep [default: that of --hash]
@@ -265,7 +264,11 @@ pub struct Certificate {
     /// Which key
     pub name: String,
     /// A file with certificates in PEM, or '-' for standard input
+    #[arg(conflicts_with = "remove")]
     pub file: Option<PathBuf>,
+    /// Take them away
+    #[arg(long)]
+    pub remove: bool,
     #[command(flatten)]
     pub at: At,
 }

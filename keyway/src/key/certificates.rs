@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Reads the certificates of a file, each in DER. An empty file has none.
+/// Reads the certificates of a file, each in DER: one at least.
 ///
 /// # Errors
 /// If it cannot be read, or has something but no certificate.
@@ -28,7 +28,7 @@ pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let found =
         found.map_err(|why| Failure::new(format!("{shown} cannot be used: {}", words(&why))))?;
-    if found.is_empty() && !text.trim_ascii().is_empty() {
+    if found.is_empty() {
         return Err(Failure::new(format!("{shown} has no certificate in PEM")));
     }
     Ok(found.iter().map(|it| it.to_vec()).collect())

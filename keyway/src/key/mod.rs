@@ -117,12 +117,14 @@ fn use_with(ProgramUse { key, with }: &ProgramUse) -> Result<(), Failure> {
 }
 
 /// Keeps certificates with a key, or shows those that are there.
-fn certificate(Certificate { name, file, at }: &Certificate) -> Result<(), Failure> {
-    if let Some(file) = file {
-        let certificates = certificates::read(file)?;
-        let event =
-            if certificates.is_empty() { "certificates removed" } else { "certificates kept" };
-        return done(at, KeyAsk::Certify { name: name.clone(), certificates }, name, event);
+fn certificate(Certificate { name, file, remove, at }: &Certificate) -> Result<(), Failure> {
+    let certify = |certificates, event| {
+        done(at, KeyAsk::Certify { name: name.clone(), certificates }, name, event)
+    };
+    match file {
+        _ if *remove => return certify(Vec::new(), "certificates removed"),
+        Some(file) => return certify(certificates::read(file)?, "certificates kept"),
+        None => {}
     }
     let answer = self::at(at)?.ask(&Ask::Certificates { name: name.clone() })?;
     let Answer::Certificates { certificates } = answer else { return Err(nonsense()) };

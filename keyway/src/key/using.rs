@@ -25,13 +25,22 @@ pub fn open(name: &str, at: &At) -> Result<UsableKey, Failure> {
 
 /// Signs the input.
 pub fn sign(use_: &Use) -> Result<(), Failure> {
+    no_context(use_)?;
     let made = open(&use_.name, &use_.at)?.sign(&use_.manner.read(), || read(&use_.file))?;
     put(use_, "signature", &made)
 }
 
+fn no_context(use_: &Use) -> Result<(), Failure> {
+    match use_.context.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::usage("--context is for AEADs")),
+    }
+}
+
 /// Makes a message authentication code of the input.
 pub fn mac(use_: &Use) -> Result<(), Failure> {
-    let made = open(&use_.name, &use_.at)?.mac(use_.manner.algorithm, || read(&use_.file))?;
+    no_context(use_)?;
+    let made = open(&use_.name, &use_.at)?.mac(&use_.manner.read(), || read(&use_.file))?;
     put(use_, "mac", &made)
 }
 

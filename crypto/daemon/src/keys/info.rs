@@ -80,6 +80,16 @@ impl KeyStore {
     }
 }
 
+impl KeyStore {
+    /// The certificates of a key: of its newest version, each in DER, its own first. None if the key has none.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::Disabled`].
+    pub fn certificates(&self, name: &str) -> Result<Vec<Vec<u8>>, Error> {
+        self.entry(name).map(|entry| entry.record.certificates().to_vec())
+    }
+}
+
 impl KeyInfo {
     fn of(record: &Record) -> Self {
         let version = |version: &Arc<Version>| VersionInfo {

@@ -144,8 +144,13 @@ impl Server {
     /// The certificates of a key that a client may use.
     pub fn certificates(&mut self, id: ClientId, name: &str) -> Result<Answer, SendAway> {
         let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
-        let caller = &self.guest(id)?.caller;
-        Ok(match keys.certificates_for(name, caller, SystemTime::now()) {
+        let caller = self.guest(id)?.caller.clone();
+        // Administrators need not be allowed to use a key.
+        let certificates = match self.options.admission.administers(&caller) {
+            true => keys.certificates(name),
+            false => keys.certificates_for(name, &caller, SystemTime::now()),
+        };
+        Ok(match certificates {
             Ok(certificates) => Answer::Certificates { certificates },
             Err(why) => Refusal::from(why).into(),
         })
