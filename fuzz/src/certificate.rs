@@ -2,6 +2,7 @@
 
 use keyway_codec::certificate::{Certificate, RevocationList, subject_dn};
 use keyway_codec::dn::Dn;
+use keyway_wire::CertificateFields;
 
 /// Reads the bytes as a certificate and as a revocation list, in DER.
 pub fn certificate(data: &[u8]) {
@@ -21,6 +22,10 @@ pub fn certificate(data: &[u8]) {
     {
         assert_eq!(dn.rdns.is_empty(), subject.is_empty());
         assert_eq!(Dn::parse(&dn.to_string()).as_ref(), Ok(&dn));
+    }
+    if let Some(fields) = CertificateFields::read(data) {
+        let parts = [fields.serial, fields.issuer, fields.subject, fields.key];
+        assert!(parts.iter().all(|part| inside(part) && part.len() >= 2));
     }
     if let Ok(list) = RevocationList::read(data) {
         assert!(inside(list.issuer));

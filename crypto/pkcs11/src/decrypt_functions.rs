@@ -30,7 +30,7 @@ pub extern "C" fn decrypt_init(session: Ulong, mechanism: MechanismArgument, han
 }
 
 /// Ends a decryption. Only its end says how long the text is: if it does not go there, the operation goes on.
-fn end(session: Ulong, last: &[u8], mut place: Answer) -> Result<(), Rv> {
+fn end(session: Ulong, last: Result<&[u8], Rv>, mut place: Answer) -> Result<(), Rv> {
     let module = module::current()?;
     let operation = take(session, DECRYPTING)?;
     let put_back = |operation: Box<Crypting>| {
@@ -44,7 +44,7 @@ fn end(session: Ulong, last: &[u8], mut place: Answer) -> Result<(), Rv> {
         return put_back(operation);
     }
     let mut whole = operation.clone();
-    whole.update(last)?;
+    whole.update(last?)?;
     let put = place.out.put(&mut place.count, &whole.decrypt(module)?);
     if put == Err(BUFFER_TOO_SMALL) {
         put_back(operation)?;
@@ -59,7 +59,7 @@ pub extern "C" fn decrypt(
     out: Output,
     count: Place<Ulong>,
 ) -> Rv {
-    guard(|| end(session, data.bytes(length)?, Answer { out, count }))
+    guard(|| end(session, data.bytes(length), Answer { out, count }))
 }
 
 /// Nothing comes out before the end.
@@ -78,7 +78,7 @@ pub extern "C" fn decrypt_update(
 }
 
 pub extern "C" fn decrypt_final(session: Ulong, out: Output, count: Place<Ulong>) -> Rv {
-    guard(|| end(session, &[], Answer { out, count }))
+    guard(|| end(session, Ok(&[]), Answer { out, count }))
 }
 
 pub extern "C" fn encrypt_init(session: Ulong, mechanism: MechanismArgument, handle: Ulong) -> Rv {

@@ -67,7 +67,7 @@ pub enum PublicParts {
 }
 
 impl PublicParts {
-    /// Of a SubjectPublicKeyInfo; `None` for a kind of key that is not offered here.
+    /// Reads a SubjectPublicKeyInfo; `None` for a kind of key that is not offered here.
     pub fn read(info: &[u8]) -> Option<PublicParts> {
         let (algorithms, bits) = read_subject_public_key_info(info)?;
         let curve = match algorithms.first()? {

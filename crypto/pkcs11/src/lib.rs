@@ -15,7 +15,6 @@
 
 #[allow(unsafe_code)]
 mod abi;
-mod certificate;
 mod decrypt;
 mod decrypt_functions;
 mod digest_functions;

@@ -55,7 +55,7 @@ impl Module {
         self.configuration.shown.as_ref().is_none_or(|shown| shown.iter().any(|it| it == key))
     }
 
-    /// What a program is told of a failure; the reason goes to standard error if it was asked for. An error of the
+    /// The answer to a program for a failure; the reason goes to standard error if it was asked for. An error of the
     /// caller is `caller`.
     pub fn failed(&self, why: &ClientError, caller: Rv) -> Rv {
         if self.configuration.is_verbose {

@@ -1,11 +1,11 @@
 //! Objects of the token: a key is a private key, its public key, and its certificates.
 
 use crate::abi::{self, Rv, Ulong};
-use crate::certificate::Fields;
 use crate::hash::sha1;
 use crate::key::{ED25519_OID, PublicParts, TokenKey};
 use crate::scheme::{decryption_mechanisms, signing_mechanisms};
 use keyway_client::KeyAndChain;
+use keyway_wire::CertificateFields;
 use keyway_wire::der::element;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Object {
     /// An attribute's value.
     ///
     /// # Errors
-    /// Of a private key, if it is secret; and if the object has none of that type.
+    /// If it is a secret of a private key, or the object has none of that type.
     pub fn value(&self, kind: Ulong) -> Result<&[u8], Rv> {
         if self.class == abi::CLASS_PRIVATE_KEY && SENSITIVE.contains(&kind) {
             return Err(abi::ATTRIBUTE_IS_SENSITIVE);
@@ -73,7 +73,7 @@ pub fn objects(keys: Vec<KeyAndChain>) -> Vec<Object> {
     let (mut all, mut issuers, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     for (key, certificates) in keys {
         let Some(key) = TokenKey::new(key).map(Arc::new) else { continue };
-        let own = certificates.first().and_then(|der| Some((der, Fields::read(der)?)));
+        let own = certificates.first().and_then(|der| Some((der, CertificateFields::read(der)?)));
         let subject = own.as_ref().map_or(&[][..], |(_, fields)| fields.subject);
         all.extend([private_key(&key, subject), public_key(&key, subject)]);
         if let Some((der, fields)) = own {
@@ -84,7 +84,7 @@ pub fn objects(keys: Vec<KeyAndChain>) -> Vec<Object> {
         issuers.extend(chain.map(|(at, der)| (format!("{} issuer {at}", key.name), der)));
     }
     for (label, der) in issuers {
-        let Some(fields) = Fields::read(&der) else { continue };
+        let Some(fields) = CertificateFields::read(&der) else { continue };
         if seen.insert(der.clone()) {
             let public = PublicParts::read(fields.key);
             let id = public.map_or_else(|| sha1(fields.key), |public| public.id());
@@ -194,7 +194,13 @@ fn public_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
     Object { class: abi::CLASS_PUBLIC_KEY, key: Some(key.clone()), attributes }
 }
 
-fn certificate(label: &str, id: &[u8], category: Ulong, der: &[u8], fields: &Fields<'_>) -> Object {
+fn certificate(
+    label: &str,
+    id: &[u8],
+    category: Ulong,
+    der: &[u8],
+    fields: &CertificateFields<'_>,
+) -> Object {
     let mut attributes = common(abi::CLASS_CERTIFICATE, label, id);
     attributes.extend([
         (abi::ATTRIBUTE_CERTIFICATE_TYPE, number(X_509)),

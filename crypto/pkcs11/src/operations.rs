@@ -76,7 +76,7 @@ pub struct Answer {
 }
 
 /// Ends an operation with an answer of at most so many bytes.
-pub fn answer<T: Clone>(
+pub fn answer<T>(
     session: Ulong,
     field: Field<T>,
     mut answer: Answer,

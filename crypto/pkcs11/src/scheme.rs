@@ -52,7 +52,7 @@ const SIGNING: [Signing; 19] = [
 ];
 
 impl Scheme {
-    /// What a program asks for.
+    /// Reads a program's mechanism.
     pub fn read(mechanism: Ulong, parameters: &Parameters) -> Result<Scheme, Rv> {
         let known = SIGNING.iter().find(|(number, ..)| *number == mechanism);
         let (_, message_hash, way) = *known.ok_or(abi::MECHANISM_INVALID)?;
@@ -185,7 +185,7 @@ pub enum Decryption {
 }
 
 impl Decryption {
-    /// What a program asks for.
+    /// Reads a program's mechanism.
     pub fn read(mechanism: Ulong, parameters: Parameters) -> Result<Decryption, Rv> {
         match (mechanism, parameters) {
             (abi::RSA_PKCS, _) => Ok(Decryption::Pkcs1),

@@ -38,7 +38,7 @@ pub extern "C" fn derive_key(
             return Err(MECHANISM_PARAM_INVALID);
         }
         let value = agreed(key(handle, CLASS_PRIVATE_KEY)?, &peer)?;
-        place.put(secrets::keep(Secret::new(session, template, value)?))
+        place.put(secrets::keep(Secret::new(session, template, value)?)?)
     })
 }
 

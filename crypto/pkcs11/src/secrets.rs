@@ -1,6 +1,7 @@
 //! Secrets that a program has derived: objects of a session, which end with it.
 
 use crate::abi::{self, Rv, Ulong};
+use crate::limits::SECRETS_MAX;
 use crate::object::{Attribute, flag, number};
 use crate::per_process::PerProcess;
 use once_cell::race::OnceBox;
@@ -92,10 +93,14 @@ impl Secret {
 }
 
 /// Keeps a secret, and says its handle.
-pub fn keep(secret: Secret) -> Ulong {
-    let handle = HANDLES | (LAST.fetch_add(1, Ordering::Relaxed) + 1) as Ulong;
-    all().lock().insert(handle, Arc::new(secret));
-    handle
+pub fn keep(secret: Secret) -> Result<Ulong, Rv> {
+    let mut all = all().lock();
+    if all.len() >= SECRETS_MAX {
+        return Err(abi::HOST_MEMORY);
+    }
+    let handle = HANDLES | (LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    all.insert(handle, Arc::new(secret));
+    Ok(handle)
 }
 
 /// The secret of a handle.

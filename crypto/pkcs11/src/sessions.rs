@@ -10,7 +10,7 @@ use crate::signing::Signing;
 use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is under way in a session.
+/// A session: the operations that are under way in it.
 #[derive(Clone, Default)]
 pub struct Session {
     /// Whether it was opened to write too.
@@ -25,7 +25,7 @@ pub struct Session {
 }
 
 struct Slot {
-    /// Of the session that it has: the upper part of its handle. 0 for none.
+    /// The upper part of the handle of its session. 0 for none.
     serial: AtomicU64,
     session: PerProcess<Session>,
 }

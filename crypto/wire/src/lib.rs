@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods)]
 
+mod certificate;
 mod client;
 mod daemon;
 pub mod der;
@@ -26,8 +27,9 @@ mod status;
 mod tests;
 mod values;
 
+pub use certificate::CertificateFields;
 pub use client::{Space, bytes_max, decode, encode, wipe};
 pub use daemon::{empty, load, named_bytes, refused, store};
 pub use keys::{open, step};
-pub use public_keys::{certified_key, read_subject_public_key_info, subject_public_key_info};
+pub use public_keys::{read_subject_public_key_info, subject_public_key_info};
 pub use status::{error, status};

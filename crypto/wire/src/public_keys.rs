@@ -1,6 +1,6 @@
 //! Public keys in messages: a SubjectPublicKeyInfo (RFC 5280 § 4.1), in DER.
 
-use crate::der::{BIT_STRING, SEQUENCE, any, element, split};
+use crate::der::{BIT_STRING, SEQUENCE, element, split};
 use keyway_engine::Algorithm;
 
 /// A kind of public keys: the algorithms that use them, and its AlgorithmIdentifier.
@@ -80,24 +80,6 @@ pub fn read_subject_public_key_info(der: &[u8]) -> Option<(&'static [Algorithm],
     }
 }
 
-/// The SubjectPublicKeyInfo of a certificate (RFC 5280 § 4.1), with its tag and length. `None` if the bytes are no
-/// certificate in DER; who issued it is not looked at.
-pub fn certified_key(der: &[u8]) -> Option<&[u8]> {
-    let (certificate, []) = split(SEQUENCE, der)? else { return None };
-    let (mut fields, _) = split(SEQUENCE, certificate)?;
-    // A version is there if it is not the first one.
-    if let Some((_, rest)) = split(0xa0, fields) {
-        fields = rest;
-    }
-    // The serial number, the signature's algorithm, the issuer, the validity and the subject.
-    for _ in 0..5 {
-        (_, fields) = any(fields)?;
-    }
-    let (content, rest) = split(SEQUENCE, fields)?;
-    let (algorithm, key) = any(content)?;
-    (!algorithm.is_empty() && !key.is_empty()).then(|| &fields[..fields.len() - rest.len()])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,24 +123,6 @@ mod tests {
         let der = subject_public_key_info(Algorithm::Ed25519, &[7; 32]).unwrap();
         for long in [&b"\x30\x81\x2a"[..], b"\x30\x82\x00\x2a", b"\x30\x80"] {
             assert_eq!(read_subject_public_key_info(&[long, &der[2..]].concat()), None);
-        }
-    }
-
-    #[test]
-    fn any_bytes_are_a_certificate_or_none() {
-        let empty = b"\x30\x04\x30\x02\xa0\x00";
-        for der in [&b""[..], b"\x30\x00", b"\x30\x80", &[0x30; 300], empty] {
-            assert_eq!(certified_key(der), None);
-        }
-        // Version 3, a serial number, four empty sequences, and the key.
-        let key = subject_public_key_info(Algorithm::Ed25519, &[7; 32]).unwrap();
-        let empty = &[0x30, 0][..];
-        let version = [0xa0, 3, 2, 1, 2];
-        let fields = [&version[..], &[2, 1, 9], empty, empty, empty, empty, &key[..]];
-        let certificate = element(SEQUENCE, &[&element(SEQUENCE, &fields), empty, &[3, 1, 0]]);
-        assert_eq!(certified_key(&certificate), Some(&key[..]));
-        for at in 0..certificate.len() {
-            assert_eq!(certified_key(&certificate[..at]), None);
         }
     }
 }

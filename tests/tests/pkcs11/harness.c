@@ -339,6 +339,9 @@ static void answers(void) {
         MUST(p11->C_DecryptInit(in, how, rsa), CKR_OK);
         MUST(p11->C_Decrypt(in, sealed, sealed_length - 1, opened, &length), CKR_ENCRYPTED_DATA_LEN_RANGE);
     }
+    MUST(p11->C_DecryptInit(in, &oaep, rsa), CKR_OK);
+    MUST(p11->C_Decrypt(in, NULL, 384, opened, &length), CKR_ARGUMENTS_BAD);
+    MUST(p11->C_Decrypt(in, sealed, 384, opened, &length), CKR_OPERATION_NOT_INITIALIZED);
     sealed[100] ^= 1;
     length = sizeof opened;
     CK_ULONG sealed_length = 384;

@@ -75,7 +75,7 @@ fn signatures_by_every_mechanism_are_verified_by_openssl() {
     assert!(site.cryptod.stop().success());
 }
 
-/// What OpenSSL encrypts to a public key.
+/// OpenSSL has encrypted them to a public key.
 #[test]
 fn texts_are_decrypted() {
     let Some(site) = Site::new(&["pkcs11-tool"]) else { return };

@@ -4,7 +4,7 @@
 use super::error::Error;
 use crate::limits::{CERTIFICATES_MAX, CHAIN_BYTES_MAX};
 use keyway_engine::Algorithm;
-use keyway_wire::certified_key;
+use keyway_wire::CertificateFields;
 
 /// Refuses certificates of which the first is not that of this public key.
 pub(super) fn check(
@@ -20,14 +20,14 @@ pub(super) fn check(
         return Err(Error::Limit { of: "bytes of a key's certificates", most: CHAIN_BYTES_MAX });
     }
     let none = "one of them is no certificate in DER";
-    let certified = certificates.iter().map(|it| certified_key(it).ok_or(none));
+    let certified = certificates.iter().map(|it| CertificateFields::read(it).ok_or(none));
     let certified = certified.collect::<Result<Vec<_>, _>>().map_err(Error::Certificate)?;
     let info = algorithms.first().and_then(|it| {
         keyway_wire::subject_public_key_info(*it, public).filter(|_| !public.is_empty())
     });
     match info {
         None => Err(Error::Certificate("the key has no public half")),
-        Some(info) if certified.first() == Some(&&info[..]) && !first.is_empty() => Ok(()),
+        Some(info) if certified.first().map(|it| it.key) == Some(&info[..]) && !first.is_empty() => Ok(()),
         Some(_) => Err(Error::Certificate("the first is the certificate of another key")),
     }
 }

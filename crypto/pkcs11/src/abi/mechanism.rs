@@ -47,7 +47,7 @@ pub(super) struct RawEcdh {
 #[repr(transparent)]
 pub struct MechanismArgument(*const RawMechanism);
 
-/// What a mechanism is told.
+/// The parameters of a mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parameters {
     /// Nothing, or something that no mechanism here has.

@@ -1,20 +1,23 @@
-//! The fields of an X.509 certificate that PKCS #11 shows (RFC 5280 § 4.1), in DER as they are there.
+//! The fields of an X.509 certificate beside a key (RFC 5280 § 4.1), in DER as they are there.
 
-use keyway_wire::der::{INTEGER, SEQUENCE, any, split};
+use crate::der::{INTEGER, SEQUENCE, any, split};
 
-/// Fields of a certificate.
+/// Fields of a certificate, each with its tag and length.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fields<'d> {
+pub struct CertificateFields<'d> {
+    /// serialNumber.
     pub serial: &'d [u8],
+    /// issuer.
     pub issuer: &'d [u8],
+    /// subject.
     pub subject: &'d [u8],
-    /// SubjectPublicKeyInfo.
+    /// subjectPublicKeyInfo.
     pub key: &'d [u8],
 }
 
-impl<'d> Fields<'d> {
-    /// `None` if it is no certificate.
-    pub fn read(der: &'d [u8]) -> Option<Fields<'d>> {
+impl<'d> CertificateFields<'d> {
+    /// Reads a certificate; `None` if it is none.
+    pub fn read(der: &'d [u8]) -> Option<CertificateFields<'d>> {
         let (certificate, []) = split(SEQUENCE, der)? else { return None };
         let (mut rest, _) = split(SEQUENCE, certificate)?;
         // The version, which older certificates do not have.
@@ -27,7 +30,7 @@ impl<'d> Fields<'d> {
         let _validity = take(SEQUENCE, &mut rest)?;
         let subject = take(SEQUENCE, &mut rest)?;
         let key = take(SEQUENCE, &mut rest)?;
-        Some(Fields { serial, issuer, subject, key })
+        Some(CertificateFields { serial, issuer, subject, key })
     }
 }
 
@@ -41,7 +44,7 @@ fn take<'d>(tag: u8, rest: &mut &'d [u8]) -> Option<&'d [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use keyway_wire::der::element;
+    use crate::der::element;
 
     #[test]
     fn fields_are_found_and_no_prefix_is_a_certificate() {
@@ -55,13 +58,18 @@ mod tests {
         for version in [&[][..], b"\xa0\x03\x02\x01\x02"] {
             let parts = [version, &serial, &other, &issuer, &other, &subject, &key];
             let der = element(SEQUENCE, &[&element(SEQUENCE, &parts), &other]);
-            let read = Fields::read(&der).unwrap();
+            let read = CertificateFields::read(&der).unwrap();
             assert_eq!(
                 read,
-                Fields { serial: &serial, issuer: &issuer, subject: &subject, key: &key }
+                CertificateFields {
+                    serial: &serial,
+                    issuer: &issuer,
+                    subject: &subject,
+                    key: &key
+                }
             );
             for at in 0..der.len() {
-                assert_eq!(Fields::read(&der[..at]), None);
+                assert_eq!(CertificateFields::read(&der[..at]), None);
             }
         }
     }
