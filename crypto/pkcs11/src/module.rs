@@ -62,7 +62,7 @@ impl Module {
             eprintln!("keyway-pkcs11: {why}");
         }
         match why.fault {
-            Fault::Unreachable | Fault::Daemon => abi::DEVICE_ERROR,
+            Fault::Unreachable | Fault::Daemon | Fault::Busy => abi::DEVICE_ERROR,
             Fault::Refused => abi::KEY_FUNCTION_NOT_PERMITTED,
             Fault::Key => abi::FUNCTION_FAILED,
             Fault::Caller => caller,

@@ -21,7 +21,7 @@ fn a_key_is_loaded_by_uri_and_by_file() {
             );
             // There is no private half to be had.
             let private = site.openssl(&["pkey", "-in", key, "-outform", "DER", "-out", "out"]);
-            assert!(private.expect(1).err.contains("rror"), "{key}");
+            assert!(!private.expect(1).err.is_empty(), "{key}");
         }
     }
     let lines = site.key(&["use", "rsa", "--with", "nginx"]);

@@ -130,7 +130,7 @@ fn p11tool_signs_with_every_key() {
         let signed = p11tool(&["--test-sign", hash, &url]);
         // GnuTLS signs digests, by a mechanism that this key is not for.
         if name == "one" {
-            assert!(signed.err.contains("rror"), "{}", signed.err);
+            assert!(signed.code != 0 && !signed.err.is_empty(), "{}", signed.err);
         } else {
             let said = signed.expect(0).err;
             assert_eq!(said.matches("... ok").count(), 3, "{name}: {said}");

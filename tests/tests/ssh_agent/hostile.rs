@@ -1,7 +1,7 @@
 //! Clients by hand, honest and hostile.
 
 use crate::{Agent, PATIENCE, generate};
-use keyway_tests::cryptod::{Cryptod, eventually};
+use keyway_tests::cryptod::Cryptod;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 

@@ -27,7 +27,11 @@ pub(super) fn check(
     });
     match info {
         None => Err(Error::Certificate("the key has no public half")),
-        Some(info) if certified.first().map(|it| it.key) == Some(&info[..]) && !first.is_empty() => Ok(()),
+        Some(info)
+            if certified.first().map(|it| it.key) == Some(&info[..]) && !first.is_empty() =>
+        {
+            Ok(())
+        }
         Some(_) => Err(Error::Certificate("the first is the certificate of another key")),
     }
 }
