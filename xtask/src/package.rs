@@ -38,6 +38,12 @@ const FILES: &[(&str, &str, u32)] = &[
     ("packaging/debian/templates", "DEBIAN/templates", 0o644),
 ];
 
+/// Libraries that other programs load, and where these look.
+const MODULES: [(&str, &str); 2] = [
+    ("libkeyway_openssl.so", "ossl-modules/keyway.so"),
+    ("libkeyway_pkcs11.so", "pkcs11/keyway.so"),
+];
+
 /// Makes the package and says where it is.
 pub fn run() -> Result<(), String> {
     peers::install(MAKE)?;
@@ -68,7 +74,10 @@ pub fn nightly() -> Result<(), String> {
 }
 
 fn make() -> Result<PathBuf, String> {
-    sh(cargo().args(["build", "--release", "--package", "keyway", "--package", "keyway-openssl"]))?;
+    let packages = ["keyway", "keyway-openssl", "keyway-pkcs11"];
+    sh(cargo()
+        .args(["build", "--release"])
+        .args(packages.iter().flat_map(|it| ["--package", *it])))?;
     let (metadata, version) = (metadata()?, version()?);
     let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
     let program = Path::new(target).join("release/keyway");
@@ -81,12 +90,14 @@ fn make() -> Result<PathBuf, String> {
     let installed = staged.join("usr/bin/keyway");
     make_folder(&installed)?;
     sh(Command::new("strip").arg("-o").arg(&installed).arg(&program))?;
-    let module = staged.join(format!("usr/lib/{}/ossl-modules/keyway.so", multiarch()?));
-    make_folder(&module)?;
-    let built = Path::new(target).join("release/libkeyway_openssl.so");
-    sh(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&module).arg(&built))?;
-    fs::set_permissions(&module, Permissions::from_mode(0o644))
-        .map_err(|why| said(&module, &why))?;
+    for (library, to) in MODULES {
+        let module = staged.join(format!("usr/lib/{}/{to}", multiarch()?));
+        make_folder(&module)?;
+        let built = Path::new(target).join("release").join(library);
+        sh(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(&module).arg(&built))?;
+        fs::set_permissions(&module, Permissions::from_mode(0o644))
+            .map_err(|why| said(&module, &why))?;
+    }
     for (from, to, mode) in FILES {
         copy(&root().join(from), &staged.join(to), *mode)?;
     }
