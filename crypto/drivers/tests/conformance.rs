@@ -2,12 +2,14 @@
 //! pass. The null driver is left out: its outputs are never right, and are not meant to be.
 
 use keyway_conformance::{Outcome, Plan, Report, run};
+use keyway_drivers::limits::WRONG_FORGET;
 use keyway_drivers::{Pool, Remember, Verifier, multibuffer_on, pool, simd_on, software};
 use keyway_engine::{Algorithm, Driver};
 use keyway_simd::CbcBackend;
 use keyway_simd::packet::PacketBackend;
 use keyway_test_drivers::{Card, fault, queued2003, simulated};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Runs the suite, with software as the reference, and shows what failed.
 fn passes(driver: Arc<dyn Driver>, plan: &Plan) -> Report {
@@ -55,7 +57,9 @@ fn software_conforms() {
 
 #[test]
 fn a_verifier_before_software_conforms() {
-    let clock = Box::new(|| std::time::Duration::ZERO);
+    // It goes on with each look, so that wrong passwords are forgotten: the jobs have many for one entry.
+    let looks = AtomicU32::new(0);
+    let clock = Box::new(move || WRONG_FORGET * looks.fetch_add(1, Ordering::Relaxed));
     passes(Verifier::new(software(), Remember::default(), clock).unwrap(), &some());
 }
 

@@ -70,12 +70,12 @@ impl PublicParts {
     /// Reads a SubjectPublicKeyInfo; `None` for a kind of key that is not offered here.
     pub fn read(info: &[u8]) -> Option<PublicParts> {
         let (algorithms, bits) = read_subject_public_key_info(info)?;
-        let curve = match algorithms.first()? {
-            Algorithm::RsaPkcs1Sha256 => return read_rsa(bits),
-            Algorithm::Ed25519 => return Some(PublicParts::Ed25519(bits.to_vec())),
-            Algorithm::EcdsaP256 => Curve::P256,
-            Algorithm::EcdsaP384 => Curve::P384,
-            Algorithm::EcdsaP521 => Curve::P521,
+        let curves = [Curve::P256, Curve::P384, Curve::P521];
+        let curve = curves.into_iter().find(|curve| algorithms.contains(&curve.ecdsa()));
+        let curve = match (algorithms.first()?, curve) {
+            (_, Some(curve)) => curve,
+            (algorithm, _) if algorithm.is_rsa() => return read_rsa(bits),
+            (Algorithm::Ed25519, _) => return Some(PublicParts::Ed25519(bits.to_vec())),
             _ => return None,
         };
         let fits = bits.first() == Some(&4) && bits.len() == 1 + 2 * curve.bytes();

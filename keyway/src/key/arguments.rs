@@ -313,7 +313,8 @@ Examples:
   keyway key import web server.key --algorithm rsa
       a private key as PEM or DER (PKCS#8, PKCS#1, SEC 1), for whatever RSA signs
   keyway key import mail smime.key --algorithm rsa --purpose sign --purpose decrypt
-  keyway key import old tls.key --algorithm rsa --algorithm rsaes-pkcs1 --purpose sign --purpose decrypt
+  keyway key import old tls.key --algorithm rsa --algorithm rsaes-pkcs1 \\
+      --purpose sign --purpose decrypt
       old peers decrypt by PKCS#1 v1.5, too, which a policy has to name
   openssl genpkey -algorithm ed25519 | keyway key import signer - --algorithm ed25519
   keyway key import shared secret.bin --algorithm hmac-sha-256 --for group:app
