@@ -26,6 +26,7 @@ pub const TEST: &[Peer] = &[
     peer("haproxy", &["test", "-x", "/usr/sbin/haproxy"]),
     peer("nginx", &["test", "-x", "/usr/sbin/nginx"]),
     peer("stunnel4", &["test", "-x", "/usr/bin/stunnel"]),
+    peer("curl", &["curl", "--version"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
     peer("strace", &["strace", "-V"]),
     peer("xfsprogs", &["mkfs.xfs", "-V"]),
