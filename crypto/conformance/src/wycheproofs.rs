@@ -212,7 +212,7 @@ fn full(algorithm: Algorithm) -> Vec<Test> {
             })
         };
     }
-    // Of the algorithms that leave the hash to each request.
+    // For algorithms that leave the hash to each request.
     macro_rules! ecdsa_of {
         ($($name:ident $hash:ident)*) => {{
             let mut tests = Vec::new();

@@ -163,7 +163,7 @@ impl Policy {
         let mut known = Vec::new();
         for name in algorithms {
             match kind(name) {
-                // Of a kind of key, those that serve a purpose; unless it says which, that is to sign.
+                // A kind of key stands for those of its algorithms that serve a purpose: to sign, if none is named.
                 Some(all) => {
                     let wanted = purposes.unwrap_or(Purpose::Sign.into());
                     let serves = |it: &&Algorithm| !Purposes::of(**it).among(wanted).is_empty();

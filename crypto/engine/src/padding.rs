@@ -1,4 +1,4 @@
-//! What a request may say where its algorithm leaves it open: of RSA and ECDSA, the hash and what goes with it.
+//! The parameters of requests whose algorithm leaves them open: for RSA and ECDSA, the hash and its companions.
 
 use crate::{Algorithm, Error, ExpectedLength, Field, Kind};
 

@@ -16,7 +16,7 @@ const VERSION: &CStr =
         Err(_) => c"",
     };
 
-/// What a library context of OpenSSL has of it. Its keys and contexts have it too, and may outlive the provider.
+/// The provider in one library context of OpenSSL. Its keys and contexts have it too, and may outlive the provider.
 pub struct Provider {
     core: Core,
     pub client: KeyClient,

@@ -14,14 +14,14 @@ const PADDING_BYTES_MIN: usize = 10;
 /// Candidates of a length, of two bytes each: that none fits has a probability of 2^-128 at most.
 const LENGTH_CANDIDATES: usize = 128;
 
-/// What a key needs to derive such messages.
+/// The secret with which a key derives such messages.
 pub(crate) struct Rejection {
     /// The hash of the private exponent, as a key of HMAC-SHA-256.
     key: hmac::Key,
 }
 
 impl Rejection {
-    /// Of a private exponent as long as the modulus.
+    /// For a private exponent as long as the modulus.
     pub fn new(private_exponent: &[u8]) -> Rejection {
         let hashed = digest::digest(&digest::SHA256, private_exponent);
         Rejection { key: hmac::Key::new(hmac::HMAC_SHA256, hashed.as_ref()) }

@@ -58,7 +58,7 @@ fn signatures_are_verified_by_stock() {
     site.openssl(&sign).expect(0);
     let verify = ["pkeyutl", "-verify", "-pubin", "-inkey", "ed.pub", "-rawin", "-in", "text"];
     site.stock_openssl(&[&verify[..], &["-sigfile", "out"]].concat()).expect(0);
-    // What cryptod does not do is said.
+    // A hash that cryptod does not sign with is named in the error.
     let refused = site.openssl(&["dgst", "-sha3-224", "-sign", "rsa.pem", "text"]).expect(1).err;
     assert!(refused.contains("do not sign with"), "{refused}");
     assert!(site.cryptod.stop().success());

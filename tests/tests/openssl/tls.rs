@@ -48,7 +48,7 @@ impl Running {
     }
 }
 
-/// What `openssl s_client` says of a handshake with that server.
+/// The output of `openssl s_client` after a handshake with that server.
 pub fn handshake(site: &Site, address: &str, certificate: &str, options: &[&str]) -> String {
     let mut client = site.stock("openssl");
     client.args(["s_client", "-connect", address, "-CAfile", certificate]).args(options);

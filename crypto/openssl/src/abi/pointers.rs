@@ -20,7 +20,7 @@ impl<T> Handle<T> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Of a value that libcrypto uses on one thread at a time.
+    /// For a value that libcrypto uses on one thread at a time.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: as in `get`; contexts of operations, and keys that are being made, are used by one thread at a time.
         unsafe { self.0.as_mut() }
