@@ -19,14 +19,18 @@ mod channel;
 mod client;
 mod connection;
 mod error;
+mod hash;
 pub mod limits;
 mod place;
 mod programs;
+mod public_key;
 mod reference;
 
 pub use client::KeyClient;
 pub use connection::{KeyAndChain, NamedKey};
 pub use error::{ClientError, Fault};
+pub use hash::{Hash, Hasher};
 pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
 pub use programs::{Program, UnknownProgram, instructions};
+pub use public_key::{Curve, PublicKey, integer, without_zeros};
 pub use reference::{KeyReference, PEM_LABEL};

@@ -1,8 +1,9 @@
 //! Key types: what libcrypto asks about a key, compares and exports. Public parts only.
 
 use crate::abi::*;
-use crate::key::{Curve, Key, Kind, Public, without_zeros};
+use crate::key::{Key, Kind};
 use crate::provider::Provider;
+use keyway_client::{Curve, PublicKey, without_zeros};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -105,7 +106,7 @@ extern "C" fn matches(one: Handle<KeyData>, other: Handle<KeyData>, selection: c
             _ if selection & (SELECT_PRIVATE_KEY | SELECT_PUBLIC_KEY) != 0 => {
                 one.info == other.info
             }
-            (Public::Ec { curve: one, .. }, Public::Ec { curve: other, .. }) => one == other,
+            (PublicKey::Ec { curve: one, .. }, PublicKey::Ec { curve: other, .. }) => one == other,
             _ => one.kind() == other.kind(),
         };
         same.into()
@@ -127,15 +128,15 @@ extern "C" fn import(mut data: Handle<KeyData>, selection: c_int, params: Params
     })
 }
 
-fn read_public(kind: Kind, params: &Params) -> Option<Public> {
+fn read_public(kind: Kind, params: &Params) -> Option<PublicKey> {
     let number = |name| Some(without_zeros(&params.get(name)?.big_integer()?).to_vec());
     match kind {
-        Kind::Rsa => Some(Public::Rsa { n: number(NAME_RSA_N)?, e: number(NAME_RSA_E)? }),
+        Kind::Rsa => Some(PublicKey::Rsa { n: number(NAME_RSA_N)?, e: number(NAME_RSA_E)? }),
         Kind::Ec => {
             let curve = Curve::from_name(params.get(NAME_GROUP)?.text()?)?;
-            Some(Public::Ec { curve, point: params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec() })
+            Some(PublicKey::Ec { curve, point: params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec() })
         }
-        Kind::Ed25519 => Some(Public::Ed25519(params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec())),
+        Kind::Ed25519 => Some(PublicKey::Ed25519(params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec())),
     }
 }
 
@@ -153,16 +154,16 @@ extern "C" fn export(
         let mut list = ParamList::default();
         let with_key = selection & SELECT_PUBLIC_KEY != 0;
         match &key.public {
-            Public::Rsa { n, e } if with_key => {
+            PublicKey::Rsa { n, e } if with_key => {
                 list.big_integer(NAME_RSA_N, n).big_integer(NAME_RSA_E, e);
             }
-            Public::Ec { curve, point } => {
+            PublicKey::Ec { curve, point } => {
                 list.text(NAME_GROUP, curve.name());
                 if with_key {
                     list.octets(NAME_PUBLIC_KEY, point);
                 }
             }
-            Public::Ed25519(bytes) if with_key => {
+            PublicKey::Ed25519(bytes) if with_key => {
                 list.octets(NAME_PUBLIC_KEY, bytes);
             }
             _ => {}
@@ -191,19 +192,19 @@ fn fill(
 }
 
 fn common(key: &Key, params: &mut Params) -> Option<()> {
-    fill(params, NAME_BITS, |it| it.put_integer(key.bits() as i64))?;
+    fill(params, NAME_BITS, |it| it.put_integer(key.public.bits() as i64))?;
     fill(params, NAME_SECURITY_BITS, |it| it.put_integer(key.security_bits() as i64))?;
     fill(params, NAME_MAX_SIZE, |it| it.put_integer(key.signature_bytes_max() as i64))
 }
 
 fn own(key: &Key, params: &mut Params) -> Option<()> {
     match &key.public {
-        Public::Rsa { n, e } => {
+        PublicKey::Rsa { n, e } => {
             fill(params, NAME_DEFAULT_DIGEST, |it| it.put_text("SHA256"))?;
             fill(params, NAME_RSA_N, |it| it.put_big_integer(n))?;
             fill(params, NAME_RSA_E, |it| it.put_big_integer(e))
         }
-        Public::Ec { curve, point } => {
+        PublicKey::Ec { curve, point } => {
             let (x, y) = point.get(1..)?.split_at_checked(curve.bytes())?;
             fill(params, NAME_DEFAULT_DIGEST, |it| it.put_text("SHA256"))?;
             fill(params, NAME_GROUP, |it| it.put_text(curve.name()))?;
@@ -214,7 +215,7 @@ fn own(key: &Key, params: &mut Params) -> Option<()> {
             fill(params, NAME_EC_X, |it| it.put_big_integer(x))?;
             fill(params, NAME_EC_Y, |it| it.put_big_integer(y))
         }
-        Public::Ed25519(bytes) => {
+        PublicKey::Ed25519(bytes) => {
             // It signs messages, and no digest of them.
             fill(params, NAME_MANDATORY_DIGEST, |it| it.put_text(""))?;
             fill(params, NAME_PUBLIC_KEY, |it| it.put_octets(bytes))?;

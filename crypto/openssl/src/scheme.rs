@@ -1,84 +1,9 @@
 //! How a key signs: hash and padding, as a program of OpenSSL asks for them and as cryptod does them.
 
-use crate::key::{Curve, Key, Public};
-use aws_lc_rs::digest;
+use crate::key::Key;
+use keyway_client::{Curve, Hash, PublicKey, integer};
 use keyway_engine::{Algorithm, SignatureParameters};
-use keyway_wire::der::{INTEGER, SEQUENCE, element};
-
-/// A hash of signatures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hash {
-    Sha1,
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-impl Hash {
-    /// The hash that OpenSSL calls by one of its names.
-    pub fn from_name(name: &str) -> Option<Hash> {
-        match &*name.to_ascii_uppercase() {
-            "SHA1" | "SHA-1" | "1.3.14.3.2.26" => Some(Hash::Sha1),
-            "SHA224" | "SHA2-224" | "SHA-224" | "2.16.840.1.101.3.4.2.4" => Some(Hash::Sha224),
-            "SHA256" | "SHA2-256" | "SHA-256" | "2.16.840.1.101.3.4.2.1" => Some(Hash::Sha256),
-            "SHA384" | "SHA2-384" | "SHA-384" | "2.16.840.1.101.3.4.2.2" => Some(Hash::Sha384),
-            "SHA512" | "SHA2-512" | "SHA-512" | "2.16.840.1.101.3.4.2.3" => Some(Hash::Sha512),
-            _ => None,
-        }
-    }
-
-    /// OpenSSL's name for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Hash::Sha1 => "SHA1",
-            Hash::Sha224 => "SHA224",
-            Hash::Sha256 => "SHA256",
-            Hash::Sha384 => "SHA384",
-            Hash::Sha512 => "SHA512",
-        }
-    }
-
-    /// Bytes of a digest.
-    pub fn bytes(self) -> usize {
-        self.library().output_len()
-    }
-
-    /// The library's form of it.
-    pub fn library(self) -> &'static digest::Algorithm {
-        match self {
-            Hash::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
-            Hash::Sha224 => &digest::SHA224,
-            Hash::Sha256 => &digest::SHA256,
-            Hash::Sha384 => &digest::SHA384,
-            Hash::Sha512 => &digest::SHA512,
-        }
-    }
-
-    /// The engine's name for it.
-    pub const fn algorithm(self) -> Algorithm {
-        match self {
-            Hash::Sha1 => Algorithm::Sha1,
-            Hash::Sha224 => Algorithm::Sha224,
-            Hash::Sha256 => Algorithm::Sha256,
-            Hash::Sha384 => Algorithm::Sha384,
-            Hash::Sha512 => Algorithm::Sha512,
-        }
-    }
-
-    /// Its AlgorithmIdentifier (RFC 4055 § 2.1).
-    fn identifier(self) -> Vec<u8> {
-        let last: &[u8] = match self {
-            Hash::Sha1 => return element(SEQUENCE, &[b"\x06\x05\x2b\x0e\x03\x02\x1a", NULL]),
-            Hash::Sha224 => &[4],
-            Hash::Sha256 => &[1],
-            Hash::Sha384 => &[2],
-            Hash::Sha512 => &[3],
-        };
-        let oid = element(OID, &[b"\x60\x86\x48\x01\x65\x03\x04\x02", last]);
-        element(SEQUENCE, &[&oid, NULL])
-    }
-}
+use keyway_wire::der::{SEQUENCE, element};
 
 const OID: u8 = 0x06;
 const NULL: &[u8] = b"\x05\x00";
@@ -144,10 +69,10 @@ impl Choices {
     /// How this key signs what the program has hashed.
     pub fn of_digest(&self, key: &Key) -> Option<Scheme> {
         Some(match (&key.public, self.padding) {
-            (Public::Rsa { .. }, Padding::Pkcs1) => Scheme::RsaPkcs1(self.hash),
-            (Public::Rsa { .. }, Padding::Pss) => {
+            (PublicKey::Rsa { .. }, Padding::Pkcs1) => Scheme::RsaPkcs1(self.hash),
+            (PublicKey::Rsa { .. }, Padding::Pss) => {
                 let hash = self.hash?;
-                let most = key.bits().div_ceil(8).checked_sub(hash.bytes() + 2)?;
+                let most = key.public.bits().div_ceil(8).checked_sub(hash.bytes() + 2)?;
                 let salt_bytes = match self.salt {
                     Salt::Digest => hash.bytes(),
                     Salt::Max => most,
@@ -158,8 +83,8 @@ impl Choices {
                     Some(salt_bytes).filter(|bytes| *bytes <= most)?.try_into().ok()?;
                 Scheme::RsaPss { hash, mgf1, salt_bytes }
             }
-            (Public::Ec { curve, .. }, _) => Scheme::Ecdsa(*curve, self.hash),
-            (Public::Ed25519(_), _) => Scheme::Ed25519,
+            (PublicKey::Ec { curve, .. }, _) => Scheme::Ecdsa(*curve, self.hash),
+            (PublicKey::Ed25519(_), _) => Scheme::Ed25519,
         })
     }
 }
@@ -193,7 +118,7 @@ impl Scheme {
             Scheme::Ecdsa(Curve::P256, Some(Hash::Sha384)) => (EcdsaP256Sha384, given),
             Scheme::Ecdsa(Curve::P384, Some(Hash::Sha256)) => (EcdsaP384Sha256, given),
             Scheme::Ecdsa(Curve::P384, Some(Hash::Sha384)) => (EcdsaP384Sha384, given),
-            Scheme::Ecdsa(curve, hash) => (curve.algorithm(), hash.map_or(given, of)),
+            Scheme::Ecdsa(curve, hash) => (curve.ecdsa(), hash.map_or(given, of)),
             Scheme::Ed25519 => (Ed25519, SignatureParameters::default()),
         }
     }
@@ -215,17 +140,12 @@ impl Scheme {
             }
             Scheme::RsaPss { hash, mgf1, salt_bytes } => {
                 let mask = element(OID, &[PKCS1, &[8]]);
-                let mask = element(SEQUENCE, &[&mask, &mgf1.identifier()]);
-                let digits = salt_bytes.to_be_bytes();
-                // One zero more: the number is not negative.
-                let zeros = digits.iter().take_while(|digit| **digit == 0).count();
-                let digits = &digits[zeros.min(digits.len() - 1)..];
-                let sign: &[u8] = if digits[0] & 0x80 == 0 { &[] } else { &[0] };
-                let salt = element(INTEGER, &[sign, digits]);
+                let mask = element(SEQUENCE, &[&mask, &hash_identifier(mgf1)]);
+                let salt = integer(&salt_bytes.to_be_bytes());
                 let parameters = element(
                     SEQUENCE,
                     &[
-                        &element(0xa0, &[&hash.identifier()]),
+                        &element(0xa0, &[&hash_identifier(hash)]),
                         &element(0xa1, &[&mask]),
                         &element(0xa2, &[&salt]),
                     ],
@@ -245,6 +165,19 @@ impl Scheme {
             Scheme::Ed25519 => element(SEQUENCE, &[b"\x06\x03\x2b\x65\x70"]),
         }
     }
+}
+
+/// The AlgorithmIdentifier of a hash (RFC 4055 § 2.1).
+fn hash_identifier(hash: Hash) -> Vec<u8> {
+    let last: &[u8] = match hash {
+        Hash::Sha1 => return element(SEQUENCE, &[b"\x06\x05\x2b\x0e\x03\x02\x1a", NULL]),
+        Hash::Sha224 => &[4],
+        Hash::Sha256 => &[1],
+        Hash::Sha384 => &[2],
+        Hash::Sha512 => &[3],
+    };
+    let oid = element(OID, &[b"\x60\x86\x48\x01\x65\x03\x04\x02", last]);
+    element(SEQUENCE, &[&oid, NULL])
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::abi::*;
 use crate::key::{Key, Kind};
 use crate::keymgmt::KeyData;
 use crate::provider::Provider;
-use crate::scheme::{Choices, Hash, Padding, Salt, Scheme};
-use aws_lc_rs::digest;
+use crate::scheme::{Choices, Padding, Salt, Scheme};
+use keyway_client::{Hash, Hasher};
 use keyway_engine::Request;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Context {
     choices: Choices,
     /// The message so far, or the hash of it.
     message: Vec<u8>,
-    hashed: Option<digest::Context>,
+    hashed: Option<Hasher>,
 }
 
 pub static FUNCTIONS: [Dispatch; 20] = [
@@ -131,8 +131,7 @@ impl Context {
             return Some(());
         }
         let hash = self.choices.hash.unwrap_or(Hash::Sha256);
-        let begin = || digest::Context::new(hash.library());
-        self.hashed.get_or_insert_with(begin).update(data);
+        self.hashed.get_or_insert_with(|| Hasher::new(hash)).update(data);
         Some(())
     }
 
@@ -142,8 +141,7 @@ impl Context {
             return Some(self.message.clone());
         }
         let hash = self.choices.hash.unwrap_or(Hash::Sha256);
-        let hashed = self.hashed.clone().unwrap_or_else(|| digest::Context::new(hash.library()));
-        Some(hashed.finish().as_ref().to_vec())
+        Some(self.hashed.clone().unwrap_or_else(|| Hasher::new(hash)).finish())
     }
 
     /// The bytes that are signed for a whole message.
@@ -152,7 +150,7 @@ impl Context {
             return Some(message.to_vec());
         }
         let hash = self.choices.hash.unwrap_or(Hash::Sha256);
-        Some(digest::digest(hash.library(), message).as_ref().to_vec())
+        Some(hash.digest(message))
     }
 
     /// Signs a digest, or Ed25519's message, with an error in OpenSSL's queue if that does not work.

@@ -1,10 +1,11 @@
 //! Decryption with keys of cryptod, and encryption to their public halves.
 
 use crate::abi::{self, Rv};
-use crate::key::{PublicParts, TokenKey};
+use crate::key::{TokenKey, signature_bytes};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::module::Module;
 use crate::scheme::Decryption;
+use keyway_client::PublicKey;
 use keyway_engine::Request;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -24,7 +25,7 @@ impl Crypting {
     /// If the key is of another kind.
     pub fn new(key: &Arc<TokenKey>, how: Decryption) -> Result<Crypting, Rv> {
         match &key.public {
-            PublicParts::Rsa { .. } => Ok(Crypting { key: key.clone(), how, text: Vec::new() }),
+            PublicKey::Rsa { .. } => Ok(Crypting { key: key.clone(), how, text: Vec::new() }),
             _ => Err(abi::KEY_TYPE_INCONSISTENT),
         }
     }
@@ -36,7 +37,7 @@ impl Crypting {
 
     /// Bytes of the modulus: the length of an encrypted text, and more than that of any other.
     pub fn bytes(&self) -> usize {
-        self.key.public.signature_bytes()
+        signature_bytes(&self.key.public)
     }
 
     /// Takes a part of the text.

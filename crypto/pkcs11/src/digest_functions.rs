@@ -1,10 +1,11 @@
 //! C_Digest, and random bytes of the system's.
 
 use crate::abi::*;
-use crate::hash::{Hash, Hasher};
 use crate::module;
 use crate::operations::{Answer, Field, answer, begin, update};
+use crate::scheme::hash_of_mechanism;
 use crate::sessions::{self, Session};
+use keyway_client::Hasher;
 
 fn digesting(session: &mut Session) -> &mut Option<Box<Hasher>> {
     &mut session.digesting
@@ -16,7 +17,7 @@ pub extern "C" fn digest_init(session: Ulong, mechanism: MechanismArgument) -> R
     guard(|| {
         module::current()?;
         begin(session, DIGESTING, &mechanism, |mechanism, _| {
-            Hash::from_mechanism(mechanism).map(Hasher::new).ok_or(MECHANISM_INVALID)
+            hash_of_mechanism(mechanism).map(Hasher::new).ok_or(MECHANISM_INVALID)
         })
     })
 }

@@ -22,7 +22,6 @@ mod digest_functions;
 mod exports;
 mod finding;
 mod general;
-mod hash;
 mod key;
 mod limits;
 mod module;

@@ -1,10 +1,9 @@
 //! Objects of the token: a key is a private key, its public key, and its certificates.
 
 use crate::abi::{self, Rv, Ulong};
-use crate::hash::sha1;
-use crate::key::{ED25519_OID, PublicParts, TokenKey};
+use crate::key::{self, ED25519_OID, TokenKey};
 use crate::scheme::{decryption_mechanisms, signing_mechanisms};
-use keyway_client::KeyAndChain;
+use keyway_client::{Hash, KeyAndChain, PublicKey};
 use keyway_wire::CertificateFields;
 use keyway_wire::der::element;
 use std::collections::HashSet;
@@ -77,7 +76,7 @@ pub fn objects(keys: Vec<KeyAndChain>) -> Vec<Object> {
         let subject = own.as_ref().map_or(&[][..], |(_, fields)| fields.subject);
         all.extend([private_key(&key, subject), public_key(&key, subject)]);
         if let Some((der, fields)) = own {
-            all.push(certificate(&key.name, &key.public.id(), OWN, der, &fields));
+            all.push(certificate(&key.name, &key::id(&key.public), OWN, der, &fields));
             seen.insert(der.clone());
         }
         let chain = certificates.into_iter().enumerate().skip(1);
@@ -86,8 +85,9 @@ pub fn objects(keys: Vec<KeyAndChain>) -> Vec<Object> {
     for (label, der) in issuers {
         let Some(fields) = CertificateFields::read(&der) else { continue };
         if seen.insert(der.clone()) {
-            let public = PublicParts::read(fields.key);
-            let id = public.map_or_else(|| sha1(fields.key), |public| public.id());
+            let public = PublicKey::read(fields.key);
+            let id =
+                public.map_or_else(|| Hash::Sha1.digest(fields.key), |public| key::id(&public));
             all.push(certificate(&label, &id, AUTHORITY, &der, &fields));
         }
     }
@@ -123,19 +123,19 @@ fn common(class: Ulong, label: &str, id: &[u8]) -> Vec<Attribute> {
 
 /// Attributes of both halves of a key.
 fn of_key(class: Ulong, key: &TokenKey, subject: &[u8]) -> Vec<Attribute> {
-    let mut all = common(class, &key.name, &key.public.id());
+    let mut all = common(class, &key.name, &key::id(&key.public));
     let kind = match &key.public {
-        PublicParts::Rsa { n, e } => {
+        PublicKey::Rsa { n, e } => {
             all.push((abi::ATTRIBUTE_MODULUS, n.clone()));
             all.push((abi::ATTRIBUTE_PUBLIC_EXPONENT, e.clone()));
             abi::TYPE_RSA
         }
-        PublicParts::Ec { curve, point } => {
-            all.push((abi::ATTRIBUTE_EC_PARAMS, curve.oid().to_vec()));
+        PublicKey::Ec { curve, point } => {
+            all.push((abi::ATTRIBUTE_EC_PARAMS, key::oid(*curve).to_vec()));
             all.push((abi::ATTRIBUTE_EC_POINT, element(OCTET_STRING, &[point])));
             abi::TYPE_EC
         }
-        PublicParts::Ed25519(point) => {
+        PublicKey::Ed25519(point) => {
             all.push((abi::ATTRIBUTE_EC_PARAMS, ED25519_OID.to_vec()));
             all.push((abi::ATTRIBUTE_EC_POINT, element(OCTET_STRING, &[point])));
             abi::TYPE_EC_EDWARDS
@@ -179,9 +179,8 @@ fn private_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
 
 fn public_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
     let mut attributes = of_key(abi::CLASS_PUBLIC_KEY, key, subject);
-    if let PublicParts::Rsa { n, .. } = &key.public {
-        let zeros = n.first().map_or(0, |first| first.leading_zeros() as usize);
-        attributes.push((abi::ATTRIBUTE_MODULUS_BITS, number((8 * n.len() - zeros) as Ulong)));
+    if let PublicKey::Rsa { .. } = &key.public {
+        attributes.push((abi::ATTRIBUTE_MODULUS_BITS, number(key.public.bits() as Ulong)));
     }
     attributes.extend([
         (abi::ATTRIBUTE_VERIFY, flag(!signing_mechanisms(key).is_empty())),

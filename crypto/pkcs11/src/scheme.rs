@@ -1,8 +1,8 @@
 //! How a key signs and decrypts: mechanisms of PKCS #11, as cryptod does them.
 
 use crate::abi::{self, Parameters, Rv, Ulong};
-use crate::hash::Hash;
-use crate::key::{PublicParts, TokenKey};
+use crate::key::TokenKey;
+use keyway_client::{Hash, PublicKey};
 use keyway_engine::{Algorithm, OaepParameters, SignatureParameters};
 
 /// How a key signs.
@@ -64,8 +64,8 @@ impl Scheme {
                 let Parameters::Pss { hash, mgf, salt_bytes } = *parameters else {
                     return Err(abi::MECHANISM_PARAM_INVALID);
                 };
-                let hash = Hash::from_mechanism(hash).ok_or(abi::MECHANISM_PARAM_INVALID)?;
-                let mgf1 = Hash::from_mgf(mgf).ok_or(abi::MECHANISM_PARAM_INVALID)?;
+                let hash = hash_of_mechanism(hash).ok_or(abi::MECHANISM_PARAM_INVALID)?;
+                let mgf1 = hash_of_mgf(mgf).ok_or(abi::MECHANISM_PARAM_INVALID)?;
                 if message_hash.is_some_and(|it| it != hash) {
                     return Err(abi::MECHANISM_PARAM_INVALID);
                 }
@@ -85,27 +85,25 @@ impl Scheme {
     }
 
     /// Whether a key is of its kind.
-    pub fn fits(self, public: &PublicParts) -> bool {
+    pub fn fits(self, public: &PublicKey) -> bool {
         match self {
             Scheme::RsaPkcs1(_) | Scheme::RsaPss { .. } => {
-                matches!(public, PublicParts::Rsa { .. })
+                matches!(public, PublicKey::Rsa { .. })
             }
-            Scheme::Ecdsa(_) => matches!(public, PublicParts::Ec { .. }),
-            Scheme::Ed25519 => matches!(public, PublicParts::Ed25519(_)),
+            Scheme::Ecdsa(_) => matches!(public, PublicKey::Ec { .. }),
+            Scheme::Ed25519 => matches!(public, PublicKey::Ed25519(_)),
         }
     }
 
     /// The algorithm that takes every such request, and what it is told; `None` for a key of another kind.
-    pub fn general(self, public: &PublicParts) -> Option<(Algorithm, SignatureParameters)> {
+    pub fn general(self, public: &PublicKey) -> Option<(Algorithm, SignatureParameters)> {
         let given = SignatureParameters { prehashed: true, ..SignatureParameters::default() };
         let digest = |hash: Option<Hash>| {
             hash.map_or(given, |hash| SignatureParameters::digest(hash.algorithm()))
         };
         Some(match (self, public) {
-            (Scheme::RsaPkcs1(hash), PublicParts::Rsa { .. }) => {
-                (Algorithm::RsaPkcs1, digest(hash))
-            }
-            (Scheme::RsaPss { hash, mgf1, salt_bytes, .. }, PublicParts::Rsa { .. }) => {
+            (Scheme::RsaPkcs1(hash), PublicKey::Rsa { .. }) => (Algorithm::RsaPkcs1, digest(hash)),
+            (Scheme::RsaPss { hash, mgf1, salt_bytes, .. }, PublicKey::Rsa { .. }) => {
                 let parameters = SignatureParameters {
                     mgf1_hash: Some(mgf1.algorithm()),
                     salt_bytes: Some(salt_bytes),
@@ -113,8 +111,8 @@ impl Scheme {
                 };
                 (Algorithm::RsaPss, parameters)
             }
-            (Scheme::Ecdsa(hash), PublicParts::Ec { curve, .. }) => (curve.ecdsa(), digest(hash)),
-            (Scheme::Ed25519, PublicParts::Ed25519(_)) => {
+            (Scheme::Ecdsa(hash), PublicKey::Ec { curve, .. }) => (curve.ecdsa(), digest(hash)),
+            (Scheme::Ed25519, PublicKey::Ed25519(_)) => {
                 (Algorithm::Ed25519, SignatureParameters::default())
             }
             _ => return None,
@@ -140,10 +138,10 @@ impl Scheme {
     }
 
     /// Refuses data of another length than the key signs.
-    pub fn check(self, public: &PublicParts, bytes: usize) -> Result<(), Rv> {
+    pub fn check(self, public: &PublicKey, bytes: usize) -> Result<(), Rv> {
         let fits = match (self, public) {
-            (Scheme::RsaPkcs1(None), PublicParts::Rsa { n, .. }) => bytes + 11 <= n.len(),
-            (Scheme::RsaPss { hash, salt_bytes, .. }, PublicParts::Rsa { n, .. }) => {
+            (Scheme::RsaPkcs1(None), PublicKey::Rsa { n, .. }) => bytes + 11 <= n.len(),
+            (Scheme::RsaPss { hash, salt_bytes, .. }, PublicKey::Rsa { n, .. }) => {
                 bytes == hash.bytes() && usize::from(salt_bytes) + hash.bytes() + 2 <= n.len()
             }
             (Scheme::Ecdsa(None), _) => (20..=64).contains(&bytes),
@@ -190,8 +188,8 @@ impl Decryption {
         match (mechanism, parameters) {
             (abi::RSA_PKCS, _) => Ok(Decryption::Pkcs1),
             (abi::RSA_PKCS_OAEP, Parameters::Oaep { hash, mgf, label }) => {
-                let hash = Hash::from_mechanism(hash).ok_or(abi::MECHANISM_PARAM_INVALID)?;
-                let mgf1 = Hash::from_mgf(mgf).ok_or(abi::MECHANISM_PARAM_INVALID)?;
+                let hash = hash_of_mechanism(hash).ok_or(abi::MECHANISM_PARAM_INVALID)?;
+                let mgf1 = hash_of_mgf(mgf).ok_or(abi::MECHANISM_PARAM_INVALID)?;
                 Ok(Decryption::Oaep { hash, mgf1, label })
             }
             _ => Err(abi::MECHANISM_INVALID),
@@ -248,6 +246,30 @@ pub fn decryption_mechanisms(key: &TokenKey) -> Vec<Ulong> {
     own.map(|(number, _)| number).collect()
 }
 
+/// The hash of a mechanism that digests.
+pub fn hash_of_mechanism(mechanism: Ulong) -> Option<Hash> {
+    Some(match mechanism {
+        abi::SHA_1 => Hash::Sha1,
+        abi::SHA224 => Hash::Sha224,
+        abi::SHA256 => Hash::Sha256,
+        abi::SHA384 => Hash::Sha384,
+        abi::SHA512 => Hash::Sha512,
+        _ => return None,
+    })
+}
+
+/// The hash of a mask generation function.
+fn hash_of_mgf(mgf: Ulong) -> Option<Hash> {
+    Some(match mgf {
+        abi::MGF1_SHA1 => Hash::Sha1,
+        abi::MGF1_SHA224 => Hash::Sha224,
+        abi::MGF1_SHA256 => Hash::Sha256,
+        abi::MGF1_SHA384 => Hash::Sha384,
+        abi::MGF1_SHA512 => Hash::Sha512,
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,7 +278,7 @@ mod tests {
         TokenKey {
             name: "web".to_owned(),
             info: Vec::new(),
-            public: PublicParts::Rsa { n: vec![0xc5; 256], e: vec![1, 0, 1] },
+            public: PublicKey::Rsa { n: vec![0xc5; 256], e: vec![1, 0, 1] },
             algorithms: algorithms.to_vec(),
             can_sign: true,
             can_decrypt: true,

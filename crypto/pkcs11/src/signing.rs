@@ -1,11 +1,11 @@
 //! Signatures that are made and verified: the parts of a message come together here, and cryptod does the rest.
 
 use crate::abi::{self, Rv};
-use crate::hash::Hasher;
-use crate::key::{PublicParts, TokenKey, without_zeros};
+use crate::key::{TokenKey, signature_bytes};
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::module::Module;
 use crate::scheme::Scheme;
+use keyway_client::{Hasher, PublicKey, integer, without_zeros};
 use keyway_engine::Request;
 use keyway_wire::der::{INTEGER, SEQUENCE, element, split};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Signing {
 
     /// Length of the signature, in bytes.
     pub fn signature_bytes(&self) -> usize {
-        self.key.public.signature_bytes()
+        signature_bytes(&self.key.public)
     }
 
     /// Takes a part of the message.
@@ -83,7 +83,7 @@ impl Signing {
         let used = module.client.run(&key.name, &key.info, algorithm, &mut request);
         out.truncate(used.map_err(|why| module.failed(&why, abi::DATA_INVALID))?);
         match &key.public {
-            PublicParts::Ec { curve, .. } => fixed(&out, curve.bytes()).ok_or(abi::GENERAL_ERROR),
+            PublicKey::Ec { curve, .. } => fixed(&out, curve.bytes()).ok_or(abi::GENERAL_ERROR),
             _ => Ok(out),
         }
     }
@@ -97,7 +97,7 @@ impl Signing {
         let data = Signing::data(message, scheme, &key)?;
         let (algorithm, parameters) =
             scheme.general(&key.public).ok_or(abi::KEY_TYPE_INCONSISTENT)?;
-        let in_der = matches!(key.public, PublicParts::Ec { .. }).then(|| der(signature));
+        let in_der = matches!(key.public, PublicKey::Ec { .. }).then(|| der(signature));
         let signature = in_der.as_deref().unwrap_or(signature);
         let public_key = key.public_bits();
         let mut request = Request::Verify { public_key, message: &data, parameters, signature };
@@ -107,11 +107,11 @@ impl Signing {
 }
 
 /// Room for the longest signature as cryptod makes it, in bytes.
-fn room(public: &PublicParts) -> usize {
+fn room(public: &PublicKey) -> usize {
     match public {
         // A SEQUENCE of two INTEGERs, each with a zero before it.
-        PublicParts::Ec { curve, .. } => 2 * (curve.bytes() + 3) + 3,
-        _ => public.signature_bytes(),
+        PublicKey::Ec { curve, .. } => 2 * (curve.bytes() + 3) + 3,
+        _ => signature_bytes(public),
     }
 }
 
@@ -132,13 +132,6 @@ fn fixed(der: &[u8], bytes: usize) -> Option<Vec<u8>> {
 fn der(fixed: &[u8]) -> Vec<u8> {
     let (r, s) = fixed.split_at(fixed.len() / 2);
     element(SEQUENCE, &[&integer(r), &integer(s)])
-}
-
-/// An INTEGER of a number that is not negative.
-fn integer(number: &[u8]) -> Vec<u8> {
-    let number = without_zeros(number);
-    let is_plain = number.first().is_some_and(|first| first & 0x80 == 0);
-    element(INTEGER, &[if is_plain { &[] } else { &[0] }, number])
 }
 
 #[cfg(test)]

@@ -1,0 +1,185 @@
+//! A public key in its parts, as programs ask for them.
+
+use keyway_engine::Algorithm;
+use keyway_wire::der::{INTEGER, SEQUENCE, element, split};
+use keyway_wire::{read_subject_public_key_info, subject_public_key_info};
+
+/// A curve of ECDSA and ECDH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Curve {
+    /// NIST P-256, secp256r1.
+    P256,
+    /// NIST P-384, secp384r1.
+    P384,
+    /// NIST P-521, secp521r1.
+    P521,
+}
+
+impl Curve {
+    /// Each of them.
+    pub const ALL: [Curve; 3] = [Curve::P256, Curve::P384, Curve::P521];
+
+    /// OpenSSL's name for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Curve::P256 => "prime256v1",
+            Curve::P384 => "secp384r1",
+            Curve::P521 => "secp521r1",
+        }
+    }
+
+    /// The curve of a name that OpenSSL, NIST or SECG gives it.
+    pub fn from_name(name: &str) -> Option<Curve> {
+        match name {
+            "prime256v1" | "P-256" | "secp256r1" => Some(Curve::P256),
+            "secp384r1" | "P-384" => Some(Curve::P384),
+            "secp521r1" | "P-521" => Some(Curve::P521),
+            _ => None,
+        }
+    }
+
+    /// Bytes of a coordinate.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Curve::P256 => 32,
+            Curve::P384 => 48,
+            Curve::P521 => 66,
+        }
+    }
+
+    /// Bits of the order of its group.
+    const fn bits(self) -> usize {
+        match self {
+            Curve::P521 => 521,
+            _ => 8 * self.bytes(),
+        }
+    }
+
+    /// ECDSA that leaves the hash to each request.
+    pub const fn ecdsa(self) -> Algorithm {
+        match self {
+            Curve::P256 => Algorithm::EcdsaP256,
+            Curve::P384 => Algorithm::EcdsaP384,
+            Curve::P521 => Algorithm::EcdsaP521,
+        }
+    }
+
+    /// ECDH.
+    pub const fn ecdh(self) -> Algorithm {
+        match self {
+            Curve::P256 => Algorithm::EcdhP256,
+            Curve::P384 => Algorithm::EcdhP384,
+            Curve::P521 => Algorithm::EcdhP521,
+        }
+    }
+}
+
+/// A public key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PublicKey {
+    /// Numbers with the most significant byte first, without zeros before it.
+    Rsa {
+        /// The modulus.
+        n: Vec<u8>,
+        /// The public exponent.
+        e: Vec<u8>,
+    },
+    /// A point without compression.
+    Ec {
+        /// Its curve.
+        curve: Curve,
+        /// 4, and both coordinates.
+        point: Vec<u8>,
+    },
+    /// 32 bytes.
+    Ed25519(Vec<u8>),
+}
+
+impl PublicKey {
+    /// Reads a SubjectPublicKeyInfo; `None` for a kind of key that is not offered here.
+    pub fn read(info: &[u8]) -> Option<PublicKey> {
+        let (algorithms, bits) = read_subject_public_key_info(info)?;
+        let curve = Curve::ALL.into_iter().find(|curve| algorithms.contains(&curve.ecdsa()));
+        match (algorithms.first()?, curve) {
+            (_, Some(curve)) => {
+                let fits = bits.first() == Some(&4) && bits.len() == 1 + 2 * curve.bytes();
+                fits.then(|| PublicKey::Ec { curve, point: bits.to_vec() })
+            }
+            (algorithm, _) if algorithm.is_rsa() => read_rsa(bits),
+            (Algorithm::Ed25519, _) if bits.len() == 32 => Some(PublicKey::Ed25519(bits.to_vec())),
+            _ => None,
+        }
+    }
+
+    /// Its SubjectPublicKeyInfo.
+    pub fn info(&self) -> Option<Vec<u8>> {
+        match self {
+            PublicKey::Rsa { n, e } => {
+                let bits = element(SEQUENCE, &[&integer(n), &integer(e)]);
+                subject_public_key_info(Algorithm::RsaPkcs1Sha256, &bits)
+            }
+            PublicKey::Ec { curve, point } => subject_public_key_info(curve.ecdsa(), point),
+            PublicKey::Ed25519(key) => subject_public_key_info(Algorithm::Ed25519, key),
+        }
+    }
+
+    /// The length of its numbers, in bits.
+    pub fn bits(&self) -> usize {
+        match self {
+            PublicKey::Rsa { n, .. } => {
+                8 * n.len() - n.first().map_or(0, |first| first.leading_zeros() as usize)
+            }
+            PublicKey::Ec { curve, .. } => curve.bits(),
+            PublicKey::Ed25519(_) => 256,
+        }
+    }
+}
+
+fn read_rsa(bits: &[u8]) -> Option<PublicKey> {
+    let (content, []) = split(SEQUENCE, bits)? else { return None };
+    let (n, rest) = split(INTEGER, content)?;
+    let (e, []) = split(INTEGER, rest)? else { return None };
+    Some(PublicKey::Rsa { n: without_zeros(n).to_vec(), e: without_zeros(e).to_vec() })
+}
+
+/// A number without zeros before it.
+pub fn without_zeros(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    &number[zeros..]
+}
+
+/// An INTEGER of a number that is not negative.
+pub fn integer(number: &[u8]) -> Vec<u8> {
+    let number = without_zeros(number);
+    let is_plain = number.first().is_some_and(|first| first & 0x80 == 0);
+    element(INTEGER, &[if is_plain { &[] } else { &[0] }, number])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_parts() {
+        let n = [&[0xc5][..], &[7; 255]].concat();
+        for (public, bits) in [
+            (PublicKey::Rsa { n, e: vec![1, 0, 1] }, 2048),
+            (PublicKey::Ec { curve: Curve::P256, point: [&[4][..], &[9; 64]].concat() }, 256),
+            (PublicKey::Ec { curve: Curve::P384, point: [&[4][..], &[9; 96]].concat() }, 384),
+            (PublicKey::Ec { curve: Curve::P521, point: [&[4][..], &[9; 132]].concat() }, 521),
+            (PublicKey::Ed25519(vec![5; 32]), 256),
+        ] {
+            assert_eq!(PublicKey::read(&public.info().unwrap()).unwrap(), public);
+            assert_eq!(public.bits(), bits);
+        }
+        let short = PublicKey::Ed25519(vec![5; 31]).info();
+        assert!(short.is_none_or(|info| PublicKey::read(&info).is_none()));
+    }
+
+    #[test]
+    fn an_integer_is_not_negative() {
+        assert_eq!(integer(&[0, 0, 0x7f]), [2, 1, 0x7f]);
+        assert_eq!(integer(&[0x80]), [2, 2, 0, 0x80]);
+        assert_eq!(integer(&[]), [2, 1, 0]);
+    }
+}
