@@ -423,7 +423,8 @@ impl Connection {
         };
         let end = RingMemory::adopt(ring, entries).ok().and_then(|ring| ring.client_end());
         let end = end.ok_or_else(|| ClientError::nonsense(&self.path))?;
-        let (memory, region) = self.region(REGION_BYTES)?;
+        let region = self.region(REGION_BYTES);
+        let (memory, region) = region.inspect_err(|_| self.tell(&Ask::CloseQueue { queue }))?;
         Ok(Channel { queue, end, bell: Doorbell::from_fd(bell), memory, region })
     }
 

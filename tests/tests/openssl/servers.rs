@@ -7,7 +7,7 @@ use keyway_tests::port;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
-/// Two keys that only `nobody` may use, with certificates of `rsa`.
+/// Two keys that only the user `nobody` may use, with certificates of `rsa`.
 fn with_certificates(site: &Site) {
     for (name, algorithms) in [("own-rsa", "rsa"), ("own-ec", "ec-p256")] {
         site.generate(name, algorithms, "user:nobody");
