@@ -4,7 +4,7 @@ use crate::value::small_within;
 use clap::Args;
 use keyway_folder::user::Account;
 use keyway_host::supervised::Inherited;
-use keyway_service::limit::{self, Limit, Weight};
+use keyway_service::limit::{self, Limit, Space, Weight};
 use keyway_service::master;
 use keyway_service::options::CryptodOptions;
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ Examples:
       a new version takes the place of the one that runs, without a request lost
   keyway cryptod --pumps 4 --json
       with four threads that poll; one JSON line says when it is ready
+  keyway cryptod --socket /run/keyway/cryptod.socket --allow-user app --name-space app.=user:app
+      the user app makes keys by itself: keyway key generate app.token --algorithm ed25519
   keyway cryptod --weight user:ldap=8 --weight key:web=4 --limit memory=4G
       more of the time for some, and no more than 4 GiB of shared memory for all clients together
 
@@ -108,6 +110,11 @@ pub struct Cryptod {
     /// many times the time of others. Others have 1
     #[arg(long = "weight", value_name = "WHO=N", value_parser = limit::weight)]
     pub weights: Vec<Weight>,
+    /// Let clients make and destroy keys whose names begin with PREFIX (repeatable), which ends in '.', '-' or '_'. WHO
+    /// is user:NAME, group:NAME or program:/PATH, joined by '+' if all must be true. The keys are for these clients and
+    /// for no others, and there are 256 at most
+    #[arg(long = "name-space", value_name = "PREFIX=WHO", value_parser = limit::name_space)]
+    pub name_spaces: Vec<Space>,
     /// Set a limit (repeatable): see below
     #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit::limit)]
     pub limits: Vec<Limit>,
@@ -142,7 +149,9 @@ pub struct Cryptod {
 impl Cryptod {
     /// The options that it asks for.
     pub fn options(&self) -> CryptodOptions {
-        let Cryptod { folder, socket, users, groups, programs, master, weights, limits, .. } = self;
+        let Cryptod {
+            folder, socket, users, groups, programs, master, weights, name_spaces, ..
+        } = self;
         CryptodOptions {
             folder: folder.clone(),
             socket: socket.clone(),
@@ -152,7 +161,8 @@ impl Cryptod {
             allow_everybody: self.allow_everybody,
             master: master.clone(),
             weights: weights.clone(),
-            limits: limits.clone(),
+            name_spaces: name_spaces.clone(),
+            limits: self.limits.clone(),
             take_over: self.take_over,
             pumps: self.pumps,
             user: self.user.clone(),

@@ -448,6 +448,66 @@ fn a_user_lists_the_keys_that_the_user_may_use() {
     assert!(cryptod.stop().success());
 }
 
+#[test]
+fn a_client_makes_and_destroys_keys_in_its_name_space() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root becomes other users");
+        return;
+    }
+    let space = format!("app.=user:{UNPRIVILEGED}");
+    let cryptod = Cryptod::for_every_user(&["--name-space", &space]);
+    key(&cryptod, &["generate", "web", "--algorithm", "ed25519", "--for", "user:0"]);
+    let as_client = |user: u32, arguments: &[&str]| {
+        as_user(user, || {
+            let mut command = Command::new(keyway());
+            command.arg("key").args(arguments).arg("--socket").arg(cryptod.socket());
+            finish(command.current_dir("/"), "a text")
+        })
+    };
+    let theirs = |arguments: &[&str]| as_client(UNPRIVILEGED, arguments);
+    theirs(&["generate", "app.one", "--algorithm", "rsa-2048"]).expect(0);
+    theirs(&["generate", "app.one", "--algorithm", "ed25519"]).expect(1);
+    let signed = theirs(&["sign", "app.one", "--hash", "sha-256", "--format", "hex"]).expect(0).out;
+    assert_eq!(signed.trim().len(), 2 * 256);
+    theirs(&["rotate", "app.one"]).expect(0);
+    let signed = theirs(&["sign", "app.one", "--hash", "sha-256", "--format", "hex"]).expect(0).out;
+    assert_eq!(signed.trim().len(), 2 * 256, "a new version has the size of the one before");
+    assert!(theirs(&["list"]).expect(0).out.contains("app.one"));
+    // Nothing beyond: other names, other callers, the keys of others, and other clients.
+    for refused in [
+        &["generate", "other", "--algorithm", "ed25519"][..],
+        &["generate", "app.", "--algorithm", "ed25519"],
+        &["generate", "app.two", "--algorithm", "ed25519", "--for", "everybody"],
+        &["allow", "app.one", "--for", "everybody"],
+        &["accept", "app.one"],
+        &["revoke", "web"],
+        &["delete", "app.one"],
+    ] {
+        let why = theirs(refused).expect(1).err;
+        assert!(!why.contains("web "), "{why}");
+    }
+    let why = theirs(&["generate", "other", "--algorithm", "ed25519"]).expect(1).err;
+    assert!(why.contains("begin with app."), "{why}");
+    let why = as_client(UNPRIVILEGED + 1, &["generate", "app.x", "--algorithm", "ed25519"]);
+    assert!(!why.expect(1).err.contains("app."));
+    as_client(UNPRIVILEGED + 1, &["sign", "app.one", "--hash", "sha-256"]).expect(1);
+    // As many as there may be, and no more.
+    for number in 1..256 {
+        let name = format!("app.{number}");
+        theirs(&["generate", &name, "--algorithm", "ed25519"]).expect(0);
+    }
+    let why = theirs(&["generate", "app.more", "--algorithm", "ed25519"]).expect(1).err;
+    assert!(why.contains("there are 256 keys"), "{why}");
+    theirs(&["revoke", "app.one"]).expect(0);
+    theirs(&["delete", "app.one"]).expect(0);
+    theirs(&["generate", "app.more", "--algorithm", "ed25519"]).expect(0);
+    let audit = fs::read_to_string(cryptod.data().join("cryptod/keys/audit.log")).unwrap();
+    let by_client = format!("\"uid\":{UNPRIVILEGED},");
+    let made = |line: &&str| line.contains(&by_client) && line.contains("\"generate\"");
+    assert!(audit.lines().filter(made).count() >= 257);
+    assert!(cryptod.stop().success());
+}
+
 /// `crypto test` by way of a daemon, as the paper measured /dev/crypto.
 #[test]
 fn a_daemon_is_tested_like_any_driver() {

@@ -8,6 +8,7 @@ use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
 use keyway_fork::Generation;
 use keyway_lock::Unpoisoned;
+use keyway_ring::control::KeyPolicy;
 use once_cell::race::OnceBox;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -100,6 +101,30 @@ impl KeyClient {
     /// As [`KeyClient::keys`], and if there is none.
     pub fn find(&self, name: &str) -> Result<NamedKey, ClientError> {
         self.glance()?.find(name)
+    }
+
+    /// Where this process may make keys of its own: their names begin with one of these. None, for most.
+    ///
+    /// # Errors
+    /// As [`KeyClient::keys`].
+    pub fn name_spaces(&self) -> Result<Vec<String>, ClientError> {
+        self.glance()?.name_spaces()
+    }
+
+    /// Has a key made in a name space of this process, and gives it.
+    ///
+    /// # Errors
+    /// As [`KeyClient::keys`]; the daemon's refusal.
+    pub fn generate(&self, name: &str, policy: KeyPolicy) -> Result<NamedKey, ClientError> {
+        self.glance()?.generate(name, policy)
+    }
+
+    /// Destroys a key in a name space of this process, for good.
+    ///
+    /// # Errors
+    /// As [`KeyClient::generate`].
+    pub fn destroy(&self, name: &str) -> Result<(), ClientError> {
+        self.glance()?.destroy(name)
     }
 
     /// Has a request done with a key, whose public half, as a SubjectPublicKeyInfo, is that one.

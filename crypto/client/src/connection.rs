@@ -8,7 +8,7 @@ use crate::limits::{ANSWER, CHANNEL_WAIT, CHANNELS_MAX, REGION_BYTES, RING_ENTRI
 use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
 use keyway_lock::Unpoisoned;
-use keyway_ring::control::{self, Answer, Ask, KeyAsk};
+use keyway_ring::control::{self, Answer, Ask, KeyAsk, KeyPolicy};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
 use keyway_ring::limits::REGION_BYTES_MAX;
 use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
@@ -215,6 +215,45 @@ impl Connection {
             Answer::Certificates { certificates } => Ok(certificates),
             Answer::Refused { .. } => Ok(Vec::new()),
             _ => Err(ClientError::nonsense(&self.path)),
+        }
+    }
+
+    /// Where this process may make keys: their names begin with one of these.
+    pub fn name_spaces(&self) -> Result<Vec<String>, ClientError> {
+        match self.ask(&Ask::NameSpaces)?.0 {
+            Answer::NameSpaces { prefixes } => Ok(prefixes),
+            answer => Err(self.unexpected(answer)),
+        }
+    }
+
+    /// Has a key made in a name space of this process.
+    pub fn generate(&self, name: &str, policy: KeyPolicy) -> Result<NamedKey, ClientError> {
+        self.change(KeyAsk::Generate { name: name.to_owned(), policy })?;
+        self.find(name)
+    }
+
+    /// Ends a key in a name space of this process, and has it forgotten. An administrator could end any key: a program
+    /// that one runs should not.
+    pub fn destroy(&self, name: &str) -> Result<(), ClientError> {
+        if !self.name_spaces()?.iter().any(|prefix| name.starts_with(prefix)) {
+            let text = format!(
+                "key {name} is in no name space of this program: keyway key delete removes it"
+            );
+            return Err(ClientError::new(Fault::Refused, text));
+        }
+        // One that is revoked already is only to be forgotten.
+        let _ = self.change(KeyAsk::Revoke { name: name.to_owned() });
+        self.change(KeyAsk::Delete { name: name.to_owned() })
+    }
+
+    fn change(&self, ask: KeyAsk) -> Result<(), ClientError> {
+        match self.ask(&Ask::Keys(ask))?.0 {
+            Answer::Done => Ok(()),
+            Answer::Refused { status, why } if Status::new(status) != Status::Busy => {
+                let text = format!("the cryptod at {} refuses: {why}", self.path.display());
+                Err(ClientError::new(Fault::Refused, text))
+            }
+            answer => Err(self.unexpected(answer)),
         }
     }
 

@@ -30,6 +30,7 @@ pub use client::KeyClient;
 pub use connection::{KeyAndChain, NamedKey};
 pub use error::{ClientError, Fault};
 pub use hash::{Hash, Hasher};
+pub use keyway_ring::control::KeyPolicy;
 pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
 pub use programs::{Program, UnknownProgram, instructions};
 pub use public_key::{Curve, PublicKey, integer, without_zeros};

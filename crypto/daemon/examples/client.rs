@@ -1,6 +1,6 @@
 //! A client that signs with a key that it never sees.
 
-use keyway_daemon::{Admission, Daemon, Options, Weights, keys::*, limits::*, listen};
+use keyway_daemon::{Admission, Daemon, NameSpaces, Options, Weights, keys::*, limits::*, listen};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Algorithm, Demand, Key, Operation, Parameters, Request, Task};
 use std::{error::Error, sync::Arc, time::Duration, time::SystemTime};
@@ -21,7 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (keys, spin) = (Some(Arc::new(keys)), Duration::from_micros(50));
     let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());
     let socket = None;
-    let options = Options { admission, limits, shared, weights, keys, socket, pumps: 1, spin };
+    let (name_spaces, pumps) = (NameSpaces::default(), 1);
+    let options =
+        Options { admission, limits, shared, weights, name_spaces, keys, socket, pumps, spin };
     let path = place.path().join("socket");
     let _daemon = Daemon::start(&engine, listen(&path)?, options, Box::new(|_| {}))?;
 

@@ -221,6 +221,8 @@ pub const EXECUTABLE_BYTES_MAX: usize = 4_096;
 pub const FILE_BYTES_MAX: usize = 8 << 20;
 /// Size of the generated RSA key of one who has no wish, in bits: good beyond 2030 (SP 800-57).
 pub const RSA_BITS: u32 = 3_072;
+/// Sizes of RSA keys that are made, in bits.
+pub const RSA_SIZES: [u32; 4] = [2_048, 3_072, 4_096, 8_192];
 
 /// Most bytes that are wrapped at a time: 1 MiB.
 pub const WRAPPED_BYTES_MAX: usize = 1 << 20;
@@ -248,5 +250,18 @@ pub const TPM_BLOB_BYTES_MAX: usize = 4_096;
 
 /// Keys that one message tells a client of that may use them: as many as surely go into it.
 pub const GRANTED_KEYS_MAX: usize = 16;
+/// Most keys in a client's name space.
+pub const NAME_SPACE_KEYS_MAX: usize = 256;
+/// Changes in name spaces that wait, of one user and of all: administrators' do not stand behind more.
+pub const NAME_SPACE_CHANGES_MAX: Waiting = Waiting { of_user: 2, of_all: 8 };
 /// Changes of keys that wait for the one before them.
 pub const KEY_CHANGES_WAITING_MAX: usize = 64;
+
+/// How many may wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// Of one user.
+    pub of_user: usize,
+    /// Of all users.
+    pub of_all: usize,
+}

@@ -1,7 +1,8 @@
-//! An administrator's requests about keys, done by the key store.
+//! Requests about keys of administrators, and of clients in their name spaces, done by the key store.
 
 use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purpose, Purposes, Spec, Usable, Who};
-use crate::limits::GRANTED_KEYS_MAX;
+use crate::limits::{GRANTED_KEYS_MAX, NAME_SPACE_KEYS_MAX, RSA_SIZES};
+use crate::name_spaces::NameSpace;
 use crate::refusal::Refusal;
 use crate::witness::Sight;
 use keyway_engine::{Algorithm, Kind};
@@ -12,27 +13,42 @@ use std::time::SystemTime;
 /// Keys that one message tells of: as many as surely go into it.
 const LISTED_MAX: usize = 16;
 
-/// Does it, for an administrator, of a daemon that sees so many clients' programs.
-pub fn answer(keys: &KeyStore, sight: Sight, by: &Caller, ask: KeyAsk, now: SystemTime) -> Answer {
-    done(keys, sight, by, ask, now).unwrap_or_else(Answer::from)
+/// Does it, for an administrator or for a client in its name space, of a daemon that sees so many clients' programs.
+pub fn answer(
+    keys: &KeyStore,
+    sight: Sight,
+    space: Option<&NameSpace>,
+    by: &Caller,
+    ask: KeyAsk,
+    now: SystemTime,
+) -> Answer {
+    done(keys, sight, space, by, ask, now).unwrap_or_else(Answer::from)
 }
 
 fn done(
     keys: &KeyStore,
     sight: Sight,
+    space: Option<&NameSpace>,
     by: &Caller,
     ask: KeyAsk,
     now: SystemTime,
 ) -> Result<Answer, Refusal> {
     match ask {
         KeyAsk::Generate { name, policy } => {
-            let policy = Policy::read(&policy)?;
+            let policy = Policy::read(&policy)?.in_space(space, keys)?;
             can_be_for(sight, &policy.grantees)?;
-            keys.add_for(&name, policy.spec(), Material::NEW, &policy.grantees, by, now)?;
+            let made =
+                policy.rsa_bits.map_or(Material::NEW, |rsa_bits| Material::Generate { rsa_bits });
+            keys.add_for(&name, policy.spec(), made, &policy.grantees, by, now)?;
         }
         KeyAsk::Import { name, policy, material } => {
-            let policy = Policy::read(&policy)?;
+            let policy = Policy::read(&policy)?.in_space(space, keys)?;
             can_be_for(sight, &policy.grantees)?;
+            if let Some(bits) = policy.rsa_bits {
+                let why =
+                    format!("a key that is imported has the size that it has: rsa, not rsa-{bits}");
+                return Err(wrong(why));
+            }
             is_private_key(&policy.algorithms, &material.0)?;
             let forms = forms(&policy.algorithms, &material.0);
             let add = |form: &Material<'_>| {
@@ -53,7 +69,7 @@ fn done(
         }
         KeyAsk::Public { name } => return public(&keys.show(&name)?),
         KeyAsk::Certify { name, certificates } => keys.certify(&name, &certificates, by, now)?,
-        KeyAsk::Rotate { name } => drop(keys.rotate(&name, Material::NEW, by, now)?),
+        KeyAsk::Rotate { name } => drop(keys.rotate(&name, alike(keys, &name), by, now)?),
         KeyAsk::Revoke { name } => keys.revoke(&name, by, now)?,
         KeyAsk::Delete { name } => keys.delete(&name, by, now)?,
         KeyAsk::Accept { name } => keys.accept(&name, by, now)?,
@@ -138,7 +154,7 @@ fn kind(name: &str) -> Option<&'static [Algorithm]> {
     use Algorithm::*;
     Some(match name {
         // RSAES-PKCS1-v1_5 is only for keys whose policy names it.
-        "rsa" => &[RsaPkcs1, RsaPss, RsaOaep],
+        _ if name == "rsa" || rsa_bits(name).is_some() => &[RsaPkcs1, RsaPss, RsaOaep],
         "ec-p256" => &[EcdsaP256, EcdhP256],
         "ec-p384" => &[EcdsaP384, EcdhP384],
         "ec-p521" => &[EcdsaP521, EcdhP521],
@@ -146,8 +162,16 @@ fn kind(name: &str) -> Option<&'static [Algorithm]> {
     })
 }
 
+/// The size that the name of a kind of RSA keys has.
+fn rsa_bits(kind: &str) -> Option<u32> {
+    let bits = kind.strip_prefix("rsa-")?.parse().ok()?;
+    RSA_SIZES.contains(&bits).then_some(bits)
+}
+
 /// A [`KeyPolicy`], read.
 struct Policy {
+    /// Of a key that is to be made, if that was said.
+    rsa_bits: Option<u32>,
     algorithms: Vec<Algorithm>,
     purposes: Purposes,
     grantees: Vec<Who>,
@@ -160,8 +184,9 @@ impl Policy {
             true => None,
             false => Some(purposes.join(",").parse().map_err(|why| wrong(format!("{why}")))?),
         };
-        let mut known = Vec::new();
+        let (mut known, mut bits) = (Vec::new(), None);
         for name in algorithms {
+            bits = bits.or(rsa_bits(name));
             match kind(name) {
                 // A kind of key stands for those of its algorithms that serve a purpose: to sign, if none is named.
                 Some(all) => {
@@ -176,8 +201,8 @@ impl Policy {
                 }
                 None => known.push(name.parse::<Algorithm>().map_err(|_| {
                     wrong(format!(
-                        "no algorithm is called {name:?}; keyway crypto list names them, and rsa, ec-p256, ec-p384 \
-                         and ec-p521 are kinds of keys"
+                        "no algorithm is called {name:?}; keyway crypto list names them, and rsa, rsa-2048, rsa-3072, \
+                         rsa-4096, rsa-8192, ec-p256, ec-p384 and ec-p521 are kinds of keys"
                     ))
                 })?),
             }
@@ -188,12 +213,43 @@ impl Policy {
             let all = algorithms.iter().map(|it| Purposes::of(*it));
             all.fold(Purposes::NONE, Purposes::and).without(Purpose::Wrap.into())
         });
-        Ok(Policy { algorithms, purposes, grantees: grantees(callers)? })
+        Ok(Policy { rsa_bits: bits, algorithms, purposes, grantees: grantees(callers)? })
+    }
+
+    /// For the clients of a name space, if it is a key in one.
+    fn in_space(mut self, space: Option<&NameSpace>, keys: &KeyStore) -> Result<Self, Refusal> {
+        let Some(NameSpace { prefix, clients }) = space else { return Ok(self) };
+        if !self.grantees.is_empty() {
+            let why = format!(
+                "keys whose names begin with {prefix} are for the clients that make them, and no others"
+            );
+            return Err(wrong(why));
+        }
+        let most = NAME_SPACE_KEYS_MAX;
+        if keys.count(prefix) >= most {
+            let why = format!(
+                "there are {most} keys whose names begin with {prefix}, and no more than that may be"
+            );
+            return Err(Refusal { status: Status::Busy, why });
+        }
+        self.grantees = vec![clients.clone()];
+        Ok(self)
     }
 
     fn spec(&self) -> Spec<'_> {
         Spec { algorithms: &self.algorithms, purposes: self.purposes }
     }
+}
+
+/// A new key of the size that a key has.
+fn alike(keys: &KeyStore, name: &str) -> Material<'static> {
+    let bits = keys.show(name).ok().and_then(|key| {
+        let is_rsa = key.algorithms.first()?.is_rsa();
+        // An RSAPublicKey: little more than the modulus.
+        let bytes = key.versions.last().filter(|_| is_rsa)?.public_key.len();
+        RSA_SIZES.into_iter().rev().find(|bits| *bits as usize / 8 < bytes)
+    });
+    bits.map_or(Material::NEW, |rsa_bits| Material::Generate { rsa_bits })
 }
 
 /// Refuses a grant that could be for no client, since the daemon does not see their programs.

@@ -3,6 +3,7 @@
 use crate::admission::Admission;
 use crate::keys::KeyStore;
 use crate::limits::{ClientLimits, SharedLimits};
+use crate::name_spaces::NameSpaces;
 use crate::weights::Weights;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub struct Options {
     pub shared: SharedLimits,
     /// How many times the time of others clients get.
     pub weights: Weights,
+    /// Where clients that are no administrators may make keys.
+    pub name_spaces: NameSpaces,
     /// The keys that clients may name.
     pub keys: Option<Arc<KeyStore>>,
     /// Where its socket is, if it is the daemon's to remove when it ends; not if another process

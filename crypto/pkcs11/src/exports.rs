@@ -2,8 +2,8 @@
 
 use crate::abi::*;
 use crate::{
-    decrypt_functions, digest_functions, finding, general, secret_functions, session_functions,
-    sign_functions,
+    decrypt_functions, digest_functions, finding, general, generate_functions, secret_functions,
+    session_functions, sign_functions,
 };
 use std::ffi::{CStr, c_void};
 
@@ -72,7 +72,7 @@ pub static FUNCTIONS: [Function; 92] = [
     of("C_SignEncryptUpdate", unsupported as *const c_void),
     of("C_DecryptVerifyUpdate", unsupported as *const c_void),
     of("C_GenerateKey", unsupported as *const c_void),
-    of("C_GenerateKeyPair", unsupported as *const c_void),
+    of("C_GenerateKeyPair", generate_functions::generate_key_pair as *const c_void),
     of("C_WrapKey", unsupported as *const c_void),
     of("C_UnwrapKey", unsupported as *const c_void),
     of("C_DeriveKey", secret_functions::derive_key as *const c_void),

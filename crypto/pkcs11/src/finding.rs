@@ -114,13 +114,20 @@ pub extern "C" fn set_attribute_value(
 
 pub extern "C" fn destroy_object(session: Ulong, handle: Ulong) -> Rv {
     guard(|| {
-        module::current()?;
+        let module = module::current()?;
         sessions::with(session, |_| Ok(()))?;
         if secrets::forget(handle) {
             return Ok(());
         }
-        object(handle)?;
-        Err(ACTION_PROHIBITED)
+        // Its public key and its certificates go with a private key.
+        let Object { class: CLASS_PRIVATE_KEY, key: Some(key), .. } = object(handle)? else {
+            return Err(ACTION_PROHIBITED);
+        };
+        let destroyed = module.client.destroy(&key.name);
+        destroyed.map_err(|why| match module.failed(&why, ACTION_PROHIBITED) {
+            KEY_FUNCTION_NOT_PERMITTED => ACTION_PROHIBITED,
+            other => other,
+        })
     })
 }
 

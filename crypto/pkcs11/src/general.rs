@@ -13,6 +13,8 @@ const OWN: Version = Version { major: 0, minor: 1 };
 /// Not done in the program: `pkcs11-tool` tests no others.
 const SIGNS: Ulong = FLAG_HW | FLAG_SIGN | FLAG_VERIFY;
 const CRYPTS: Ulong = FLAG_HW | FLAG_DECRYPT | FLAG_ENCRYPT;
+/// Where cryptod has a name space for the program.
+const MAKES: Ulong = FLAG_HW | FLAG_GENERATE_KEY_PAIR;
 const CURVES: Ulong = FLAG_EC_F_P | FLAG_EC_NAMEDCURVE | FLAG_EC_UNCOMPRESS;
 
 const fn info(min_key_size: Ulong, max_key_size: Ulong, flags: Ulong) -> MechanismInfo {
@@ -25,7 +27,10 @@ const ECDH: MechanismInfo = info(256, 521, FLAG_HW | FLAG_DERIVE | CURVES);
 const HASH: MechanismInfo = info(0, 0, FLAG_DIGEST);
 
 /// The mechanisms of the module; a key may be for few of them.
-const MECHANISMS: [(Ulong, MechanismInfo); 26] = [
+const MECHANISMS: [(Ulong, MechanismInfo); 29] = [
+    (RSA_PKCS_KEY_PAIR_GEN, info(2048, 8192, MAKES)),
+    (EC_KEY_PAIR_GEN, info(256, 521, MAKES | CURVES)),
+    (EC_EDWARDS_KEY_PAIR_GEN, info(255, 255, MAKES)),
     (RSA_PKCS, info(2048, 8192, SIGNS | CRYPTS)),
     (RSA_PKCS_OAEP, info(2048, 8192, CRYPTS)),
     (SHA1_RSA_PKCS, RSA),
@@ -132,6 +137,7 @@ pub extern "C" fn get_token_info(slot: Ulong, mut place: Place<TokenInfo>) -> Rv
             return Err(TOKEN_NOT_PRESENT);
         }
         let open = sessions::count() as Ulong;
+        let makes_keys = module::current()?.client.name_spaces().is_ok_and(|all| !all.is_empty());
         place.put(TokenInfo {
             label: padded("Keyway"),
             manufacturer: padded(MAKER),
@@ -139,7 +145,7 @@ pub extern "C" fn get_token_info(slot: Ulong, mut place: Place<TokenInfo>) -> Rv
             serial_number: padded("1"),
             // No login is required.
             flags: FLAG_RNG
-                | FLAG_WRITE_PROTECTED
+                | if makes_keys { 0 } else { FLAG_WRITE_PROTECTED }
                 | FLAG_TOKEN_INITIALIZED
                 | FLAG_USER_PIN_INITIALIZED,
             // As many as there are.

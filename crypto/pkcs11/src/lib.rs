@@ -22,6 +22,7 @@ mod digest_functions;
 mod exports;
 mod finding;
 mod general;
+mod generate_functions;
 mod key;
 mod limits;
 mod module;

@@ -147,7 +147,8 @@ pub enum Ask {
         /// The bytes of [`Answer::Exported`].
         sealed: Vec<u8>,
     },
-    /// Something about the keys that the daemon holds. Only for its administrators.
+    /// Something about the keys that the daemon holds. Only for its administrators, and for clients in their name
+    /// spaces.
     Keys(KeyAsk),
     /// How the daemon is. Only for its administrators.
     Status,
@@ -172,9 +173,11 @@ pub enum Ask {
         /// The key's name.
         name: String,
     },
+    /// Asks where this client may make and destroy keys ([`Ask::Keys`]) without being an administrator.
+    NameSpaces,
 }
 
-/// An administrator's request about keys.
+/// A request about keys of an administrator, or of a client in its name space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeyAsk {
     /// Makes a new key.
@@ -246,10 +249,24 @@ pub enum KeyAsk {
     },
 }
 
+impl KeyAsk {
+    /// Whether it says who may use a key.
+    pub fn names_callers(&self) -> bool {
+        match self {
+            KeyAsk::Generate { policy, .. } | KeyAsk::Import { policy, .. } => {
+                !policy.callers.is_empty()
+            }
+            KeyAsk::Allow { .. } | KeyAsk::Forbid { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// The purposes of a key, and its callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPolicy {
-    /// Names of algorithms; in a request also of kinds of keys: `rsa`, `ec-p256`, `ec-p384`, `ec-p521`.
+    /// Names of algorithms; in a request also of kinds of keys: `rsa`, `ec-p256`, `ec-p384`, `ec-p521`, and of one that
+    /// is to be made `rsa-2048`, `rsa-3072`, `rsa-4096`, `rsa-8192`.
     pub algorithms: Vec<String>,
     /// `sign`, `decrypt`, ...; none stands for all that the algorithms have, and of a kind's to sign.
     pub purposes: Vec<String>,
@@ -357,6 +374,11 @@ pub enum Answer {
     Certificates {
         /// Each in DER, that of the key first; none if the key has none.
         certificates: Vec<Vec<u8>>,
+    },
+    /// To [`Ask::NameSpaces`].
+    NameSpaces {
+        /// The names of its keys begin with one of these.
+        prefixes: Vec<String>,
     },
 }
 

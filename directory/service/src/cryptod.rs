@@ -82,6 +82,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         witness::leave_it_to_the_witness();
     }
     let weights = limit::weights(&arguments.weights)?;
+    let name_spaces = limit::name_spaces(&arguments.name_spaces)?;
     let (limits, shared) = limit::limits(&arguments.limits);
     let directory = user::directory_of(&arguments.folder);
     let mut admission = admission(arguments, helper.unwrap_or_default())?;
@@ -133,6 +134,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         limits,
         shared,
         weights,
+        name_spaces,
         keys: Some(Arc::new(keys)),
         socket,
         pumps,

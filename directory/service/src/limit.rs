@@ -1,8 +1,8 @@
-//! `--limit` and `--weight`: what clients may have, and who gets how much.
+//! `--limit`, `--weight` and `--name-space`: what clients may have, and who gets how much.
 
-use keyway_daemon::Weights;
 use keyway_daemon::keys::Who;
 use keyway_daemon::limits::{ClientLimits, SharedLimits, WEIGHT_MAX};
+use keyway_daemon::{NameSpace, NameSpaces, Weights};
 use keyway_host::failure::Failure;
 use keyway_host::who;
 use std::fs;
@@ -132,6 +132,52 @@ pub fn weights(all: &[Weight]) -> Result<Weights, Failure> {
         }
     }
     Ok(weights)
+}
+
+/// Clients that may make keys whose names begin in a certain way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Space {
+    prefix: String,
+    whose: String,
+}
+
+/// Reads one: PREFIX=WHO.
+///
+/// # Errors
+/// A sentence that says what it should look like.
+pub fn name_space(text: &str) -> Result<Space, String> {
+    let split = text.split_once('=').filter(|(_, whose)| !whose.is_empty());
+    match split {
+        // A prefix that ends in a letter would have names in it that were not meant: app and apple.
+        Some((prefix, whose))
+            if keyway_engine::is_key_name(prefix) && prefix.ends_with(['.', '-', '_']) =>
+        {
+            Ok(Space { prefix: prefix.to_owned(), whose: whose.to_owned() })
+        }
+        _ => Err("it is not PREFIX=WHO, with a prefix of names of keys that ends in '.', '-' or '_', like \
+                  app.=user:www-data"
+            .to_owned()),
+    }
+}
+
+/// All of them.
+///
+/// # Errors
+/// If there is no such user, group or program, or it is none of them; if one has names of another.
+pub fn name_spaces(all: &[Space]) -> Result<NameSpaces, Failure> {
+    let mut spaces: Vec<NameSpace> = Vec::new();
+    for Space { prefix, whose } in all {
+        let overlaps =
+            |it: &&NameSpace| it.prefix.starts_with(prefix) || prefix.starts_with(&it.prefix);
+        if let Some(other) = spaces.iter().find(overlaps) {
+            let other = &other.prefix;
+            return Err(Failure::usage(format!(
+                "the name spaces {prefix} and {other} have names of each other"
+            )));
+        }
+        spaces.push(NameSpace { prefix: prefix.clone(), clients: who_of(whose)? });
+    }
+    Ok(NameSpaces(spaces))
 }
 
 fn who_of(whose: &str) -> Result<Who, Failure> {

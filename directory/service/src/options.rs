@@ -1,6 +1,6 @@
 //! The options of the three processes: what their flags mean.
 
-use crate::limit::{Limit, Weight};
+use crate::limit::{Limit, Space, Weight};
 use crate::master::Source;
 use keyway_config::Overrides;
 use keyway_folder::user::Account;
@@ -75,6 +75,8 @@ pub struct CryptodOptions {
     pub master: Option<Source>,
     /// How much of the time clients get.
     pub weights: Vec<Weight>,
+    /// Where clients that are no administrators may make keys.
+    pub name_spaces: Vec<Space>,
     /// Limits that are not the usual ones.
     pub limits: Vec<Limit>,
     /// Whether it takes the place of the daemon that listens there.

@@ -276,8 +276,8 @@ pub struct Certificate {
 /// The use of a key: with which algorithms, for which purposes, by which clients.
 #[derive(Debug, Args)]
 pub struct Policy {
-    /// A kind of key (rsa, ec-p256, ec-p384, ec-p521) for all of its algorithms, or an algorithm that it is for
-    /// (keyway crypto list); repeatable for RSA keys, and for keys of one curve
+    /// A kind of key (rsa, ec-p256, ec-p384, ec-p521; of one that is made also rsa-2048, -3072, -4096, -8192, where rsa is
+    /// rsa-3072) for all of its algorithms, or an algorithm that it is for (keyway crypto list); repeatable for RSA keys, and for keys of one curve
     #[arg(long = "algorithm", value_name = "NAME", required = true)]
     pub algorithms: Vec<String>,
     /// A purpose: sign, decrypt, encrypt, mac, derive, agree or wrap (repeatable)

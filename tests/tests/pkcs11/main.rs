@@ -42,10 +42,15 @@ struct Site {
 impl Site {
     /// `None` if the machine lacks one of these programs.
     fn new(needs: &[&str]) -> Option<Site> {
+        Site::on(needs, &[])
+    }
+
+    /// On a daemon that is started in such a way.
+    fn on(needs: &[&str], arguments: &[&str]) -> Option<Site> {
         if !available(&[&["openssl"], needs].concat()) {
             return None;
         }
-        let site = Site { cryptod: Cryptod::for_every_user(&[]) };
+        let site = Site { cryptod: Cryptod::for_every_user(arguments) };
         for (name, options) in KEYS {
             site.key(&[&["generate", name, "--for", "everybody"], options].concat());
             fs::write(site.file(&format!("{name}.pub")), site.key(&["public", name, "--pem"]))

@@ -116,6 +116,51 @@ fn secrets_are_agreed_on() {
 }
 
 #[test]
+fn a_program_makes_keys_in_its_name_space_and_destroys_them() {
+    let user = rustix::process::geteuid().as_raw();
+    let space = format!("tool.=user:{user}");
+    let Some(site) = Site::on(&["pkcs11-tool"], &["--name-space", &space]) else { return };
+    let tool = |arguments: &[&str]| site.with_module("pkcs11-tool", "--module", arguments);
+    for (label, kind) in [("rsa", "rsa:2048"), ("ec", "EC:secp384r1"), ("ed", "EC:edwards25519")] {
+        let made = tool(&["--keypairgen", "--key-type", kind, "--label", label]).expect(0).out;
+        assert!(made.contains(&format!("label:      tool.{label}\n")), "{made}");
+        let url = format!("tool.{label}");
+        let hash = if label == "rsa" { "SHA256-RSA-PKCS" } else { "ECDSA-SHA256" };
+        if label != "ed" {
+            with_key(
+                &site,
+                &url,
+                &[
+                    "--sign",
+                    "--mechanism",
+                    hash,
+                    "--input-file",
+                    "text",
+                    "--output-file",
+                    "signature",
+                    "--signature-format",
+                    "openssl",
+                ],
+            );
+            fs::write(site.file("made.pub"), site.key(&["public", &url, "--pem"])).unwrap();
+            let verify =
+                ["dgst", "-sha256", "-verify", "made.pub", "-signature", "signature", "text"];
+            site.run("openssl", &verify).expect(0);
+        }
+    }
+    // It could be taken out, or is of a size that there is not.
+    tool(&["--keypairgen", "--key-type", "rsa:1024", "--label", "weak"]).expect(1);
+    tool(&["--keypairgen", "--key-type", "rsa:2048", "--label", "out", "--extractable"]).expect(1);
+    for label in ["tool.rsa", "tool.ec", "tool.ed"] {
+        tool(&["--delete-object", "--type", "privkey", "--label", label]).expect(0);
+    }
+    tool(&["--delete-object", "--type", "privkey", "--label", "rsa"]).expect(1);
+    let listed = tool(&["--list-objects"]).expect(0).out;
+    assert!(!listed.contains("tool."), "{listed}");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
 fn p11tool_signs_with_every_key() {
     let Some(site) = Site::with_certificates(&["p11tool"]) else { return };
     let p11tool = |arguments: &[&str]| site.with_module("p11tool", "--provider", arguments);

@@ -31,6 +31,7 @@ pub(super) struct Audit {
     path: PathBuf,
     report: Report,
     /// One line at a time.
+    appending: Mutex<()>,
     state: Mutex<State>,
     refusals: Mutex<Refusals>,
 }
@@ -110,7 +111,13 @@ struct Summary {
 
 impl Audit {
     pub fn new(path: PathBuf, report: Report) -> Self {
-        Audit { path, report, state: Mutex::default(), refusals: Mutex::default() }
+        Audit {
+            path,
+            report,
+            appending: Mutex::default(),
+            state: Mutex::default(),
+            refusals: Mutex::default(),
+        }
     }
 
     /// Tells an operator something.
@@ -178,9 +185,18 @@ impl Audit {
     fn write(&self, line: &impl Serialize, is_change: bool) {
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');
-        let mut state = self.state.lock().unpoisoned();
+        let appended = {
+            let _one = self.appending.lock().unpoisoned();
+            self.append(&text, is_change)
+        };
+        // A refusal does not wait until a change is on the disk.
+        let written = appended.and_then(|file| match &file {
+            Some(file) if is_change => file.sync_data().map(|()| true),
+            file => Ok(file.is_some()),
+        });
         let path = self.path.display();
-        match self.append(&text, is_change) {
+        let mut state = self.state.lock().unpoisoned();
+        match written {
             Ok(written) => {
                 if !written && !state.full {
                     (self.report)(&format!(
@@ -202,8 +218,8 @@ impl Audit {
         }
     }
 
-    /// Says whether there was room.
-    fn append(&self, line: &[u8], is_change: bool) -> io::Result<bool> {
+    /// Adds a line, and gives the file; `None` if there was no room.
+    fn append(&self, line: &[u8], is_change: bool) -> io::Result<Option<File>> {
         let mut options = OpenOptions::new();
         // To open a FIFO would wait for a reader.
         options
@@ -214,17 +230,14 @@ impl Audit {
         let mut file = options.open(&self.path)?;
         let before = file.metadata()?.len();
         if !is_change && before + line.len() as u64 > AUDIT_REFUSALS_BYTES_MAX {
-            return Ok(false);
+            return Ok(None);
         }
         if let Err(why) = file.write_all(line) {
             // No half line before the next one.
             let _ = file.set_len(before);
             return Err(why);
         }
-        if is_change {
-            file.sync_data()?;
-        }
-        Ok(true)
+        Ok(Some(file))
     }
 }
 

@@ -59,6 +59,13 @@ impl KeyStore {
         all
     }
 
+    /// How many keys there are whose names begin so, with those that may not be used.
+    pub fn count(&self, prefix: &str) -> usize {
+        let keys = self.keys.read().unpoisoned();
+        let names = keys.live.keys().chain(keys.disabled.keys());
+        names.filter(|name| name.starts_with(prefix)).count()
+    }
+
     /// The keys that a caller has a grant for, revoked ones too, by name, with only those grants.
     pub fn list_for(&self, caller: &Caller) -> Vec<KeyInfo> {
         let keys = self.keys.read().unpoisoned();

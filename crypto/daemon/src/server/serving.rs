@@ -205,6 +205,7 @@ impl Server {
             Ask::Import { under, sealed } => self.import(id, &under, &sealed)?,
             Ask::Usable { name } => self.usable(id, &name)?,
             Ask::Granted { after } => self.granted(id, &after)?,
+            Ask::NameSpaces => self.name_spaces(id)?,
             Ask::Certificates { name } => self.certificates(id, &name)?,
         };
         self.reply(id, &answer, &[])

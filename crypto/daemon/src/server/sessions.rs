@@ -1,6 +1,7 @@
 //! Sessions and keys: opened, closed, carried elsewhere, looked after.
 
 use super::budget::Share;
+use super::changes::Changes;
 use super::guest::Opened;
 use super::state::{SendAway, Server};
 use crate::keys::{self, Caller, Encoding, KeySession, Usable, Wanted};
@@ -141,6 +142,13 @@ impl Server {
         Ok(managing::granted(&keys, &self.guest(id)?.caller, after))
     }
 
+    /// Says where a client may make keys.
+    pub fn name_spaces(&mut self, id: ClientId) -> Result<Answer, SendAway> {
+        let caller = self.guest(id)?.caller.clone();
+        let prefixes = self.options.name_spaces.prefixes(&caller);
+        Ok(Answer::NameSpaces { prefixes })
+    }
+
     /// The certificates of a key that a client may use.
     pub fn certificates(&mut self, id: ClientId, name: &str) -> Result<Answer, SendAway> {
         let Some(keys) = self.options.keys.clone() else { return Ok(holds_none()) };
@@ -172,19 +180,31 @@ impl Server {
         let Some(keys) = &self.options.keys else { return self.reply(id, &holds_none(), &[]) };
         let administers = self.options.admission.administers(&caller);
         let looks = matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. });
-        if !administers && !looks {
-            let why = "only the daemon's own user and root look after its keys";
+        // An administrator who names the callers of a key decides as one.
+        let decides = administers && ask.names_callers();
+        let space = self.options.name_spaces.permits(&caller, &ask).filter(|_| !decides);
+        if !administers && !looks && space.is_none() {
+            let mut why = "only the daemon's own user and root look after its keys".to_owned();
+            let prefixes = self.options.name_spaces.prefixes(&caller);
+            if !prefixes.is_empty() {
+                why.push_str("; this client makes and destroys those whose names begin with ");
+                why.push_str(&prefixes.join(" or "));
+            }
             return self.reply(id, &Answer::refused(Status::Unsupported, why), &[]);
         }
         if looks {
             let (now, sight) = (SystemTime::now(), self.options.admission.witness.sight());
             let answer = match administers {
-                true => managing::answer(keys, sight, &caller, ask, now),
+                true => managing::answer(keys, sight, None, &caller, ask, now),
                 false => managing::look(keys, &caller, ask),
             };
             return self.reply(id, &answer, &[]);
         }
-        match self.changes.as_ref().is_some_and(|changes| changes.ask(caller, ask, socket)) {
+        let put = |changes: &Changes| match space {
+            Some(space) => changes.ask_in(space.clone(), caller, ask, socket),
+            None => changes.ask(caller, ask, socket),
+        };
+        match self.changes.as_ref().is_some_and(put) {
             true => Ok(()),
             false => {
                 let why = "too many changes of keys wait; try again";

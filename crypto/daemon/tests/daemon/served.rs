@@ -4,7 +4,7 @@
 use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
 use keyway_daemon::limits::{ClientLimits, SharedLimits};
-use keyway_daemon::{Admission, Daemon, HandedOver, Options, Weights, listen};
+use keyway_daemon::{Admission, Daemon, HandedOver, NameSpaces, Options, Weights, listen};
 use keyway_engine::{Algorithm, Key, Parameters};
 use keyway_ring::descriptor::Status;
 use keyway_ring::with_address;
@@ -66,6 +66,7 @@ impl Served {
             limits,
             shared,
             weights,
+            name_spaces: NameSpaces::default(),
             socket: None,
             pumps: 1,
             spin: Duration::from_micros(20),
