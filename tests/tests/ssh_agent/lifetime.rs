@@ -5,7 +5,9 @@ use crate::{Agent, generate};
 use keyway_tests::cryptod::{Cryptod, eventually};
 use keyway_tests::{available, finish, keyway};
 use rustix::process::Signal;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 /// Without cryptod signatures fail at once, and with the next one they work again.
@@ -87,4 +89,58 @@ fn a_command_is_asked_to_end() {
     assert!(agent.try_wait().unwrap().is_none());
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(agent.wait().unwrap().code(), Some(3));
+}
+
+/// Each signature is asked for by the program that the user has named, and a refusal says why.
+#[test]
+fn a_signature_is_confirmed() {
+    if !available(&["ssh-add", "ssh-keygen"]) {
+        return;
+    }
+    let cryptod = Cryptod::start(&[]);
+    generate(&cryptod, "one", &["ed25519"], "everybody");
+    let place = cryptod.folder().path();
+    let (asks, answer) = (place.join("asks"), place.join("answer"));
+    let script = "#!/bin/sh\necho \"$SSH_ASKPASS_PROMPT: $1\" >> questions\nexec ./answer\n";
+    for (file, text) in [(&asks, script), (&answer, "#!/bin/sh\nexit 1\n")] {
+        fs::write(file, text).unwrap();
+        fs::set_permissions(file, Permissions::from_mode(0o700)).unwrap();
+    }
+    let agent = |program: &Path, script: &str| {
+        let mut command = Command::new(keyway());
+        command.args(["ssh-agent", "--confirm", "--cryptod"]).arg(cryptod.socket());
+        command.args(["--", "sh", "-c", script]).env("SSH_ASKPASS", program);
+        finish(command.current_dir(place), "")
+    };
+    let sign = "ssh-add -L > one.pub; ssh-keygen -Y sign -n file -f one.pub < one.pub";
+    let refused = agent(&asks, sign);
+    assert_ne!(refused.code, 0);
+    assert!(refused.err.contains("no signature with one: it was not confirmed"), "{}", refused.err);
+    fs::write(&answer, "#!/bin/sh\nexit 0\n").unwrap();
+    agent(&asks, sign).expect(0);
+    // It was asked for a line.
+    fs::write(&answer, "#!/bin/sh\necho no\n").unwrap();
+    assert_ne!(agent(&asks, sign).code, 0);
+    let questions = fs::read_to_string(place.join("questions")).unwrap();
+    assert_eq!(questions, "confirm: Allow use of the key one?\n".repeat(3));
+    let none = agent(Path::new("/no/such/program"), "true").expect(1).err;
+    assert!(none.contains("/no/such/program is none"), "{none}");
+}
+
+#[test]
+fn an_agent_has_a_lifetime() {
+    if !available(&["ssh-add", "ssh-keygen"]) {
+        return;
+    }
+    let cryptod = Cryptod::start(&[]);
+    generate(&cryptod, "one", &["ed25519"], "everybody");
+    let mut agent = Agent::start(&cryptod, &["--lifetime", "1ms"]);
+    eventually("the agent ends", || !agent.process.is_up());
+    assert!(!agent.socket.exists());
+    let agent = Agent::start(&cryptod, &["--lifetime", "1h"]);
+    agent.public("one");
+    let mut command = Command::new(keyway());
+    command.args(["ssh-agent", "--lifetime", "1ms", "--cryptod"]).arg(cryptod.socket());
+    let listed = finish(command.args(["--", "ssh-add", "-l"]), "");
+    assert_eq!((listed.code, &*listed.out), (1, "The agent has no identities.\n"));
 }

@@ -1,5 +1,6 @@
 //! Signals, and the command that an agent runs.
 
+use super::constraints::Expiry;
 use keyway_host::failure::{Failure, plain};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
@@ -8,6 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::thread;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::oneshot;
@@ -16,6 +18,8 @@ use tokio::sync::oneshot;
 const SSH_AUTH_SOCK: &str = "SSH_AUTH_SOCK";
 /// The exit status for a command that a signal has ended is this and the signal's number, as shells have it.
 const STATUS_SIGNALLED: i32 = 128;
+/// How often the agent looks whether its lifetime is over.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// SIGINT, SIGTERM and SIGHUP, from when it was made on.
 pub struct Signals {
@@ -43,10 +47,22 @@ impl Signals {
         caught().map_err(|why| cannot_start(&why))
     }
 
-    /// Waits for the first.
-    pub fn wait(mut self) {
+    /// Waits for the first, or until then.
+    pub fn wait(mut self, expiry: Option<Expiry>) {
+        let expired = async {
+            match expiry {
+                // A timer stands still while the machine sleeps, and is set again.
+                Some(expiry) => {
+                    while !expiry.left().is_zero() {
+                        tokio::time::sleep(expiry.left().min(LOOK)).await;
+                    }
+                }
+                None => std::future::pending().await,
+            }
+        };
         self.runtime.block_on(async {
             tokio::select! {
+                () = expired => {}
                 _ = self.interrupt.recv() => {}
                 _ = self.terminate.recv() => {}
                 _ = self.hangup.recv() => {}

@@ -1,5 +1,6 @@
 //! The keys of a cryptod, as those of an agent.
 
+use super::constraints::{Confirmation, Expiry};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Engine, Error, Key, Parameters, Selection};
 use keyway_folder::control::Control;
@@ -7,6 +8,7 @@ use keyway_host::failure::{Failure, plain};
 use keyway_lock::Unpoisoned;
 use keyway_ring::control::GrantedKey;
 use keyway_ssh_agent::{AgentKey, Keys, Signing, Unavailable};
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -20,9 +22,13 @@ pub struct HeldKeys {
     cryptod: PathBuf,
     /// The only ones; all if there are none.
     only: Vec<String>,
+    confirmation: Option<Confirmation>,
+    expiry: Option<Expiry>,
     engine: Engine,
     remote: Mutex<Option<Remote>>,
     known: Mutex<Arc<[AgentKey]>>,
+    /// The refusal that was reported last: a client that tries again and again is told of once.
+    reported: Mutex<String>,
 }
 
 impl HeldKeys {
@@ -30,13 +36,21 @@ impl HeldKeys {
     ///
     /// # Errors
     /// If there is no cryptod, or one of the keys that are named cannot be used.
-    pub fn open(cryptod: &Path, only: &[String]) -> Result<HeldKeys, Failure> {
+    pub fn open(
+        cryptod: &Path,
+        only: &[String],
+        confirmation: Option<Confirmation>,
+        expiry: Option<Expiry>,
+    ) -> Result<HeldKeys, Failure> {
         let held = HeldKeys {
             cryptod: cryptod.to_owned(),
             only: only.to_vec(),
+            confirmation,
+            expiry,
             engine: keyway_drivers::engine(),
             remote: Mutex::new(None),
             known: Mutex::new(Arc::new([])),
+            reported: Mutex::default(),
         };
         let keys = held.look()?;
         let is_there = |name: &&String| keys.iter().any(|key| key.name() == name.as_str());
@@ -59,6 +73,21 @@ impl HeldKeys {
         let keys: Arc<[_]> = granted.iter().filter_map(|key| self.take(key)).collect();
         *self.known.lock().unpoisoned() = keys.clone();
         Ok(keys)
+    }
+
+    fn is_over(&self) -> bool {
+        self.expiry.is_some_and(|expiry| expiry.left().is_zero())
+    }
+
+    /// Tells the operator why a request is refused: the protocol cannot.
+    fn report(&self, what: &str, why: &impl Display) -> Unavailable {
+        let line = format!("keyway ssh-agent: {what}: {why}");
+        let mut reported = self.reported.lock().unpoisoned();
+        if *reported != line {
+            eprintln!("{line}");
+            *reported = line;
+        }
+        Unavailable
     }
 
     fn take(&self, key: &GrantedKey) -> Option<AgentKey> {
@@ -100,7 +129,10 @@ impl HeldKeys {
 
 impl Keys for HeldKeys {
     fn list(&self) -> Result<Arc<[AgentKey]>, Unavailable> {
-        self.look().map_err(|_| Unavailable)
+        if self.is_over() {
+            return Ok(Arc::new([]));
+        }
+        self.look().map_err(|why| self.report("the keys are not listed", &why))
     }
 
     fn known(&self) -> Arc<[AgentKey]> {
@@ -108,15 +140,22 @@ impl Keys for HeldKeys {
     }
 
     fn sign(&self, key: &AgentKey, signing: Signing, data: &[u8]) -> Result<Vec<u8>, Unavailable> {
+        let what = format!("no signature with {}", key.name());
+        if self.is_over() {
+            return Err(self.report(&what, &"the agent's lifetime is over"));
+        }
+        if self.confirmation.as_ref().is_some_and(|confirmation| !confirmation.allows(key.name())) {
+            return Err(self.report(&what, &"it was not confirmed"));
+        }
         let signed = match self.sign_once(key, signing, data) {
             // The daemon may be another one since the last signature.
             Err(Error::Gone) => self.sign_once(key, signing, data),
             signed => signed,
         };
-        signed.map_err(|_| {
+        signed.map_err(|why| {
             // The next request looks which keys there are.
             *self.known.lock().unpoisoned() = Arc::new([]);
-            Unavailable
+            self.report(&what, &why)
         })
     }
 }
