@@ -54,6 +54,12 @@ impl SignatureParameters {
         if named.iter().flatten().any(|hash| hash.kind() != Kind::Hash) {
             return Err(Error::invalid_request("the hash of a signature is the name of none"));
         }
+        // Two messages with one MD5 are made in seconds, and a signature of one is one of the other.
+        if named.contains(&Some(Algorithm::Md5)) {
+            return Err(Error::invalid_request(
+                "a signature over an MD5 says nothing: name another hash",
+            ));
+        }
         if algorithm != Algorithm::RsaPss && (self.mgf1_hash.is_some() || self.salt_bytes.is_some())
         {
             return Err(Error::invalid_request("only rsa-pss leaves MGF1 and the salt open"));
@@ -155,6 +161,7 @@ mod tests {
             assert!(fits(SignatureParameters::digest(Sha512), algorithm, 64));
             assert!(!fits(SignatureParameters::digest(Sha512), algorithm, 63));
             assert!(!fits(SignatureParameters::message(HmacSha256), algorithm, 7));
+            assert!(!fits(SignatureParameters::digest(Md5), algorithm, 16));
         }
         // ECDSA takes any digest, PKCS#1 any bytes; PSS hashes the digest again.
         assert!(fits(bytes, EcdsaP256, 20) && fits(bytes, EcdsaP521, 64));

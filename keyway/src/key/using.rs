@@ -161,12 +161,14 @@ impl Format {
     }
 
     fn read(self, text: &[u8]) -> Option<Vec<u8>> {
-        let trimmed = text.trim_ascii();
+        // Other programs break lines.
+        let text_only =
+            || text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
         match self {
             Format::Raw => Some(text.to_vec()),
-            Format::Base64 => BASE64_STANDARD.decode(trimmed).ok(),
+            Format::Base64 => BASE64_STANDARD.decode::<Vec<u8>>(text_only()).ok(),
             Format::Hex => {
-                let digits = std::str::from_utf8(trimmed).ok()?;
+                let digits = String::from_utf8(text_only()).ok()?;
                 if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
                     return None;
                 }
@@ -189,6 +191,8 @@ mod tests {
                 Some(b"\x00\xffbytes".to_vec())
             );
         }
+        assert_eq!(Format::Base64.read(b" AP9i\r\neXRlcw==\n"), Some(b"\x00\xffbytes".to_vec()));
+        assert_eq!(Format::Hex.read(b"00ff\n62\n"), Some(b"\x00\xffb".to_vec()));
         for wrong in ["0", "0g", "é", "+1"] {
             assert_eq!(Format::Hex.read(wrong.as_bytes()), None, "{wrong}");
         }

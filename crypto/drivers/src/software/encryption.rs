@@ -34,7 +34,9 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
         Named::Padded => return open_padded(algorithm, key),
     };
     let rejected = |_: KeyRejected| {
-        Error::InvalidKey("it is not a sound RSA private key of 2,048 to 8,192 bits")
+        Error::InvalidKey(
+            "it is not a sound RSA private key of 2,048 to 8,192 bits, with two primes, and for rsaEncryption",
+        )
     };
     let pair = match key {
         Key::None => return opened(Session { named, key: None }),

@@ -227,7 +227,9 @@ pub(super) fn padded_rsa(
     algorithm: Algorithm,
     key: Key<'_>,
 ) -> Result<(keyway_rsa::PrivateKey, rsa::PublicKey), Error> {
-    let unsound = Error::InvalidKey("it is not a sound RSA private key of 2,048 to 8,192 bits");
+    let unsound = Error::InvalidKey(
+        "it is not a sound RSA private key of 2,048 to 8,192 bits, with two primes, and for rsaEncryption",
+    );
     let (pair, key) = match key {
         Key::Pkcs8(der) => (rsa::KeyPair::from_pkcs8(der), keyway_rsa::PrivateKey::from_pkcs8(der)),
         Key::Pkcs1(der) => (rsa::KeyPair::from_der(der), keyway_rsa::PrivateKey::from_pkcs1(der)),
