@@ -11,21 +11,41 @@ use std::sync::Arc;
 pub struct KeyData {
     pub kind: Kind,
     pub key: Option<Arc<Key>>,
+    /// The curve of a key that is to come: CMS takes it from its own key, and the point from the message.
+    curve: Option<Curve>,
 }
+
+impl KeyData {
+    /// With a key.
+    pub fn new(key: Key) -> KeyData {
+        KeyData { kind: key.kind(), key: Some(Arc::new(key)), curve: None }
+    }
+
+    fn curve(&self) -> Option<Curve> {
+        match self.key.as_ref().map(|key| &key.public) {
+            Some(PublicKey::Ec { curve, .. }) => Some(*curve),
+            Some(_) => None,
+            None => self.curve,
+        }
+    }
+}
+
+/// Both halves of a key; without them there are its parameters.
+const SELECT_KEY: c_int = SELECT_PRIVATE_KEY | SELECT_PUBLIC_KEY;
 
 /// The name of the signatures and of the decryption: only keys of this provider ask for it.
 const OPERATIONS: &std::ffi::CStr = c"KEYWAY";
 
-pub static RSA: [Dispatch; 16] = table(new_rsa as *const c_void, gettable_rsa as _, types_rsa as _);
-pub static EC: [Dispatch; 16] = table(new_ec as *const c_void, gettable_ec as _, types_ec as _);
-pub static ED25519: [Dispatch; 16] =
+pub static RSA: [Dispatch; 17] = table(new_rsa as *const c_void, gettable_rsa as _, types_rsa as _);
+pub static EC: [Dispatch; 17] = table(new_ec as *const c_void, gettable_ec as _, types_ec as _);
+pub static ED25519: [Dispatch; 17] =
     table(new_ed25519 as *const c_void, gettable_ed25519 as _, types_ed25519 as _);
 
 const fn table(
     new: *const c_void,
     gettable: *const c_void,
     types: *const c_void,
-) -> [Dispatch; 16] {
+) -> [Dispatch; 17] {
     [
         Dispatch::new(KEYMGMT_NEW, new),
         Dispatch::new(KEYMGMT_LOAD, load as *const c_void),
@@ -41,13 +61,14 @@ const fn table(
         Dispatch::new(KEYMGMT_EXPORT, export as *const c_void),
         Dispatch::new(KEYMGMT_EXPORT_TYPES, types),
         Dispatch::new(KEYMGMT_DUP, dup as *const c_void),
-        Dispatch::END,
+        Dispatch::new(KEYMGMT_SET_PARAMS, set_params as *const c_void),
+        Dispatch::new(KEYMGMT_SETTABLE_PARAMS, settable as *const c_void),
         Dispatch::END,
     ]
 }
 
 fn empty(kind: Kind) -> Handle<KeyData> {
-    guard(Handle::NONE, || Handle::new(KeyData { kind, key: None }))
+    guard(Handle::NONE, || Handle::new(KeyData { kind, key: None, curve: None }))
 }
 
 extern "C" fn new_rsa(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
@@ -75,11 +96,40 @@ extern "C" fn free(data: Handle<KeyData>) {
     guard((), || drop(data.take()));
 }
 
-extern "C" fn dup(data: Handle<KeyData>, _selection: c_int) -> Handle<KeyData> {
+extern "C" fn dup(data: Handle<KeyData>, selection: c_int) -> Handle<KeyData> {
     guard(Handle::NONE, || match data.get() {
-        Some(KeyData { kind, key }) => Handle::new(KeyData { kind: *kind, key: key.clone() }),
+        Some(data) => {
+            let key = data.key.clone().filter(|_| selection & SELECT_KEY != 0);
+            Handle::new(KeyData { kind: data.kind, key, curve: data.curve() })
+        }
         None => Handle::NONE,
     })
+}
+
+/// Gives a key of a curve its point, and a key of Ed25519 its bytes.
+extern "C" fn set_params(mut data: Handle<KeyData>, params: Params) -> c_int {
+    guard(0, || {
+        let Some(data) = data.get_mut() else { return 0 };
+        let Some(encoded) = params.get(NAME_ENCODED_PUBLIC_KEY) else { return 1 };
+        let public = encoded.octets().and_then(|bytes| match data.kind {
+            Kind::Ec => Some(PublicKey::Ec { curve: data.curve()?, point: bytes.to_vec() }),
+            Kind::Ed25519 => Some(PublicKey::Ed25519(bytes.to_vec())),
+            Kind::Rsa => None,
+        });
+        let key = public.and_then(|public| Key::from_public(&public));
+        let is_right = key.is_some();
+        if is_right {
+            data.key = key.map(Arc::new);
+        }
+        is_right.into()
+    })
+}
+
+static SETTABLE: [Settable; 2] =
+    [Settable::new(NAME_ENCODED_PUBLIC_KEY, PARAM_OCTET_STRING), Settable::END];
+
+extern "C" fn settable(_: Handle<Arc<Provider>>) -> *const Settable {
+    SETTABLE.as_ptr()
 }
 
 extern "C" fn operation_name(_operation: c_int) -> *const c_char {
@@ -88,8 +138,11 @@ extern "C" fn operation_name(_operation: c_int) -> *const c_char {
 
 extern "C" fn has(data: Handle<KeyData>, selection: c_int) -> c_int {
     guard(0, || {
-        let Some(key) = data.get().and_then(|data| data.key.as_ref()) else { return 0 };
-        (selection & SELECT_PRIVATE_KEY == 0 || key.name.is_some()).into()
+        let Some(data) = data.get() else { return 0 };
+        match &data.key {
+            Some(key) => (selection & SELECT_PRIVATE_KEY == 0 || key.name.is_some()).into(),
+            None => (selection & SELECT_KEY == 0 && data.curve.is_some()).into(),
+        }
     })
 }
 
@@ -100,16 +153,15 @@ extern "C" fn validate(data: Handle<KeyData>, selection: c_int, _kind: c_int) ->
 
 extern "C" fn matches(one: Handle<KeyData>, other: Handle<KeyData>, selection: c_int) -> c_int {
     guard(0, || {
+        if selection & SELECT_KEY == 0 {
+            let parameters = |data: &Handle<KeyData>| {
+                data.get().map(|data| (data.kind == Kind::Ec, data.curve()))
+            };
+            return (parameters(&one) == parameters(&other)).into();
+        }
         let key = |data: &Handle<KeyData>| data.get().and_then(|data| data.key.clone());
         let (Some(one), Some(other)) = (key(&one), key(&other)) else { return 0 };
-        let same = match (&one.public, &other.public) {
-            _ if selection & (SELECT_PRIVATE_KEY | SELECT_PUBLIC_KEY) != 0 => {
-                one.info == other.info
-            }
-            (PublicKey::Ec { curve: one, .. }, PublicKey::Ec { curve: other, .. }) => one == other,
-            _ => one.kind() == other.kind(),
-        };
-        same.into()
+        (one.info == other.info).into()
     })
 }
 
@@ -119,8 +171,13 @@ extern "C" fn import(mut data: Handle<KeyData>, selection: c_int, params: Params
         let has_private =
             params.get(NAME_PRIVATE_KEY).is_some() || params.get(NAME_RSA_D).is_some();
         // A private key that is given away as bytes is no key of cryptod.
-        if has_private || selection & SELECT_PUBLIC_KEY == 0 {
+        if has_private {
             return 0;
+        }
+        if selection & SELECT_PUBLIC_KEY == 0 {
+            let group = params.get(NAME_GROUP).and_then(Param::text);
+            data.curve = group.and_then(Curve::from_name).filter(|_| data.kind == Kind::Ec);
+            return data.curve.is_some().into();
         }
         let public = read_public(data.kind, &params);
         data.key = public.and_then(|public| Key::from_public(&public)).map(Arc::new);
@@ -147,11 +204,16 @@ extern "C" fn export(
     argument: Opaque,
 ) -> c_int {
     guard(0, || {
-        let Some(key) = data.get().and_then(|data| data.key.as_ref()) else { return 0 };
+        let Some(data) = data.get() else { return 0 };
+        let mut list = ParamList::default();
+        let Some(key) = data.key.as_ref() else {
+            let Some(curve) = data.curve.filter(|_| selection & SELECT_KEY == 0) else { return 0 };
+            list.text(NAME_GROUP, curve.name());
+            return list.call(callback, argument, c"").0;
+        };
         if selection & SELECT_PRIVATE_KEY != 0 && key.name.is_some() {
             return 0;
         }
-        let mut list = ParamList::default();
         let with_key = selection & SELECT_PUBLIC_KEY != 0;
         match &key.public {
             PublicKey::Rsa { n, e } if with_key => {
@@ -174,7 +236,11 @@ extern "C" fn export(
 
 extern "C" fn get_params(data: Handle<KeyData>, mut params: Params) -> c_int {
     guard(0, || {
-        let Some(key) = data.get().and_then(|data| data.key.as_ref()) else { return 0 };
+        let Some(data) = data.get() else { return 0 };
+        let Some(key) = data.key.as_ref() else {
+            let Some(curve) = data.curve else { return 0 };
+            return fill(&mut params, NAME_GROUP, |it| it.put_text(curve.name())).is_some().into();
+        };
         common(key, &mut params).and_then(|()| own(key, &mut params)).is_some().into()
     })
 }

@@ -9,6 +9,7 @@
 //! EVP_PKEY_...    ── keymgmt ─────────▶ its parameters, and public parts for stock providers
 //! EVP_DigestSign  ── signature ───────▶ scheme ── KeyClient ──▶ cryptod
 //! EVP_PKEY_decrypt ─ cipher ────────────────────── KeyClient ──▶ cryptod
+//! EVP_PKEY_derive  ─ exchange ──────────────────── KeyClient ──▶ cryptod
 //! ```
 //!
 //! It stays out of the way of stock providers: the names of its signatures are its own, and only its keys ask for
@@ -19,6 +20,7 @@
 mod abi;
 mod cipher;
 mod decoder;
+mod exchange;
 mod key;
 mod keymgmt;
 mod provider;

@@ -1,7 +1,7 @@
 //! The provider itself: how libcrypto takes it in, asks what it has, and ends it.
 
 use crate::abi::*;
-use crate::{cipher, decoder, keymgmt, signature, store};
+use crate::{cipher, decoder, exchange, keymgmt, signature, store};
 use keyway_client::{ClientError, Fault, KeyClient, socket_path};
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
@@ -104,6 +104,11 @@ static CIPHERS: [Algorithm; 2] = [
     Algorithm::END,
 ];
 
+static EXCHANGES: [Algorithm; 2] = [
+    Algorithm::new(c"KEYWAY", PROPERTIES, &exchange::FUNCTIONS, c"secrets that cryptod agrees on"),
+    Algorithm::END,
+];
+
 static STORES: [Algorithm; 2] = [
     Algorithm::new(c"keyway", PROPERTIES, &store::FUNCTIONS, c"keys of cryptod, by name"),
     Algorithm::END,
@@ -197,6 +202,7 @@ extern "C" fn query_operation(
         OP_KEYMGMT => KEY_TYPES.as_ptr(),
         OP_SIGNATURE => SIGNATURES.as_ptr(),
         OP_ASYM_CIPHER => CIPHERS.as_ptr(),
+        OP_KEYEXCH => EXCHANGES.as_ptr(),
         OP_STORE => STORES.as_ptr(),
         OP_DECODER => DECODERS.as_ptr(),
         _ => ptr::null(),

@@ -31,7 +31,7 @@ pub fn hand_over(key: Key, callback: Callback, argument: Opaque) -> c_int {
     let mut list = ParamList::default();
     list.integer(NAME_OBJECT_TYPE, OBJECT_PKEY);
     list.text(NAME_OBJECT_DATA_TYPE, kind.name().to_str().unwrap_or_default());
-    let data = Handle::new(KeyData { kind, key: Some(Arc::new(key)) });
+    let data = Handle::new(KeyData::new(key));
     list.octets(NAME_OBJECT_REFERENCE, &data.into_reference());
     let (result, left) = list.call(callback, argument, NAME_OBJECT_REFERENCE);
     // Still there unless the key was loaded.

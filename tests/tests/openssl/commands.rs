@@ -2,6 +2,7 @@
 
 use super::{KEYS, Site};
 use keyway_client::KeyReference;
+use keyway_tests::Finished;
 use std::fs;
 
 #[test]
@@ -249,4 +250,63 @@ fn messages_are_decrypted() {
     let refused = site.openssl(&signer).expect(1).err;
     assert!(refused.contains("not for this") || refused.contains("refuses"), "{refused}");
     assert!(site.cryptod.stop().success());
+}
+
+/// `pkeyutl` agrees on the secret that stock OpenSSL finds with the peer's key, and CMS decrypts what was encrypted to a
+/// curve's key; a key that is only to sign agrees on nothing.
+#[test]
+fn secrets_are_agreed_on() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let purposes = ["--purpose", "sign", "--purpose", "agree"];
+    for (kind, curve) in [("ec-p256", "P-256"), ("ec-p384", "P-384"), ("ec-p521", "P-521")] {
+        let name = &format!("both-{curve}").to_lowercase();
+        let generate = ["generate", name, "--for", "everybody", "--algorithm", kind];
+        site.key(&[&generate[..], &purposes].concat());
+        let (pem, public, certificate) =
+            (format!("{name}.pem"), format!("{name}.pub"), format!("{name}.crt"));
+        for (file, with) in
+            [(&pem, &["use", name, "--with", "pem"][..]), (&public, &["public", name, "--pem"])]
+        {
+            fs::write(site.file(file), site.key(with)).unwrap();
+        }
+        let group = format!("ec_paramgen_curve:{curve}");
+        let peer = ["genpkey", "-algorithm", "EC", "-pkeyopt", &group, "-out", "peer.pem"];
+        site.stock_openssl(&peer).expect(0);
+        site.stock_openssl(&["pkey", "-in", "peer.pem", "-pubout", "-out", "peer.pub"]).expect(0);
+        let derive = |openssl: &dyn Fn(&[&str]) -> Finished, own: &str, peer: &str, to: &str| {
+            openssl(&["pkeyutl", "-derive", "-inkey", own, "-peerkey", peer, "-out", to])
+        };
+        derive(&|all| site.openssl(all), &pem, "peer.pub", "own").expect(0);
+        derive(&|all| site.stock_openssl(all), "peer.pem", &public, "theirs").expect(0);
+        assert_eq!(fs::read(site.file("own")).unwrap(), fs::read(site.file("theirs")).unwrap());
+        let request =
+            ["req", "-x509", "-new", "-key", &pem, "-subj", "/CN=mail", "-out", &certificate];
+        site.openssl(&request).expect(0);
+        for options in [&[][..], &["-keyopt", "ecdh_kdf_md:sha384"]] {
+            let encrypt = ["cms", "-encrypt", "-aes256", "-in", "text", "-recip", &certificate];
+            site.stock_openssl(&[&encrypt[..], &["-out", "sealed"], options].concat()).expect(0);
+            let decrypt =
+                ["cms", "-decrypt", "-in", "sealed", "-inkey", &pem, "-recip", &certificate];
+            assert_eq!(site.openssl(&decrypt).expect(0).out.trim_end(), "a text");
+        }
+        // Another curve's.
+        let other = if curve == "P-256" { "P-384" } else { "P-256" };
+        let group = format!("ec_paramgen_curve:{other}");
+        let peer = ["genpkey", "-algorithm", "EC", "-pkeyopt", &group, "-out", "peer.pem"];
+        site.stock_openssl(&peer).expect(0);
+        site.stock_openssl(&["pkey", "-in", "peer.pem", "-pubout", "-out", "peer.pub"]).expect(0);
+        assert_ne!(derive(&|all| site.openssl(all), &pem, "peer.pub", "own").code, 0);
+    }
+    let peer =
+        ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "peer.pem"];
+    site.stock_openssl(&peer).expect(0);
+    site.stock_openssl(&["pkey", "-in", "peer.pem", "-pubout", "-out", "peer.pub"]).expect(0);
+    let only = ["generate", "only", "--for", "everybody", "--algorithm", "ec-p256"];
+    site.key(&only);
+    fs::write(site.file("only.pem"), site.key(&["use", "only", "--with", "pem"])).unwrap();
+    let derive =
+        ["pkeyutl", "-derive", "-inkey", "only.pem", "-peerkey", "peer.pub", "-out", "own"];
+    let refused = site.openssl(&derive);
+    assert_ne!(refused.code, 0);
+    assert!(refused.err.contains("only"), "{}", refused.err);
 }
