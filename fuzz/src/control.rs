@@ -108,8 +108,8 @@ fn say_all(socket: &Socket, mut data: &[u8]) {
         data = others;
         let fds: &[BorrowedFd<'_>] = match files % 5 {
             0 => &[],
-            1 => &[memory.as_fd()],
-            2 => &[memory.as_fd(), bell.as_fd()],
+            1 => &[memory.file().unwrap()],
+            2 => &[memory.file().unwrap(), bell.as_fd()],
             3 => &[end.as_fd()],
             _ => &[bell.as_fd()],
         };

@@ -3,8 +3,14 @@
 
 use keyway_client::{Fault, KeyClient, KeyReference, NamedKey};
 use keyway_engine::{Algorithm, Request};
-use keyway_tests::cryptod::{Cryptod, as_user};
+use keyway_ring::control::{self, Answer, Ask, VERSION};
+use keyway_ring::descriptor::{RegionHandle, SessionHandle};
+use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_tests::cryptod::{Cryptod, as_user, eventually};
 use keyway_tests::{UNPRIVILEGED, finish, keyway};
+use rustix::net::{AddressFamily, SocketType};
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -128,4 +134,78 @@ fn a_change_of_user_counts() {
     as_user(UNPRIVILEGED, || signs(&client, &found, b"text")).unwrap();
     signs(&client, &found, b"text").unwrap_err();
     assert!(cryptod.stop().success());
+}
+
+/// One that is stopped is an error that says so; for a while it is asked nothing more, and then it is used again.
+#[test]
+fn a_daemon_that_is_stopped_holds_up_no_program() {
+    let cryptod = Cryptod::start(&[]);
+    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    let client = KeyClient::new(cryptod.socket().to_owned(), "test");
+    let found = client.find("web").unwrap();
+    signs(&client, &found, b"text").unwrap();
+    cryptod.signal(rustix::process::Signal::STOP);
+    for _ in 0..1_000 {
+        let silent = signs(&client, &found, b"text").unwrap_err();
+        assert!(silent.contains("does not answer"), "{silent}");
+    }
+    let other = KeyClient::new(cryptod.socket().to_owned(), "test");
+    assert_eq!(other.find("web").unwrap_err().fault, Fault::Silent);
+    cryptod.signal(rustix::process::Signal::CONT);
+    eventually("it is used again", || signs(&client, &found, b"text").is_ok());
+    assert!(cryptod.stop().success());
+}
+
+/// A daemon whose thread for messages lives, and whose rings do not.
+#[test]
+fn a_request_that_is_never_done_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("socket");
+    let listener = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    rustix::net::bind(&listener, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+    rustix::net::listen(&listener, 8).unwrap();
+    thread::spawn(move || {
+        while let Ok(accepted) = rustix::net::accept(&listener) {
+            thread::spawn(move || answer_messages(&Socket::from_fd(accepted)));
+        }
+    });
+    let client = KeyClient::new(path.clone(), "test");
+    let text = keyway_engine::Algorithm::Sha256;
+    let mut out = [0; 32];
+    let mut request = Request::Digest { data: &[b"text"], out: &mut out };
+    let silent = client.run_without_key(text, &mut request).unwrap_err();
+    assert_eq!(silent.fault, Fault::Silent, "{silent}");
+    assert!(Path::new(&path).exists());
+}
+
+fn answer_messages(socket: &Socket) {
+    while let Ok(Some(received)) = socket.receive() {
+        let (ring, bell) = (RingMemory::create(2).unwrap(), Doorbell::new().unwrap());
+        let memory = SharedMemory::create(1 << 16).unwrap();
+        let answer = |answer: Answer, files: &[std::os::fd::BorrowedFd<'_>]| {
+            let _ = socket.send(&control::encode(&answer).unwrap(), files);
+        };
+        match control::decode_ask(&received.bytes).unwrap() {
+            Ask::Hello { .. } => {
+                answer(Answer::Hello { version: VERSION, algorithms: Vec::new(), process: 1 }, &[])
+            }
+            Ask::Queue { .. } => {
+                let files = [ring.memory().file().unwrap(), bell.as_fd()];
+                answer(Answer::Queue { queue: 1, entries: ring.entries() }, &files);
+            }
+            Ask::Region { .. } => {
+                let region = RegionHandle { index: 0, generation: 1 };
+                answer(Answer::Region { region }, &[memory.file().unwrap()]);
+            }
+            Ask::Open { .. } => {
+                let session = SessionHandle { index: 0, generation: 1 };
+                answer(
+                    Answer::Session { session, signature_bytes_max: 0, makes_nonces: false },
+                    &[],
+                );
+            }
+            Ask::Ping => answer(Answer::Done, &[]),
+            _ => {}
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! A queue pair and a region: one request at a time.
 
-use crate::limits::{POLL, REGION_KEPT_BYTES, SILENCE, SLICE};
+use crate::kept::Kept;
+use crate::limits::{POLL, REGION_KEPT_BYTES, REQUEST, SILENCE, SLICE};
 use keyway_engine::Request;
 use keyway_ring::descriptor::{Completion, RegionHandle, SessionHandle, Status};
 use keyway_ring::{ClientEnd, Doorbell, SharedMemory};
@@ -13,7 +14,7 @@ pub(crate) struct Channel {
     /// The daemon's number for the pair.
     pub queue: u32,
     pub end: ClientEnd,
-    pub bell: Doorbell,
+    pub bell: Kept<Doorbell>,
     pub memory: SharedMemory,
     pub region: RegionHandle,
 }
@@ -24,6 +25,8 @@ pub(crate) trait Life {
     fn is_over(&self) -> bool;
     /// Asks the daemon for a sign of life; without one the connection is over.
     fn ping(&self);
+    /// The daemon has taken too long: the connection is over.
+    fn give_up(&self);
 }
 
 impl Channel {
@@ -53,7 +56,11 @@ impl Channel {
         descriptor.region = self.region;
         self.end.submit(&descriptor);
         if self.end.must_ring() {
-            self.bell.ring();
+            // An event counter does not tell itself from another; the socket beside it does.
+            match self.bell.get().filter(|_| !life.is_over()) {
+                Some(bell) => bell.ring(),
+                None => return Err(Status::Gone),
+            }
         }
         let completion = self.wait(life)?;
         let segments = &descriptor.segments;
@@ -88,6 +95,10 @@ impl Channel {
                 return Ok(completion);
             }
             if is_over {
+                return Err(Status::Gone);
+            }
+            if begun.elapsed() >= REQUEST {
+                life.give_up();
                 return Err(Status::Gone);
             }
             if since.elapsed() >= SILENCE {

@@ -3,7 +3,7 @@
 use crate::channel::Life;
 use crate::connection::{Connection, KeyAndChain, NamedKey, User};
 use crate::error::{ClientError, Fault};
-use crate::limits::{BUSY, PAUSE_MAX, PAUSE_MIN};
+use crate::limits::{BUSY, PAUSE_MAX, PAUSE_MIN, QUIET};
 use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
 use keyway_fork::Generation;
@@ -31,6 +31,8 @@ pub struct KeyClient {
 struct Era {
     process: Generation,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// Until when the daemon is asked nothing, since it did not answer.
+    quiet_until: Mutex<Option<Instant>>,
     /// That of a process that was forked from this one. Setting it takes no lock.
     next: OnceBox<Era>,
 }
@@ -38,7 +40,12 @@ struct Era {
 impl Era {
     fn new() -> Era {
         let process = Generation::current();
-        Era { process, connection: Mutex::new(None), next: OnceBox::new() }
+        Era {
+            process,
+            connection: Mutex::new(None),
+            quiet_until: Mutex::new(None),
+            next: OnceBox::new(),
+        }
     }
 }
 
@@ -163,7 +170,7 @@ impl KeyClient {
         let begun = Instant::now();
         let (mut pause, mut was_gone) = (PAUSE_MIN, false);
         loop {
-            match self.connection()?.run(key, algorithm, request) {
+            match self.heard(self.connection()?.run(key, algorithm, request)) {
                 Err(why) if why.fault == Fault::Unreachable && !was_gone => was_gone = true,
                 Err(why) if why.fault == Fault::Busy && begun.elapsed() < BUSY => {
                     thread::sleep(pause);
@@ -191,7 +198,7 @@ impl KeyClient {
         }
         // A connection of an earlier user ends when the last thread is done with it.
         *held = None;
-        let connection = Arc::new(Connection::new(&self.place, &self.name)?);
+        let connection = Arc::new(self.connect()?);
         *held = Some(connection.clone());
         Ok(connection)
     }
@@ -202,8 +209,25 @@ impl KeyClient {
         let held = usable(&self.era().connection.lock().unpoisoned());
         match held {
             Some(connection) => Ok(connection),
-            None => Ok(Arc::new(Connection::new(&self.place, &self.name)?)),
+            None => Ok(Arc::new(self.connect()?)),
         }
+    }
+
+    /// A new connection, if the daemon has not been silent a moment ago.
+    fn connect(&self) -> Result<Connection, ClientError> {
+        let until = *self.era().quiet_until.lock().unpoisoned();
+        if until.is_some_and(|until| Instant::now() < until) {
+            return Err(ClientError::silent(self.place.path()));
+        }
+        self.heard(Connection::new(&self.place, &self.name))
+    }
+
+    /// Notes that the daemon was silent.
+    fn heard<T>(&self, result: Result<T, ClientError>) -> Result<T, ClientError> {
+        if let Err(ClientError { fault: Fault::Silent, .. }) = &result {
+            *self.era().quiet_until.lock().unpoisoned() = Some(Instant::now() + QUIET);
+        }
+        result
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::channel::{Channel, Life};
 use crate::error::{ClientError, Fault};
+use crate::kept::{Kept, above_standard};
 use crate::limits::{ANSWER, CHANNEL_WAIT, CHANNELS_MAX, REGION_BYTES, RING_ENTRIES, SESSIONS_MAX};
 use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
@@ -17,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -58,11 +59,12 @@ type SessionKey = (Box<str>, Algorithm);
 pub(crate) struct Connection {
     path: PathBuf,
     pub user: User,
+    socket: Kept<Socket>,
     /// One message and its answer at a time.
-    socket: Mutex<Socket>,
-    /// The socket once more, to see its end.
-    end: OwnedFd,
+    turn: Mutex<()>,
     dead: AtomicBool,
+    /// Whether it is dead since the daemon did not answer.
+    silent: AtomicBool,
     sessions: Mutex<HashMap<SessionKey, SessionHandle>>,
     channels: Mutex<Channels>,
     returned: Condvar,
@@ -80,9 +82,12 @@ impl Life for Connection {
         if self.dead.load(Ordering::Acquire) {
             return true;
         }
-        let mut events = [PollFd::new(&self.end, PollFlags::RDHUP)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let over = matches!(rustix::event::poll(&mut events, Some(&now)), Ok(1..));
+        // A program that has closed it has closed what belongs to it, too.
+        let over = self.socket.get().is_none_or(|socket| {
+            let mut events = [PollFd::new(socket, PollFlags::RDHUP)];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            matches!(rustix::event::poll(&mut events, Some(&now)), Ok(1..))
+        });
         if over {
             self.dead.store(true, Ordering::Release);
         }
@@ -92,6 +97,11 @@ impl Life for Connection {
     fn ping(&self) {
         // Without an answer the connection is dead.
         let _ = self.ask(&Ask::Ping);
+    }
+
+    fn give_up(&self) {
+        self.silent.store(true, Ordering::Release);
+        self.dead.store(true, Ordering::Release);
     }
 }
 
@@ -105,13 +115,14 @@ impl Connection {
             set_socket_timeout(&socket, direction, Some(ANSWER))
                 .map_err(|why| unreachable(why.into()))?;
         }
-        let end = socket.as_fd().try_clone_to_owned().map_err(unreachable)?;
+        let socket = above_standard(socket.into()).map(Socket::from_fd).and_then(Kept::new);
         let connection = Connection {
             path: path.to_owned(),
             user,
-            socket: Mutex::new(socket),
-            end,
+            socket: socket.map_err(unreachable)?,
+            turn: Mutex::default(),
             dead: AtomicBool::new(false),
+            silent: AtomicBool::new(false),
             sessions: Mutex::default(),
             channels: Mutex::default(),
             returned: Condvar::new(),
@@ -138,29 +149,57 @@ impl Connection {
     fn ask(&self, ask: &Ask) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
         let too_long = || ClientError::new(Fault::Caller, "the message is too long");
         let bytes = control::encode(ask).map_err(|_| too_long())?;
-        let socket = self.socket.lock().unpoisoned();
-        let answer = match socket.send(&bytes, &[]) {
-            // It has said why before it hung up.
-            Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(why),
-            _ => socket.receive(),
+        let answer = {
+            let _turn = self.turn.lock().unpoisoned();
+            let Some(socket) = self.socket.get().filter(|_| !self.dead.load(Ordering::Acquire))
+            else {
+                return Err(self.over());
+            };
+            match socket.send(&bytes, &[]) {
+                // It has said why before it hung up.
+                Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(why),
+                _ => socket.receive(),
+            }
         };
-        drop(socket);
         match answer {
             Ok(Some(received)) => match control::decode_answer(&received.bytes) {
-                Ok(answer) => Ok((answer, received.fds)),
+                Ok(answer) => {
+                    let files: io::Result<Vec<_>> =
+                        received.fds.into_iter().map(above_standard).collect();
+                    let files = files.map_err(|why| ClientError::unreachable(&self.path, &why));
+                    files.map(|files| (answer, files))
+                }
                 Err(_) => Err(ClientError::nonsense(&self.path)),
             },
+            Err(why)
+                if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+            {
+                self.give_up();
+                Err(self.over())
+            }
             Ok(None) | Err(_) => {
                 self.dead.store(true, Ordering::Release);
-                Err(ClientError::gone(&self.path))
+                Err(self.over())
             }
+        }
+    }
+
+    /// Why a connection that is over is of no more use.
+    fn over(&self) -> ClientError {
+        match self.silent.load(Ordering::Acquire) {
+            true => ClientError::silent(&self.path),
+            false => ClientError::gone(&self.path),
         }
     }
 
     /// Says what has no answer.
     fn tell(&self, ask: &Ask) {
         let Ok(bytes) = control::encode(ask) else { return };
-        let _ = self.socket.lock().unpoisoned().send(&bytes, &[]);
+        let _turn = self.turn.lock().unpoisoned();
+        let socket = self.socket.get().filter(|_| !self.dead.load(Ordering::Acquire));
+        if let Some(socket) = socket {
+            let _ = socket.send(&bytes, &[]);
+        }
     }
 
     /// The keys that this process may use.
@@ -296,7 +335,7 @@ impl Connection {
         if result == Err(Status::Gone) {
             // The daemon may still work on it: the channel is not used again.
             self.die();
-            return Err(ClientError::gone(&self.path));
+            return Err(self.over());
         }
         self.give_back(channel);
         Ok(result)
@@ -410,7 +449,7 @@ impl Connection {
         let mut channels = self.channels.lock().unpoisoned();
         loop {
             if self.dead.load(Ordering::Acquire) {
-                return Err(ClientError::gone(&self.path));
+                return Err(self.over());
             }
             if let Some(channel) = channels.free.pop() {
                 return Ok(channel);
@@ -460,11 +499,14 @@ impl Connection {
         let (Some(ring), Some(bell)) = (files.next(), files.next()) else {
             return Err(ClientError::nonsense(&self.path));
         };
-        let end = RingMemory::adopt(ring, entries).ok().and_then(|ring| ring.client_end());
+        let end =
+            RingMemory::adopt_without_file(ring, entries).ok().and_then(|ring| ring.client_end());
         let end = end.ok_or_else(|| ClientError::nonsense(&self.path))?;
         let region = self.region(REGION_BYTES);
         let (memory, region) = region.inspect_err(|_| self.tell(&Ask::CloseQueue { queue }))?;
-        Ok(Channel { queue, end, bell: Doorbell::from_fd(bell), memory, region })
+        let bell = Kept::new(Doorbell::from_fd(bell));
+        let bell = bell.map_err(|why| ClientError::unreachable(&self.path, &why))?;
+        Ok(Channel { queue, end, bell, memory, region })
     }
 
     fn region(&self, bytes: usize) -> Result<(SharedMemory, RegionHandle), ClientError> {
@@ -472,7 +514,8 @@ impl Connection {
         let Answer::Region { region } = answer else { return Err(self.unexpected(answer)) };
         let memory = files.into_iter().next();
         let memory = memory.and_then(|file| SharedMemory::adopt(file, REGION_BYTES_MAX).ok());
-        let memory = memory.filter(|memory| memory.bytes() >= bytes);
+        let memory =
+            memory.filter(|memory| memory.bytes() >= bytes).map(SharedMemory::without_file);
         Ok((memory.ok_or_else(|| ClientError::nonsense(&self.path))?, region))
     }
 

@@ -9,6 +9,8 @@ use std::path::Path;
 pub enum Fault {
     /// No daemon listens, or it has gone.
     Unreachable,
+    /// The daemon is there, and does not answer.
+    Silent,
     /// The daemon does not admit this user, or lets it not use that key.
     Refused,
     /// The key is another one than the program has loaded, or is for other algorithms.
@@ -36,6 +38,9 @@ impl ClientError {
     }
 
     pub(crate) fn unreachable(socket: &Path, why: &io::Error) -> Self {
+        if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+            return ClientError::silent(socket);
+        }
         let text = format!("no cryptod answers at {}: {why}", socket.display());
         ClientError::new(Fault::Unreachable, text)
     }
@@ -43,6 +48,13 @@ impl ClientError {
     pub(crate) fn gone(socket: &Path) -> Self {
         let text = format!("the cryptod at {} has gone", socket.display());
         ClientError::new(Fault::Unreachable, text)
+    }
+
+    pub(crate) fn silent(socket: &Path) -> Self {
+        let shown = socket.display();
+        let text =
+            format!("the cryptod at {shown} does not answer: it is stopped, or has too much to do");
+        ClientError::new(Fault::Silent, text)
     }
 
     pub(crate) fn nonsense(socket: &Path) -> Self {

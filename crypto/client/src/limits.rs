@@ -14,8 +14,13 @@ pub const CHANNELS_MAX: usize = 8;
 pub const CHANNEL_WAIT: Duration = Duration::from_secs(10);
 /// Most sessions that a connection keeps, one for each key and algorithm.
 pub const SESSIONS_MAX: usize = 256;
-/// How long the daemon may take to answer a message; then the connection counts as dead.
-pub const ANSWER: Duration = Duration::from_secs(10);
+/// How long the daemon may take to answer a message; then it counts as silent.
+pub const ANSWER: Duration = Duration::from_secs(5);
+/// How long it may take to do a request: the one that answers messages may be another thread of it.
+pub const REQUEST: Duration = Duration::from_secs(10);
+/// How long a silent daemon is asked nothing more, so that a program which serves others is not held up by each of
+/// them.
+pub const QUIET: Duration = Duration::from_secs(10);
 /// How long a thread polls for the end of its request before it sleeps.
 pub const POLL: Duration = Duration::from_micros(30);
 /// Longest sleep without a look at whether the daemon is alive: one that was killed wakes no thread.

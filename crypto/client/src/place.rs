@@ -1,13 +1,16 @@
 //! Where the daemon listens, and the ways there.
 
+use crate::kept::{Kept, above_standard};
 use keyway_ring::Socket;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use once_cell::race::OnceBox;
-use rustix::fs::{Mode, OFlags};
-use std::ffi::OsStr;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::thread::{CapabilitySet, SecureComputingMode, capabilities, secure_computing_mode};
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -16,12 +19,17 @@ pub const SOCKET_VARIABLE: &str = "KEYWAY_SOCKET";
 /// Where cryptod listens if nothing else is said.
 pub const DEFAULT_SOCKET: &str = "/run/keyway/cryptod.socket";
 
+/// A variable of the environment; none in a program that has got rights from its file, whose environment is that of a
+/// user who has not.
+pub fn environment(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty() && !keyway_fork::is_privileged())
+}
+
 /// The socket that a configuration names, else [`SOCKET_VARIABLE`], else [`DEFAULT_SOCKET`].
 pub fn socket_path(configured: Option<&Path>) -> PathBuf {
-    let from_environment = || std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty());
     match configured {
         Some(path) => path.to_owned(),
-        None => from_environment().map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from),
+        None => environment(SOCKET_VARIABLE).map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from),
     }
 }
 
@@ -32,13 +40,10 @@ pub(crate) struct Place {
     folder: OnceBox<Folder>,
 }
 
-/// An open folder, with its identity: programs close descriptors that they do not know.
+/// The socket's folder as a mount of its own, which is nowhere: no path leads from it to the folder above. A process
+/// that is locked into another root finds the socket there, and nothing else.
 #[derive(Debug)]
-struct Folder {
-    file: Option<OwnedFd>,
-    device: u64,
-    inode: u64,
-}
+struct Folder(Kept<OwnedFd>);
 
 impl Place {
     pub fn new(path: PathBuf) -> Place {
@@ -49,7 +54,8 @@ impl Place {
         &self.path
     }
 
-    /// Keeps the socket's folder open, so that a process that has changed its root still gets there.
+    /// Keeps the socket's folder, so that a process that has changed its root still gets there. Only a process that may
+    /// mount keeps it, which one that changes its root as a rule may.
     pub fn prepare(&self) {
         if self.folder.get().is_none()
             && let Some(folder) = self.path.parent().and_then(Folder::open)
@@ -78,21 +84,22 @@ fn is_elsewhere(why: &io::Error) -> bool {
 
 impl Folder {
     fn open(path: &Path) -> Option<Folder> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-        let (device, inode) = identity(&file)?;
-        Some(Folder { file: Some(file), device, inode })
-    }
-
-    fn is_same(&self, file: &OwnedFd) -> bool {
-        identity(file) == Some((self.device, self.inode))
+        // A filter of system calls may end the process for this one.
+        let is_free = matches!(secure_computing_mode(), Ok(SecureComputingMode::Disabled));
+        let may =
+            capabilities(None).is_ok_and(|it| it.effective.contains(CapabilitySet::SYS_ADMIN));
+        if !is_free || !may {
+            return None;
+        }
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let file = above_standard(open_tree(CWD, path, flags).ok()?).ok()?;
+        Kept::new(file).ok().map(Folder)
     }
 
     /// From a working directory of its own: there is no `connectat`. The process is for the daemon the user that it
     /// is now.
     fn connect(&self, name: &OsStr) -> io::Result<Socket> {
-        let file = self.file.as_ref().filter(|file| self.is_same(file));
-        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        let file = self.0.get().ok_or(io::ErrorKind::NotFound)?;
         without_signals(|| match connect_on_a_thread(file, name) {
             // haproxy lets its processes make no threads (RLIMIT_NPROC).
             None => connect_here(file, name),
@@ -123,22 +130,6 @@ fn connect_here(folder: &OwnedFd, name: &OsStr) -> io::Result<Socket> {
     let connected = Socket::connect(Path::new(name));
     rustix::process::fchdir(&here)?;
     connected
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // If the program has closed it, the number is another file's.
-        if let Some(file) = self.file.take()
-            && !self.is_same(&file)
-        {
-            let _ = file.into_raw_fd();
-        }
-    }
-}
-
-fn identity(file: &impl AsFd) -> Option<(u64, u64)> {
-    let stat = rustix::fs::fstat(file).ok()?;
-    Some((stat.st_dev, stat.st_ino))
 }
 
 /// Does something whose threads get no signals: a program's handlers expect its own threads.
@@ -180,11 +171,20 @@ mod tests {
         let there = Place::new(path);
         assert!(there.connect().is_ok());
         there.prepare();
+        if there.folder.get().is_none() {
+            eprintln!("left out: only root mounts");
+            return;
+        }
         std::fs::rename(&folder, &moved).unwrap();
         let here = std::env::current_dir().unwrap();
         assert!(there.connect().is_ok());
-        let folder = there.folder.get().unwrap().file.as_ref().unwrap();
+        let folder = there.folder.get().unwrap().0.get().unwrap();
         assert!(connect_here(folder, OsStr::new("socket")).is_ok());
+        // No way out.
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let above = rustix::fs::openat(folder, "../../..", flags, Mode::empty()).unwrap();
+        let inode = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_ino;
+        assert_eq!(inode(&above), inode(folder));
         assert_eq!(std::env::current_dir().unwrap(), here);
         std::fs::remove_dir_all(&moved).unwrap();
         assert_eq!(there.connect().unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -1,4 +1,4 @@
-//! Tells a process from those that it was forked from.
+//! Tells a process from those that it was forked from, and whether its environment is to be believed.
 //!
 //! State that `fork` copies and two processes must not go on with (a connection, a counter of nonces) is
 //! made with the [`Generation`] of its process, and looked at again before it is used:
@@ -26,6 +26,17 @@ static NOT_LOOKED: AtomicU64 = AtomicU64::new(0);
 static NO_PAGE: AtomicU64 = AtomicU64::new(0);
 /// The highest generation that this process, or one that it was forked from, has had.
 static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// Whether this process has got rights from its file (setuid, setgid, capabilities), and was started by a user who has
+/// not. Such a program believes nothing that its environment says (`AT_SECURE`, as `secure_getenv`).
+pub fn is_privileged() -> bool {
+    unsafe extern "C" {
+        fn getauxval(kind: std::ffi::c_ulong) -> std::ffi::c_ulong;
+    }
+    const AT_SECURE: std::ffi::c_ulong = 23;
+    // SAFETY: it only looks a number up in what the kernel has handed to the process.
+    unsafe { getauxval(AT_SECURE) != 0 }
+}
 
 impl Generation {
     /// That of this process.

@@ -40,7 +40,7 @@ impl Provider {
     /// Puts an error of the client's into OpenSSL's queue.
     pub fn raise(&self, why: &ClientError) {
         let reason = match why.fault {
-            Fault::Unreachable => UNREACHABLE,
+            Fault::Unreachable | Fault::Silent => UNREACHABLE,
             Fault::Refused => REFUSED,
             Fault::Key => WRONG_KEY,
             Fault::Daemon | Fault::Busy => FAILED,

@@ -2,7 +2,7 @@
 
 use crate::abi::{self, Rv};
 use crate::limits::CONFIGURATIONS_MAX;
-use keyway_client::{ClientError, Fault, KeyClient, socket_path};
+use keyway_client::{ClientError, Fault, KeyClient, environment, socket_path};
 use once_cell::race::OnceBox;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,12 +34,12 @@ static STATE: AtomicU64 = AtomicU64::new(0);
 
 impl Configuration {
     fn read() -> Configuration {
-        let shown = std::env::var(KEYS_VARIABLE).ok().filter(|names| !names.is_empty());
+        let shown = environment(KEYS_VARIABLE).and_then(|names| names.into_string().ok());
         let names = |list: String| list.split(',').map(|name| name.trim().to_owned()).collect();
         Configuration {
             socket: socket_path(None),
             shown: shown.map(names),
-            is_verbose: std::env::var_os(DEBUG_VARIABLE).is_some(),
+            is_verbose: environment(DEBUG_VARIABLE).is_some(),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Module {
             eprintln!("keyway-pkcs11: {why}");
         }
         match why.fault {
-            Fault::Unreachable | Fault::Daemon | Fault::Busy => abi::DEVICE_ERROR,
+            Fault::Unreachable | Fault::Silent | Fault::Daemon | Fault::Busy => abi::DEVICE_ERROR,
             Fault::Refused => abi::KEY_FUNCTION_NOT_PERMITTED,
             Fault::Key => abi::FUNCTION_FAILED,
             Fault::Caller => caller,

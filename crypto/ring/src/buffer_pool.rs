@@ -161,7 +161,7 @@ mod tests {
     /// Memory as a client and as the daemon has it.
     fn two_ends() -> (SharedMemory, SharedMemory) {
         let memory = SharedMemory::create(1).unwrap();
-        let file = rustix::io::dup(&memory).unwrap();
+        let file = rustix::io::dup(memory.file().unwrap()).unwrap();
         let bytes = memory.bytes();
         (memory, SharedMemory::adopt(file, bytes).unwrap())
     }

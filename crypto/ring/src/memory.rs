@@ -26,7 +26,7 @@ use std::{fmt, io, slice};
 pub struct SharedMemory {
     start: NonNull<u8>,
     bytes: usize,
-    file: OwnedFd,
+    file: Option<OwnedFd>,
     /// The process that has mapped it.
     process: Generation,
 }
@@ -138,7 +138,26 @@ impl SharedMemory {
             }
         }
         let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(SharedMemory { start, bytes, file, process: Generation::current() })
+        Ok(SharedMemory { start, bytes, file: Some(file), process: Generation::current() })
+    }
+
+    /// It without its file, which is closed: for a client in a program that closes descriptors that it does not know,
+    /// and has files of its own under their numbers then.
+    #[must_use]
+    pub fn without_file(mut self) -> Self {
+        self.file = None;
+        self
+    }
+
+    /// Its file, to be handed to another process.
+    ///
+    /// # Errors
+    /// If it is closed ([`SharedMemory::without_file`]).
+    pub fn file(&self) -> io::Result<BorrowedFd<'_>> {
+        let file = self.file.as_ref().map(AsFd::as_fd);
+        file.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "the memory's file is closed")
+        })
     }
 
     /// How long it is, in bytes.
@@ -175,9 +194,10 @@ impl SharedMemory {
     /// As [`SharedMemory::read`].
     pub fn read_many(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBounds> {
         self.check(offset, into.len())?;
+        let Ok(file) = self.file() else { return self.read(offset, into) };
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match rustix::io::pread(&self.file, &mut *rest, (offset + done) as u64) {
+            match rustix::io::pread(file, &mut *rest, (offset + done) as u64) {
                 Ok(0) | Err(_) => return self.read(offset + done, rest),
                 Ok(read) => done += read,
             }
@@ -279,12 +299,6 @@ impl Window<'_> {
             Some(end) if self.start <= offset && end <= self.end => Ok(()),
             _ => Err(OutOfBounds),
         }
-    }
-}
-
-impl AsFd for SharedMemory {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
     }
 }
 
@@ -454,7 +468,7 @@ mod tests {
     #[test]
     fn both_ends_see_the_same_bytes() {
         let memory = SharedMemory::create(1).unwrap();
-        let other = rustix::io::dup(&memory).unwrap();
+        let other = rustix::io::dup(memory.file().unwrap()).unwrap();
         let other = SharedMemory::adopt(other, 1 << 20).unwrap();
         memory.write(100, b"across").unwrap();
         let mut out = [0; 6];

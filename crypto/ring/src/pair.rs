@@ -43,12 +43,26 @@ impl RingMemory {
     /// # Errors
     /// `InvalidInput` if it is not what it should be; else the system's.
     pub fn adopt(file: OwnedFd, entries: u32) -> io::Result<Self> {
+        let memory = Self::memory_of(file, entries)?;
+        Ok(RingMemory { memory: Arc::new(memory), entries })
+    }
+
+    /// As [`RingMemory::adopt`], and closes the file ([`SharedMemory::without_file`]).
+    ///
+    /// # Errors
+    /// As [`RingMemory::adopt`].
+    pub fn adopt_without_file(file: OwnedFd, entries: u32) -> io::Result<Self> {
+        let memory = Self::memory_of(file, entries)?.without_file();
+        Ok(RingMemory { memory: Arc::new(memory), entries })
+    }
+
+    fn memory_of(file: OwnedFd, entries: u32) -> io::Result<SharedMemory> {
         let fits = entries.is_power_of_two() && (ENTRIES_MIN..=ENTRIES_MAX).contains(&entries);
         let memory = SharedMemory::adopt(file, bytes(ENTRIES_MAX).next_multiple_of(2 << 20))?;
         if !fits || memory.bytes() < bytes(entries) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no queue pair"));
         }
-        Ok(RingMemory { memory: Arc::new(memory), entries })
+        Ok(memory)
     }
 
     /// The memory that both map.
@@ -210,7 +224,7 @@ mod tests {
     fn requests_go_there_and_completions_come_back() {
         let made = RingMemory::create(5).unwrap();
         assert_eq!(made.entries(), 8);
-        let file = rustix::io::dup(&**made.memory()).unwrap();
+        let file = rustix::io::dup(made.memory().file().unwrap()).unwrap();
         let other = RingMemory::adopt(file, made.entries()).unwrap();
         let mut client = other.client_end().unwrap();
         let mut daemon = made.daemon_end(0, 0).unwrap();
@@ -237,7 +251,8 @@ mod tests {
     #[test]
     fn what_is_too_short_is_no_queue_pair() {
         let memory = SharedMemory::create(4096).unwrap();
-        let adopt = |entries| RingMemory::adopt(rustix::io::dup(&memory).unwrap(), entries);
+        let adopt =
+            |entries| RingMemory::adopt(rustix::io::dup(memory.file().unwrap()).unwrap(), entries);
         assert!(adopt(32).is_ok());
         for entries in [0, 1, 3, 64, 1 << 16, u32::MAX] {
             assert!(adopt(entries).is_err(), "{entries}");

@@ -2,6 +2,7 @@
 //! that names a key.
 
 mod commands;
+mod descriptors;
 mod end;
 mod haproxy;
 mod python;

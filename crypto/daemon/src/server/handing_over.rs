@@ -123,7 +123,7 @@ fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
     handover::send(socket, &part, &[guest.socket.as_fd()])?;
     for (index, (generation, memory)) in guest.regions.iter() {
         let handle = RegionHandle { index: index as u8, generation: *generation };
-        handover::send(socket, &Part::Region(handle), &[memory.as_fd()])?;
+        handover::send(socket, &Part::Region(handle), &[memory.file()?])?;
     }
     for (index, Opened { generation, steps, is_generated }) in guest.sessions.iter() {
         let handle = SessionHandle { index: index as u16, generation: *generation };
@@ -146,7 +146,7 @@ fn send_queues(
         let Position { taken, answered, ref under_way, .. } = *position;
         let (number, entries) = (*number, memory.entries());
         let part = Part::Queue { number, entries, taken, answered };
-        handover::send(socket, &part, &[memory.memory().as_fd(), bell.as_fd()])?;
+        handover::send(socket, &part, &[memory.memory().file()?, bell.as_fd()])?;
         for descriptor in under_way {
             handover::send(socket, &Part::UnderWay(descriptor.to_words()), &[])?;
         }

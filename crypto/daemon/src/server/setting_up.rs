@@ -77,7 +77,8 @@ impl Server {
         self.command(id, Command::Pair { client: id, number, end, bell, entries });
         let answer = Answer::Queue { queue: number, entries };
         let bell = self.guests.get(&id).and_then(|guest| guest.queues.last()).ok_or(SendAway)?;
-        self.reply(id, &answer, &[memory.memory().as_fd(), bell.bell.as_fd()])
+        let file = memory.memory().file().map_err(|_| SendAway)?;
+        self.reply(id, &answer, &[file, bell.bell.as_fd()])
     }
 
     pub fn close_queue(&mut self, id: ClientId, queue: u32) -> Result<(), SendAway> {
@@ -117,7 +118,8 @@ impl Server {
         };
         let region = RegionHandle { index, generation };
         self.command(id, Command::Region { client: id, handle: region, memory: memory.clone() });
-        self.reply(id, &Answer::Region { region }, &[memory.as_fd()])
+        let file = memory.file().map_err(|_| SendAway)?;
+        self.reply(id, &Answer::Region { region }, &[file])
     }
 
     pub fn forget(&mut self, id: ClientId, region: RegionHandle) -> Result<(), SendAway> {

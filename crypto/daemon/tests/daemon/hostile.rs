@@ -25,7 +25,7 @@ fn at(offset: u32, bytes: u32) -> Segment {
 fn a_clients_files_are_not_taken() {
     let served = Served::start();
     let memory = SharedMemory::create(4096).unwrap();
-    for files in [vec![memory.as_fd()], vec![memory.as_fd(); 8]] {
+    for files in [vec![memory.file().unwrap()], vec![memory.file().unwrap(); 8]] {
         for is_known in [true, false] {
             let client = match is_known {
                 true => Client::new(&served.socket()),
@@ -45,13 +45,13 @@ fn a_clients_files_are_not_taken() {
     }
     let (mut pair, region, session) = (client.pair(8), client.region(1 << 16), client.aes());
     // The seals hold for the client, too.
-    assert!(rustix::fs::ftruncate(region.memory.as_fd(), 0).is_err());
+    assert!(rustix::fs::ftruncate(region.memory.file().unwrap(), 0).is_err());
     let text = vec![7; 1 << 15];
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     for of_the_ring in [false, true] {
         assert_eq!(pair.run(&region.seal(session, &text)).status, Status::Done);
         let memory = if of_the_ring { pair.memory.memory() } else { &region.memory };
-        rustix::fs::fallocate(memory, hole, 0, 1 << 16).unwrap();
+        rustix::fs::fallocate(memory.file().unwrap(), hole, 0, 1 << 16).unwrap();
     }
     is_served(&served.socket());
 }

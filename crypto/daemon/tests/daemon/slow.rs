@@ -161,7 +161,7 @@ fn large_requests_hold_up_no_small_one() {
     let sparse = client.region(LARGE as usize + 4096);
     assert_eq!(pair.run(&hash(&sparse, session, LARGE)).status, Status::Done);
     assert_eq!(sparse.bytes(LARGE as usize, 32), digest(&vec![0; LARGE as usize]));
-    let stat = rustix::fs::fstat(&sparse.memory).unwrap();
+    let stat = rustix::fs::fstat(sparse.memory.file().unwrap()).unwrap();
     // Where the system has no huge pages to give.
     if stat.st_blksize < 1 << 20 {
         assert!(stat.st_blocks * 512 < 1 << 20, "{} blocks", stat.st_blocks);

@@ -194,14 +194,14 @@ fn pretend(socket: &Socket, habit: Habit, ended: &Arc<AtomicBool>) {
             }
             Ask::Queue { entries } => {
                 let (ring, bell) = (RingMemory::create(entries).unwrap(), Doorbell::new().unwrap());
-                fds.push(ring.memory().as_fd().try_clone_to_owned().unwrap());
+                fds.push(ring.memory().file().unwrap().try_clone_to_owned().unwrap());
                 fds.push(bell.as_fd().try_clone_to_owned().unwrap());
                 pumps.push(ring.daemon_end(0, 0).unwrap());
                 (At::Queue, Answer::Queue { queue: 0, entries: ring.entries() })
             }
             Ask::Region { bytes } => {
                 let memory = SharedMemory::create(bytes as usize).unwrap();
-                fds.push(memory.as_fd().try_clone_to_owned().unwrap());
+                fds.push(memory.file().unwrap().try_clone_to_owned().unwrap());
                 regions.push(memory);
                 (At::Region, Answer::Region { region })
             }
