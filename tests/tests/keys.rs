@@ -505,6 +505,10 @@ fn a_client_makes_and_destroys_keys_in_its_name_space() {
     let by_client = format!("\"uid\":{UNPRIVILEGED},");
     let made = |line: &&str| line.contains(&by_client) && line.contains("\"generate\"");
     assert!(audit.lines().filter(made).count() >= 257);
+    let refused = |line: &str| {
+        line.contains(&by_client) && line.contains("\"revoke\"") && line.contains("look after")
+    };
+    assert!(audit.lines().any(refused), "{audit}");
     assert!(cryptod.stop().success());
 }
 

@@ -33,6 +33,6 @@ pub use error::{ClientError, Fault};
 pub use hash::{Hash, Hasher};
 pub use keyway_ring::control::KeyPolicy;
 pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, environment, socket_path};
-pub use programs::{Program, UnknownProgram, instructions};
+pub use programs::{Program, Site, UnknownProgram, instructions};
 pub use public_key::{Curve, PublicKey, integer, without_zeros};
 pub use reference::{KeyReference, PEM_LABEL};

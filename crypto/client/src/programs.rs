@@ -1,5 +1,6 @@
 //! The lines with which programs use a key of cryptod: what goes into which of their files.
 
+use crate::public_key::{Curve, PublicKey};
 use crate::reference::KeyReference;
 use std::fmt;
 use std::path::Path;
@@ -65,10 +66,49 @@ impl fmt::Display for UnknownProgram {
 
 impl std::error::Error for UnknownProgram {}
 
-/// The text for a program that is to use this key of the daemon at this socket.
-pub fn instructions(program: Program, key: &KeyReference, socket: &Path) -> String {
-    let (name, at) = (&key.name, socket.display());
-    let own = |lines: String| format!("{}\n{lines}", files(name, socket));
+/// A daemon, and what it has beside a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The daemon's socket.
+    pub socket: &'a Path,
+    /// The socket as a shell reads it.
+    pub quoted: &'a str,
+    /// Whether there are certificates beside the key.
+    pub has_certificates: bool,
+}
+
+/// The text for a program that is to use this key of a daemon.
+///
+/// # Errors
+/// In a sentence, if the program cannot use such a key, or its configuration cannot name the socket.
+pub fn instructions(
+    program: Program,
+    key: &KeyReference,
+    site: Site<'_>,
+) -> Result<String, String> {
+    let (name, at) = (&key.name, site.quoted);
+    let public = key.public_key.as_deref().map(PublicKey::read);
+    let fits = match (program, &public) {
+        (_, None) => true,
+        (Program::Ssh, Some(Some(PublicKey::Ec { curve, .. }))) => *curve != Curve::P521,
+        (_, Some(public)) => public.is_some(),
+    };
+    if !fits {
+        return Err(format!("{} does nothing with a key of that kind", program.name()));
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    let is_file = program == Program::Pem || program == Program::Ssh;
+    if !is_file && !site.socket.to_str().is_some_and(|path| path.chars().all(is_plain)) {
+        return Err(format!(
+            "a configuration of OpenSSL cannot name {}: let cryptod listen at a path of letters, digits and /._-",
+            site.socket.display()
+        ));
+    }
+    Ok(text(program, key, site, name, at))
+}
+
+fn text(program: Program, key: &KeyReference, site: Site<'_>, name: &str, at: &str) -> String {
+    let own = |lines: String| format!("{}\n{lines}", files(name, site));
     let service = |unit: &str, lines: String| {
         own(format!(
             "\
@@ -80,7 +120,7 @@ Environment=OPENSSL_CONF=/etc/keyway/openssl.cnf
     };
     match program {
         Program::Pem => key.to_pem(),
-        Program::Openssl => configuration(socket),
+        Program::Openssl => configuration(site.socket),
         Program::Nginx => service("nginx", format!(
             "\
 # in nginx.conf, at its top, so that nginx keeps the variable:
@@ -138,14 +178,21 @@ keyway ssh-agent --cryptod {at} --key {name} -- ssh -i {name}.pub HOST
 }
 
 /// The files that all programs with OpenSSL need.
-fn files(name: &str, socket: &Path) -> String {
-    let at = socket.display();
+fn files(name: &str, site: Site<'_>) -> String {
+    let at = site.quoted;
+    let certificate = match site.has_certificates {
+        true => format!("keyway key certificate {name} --socket {at} > /etc/keyway/{name}.crt"),
+        false => format!(
+            "cp CERTIFICATE /etc/keyway/{name}.crt       # with those of its issuers, in PEM"
+        ),
+    };
     format!(
         "\
 # once for the key, as a user who may use it or looks after it:
+#   mkdir -p /etc/keyway
 #   keyway key use {name} --socket {at} --with openssl > /etc/keyway/openssl.cnf
 #   keyway key use {name} --socket {at} --with pem > /etc/keyway/{name}.pem
-#   keyway key certificate {name} --socket {at} > /etc/keyway/{name}.crt
+#   {certificate}
 # the program's user has to be let in: keyway cryptod --allow-user, keyway key allow {name} --for user:NAME
 "
     )
@@ -188,17 +235,27 @@ distinguished_name = name
 #[cfg(test)]
 mod tests {
     use super::*;
+    use keyway_engine::Algorithm;
 
     #[test]
     fn each_program_is_told_which_key_and_where() {
         let key = KeyReference { name: "web".to_owned(), public_key: None };
         for program in Program::ALL {
             assert_eq!(program.name().parse(), Ok(*program));
-            let text = instructions(*program, &key, Path::new("/run/x"));
+            let site =
+                Site { socket: Path::new("/run/x"), quoted: "/run/x", has_certificates: false };
+            let text = instructions(*program, &key, site).unwrap();
             let is_file = matches!(program, Program::Pem | Program::Openssl);
             assert!(is_file || text.contains("web"), "{text}");
             assert!(*program == Program::Pem || text.contains("/run/x"), "{text}");
         }
+        let socket = Path::new("/run/a b");
+        let site = Site { socket, quoted: "'/run/a b'", has_certificates: true };
+        assert!(instructions(Program::Nginx, &key, site).unwrap_err().contains("/run/a b"));
+        assert!(instructions(Program::Ssh, &key, site).unwrap().contains("--cryptod '/run/a b'"));
+        let x25519 = keyway_wire::subject_public_key_info(Algorithm::X25519, &[9; 32]);
+        let key = KeyReference { public_key: Some(x25519.unwrap()), ..key };
+        assert!(instructions(Program::Pem, &key, site).is_err());
         assert!("iis".parse::<Program>().unwrap_err().to_string().contains("nginx"));
     }
 }

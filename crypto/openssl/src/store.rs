@@ -44,7 +44,11 @@ extern "C" fn open(provider: Handle<Arc<Provider>>, uri: Text) -> Handle<Loader>
         let Some(provider) = provider.get().cloned() else { return Handle::NONE };
         let uri = uri.as_str().unwrap_or_default();
         let Some(reference) = KeyReference::from_uri(uri) else {
-            provider.raise_unfit(&format!("{uri} is not keyway: and the name of a key"));
+            // Only the end of a long error would be left out, where it says why.
+            let shown: String = uri.chars().take(80).collect();
+            provider.raise_unfit(&format!(
+                "{shown} is not keyway: and the name of a key, of lower-case letters, digits and -._"
+            ));
             return Handle::NONE;
         };
         Handle::new(Loader { provider, reference: Some(reference) })

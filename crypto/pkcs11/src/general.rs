@@ -1,7 +1,7 @@
 //! The module, its one slot, and the token in it: a cryptod that answers.
 
 use crate::abi::*;
-use crate::{module, secrets, sessions};
+use crate::{module, secrets, session_functions, sessions};
 
 /// The one slot.
 pub const SLOT: Ulong = 1;
@@ -75,9 +75,13 @@ pub extern "C" fn initialize(argument: InitializeArgument) -> Rv {
     })
 }
 
-pub extern "C" fn finalize(_reserved: Opaque) -> Rv {
+pub extern "C" fn finalize(reserved: Opaque) -> Rv {
     guard(|| {
+        if !reserved.is_none() {
+            return Err(ARGUMENTS_BAD);
+        }
         module::end()?;
+        session_functions::log_out();
         sessions::close_all();
         secrets::forget_all();
         Ok(())

@@ -71,8 +71,11 @@ pub extern "C" fn login(session: Ulong, user: Ulong, _pin: Opaque, _pin_len: Ulo
         if user != USER_USER && user != USER_CONTEXT_SPECIFIC {
             return Err(USER_TYPE_INVALID);
         }
-        IS_LOGGED_IN.store(true, Ordering::Relaxed);
-        Ok(())
+        // One that logs in for a single use is asked no more than before.
+        match IS_LOGGED_IN.swap(true, Ordering::Relaxed) && user == USER_USER {
+            true => Err(USER_ALREADY_LOGGED_IN),
+            false => Ok(()),
+        }
     })
 }
 
@@ -91,9 +94,16 @@ pub extern "C" fn logout(session: Ulong) -> Rv {
     guard(|| {
         module::current()?;
         sessions::with(session, |_| Ok(()))?;
-        IS_LOGGED_IN.store(false, Ordering::Relaxed);
-        Ok(())
+        match IS_LOGGED_IN.swap(false, Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err(USER_NOT_LOGGED_IN),
+        }
     })
+}
+
+/// The program has logged in no more.
+pub fn log_out() {
+    IS_LOGGED_IN.store(false, Ordering::Relaxed);
 }
 
 /// Ends what is under way in a session, as the flags say (PKCS #11 3.0 § 5.6.8).

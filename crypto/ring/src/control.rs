@@ -250,6 +250,22 @@ pub enum KeyAsk {
 }
 
 impl KeyAsk {
+    /// The change that it asks for, and the key's name; `None` for a look.
+    pub fn change(&self) -> Option<(&'static str, &str)> {
+        Some(match self {
+            KeyAsk::Generate { name, .. } => ("generate", name),
+            KeyAsk::Import { name, .. } => ("import", name),
+            KeyAsk::Rotate { name } => ("rotate", name),
+            KeyAsk::Certify { name, .. } => ("certify", name),
+            KeyAsk::Revoke { name } => ("revoke", name),
+            KeyAsk::Delete { name } => ("delete", name),
+            KeyAsk::Allow { name, .. } => ("allow", name),
+            KeyAsk::Forbid { name, .. } => ("forbid", name),
+            KeyAsk::Accept { name } => ("accept", name),
+            KeyAsk::List { .. } | KeyAsk::Public { .. } => return None,
+        })
+    }
+
     /// Whether it says who may use a key.
     pub fn names_callers(&self) -> bool {
         match self {

@@ -7,7 +7,7 @@ mod using;
 pub use arguments::Key;
 use arguments::{At, Callers, Certificate, Named, Policy, ProgramUse, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use keyway_client::{KeyReference, instructions};
+use keyway_client::{KeyReference, Site, instructions};
 use keyway_folder::control::{Control, nonsense};
 use keyway_folder::data::name;
 use keyway_folder::signing;
@@ -21,7 +21,11 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
+
+/// How long a daemon may take to begin.
+const BEGINNING: Duration = Duration::from_secs(1);
 
 /// Does what the arguments ask for.
 ///
@@ -109,7 +113,12 @@ fn use_with(ProgramUse { key, with }: &ProgramUse) -> Result<(), Failure> {
     let reference = KeyReference { name: key.name.clone(), public_key: info };
     let socket = socket(&key.at);
     let socket = std::path::absolute(&socket).unwrap_or(socket);
-    let text = instructions(*with, &reference, &socket);
+    let certificates = self::at(&key.at)?.ask(&Ask::Certificates { name: key.name.clone() });
+    let has_certificates = matches!(certificates, Ok(Answer::Certificates { certificates }) if !certificates.is_empty());
+    let quoted = output::shell(&socket.display().to_string());
+    let site = Site { socket: &socket, quoted: &quoted, has_certificates };
+    let text = instructions(*with, &reference, site)
+        .map_err(|why| Failure::new(format!("{}: {why}", key.name)))?;
     match key.at.json {
         true => output::json(&json!({ "key": key.name, "program": with.name(), "text": text })),
         false => output::text(text.trim_end()),
@@ -226,7 +235,21 @@ fn split(state: &str) -> (&str, Option<&str>) {
 
 /// A connection to the daemon.
 fn at(at: &At) -> Result<Control, Failure> {
-    Control::connect(&socket(at), "keyway key")
+    let (socket, begun) = (socket(at), Instant::now());
+    loop {
+        let connected = Control::connect(&socket, "keyway key");
+        // A daemon that was started in the line before does not listen yet.
+        let may_begin = begun.elapsed() < BEGINNING && !listens(&socket);
+        if connected.is_ok() || !may_begin {
+            return connected;
+        }
+        std::thread::sleep(BEGINNING / 20);
+    }
+}
+
+/// Whether a daemon takes connections there.
+fn listens(socket: &Path) -> bool {
+    keyway_ring::Socket::connect(socket).is_ok()
 }
 
 fn socket(at: &At) -> PathBuf {

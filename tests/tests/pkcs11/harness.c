@@ -245,6 +245,9 @@ static void answers(void) {
     /* Any callback and PIN will do. */
     MUST(p11->C_OpenSession(SLOT, CKF_SERIAL_SESSION | CKF_RW_SESSION, &in, (CK_NOTIFY)(void *)death, &other), CKR_OK);
     MUST(p11->C_Login(other, CKU_USER, (unsigned char *)"1", 1), CKR_OK);
+    MUST(p11->C_Login(other, CKU_USER, NULL, 0), CKR_USER_ALREADY_LOGGED_IN);
+    MUST(p11->C_Logout(other), CKR_OK);
+    MUST(p11->C_Logout(other), CKR_USER_NOT_LOGGED_IN);
     MUST(p11->C_Login(other, CKU_USER, NULL, 0), CKR_OK);
     MUST(p11->C_Logout(other), CKR_OK);
     /* Room for an answer. */
@@ -348,6 +351,7 @@ static void answers(void) {
     MUST(p11->C_DecryptInit(in, &oaep, rsa), CKR_OK);
     MUST(p11->C_Decrypt(in, sealed, sealed_length, opened, &length), CKR_ENCRYPTED_DATA_INVALID);
     /* The end. */
+    MUST(p11->C_Finalize(&length), CKR_ARGUMENTS_BAD);
     MUST(p11->C_Finalize(NULL), CKR_OK);
     MUST(p11->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
     MUST(p11->C_SignInit(in, &by_sha256, rsa), CKR_CRYPTOKI_NOT_INITIALIZED);

@@ -20,6 +20,8 @@ pub enum Error {
     Exists(String),
     /// There is no key of that name.
     NoSuchKey(String),
+    /// The caller is no manager of keys, as the audit log tells it.
+    NotManaged,
     /// Nothing that was granted is for this caller. A caller that wants to use a key sees
     /// [`Error::Refused`].
     NotAllowed(String),
@@ -135,6 +137,9 @@ impl fmt::Display for Error {
             ),
             Error::Exists(name) => write!(f, "there is a key `{name}` already"),
             Error::NoSuchKey(name) => write!(f, "there is no key `{name}`"),
+            Error::NotManaged => {
+                f.write_str("only the daemon's own user and root look after its keys")
+            }
             Error::NotAllowed(name) => write!(f, "key `{name}` is not allowed to this caller"),
             Error::Disabled { name, why } => write!(
                 f,

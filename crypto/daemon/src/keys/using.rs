@@ -254,6 +254,11 @@ impl KeyStore {
         Ok((entry, version))
     }
 
+    /// Writes down that a client that is no manager wanted to change a key.
+    pub fn refuse_change(&self, action: &'static str, name: &str, by: &Caller, now: SystemTime) {
+        self.audit.refusal(Asked { action, key: name, by, now }, &Error::NotManaged);
+    }
+
     /// Writes a refusal down, and tells the caller no more than it may know.
     fn refused(&self, asked: Asked<'_>, why: Error) -> Error {
         self.audit.refusal(asked, &why);

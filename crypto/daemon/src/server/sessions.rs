@@ -184,6 +184,9 @@ impl Server {
         let decides = administers && ask.names_callers();
         let space = self.options.name_spaces.permits(&caller, &ask).filter(|_| !decides);
         if !administers && !looks && space.is_none() {
+            if let Some((action, name)) = ask.change() {
+                keys.refuse_change(action, name, &caller, SystemTime::now());
+            }
             let mut why = "only the daemon's own user and root look after its keys".to_owned();
             let prefixes = self.options.name_spaces.prefixes(&caller);
             if !prefixes.is_empty() {

@@ -122,4 +122,10 @@ impl Array<u8> {
 
 /// A pointer of the program's that this module does nothing with.
 #[repr(transparent)]
-pub struct Opaque(#[allow(dead_code, reason = "it is only an argument")] *mut c_void);
+pub struct Opaque(*mut c_void);
+
+impl Opaque {
+    pub fn is_none(&self) -> bool {
+        self.0.is_null()
+    }
+}
