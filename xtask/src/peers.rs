@@ -26,6 +26,8 @@ pub const TEST: &[Peer] = &[
     peer("haproxy", &["test", "-x", "/usr/sbin/haproxy"]),
     peer("nginx", &["test", "-x", "/usr/sbin/nginx"]),
     peer("stunnel4", &["test", "-x", "/usr/bin/stunnel"]),
+    peer("apache2-bin", &["test", "-x", "/usr/sbin/apache2"]),
+    peer("postgresql", &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb && command -v psql"]),
     peer("curl", &["curl", "--version"]),
     peer("lmdb-utils", &["mdb_stat", "-V"]),
     peer("strace", &["strace", "-V"]),

@@ -2,25 +2,22 @@
 //! thread. Only that user may use the keys.
 
 use super::Site;
-use super::tls::{Running, handshake};
+use super::servers::{FORMS, is_ours, signs, with_certificates};
+use super::tls::Running;
 use keyway_tests::port;
 use std::fs;
 
 #[test]
 fn haproxy_signs_behind_chroot_and_as_its_own_user() {
     let Some(site) = Site::with_keys(&["haproxy"]) else { return };
+    let secrets = with_certificates(&site, "nobody");
     let addresses = [port(), port()];
+    let addresses = addresses.each_ref().map(String::as_str);
+    let servers = [("own-rsa", "RSA-PSS"), ("own-ec", "ECDSA")];
     fs::create_dir(site.file("empty")).unwrap();
     let mut frontends = String::new();
-    for ((name, algorithms), address) in
-        [("hap-rsa", "rsa"), ("hap-ec", "ec-p256")].iter().zip(&addresses)
-    {
-        site.generate(name, algorithms, "user:nobody");
-        site.certify(name);
-        let both = ["crt", "pem"].map(|end| fs::read(site.file(&format!("{name}.{end}"))).unwrap());
-        let file = site.file(&format!("{name}.both"));
-        fs::write(&file, both.concat()).unwrap();
-        frontends += &format!("    bind {address} ssl crt {}\n", file.display());
+    for ((name, _), address) in servers.iter().zip(&addresses) {
+        frontends += &format!("    bind {address} ssl crt {name}.both\n");
     }
     let configuration = format!(
         "global\n    chroot {}\n    user nobody\n    group nogroup\ndefaults\n    mode http\n\
@@ -28,19 +25,23 @@ fn haproxy_signs_behind_chroot_and_as_its_own_user() {
         site.file("empty").display()
     );
     fs::write(site.file("haproxy.cfg"), configuration).unwrap();
-    let addresses = addresses.each_ref().map(String::as_str);
-    for mode in [&["-db"][..], &["-W", "-db"]] {
-        let mut server = site.command("haproxy");
-        server.args(mode).args(["-f", "haproxy.cfg"]);
-        let running = Running::start(&site, &mut server, &addresses);
-        for (address, signature) in addresses.iter().zip(["RSA-PSS", "ECDSA"]) {
-            for version in ["-tls1_2", "-tls1_3"] {
-                let said = handshake(&site, address, "rsa.crt", &[version]);
-                assert!(said.contains(&format!("Peer signature type: {signature}")), "{said}");
-                assert!(said.contains("Verify return code: 0 (ok)"), "{said}");
-            }
+    let mut server = site.command("haproxy");
+    server.args(["-db", "-f", "haproxy.cfg"]);
+    for form in FORMS {
+        for (name, _) in servers {
+            let both = [format!("{name}.crt"), form.named_in(&format!("{name}.pem"))];
+            let both = both.map(|file| fs::read(site.file(&file)).unwrap());
+            fs::write(site.file(&format!("{name}.both")), both.concat()).unwrap();
         }
-        drop(running);
+        for mode in [None, Some("-W")] {
+            let running = Running::start(&site, server.args(mode), &addresses);
+            for (address, (_, signature)) in addresses.iter().zip(servers) {
+                signs(&site, address, signature);
+            }
+            form.check(&secrets, &running);
+        }
     }
+    let _running = Running::start(&site, &mut server, &addresses);
+    let site = site.survives_the_daemon(|site| is_ours(site, addresses[0]));
     assert!(site.cryptod.stop().success());
 }

@@ -5,16 +5,22 @@ mod commands;
 mod descriptors;
 mod end;
 mod haproxy;
+mod httpd;
+mod memory;
+mod postgresql;
 mod python;
 mod servers;
 mod tls;
 
 use keyway_client::{KeyClient, KeyReference};
-use keyway_tests::cryptod::Cryptod;
+use keyway_tests::cryptod::{Cryptod, eventually};
 use keyway_tests::{Finished, available, finish, keyway, openssl_provider};
+use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// The keys of a site: the name, the kind, the digest that `openssl req` signs with, and the signature's type
 /// in TLS 1.3.
@@ -97,6 +103,10 @@ impl Site {
     /// Makes a key, a PEM file that names it, and one of its public half.
     fn generate(&self, name: &str, kind: &str, who: &str) {
         self.key(&["generate", name, "--for", who, "--algorithm", kind]);
+        self.write_files(name);
+    }
+
+    fn write_files(&self, name: &str) {
         let reference = KeyReference { name: name.to_owned(), public_key: None };
         fs::write(self.file(&format!("{name}.pem")), reference.to_pem()).unwrap();
         let public = self.key(&["public", name, "--pem"]);
@@ -133,6 +143,32 @@ impl Site {
 
     fn stock_openssl(&self, arguments: &[&str]) -> Finished {
         finish(self.stock("openssl").args(arguments), "")
+    }
+
+    /// Kills the daemon in the middle of something that works, which fails then; afterwards, with another daemon in
+    /// its place, it works again.
+    fn survives_the_daemon(mut self, works: impl Fn(&Site) -> bool + Sync) -> Site {
+        let rounds = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                while works(&self) {
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            eventually("it works", || rounds.load(Ordering::Relaxed) > 3 || client.is_finished());
+            assert!(!client.is_finished());
+            self.cryptod.signal(Signal::KILL);
+            client.join().unwrap();
+        });
+        eventually("the daemon has gone", || !self.cryptod.is_up());
+        assert!(!works(&self));
+        let Site { cryptod } = self;
+        let (folder, socket) = (cryptod.folder().clone(), cryptod.socket().display().to_string());
+        drop(cryptod);
+        let beside = ["--allow-everybody", "--socket", &socket];
+        let site = Site { cryptod: Cryptod::start_on(&folder, &beside) };
+        assert!(works(&site));
+        site
     }
 
     fn client(&self) -> KeyClient {

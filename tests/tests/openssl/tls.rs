@@ -1,7 +1,7 @@
 //! TLS 1.2 and 1.3 by `openssl s_server`, with a client that has no provider; and a daemon that ends meanwhile.
 
 use super::{KEYS, Site};
-use keyway_tests::cryptod::{Cryptod, PATIENCE, eventually};
+use keyway_tests::cryptod::{PATIENCE, eventually};
 use keyway_tests::{finish, port};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -106,22 +106,8 @@ fn a_server_goes_on_when_the_daemon_is_back() {
     let works = |site: &Site| {
         handshake(site, &address, "ec.crt", &["-tls1_3"]).contains("Peer signature type: ECDSA")
     };
-    assert!(works(&site));
-    let Site { cryptod } = site;
-    let folder = cryptod.folder().clone();
-    let socket = cryptod.socket().display().to_string();
-    cryptod.signal(Signal::KILL);
-    drop(cryptod);
-    let beside = ["--allow-everybody", "--socket", &socket];
-    let again = Cryptod::start_on(&folder, &beside);
-    let site = Site { cryptod: again };
-    assert!(works(&site));
-    site.cryptod.signal(Signal::KILL);
-    assert!(!works(&site));
-    let Site { cryptod } = site;
-    drop(cryptod);
-    let site = Site { cryptod: Cryptod::start_on(&folder, &beside) };
-    assert!(works(&site));
+    // A second time with a connection that is lost.
+    let site = site.survives_the_daemon(works).survives_the_daemon(works);
     assert!(site.cryptod.stop().success());
 }
 
