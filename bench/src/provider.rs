@@ -101,7 +101,7 @@ fn said(why: std::io::Error) -> String {
 fn configuration(socket: &Path) -> String {
     format!(
         "openssl_conf = init\n[init]\nproviders = providers\nalg_section = algorithms\n[algorithms]\n\
-         default_properties = ?provider!=keyway\n[providers]\ndefault = default_provider\nkeyway = keyway_provider\n\
+         default_properties = ?keyway.key!=yes\n[providers]\ndefault = default_provider\nkeyway = keyway_provider\n\
          [default_provider]\nactivate = 1\n[keyway_provider]\nmodule = {}\nsocket = {}\nactivate = 1\n",
         openssl_provider().display(),
         socket.display()

@@ -210,7 +210,7 @@ alg_section = algorithms
 
 [algorithms]
 # All but keys of cryptod is done by other providers.
-default_properties = ?provider!=keyway
+default_properties = ?keyway.key!=yes
 
 [providers]
 default = default_provider

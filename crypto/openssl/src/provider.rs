@@ -72,22 +72,26 @@ static REASONS: [Item; 6] = [
 
 const PROPERTIES: &CStr = c"provider=keyway";
 
+/// Those of key types, whose names others have too. A program that prefers this provider (`?provider=keyway`) still
+/// gets keys that it makes or reads by itself from others; a key of cryptod brings its type along.
+const KEY_PROPERTIES: &CStr = c"keyway.key=yes";
+
 static KEY_TYPES: [Algorithm; 4] = [
     Algorithm::new(
         c"RSA:rsaEncryption:1.2.840.113549.1.1.1",
-        PROPERTIES,
+        KEY_PROPERTIES,
         &keymgmt::RSA,
         c"RSA keys of cryptod",
     ),
     Algorithm::new(
         c"EC:id-ecPublicKey:1.2.840.10045.2.1",
-        PROPERTIES,
+        KEY_PROPERTIES,
         &keymgmt::EC,
         c"ECDSA keys of cryptod",
     ),
     Algorithm::new(
         c"ED25519:1.3.101.112",
-        PROPERTIES,
+        KEY_PROPERTIES,
         &keymgmt::ED25519,
         c"Ed25519 keys of cryptod",
     ),

@@ -164,13 +164,18 @@ fn an_authority_keeps_a_database() {
     assert!(site.cryptod.stop().success());
 }
 
-/// Operations with other keys are stock's, whichever provider is the first.
+/// Operations with other keys are stock's, whichever provider is the first and whichever is preferred.
 #[test]
 fn other_keys_are_left_to_stock() {
     let Some(site) = Site::with_keys(&[]) else { return };
     for order in [["default", "keyway"], ["keyway", "default"]] {
-        fs::write(site.file("openssl.cnf"), site.configured(order)).unwrap();
-        stock_does(&site);
+        let usual = site.configured(order);
+        let preferred = usual.replace("?keyway", "?provider=keyway,?keyway");
+        for configuration in [usual, preferred] {
+            fs::write(site.file("openssl.cnf"), configuration).unwrap();
+            stock_does(&site);
+            site.openssl(&["dgst", "-sha256", "-sign", "rsa.pem", "text"]).expect(0);
+        }
     }
     // Without the daemon too.
     site.cryptod.signal(rustix::process::Signal::KILL);

@@ -78,7 +78,7 @@ impl Site {
     fn configured(&self, [first, second]: [&str; 2]) -> String {
         format!(
             "openssl_conf = init\n\n[init]\nproviders = providers\nalg_section = algorithms\n\n\
-             [algorithms]\ndefault_properties = ?provider!=keyway\n\n[providers]\n{first} = {first}_provider\n\
+             [algorithms]\ndefault_properties = ?keyway.key!=yes\n\n[providers]\n{first} = {first}_provider\n\
              {second} = {second}_provider\n\n[default_provider]\nactivate = 1\n\n[keyway_provider]\n\
              module = {}\nsocket = {}\nactivate = 1\n\n[req]\ndistinguished_name = dn\n[dn]\n",
             openssl_provider().display(),
