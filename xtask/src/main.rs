@@ -9,6 +9,7 @@ mod arrows;
 mod check;
 mod circles;
 mod emulate;
+mod evp;
 mod fuzz;
 mod loom;
 mod package;
@@ -36,7 +37,8 @@ Commands:
                    hundreds of places, disks full at every point, more power cuts, btrfs, quic-go,
                    and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the release
                    program, the Debian package and an image built and tried on a copy of this
-                   system, then `emulate`, `arm`, `race`, `loom` and `fuzz`; an hour
+                   system, then `emulate`, `arm`, `race`, `loom`, `evp` and `fuzz`; an
+                   hour
   check            formatting, spelling, `structure`, clippy without warnings, each feature alone, the
                    oldest supported compiler, documentation, dependencies
   structure        which crates use which, as ARCHITECTURE.md says, and no circles of imports between
@@ -48,6 +50,8 @@ Commands:
   emulate          simd's tests with its AVX-512 backends, whose instructions are done in software
   arm              simd's tests on 64-bit ARM, in QEMU; needs rustup
   race             the tests of the engine and its drivers under ThreadSanitizer; needs rustup
+  evp              OpenSSL's tests of algorithms give the same counts with our provider preferred;
+                   fetches Debian's source of OpenSSL
   package          the Debian package of the release program, target/debian/keyway_*.deb; with `try`
                    also what `nightly` does with it
   peers            install or build what the benchmarks are measured against
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         ["emulate"] => emulate::run(),
         ["loom"] => loom::run(),
         ["race"] => race::run(),
+        ["evp"] => evp::run(),
         ["package"] => package::run(),
         ["package", "try"] => package::nightly(),
         ["peers"] => peers::bench(),

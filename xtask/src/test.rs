@@ -1,7 +1,7 @@
 //! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
 use crate::shell::{cargo, end_within, metadata, run as sh};
-use crate::{arm, emulate, fuzz, loom, package, peers, race};
+use crate::{arm, emulate, evp, fuzz, loom, package, peers, race};
 use std::path::PathBuf;
 
 /// Something that can fail.
@@ -39,13 +39,14 @@ pub fn run() -> Result<(), String> {
 pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("all tests at full length, end to end with the release program", full),
         ("the Debian package, built and tried (package try)", package::nightly),
         ("simd with AVX-512 in software (emulate)", emulate::run),
         ("simd on 64-bit ARM in QEMU (arm)", arm::run),
         ("engine and drivers under ThreadSanitizer (race)", race::run),
         ("rings in every order of two processors (loom)", loom::run),
+        ("OpenSSL's tests with our provider preferred (evp)", evp::run),
         ("every fuzz target for a minute (fuzz)", || fuzz::run(&[FUZZ_SECONDS])),
     ];
     let mut failed = Vec::new();
