@@ -1,0 +1,25 @@
+//! The PKCS#11 module: keys of cryptod decrypt, and agree on secrets.
+
+use super::vectors::{self, Case};
+use super::{Counts, Site};
+use keyway_tests::pkcs11_module;
+
+/// Asserts how many tests there are of each result.
+fn agree(cases: &[Case], expected: Counts) {
+    let needs = ["/usr/include/p11-kit-1/p11-kit/pkcs11.h"];
+    let options = ["-I/usr/include/p11-kit-1", "-ldl"];
+    let Some(site) = Site::new(&needs, "module.c", &options) else { return };
+    assert_eq!(site.check(site.command().arg(pkcs11_module()), cases), expected);
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn decryption() {
+    agree(&vectors::oaep(), [526, 314, 3, 120]);
+    agree(&vectors::rsaes_pkcs1(), [124, 77, 0, 0]);
+}
+
+#[test]
+fn agreement() {
+    agree(&vectors::ecdh(), [1733, 70, 3, 0]);
+}
