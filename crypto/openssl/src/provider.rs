@@ -40,35 +40,22 @@ impl Provider {
     /// Puts an error of the client's into OpenSSL's queue.
     pub fn raise(&self, why: &ClientError) {
         let reason = match why.fault {
-            Fault::Unreachable | Fault::Silent => UNREACHABLE,
-            Fault::Refused => REFUSED,
-            Fault::Key => WRONG_KEY,
-            Fault::Daemon | Fault::Busy => FAILED,
-            Fault::Caller => UNFIT,
+            Fault::Unreachable
+            | Fault::Silent
+            | Fault::Refused
+            | Fault::Daemon
+            | Fault::Busy => OPERATION_FAIL,
+            Fault::Key => INVALID_KEY,
+            Fault::Caller => NOT_SUPPORTED,
         };
         self.core.raise(reason, &why.to_string());
     }
 
     /// Puts the error into OpenSSL's queue that something is not done here.
     pub fn raise_unfit(&self, why: &str) {
-        self.core.raise(UNFIT, why);
+        self.core.raise(NOT_SUPPORTED, why);
     }
 }
-
-const UNREACHABLE: u32 = 1;
-const REFUSED: u32 = 2;
-const WRONG_KEY: u32 = 3;
-const FAILED: u32 = 4;
-const UNFIT: u32 = 5;
-
-static REASONS: [Item; 6] = [
-    Item::new(UNREACHABLE, c"cryptod cannot be reached"),
-    Item::new(REFUSED, c"cryptod refuses"),
-    Item::new(WRONG_KEY, c"the key does not fit"),
-    Item::new(FAILED, c"cryptod failed"),
-    Item::new(UNFIT, c"not done with keys of cryptod"),
-    Item::END,
-];
 
 const PROPERTIES: &CStr = c"provider=keyway";
 
@@ -146,12 +133,11 @@ static DECODERS: [Algorithm; 5] = [
     Algorithm::END,
 ];
 
-static FUNCTIONS: [Dispatch; 6] = [
+static FUNCTIONS: [Dispatch; 5] = [
     Dispatch::new(PROVIDER_TEARDOWN, teardown as *const c_void),
     Dispatch::new(PROVIDER_GETTABLE_PARAMS, gettable_params as *const c_void),
     Dispatch::new(PROVIDER_GET_PARAMS, get_params as *const c_void),
     Dispatch::new(PROVIDER_QUERY_OPERATION, query_operation as *const c_void),
-    Dispatch::new(PROVIDER_GET_REASON_STRINGS, reason_strings as *const c_void),
     Dispatch::END,
 ];
 
@@ -211,8 +197,4 @@ extern "C" fn query_operation(
         OP_DECODER => DECODERS.as_ptr(),
         _ => ptr::null(),
     }
-}
-
-extern "C" fn reason_strings(_: Handle<Arc<Provider>>) -> *const Item {
-    REASONS.as_ptr()
 }

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <openssl/evp.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/provider.h>
 #include <openssl/store.h>
 #include <pthread.h>
@@ -49,6 +50,52 @@ static void *signer(void *unused) {
     }
 }
 
+/* A thread that signs so often, with the key that all share. */
+static void *some(void *rounds) {
+    for (long round = 0; round < (long)rounds; round++)
+        if (!sign(NULL, shared))
+            abort();
+    return NULL;
+}
+
+/* A thread with a library context of its own, which is freed while the thread lives on. */
+static pthread_barrier_t signed_all, freed;
+
+struct own {
+    OSSL_LIB_CTX *context;
+    EVP_PKEY *key;
+};
+
+static void *outlive(void *argument) {
+    struct own *own = argument;
+    own->context = OSSL_LIB_CTX_new();
+    if (!OSSL_LIB_CTX_load_config(own->context, getenv("OPENSSL_CONF")))
+        abort();
+    own->key = load(own->context, "keyway:ec");
+    if (own->key == NULL || !sign(own->context, own->key))
+        abort();
+    pthread_barrier_wait(&signed_all);
+    pthread_barrier_wait(&freed);
+    return NULL;
+}
+
+static void threads_outlive_contexts(void) {
+    pthread_t threads[8];
+    struct own own[8];
+    pthread_barrier_init(&signed_all, NULL, 9);
+    pthread_barrier_init(&freed, NULL, 9);
+    for (int at = 0; at < 8; at++)
+        pthread_create(&threads[at], NULL, outlive, &own[at]);
+    pthread_barrier_wait(&signed_all);
+    for (int at = 0; at < 8; at++) {
+        EVP_PKEY_free(own[at].key);
+        OSSL_LIB_CTX_free(own[at].context);
+    }
+    pthread_barrier_wait(&freed);
+    for (int at = 0; at < 8; at++)
+        pthread_join(threads[at], NULL);
+}
+
 static int files(void) {
     int count = 0;
     DIR *folder = opendir("/proc/self/fd");
@@ -58,14 +105,44 @@ static int files(void) {
     return count;
 }
 
-static int threads(void) {
+/* A number of this process, such as "Threads" or "VmRSS" in KiB. */
+static int figure(const char *name) {
     char line[256];
     int count = 0;
     FILE *status = fopen("/proc/self/status", "r");
     while (fgets(line, sizeof(line), status) != NULL)
-        sscanf(line, "Threads: %d", &count);
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+            count = atoi(line + strlen(name) + 1);
     fclose(status);
     return count;
+}
+
+static int threads(void) {
+    return figure("Threads");
+}
+
+/* Loads a key again and again, by URI and by file. Nothing grows: the first tenth has made what stays. */
+static int grow(int rounds) {
+    int opened = 0, resident = 0;
+    for (int round = 0; round < rounds; round++) {
+        EVP_PKEY *by_uri = load(NULL, "keyway:ec"), *by_file = NULL;
+        FILE *file = fopen("ec.pem", "r");
+        by_file = PEM_read_PrivateKey(file, NULL, NULL, NULL);
+        fclose(file);
+        if (by_uri == NULL || by_file == NULL || EVP_PKEY_eq(by_uri, by_file) != 1)
+            return 16;
+        if (round % 100 == 0 && !sign(NULL, by_file))
+            return 17;
+        EVP_PKEY_free(by_uri);
+        EVP_PKEY_free(by_file);
+        if (round == rounds / 10) {
+            opened = files();
+            resident = figure("VmRSS");
+        }
+    }
+    if (files() != opened || threads() != 1)
+        return 18;
+    return figure("VmRSS") <= resident + 512 ? 0 : 19;
 }
 
 int main(int argc, char **argv) {
@@ -90,10 +167,32 @@ int main(int argc, char **argv) {
         }
         return files() == before && threads() == 1 ? 0 : 13;
     }
+    if (strcmp(how, "grow") == 0)
+        return grow(2000);
+    if (strcmp(how, "outlive") == 0) {
+        threads_outlive_contexts();
+        return files() == before && threads() == 1 ? 0 : 20;
+    }
     shared = load(NULL, "keyway:ec");
     if (shared == NULL) {
         ERR_print_errors_fp(stderr);
         return 14;
+    }
+    if (strcmp(how, "threads") == 0) {
+        pthread_t signers[8];
+        for (int at = 0; at < 8; at++)
+            pthread_create(&signers[at], NULL, some, (void *)20L);
+        for (int at = 0; at < 8; at++)
+            pthread_join(signers[at], NULL);
+        EVP_PKEY_free(shared);
+        return 0;
+    }
+    if (strcmp(how, "cleanup") == 0) {
+        if (!sign(NULL, shared))
+            return 21;
+        OPENSSL_cleanup();
+        EVP_PKEY_free(shared);
+        return 0;
     }
     for (int number = 0; number < 8; number++) {
         pthread_t thread;
@@ -103,10 +202,5 @@ int main(int argc, char **argv) {
         usleep(1000);
     if (strcmp(how, "exit") == 0)
         exit(0);
-    if (strcmp(how, "many") == 0) {
-        for (int round = 0; round < 2000; round++)
-            EVP_PKEY_free(load(NULL, "keyway:ec"));
-        _exit(0);
-    }
     return 15;
 }

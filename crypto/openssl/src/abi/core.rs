@@ -88,11 +88,14 @@ impl Core {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Puts an error into the calling thread's queue.
-    pub fn raise(&self, reason: u32, text: &str) {
+    /// Puts an error into the calling thread's queue: one of libcrypto's own for providers. A provider that brought
+    /// strings for reasons of its own would crash where its last key is freed after libcrypto's end
+    /// (`OPENSSL_cleanup`), in whose course libcrypto forgets them.
+    pub fn raise(&self, reason: c_int, text: &str) {
         if self.ended.load(Ordering::Acquire) {
             return;
         }
+        let reason = (LIBRARY << LIBRARY_SHIFT | reason).cast_unsigned();
         // It is a format: no conversion may be in it.
         let format = CString::new(text.replace('%', "%%").replace('\0', " ")).unwrap_or_default();
         let none = NoArguments([0; 4]);

@@ -17,7 +17,7 @@ pub use numbers::*;
 pub use params::{Param, ParamList, Params, Settable};
 pub use pointers::{Callback, Flag, Handle, Input, Length, Opaque, Output, Text};
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// OSSL_DISPATCH: a function's number, and the function.
 #[repr(C)]
@@ -36,19 +36,10 @@ pub struct Algorithm {
     description: *const c_char,
 }
 
-/// OSSL_ITEM: a number and a text.
-#[repr(C)]
-pub struct Item {
-    id: c_uint,
-    text: *const c_char,
-}
-
 // SAFETY: values of these types that are shared are constants of this module; no thread writes to them.
 unsafe impl Sync for Dispatch {}
 // SAFETY: as above.
 unsafe impl Sync for Algorithm {}
-// SAFETY: as above.
-unsafe impl Sync for Item {}
 
 impl Dispatch {
     /// The last of a table.
@@ -80,15 +71,6 @@ impl Algorithm {
             implementation: implementation.as_ptr(),
             description: description.as_ptr(),
         }
-    }
-}
-
-impl Item {
-    /// The last of a table.
-    pub const END: Item = Item { id: 0, text: std::ptr::null() };
-
-    pub const fn new(id: c_uint, text: &'static CStr) -> Item {
-        Item { id, text: text.as_ptr() }
     }
 }
 

@@ -17,8 +17,8 @@ fn numbers_names_and_layouts_are_those_of_the_headers() {
     }
     let mut program = String::from(
         "#include <assert.h>\n#include <stddef.h>\n#include <string.h>\n#include <openssl/core_dispatch.h>\n\
-         #include <openssl/core_names.h>\n#include <openssl/core_object.h>\n#include <openssl/rsa.h>\n\
-         #include <openssl/store.h>\n",
+         #include <openssl/core_names.h>\n#include <openssl/core_object.h>\n#include <openssl/err.h>\n\
+         #include <openssl/proverr.h>\n#include <openssl/rsa.h>\n#include <openssl/store.h>\n",
     );
     for (name, value) in NUMBERS.iter().chain(TYPES) {
         writeln!(program, "_Static_assert({name} == {value}, \"{name}\");").unwrap();
@@ -34,8 +34,6 @@ fn numbers_names_and_layouts_are_those_of_the_headers() {
     field("offsetof(OSSL_ALGORITHM, property_definition)", offset_of!(Algorithm, properties));
     field("offsetof(OSSL_ALGORITHM, implementation)", offset_of!(Algorithm, implementation));
     field("offsetof(OSSL_ALGORITHM, algorithm_description)", offset_of!(Algorithm, description));
-    field("sizeof(OSSL_ITEM)", size_of::<Item>());
-    field("offsetof(OSSL_ITEM, ptr)", offset_of!(Item, text));
     field("sizeof(OSSL_PARAM)", size_of::<Param>());
     field("offsetof(OSSL_PARAM, data_type)", offset_of!(Param, data_type));
     field("offsetof(OSSL_PARAM, data)", offset_of!(Param, data));
