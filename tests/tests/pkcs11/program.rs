@@ -2,7 +2,7 @@
 
 use super::Site;
 use keyway_tests::cryptod::Cryptod;
-use keyway_tests::{finish, nightly, pkcs11_module};
+use keyway_tests::{available, finish, nightly, pkcs11_module};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -34,6 +34,24 @@ fn answers_are_those_of_the_standard() {
     run(&site, "answers");
     run(&site, "rounds");
     run(&site, "reload");
+    assert!(site.cryptod.stop().success());
+}
+
+/// No invalid access, and no block that no pointer leads to any more.
+#[test]
+fn memory_is_sound() {
+    if !available(&["valgrind"]) {
+        return;
+    }
+    let Some(site) = site() else { return };
+    for what in ["answers", "close"] {
+        let mut valgrind = site.command("valgrind");
+        valgrind.args(["-q", "--error-exitcode=99", "--leak-check=full", "--num-callers=40"]);
+        valgrind.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
+        let program = valgrind.arg(site.file("harness")).arg(pkcs11_module()).arg(what);
+        let done = finish(program, "");
+        assert_eq!((done.code, &*done.out, &*done.err), (0, "", ""), "{what}");
+    }
     assert!(site.cryptod.stop().success());
 }
 
