@@ -8,8 +8,10 @@ use keyway_ring::descriptor::{RegionHandle, SessionHandle};
 use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
 use keyway_tests::cryptod::{Cryptod, as_user, eventually};
 use keyway_tests::{UNPRIVILEGED, finish, keyway};
-use rustix::net::{AddressFamily, SocketType};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
+use std::fs;
 use std::os::fd::AsFd;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,6 +116,37 @@ fn a_daemon_that_ends_is_an_error_at_once_and_its_successor_is_used() {
         }
         assert!(again.stop().success());
     });
+}
+
+/// A process that is stopped between its connection and its name is sent away by the daemon, and comes again.
+#[test]
+fn a_client_that_was_sent_away_before_it_said_its_name_comes_again() {
+    let cryptod = Cryptod::start(&[]);
+    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    let found = KeyClient::new(cryptod.socket().to_owned(), "test").find("web").unwrap();
+    let path = cryptod.folder().path().join("impatient");
+    let link = cryptod.folder().path().join("link");
+    for is_to_sign in [false, true] {
+        let impatient = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        bind(&impatient, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&impatient, 1).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let first = accept(&impatient).unwrap();
+                // The way to the daemon is there before the client is sent away.
+                symlink(cryptod.socket(), &link).unwrap();
+                fs::rename(&link, &path).unwrap();
+                drop(first);
+            });
+            let client = KeyClient::new(path.clone(), "test");
+            match is_to_sign {
+                true => signs(&client, &found, b"text").unwrap(),
+                false => assert_eq!(client.find("web").unwrap(), found),
+            }
+        });
+        fs::remove_file(&path).unwrap();
+    }
+    assert!(cryptod.stop().success());
 }
 
 /// A program that loads its keys as root and goes on as another user is that user for the daemon.

@@ -79,15 +79,7 @@ struct Channels {
 
 impl Life for Connection {
     fn is_over(&self) -> bool {
-        if self.dead.load(Ordering::Acquire) {
-            return true;
-        }
-        // A program that has closed it has closed what belongs to it, too.
-        let over = self.socket.get().is_none_or(|socket| {
-            let mut events = [PollFd::new(socket, PollFlags::RDHUP)];
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            matches!(rustix::event::poll(&mut events, Some(&now)), Ok(1..))
-        });
+        let over = self.dead.load(Ordering::Acquire) || self.has_hung_up();
         if over {
             self.dead.store(true, Ordering::Release);
         }
@@ -106,8 +98,20 @@ impl Life for Connection {
 }
 
 impl Connection {
-    /// Connects as the user that this process is now, under this name.
+    /// Connects as the user that this process is now, under this name. A daemon that hangs up at once had no patience
+    /// left for a process that was stopped before it said its name, or is at its end: that is tried once more.
     pub fn new(place: &Place, name: &str) -> Result<Connection, ClientError> {
+        let mut connection = Connection::unnamed(place)?;
+        let mut said = connection.say_hello(name);
+        if matches!(&said, Err(why) if why.fault == Fault::Unreachable) && connection.has_hung_up()
+        {
+            connection = Connection::unnamed(place)?;
+            said = connection.say_hello(name);
+        }
+        said.map(|()| connection)
+    }
+
+    fn unnamed(place: &Place) -> Result<Connection, ClientError> {
         let (path, user) = (place.path(), User::current());
         let unreachable = |why: io::Error| ClientError::unreachable(path, &why);
         let socket = place.connect().map_err(unreachable)?;
@@ -116,7 +120,7 @@ impl Connection {
                 .map_err(|why| unreachable(why.into()))?;
         }
         let socket = above_standard(socket.into()).map(Socket::from_fd).and_then(Kept::new);
-        let connection = Connection {
+        Ok(Connection {
             path: path.to_owned(),
             user,
             socket: socket.map_err(unreachable)?,
@@ -126,17 +130,29 @@ impl Connection {
             sessions: Mutex::default(),
             channels: Mutex::default(),
             returned: Condvar::new(),
-        };
+        })
+    }
+
+    fn say_hello(&self, name: &str) -> Result<(), ClientError> {
         let hello = Ask::Hello { version: control::VERSION, name: name.to_owned() };
-        match connection.ask(&hello)?.0 {
-            Answer::Hello { version: control::VERSION, .. } => Ok(connection),
+        match self.ask(&hello)?.0 {
+            Answer::Hello { version: control::VERSION, .. } => Ok(()),
             Answer::Refused { why, .. } => {
-                let (User(user, _), shown) = (user, path.display());
+                let (User(user, _), shown) = (self.user, self.path.display());
                 let text = format!("the cryptod at {shown} does not admit user {user}: {why}");
                 Err(ClientError::new(Fault::Refused, text))
             }
-            _ => Err(ClientError::nonsense(path)),
+            _ => Err(ClientError::nonsense(&self.path)),
         }
+    }
+
+    fn has_hung_up(&self) -> bool {
+        // A program that has closed it has closed what belongs to it, too.
+        self.socket.get().is_none_or(|socket| {
+            let mut events = [PollFd::new(socket, PollFlags::RDHUP)];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            matches!(rustix::event::poll(&mut events, Some(&now)), Ok(1..))
+        })
     }
 
     pub fn die(&self) {

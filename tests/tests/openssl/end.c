@@ -11,6 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+static void fail(const char *what) {
+    fprintf(stderr, "%s\n", what);
+    ERR_print_errors_fp(stderr);
+    abort();
+}
+
 static EVP_PKEY *load(OSSL_LIB_CTX *context, const char *uri) {
     EVP_PKEY *key = NULL;
     OSSL_STORE_CTX *store = OSSL_STORE_open_ex(uri, context, NULL, NULL, NULL, NULL, NULL, NULL);
@@ -43,7 +49,7 @@ static void *signer(void *unused) {
     unsigned char signature[512];
     EVP_MD_CTX *sign = EVP_MD_CTX_new();
     if (EVP_DigestSignInit_ex(sign, NULL, "SHA256", NULL, NULL, shared, NULL) != 1)
-        abort();
+        fail("no signature");
     for (;;) {
         size_t length = sizeof(signature);
         signed_once |= EVP_DigestSign(sign, signature, &length, (const unsigned char *)"text", 4) == 1;
@@ -54,7 +60,7 @@ static void *signer(void *unused) {
 static void *some(void *rounds) {
     for (long round = 0; round < (long)rounds; round++)
         if (!sign(NULL, shared))
-            abort();
+            fail("no signature");
     return NULL;
 }
 
@@ -70,10 +76,10 @@ static void *outlive(void *argument) {
     struct own *own = argument;
     own->context = OSSL_LIB_CTX_new();
     if (!OSSL_LIB_CTX_load_config(own->context, getenv("OPENSSL_CONF")))
-        abort();
+        fail("no configuration");
     own->key = load(own->context, "keyway:ec");
     if (own->key == NULL || !sign(own->context, own->key))
-        abort();
+        fail("no signature");
     pthread_barrier_wait(&signed_all);
     pthread_barrier_wait(&freed);
     return NULL;
