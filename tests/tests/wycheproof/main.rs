@@ -102,17 +102,21 @@ impl Site {
 
 /// The line that gives a program a key; `None` if cryptod takes no such key.
 fn key_line(client: &Client, key: &Key, number: usize) -> Option<String> {
-    let (bytes, algorithms, purpose) = match key {
-        Key::Public(info) => return Some(format!("key {}", hex(info))),
-        Key::Private { bytes, algorithms, purpose } => (bytes, algorithms, purpose),
-    };
-    let policy = KeyPolicy {
+    let name = format!("k{number}");
+    let policy = |algorithms: &[&str], purpose: &str| KeyPolicy {
         algorithms: algorithms.iter().map(ToString::to_string).collect(),
-        purposes: vec![(*purpose).to_owned()],
+        purposes: vec![purpose.to_owned()],
         callers: vec!["everybody".to_owned()],
     };
-    let (name, material) = (format!("k{number}"), Secret(bytes.clone()));
-    match client.ask(&Ask::Keys(KeyAsk::Import { name: name.clone(), policy, material })) {
+    let ask = match key {
+        Key::Public(info) => return Some(format!("key {}", hex(info))),
+        Key::Own(kind) => KeyAsk::Generate { name: name.clone(), policy: policy(&[kind], "sign") },
+        Key::Private { bytes, algorithms, purpose } => {
+            let (policy, material) = (policy(algorithms, purpose), Secret(bytes.clone()));
+            KeyAsk::Import { name: name.clone(), policy, material }
+        }
+    };
+    match client.ask(&Ask::Keys(ask)) {
         Answer::Done => Some(format!("load {name}")),
         _ => None,
     }

@@ -1,5 +1,6 @@
 /* A program of a PKCS #11 module's that does what its input says, a line an answer:
-     load NAME                             looks for a private key
+     load NAME                             looks for a key's halves
+     verify HASH pkcs1|pss|- SALT MGF1 MESSAGE SIGNATURE
      decrypt pkcs1|oaep HASH MGF1 LABEL CIPHERTEXT
      derive POINT                          agrees with a peer on a secret
    Bytes are in hexadecimal, and "-" is nothing. The answer is "no", "yes", or the bytes behind "yes ". Its argument
@@ -33,9 +34,13 @@ static const struct {
     const char *name;
     CK_MECHANISM_TYPE hash;
     CK_RSA_PKCS_MGF_TYPE mgf1;
-} HASHES[] = {{"SHA1", CKM_SHA_1, CKG_MGF1_SHA1},      {"SHA224", CKM_SHA224, CKG_MGF1_SHA224},
-              {"SHA256", CKM_SHA256, CKG_MGF1_SHA256}, {"SHA384", CKM_SHA384, CKG_MGF1_SHA384},
-              {"SHA512", CKM_SHA512, CKG_MGF1_SHA512}};
+    CK_MECHANISM_TYPE pkcs1, pss, ecdsa;
+} HASHES[] = {
+    {"SHA1", CKM_SHA_1, CKG_MGF1_SHA1, CKM_SHA1_RSA_PKCS, CKM_SHA1_RSA_PKCS_PSS, CKM_ECDSA_SHA1},
+    {"SHA224", CKM_SHA224, CKG_MGF1_SHA224, CKM_SHA224_RSA_PKCS, CKM_SHA224_RSA_PKCS_PSS, CKM_ECDSA_SHA224},
+    {"SHA256", CKM_SHA256, CKG_MGF1_SHA256, CKM_SHA256_RSA_PKCS, CKM_SHA256_RSA_PKCS_PSS, CKM_ECDSA_SHA256},
+    {"SHA384", CKM_SHA384, CKG_MGF1_SHA384, CKM_SHA384_RSA_PKCS, CKM_SHA384_RSA_PKCS_PSS, CKM_ECDSA_SHA384},
+    {"SHA512", CKM_SHA512, CKG_MGF1_SHA512, CKM_SHA512_RSA_PKCS, CKM_SHA512_RSA_PKCS_PSS, CKM_ECDSA_SHA512}};
 
 static int named(const char *name) {
     for (int at = 0; at < 5; at++)
@@ -45,7 +50,7 @@ static int named(const char *name) {
 
 static CK_FUNCTION_LIST *p11;
 static CK_SESSION_HANDLE session;
-static CK_OBJECT_HANDLE private;
+static CK_OBJECT_HANDLE private, public;
 
 static CK_OBJECT_HANDLE find(CK_OBJECT_CLASS class, const char *label) {
     CK_ATTRIBUTE template[] = {{CKA_CLASS, &class, sizeof class}, {CKA_LABEL, (void *)label, strlen(label)}};
@@ -55,6 +60,22 @@ static CK_OBJECT_HANDLE find(CK_OBJECT_CLASS class, const char *label) {
         && p11->C_FindObjects(session, &found, 1, &count) == CKR_OK && count == 1;
     p11->C_FindObjectsFinal(session);
     return done ? found : 0;
+}
+
+/* The answer "no" is that of a signature that is wrong; another one is printed. */
+static void verify(const char *hash, const char *padding, CK_ULONG salt, int mgf1, struct bytes text,
+                   struct bytes signature) {
+    int at = named(hash);
+    CK_RSA_PKCS_PSS_PARAMS pss = {HASHES[at].hash, HASHES[mgf1].mgf1, salt};
+    CK_MECHANISM how = {HASHES[at].ecdsa, NULL, 0};
+    if (strcmp(hash, "-") == 0) how.mechanism = CKM_EDDSA;
+    else if (strcmp(padding, "pkcs1") == 0) how.mechanism = HASHES[at].pkcs1;
+    else if (strcmp(padding, "pss") == 0)
+        how = (CK_MECHANISM){HASHES[at].pss, &pss, sizeof pss};
+    CK_RV rv = p11->C_VerifyInit(session, &how, public);
+    if (rv == CKR_OK) rv = p11->C_Verify(session, text.start, text.length, signature.start, signature.length);
+    if (rv == CKR_SIGNATURE_INVALID || rv == CKR_SIGNATURE_LEN_RANGE) puts("no");
+    else printf("yes %#lx\n", rv);
 }
 
 static void decrypt(const char *padding, int hash, int mgf1, struct bytes label, struct bytes text) {
@@ -98,7 +119,13 @@ int main(int count, char **arguments) {
         for (char *next = strtok(line, " \n"); next && words < 8; next = strtok(NULL, " \n")) word[words++] = next;
         if (words == 2 && strcmp(word[0], "load") == 0) {
             private = find(CKO_PRIVATE_KEY, word[1]);
-            puts(private ? "yes" : "no");
+            public = find(CKO_PUBLIC_KEY, word[1]);
+            puts(private && public ? "yes" : "no");
+        } else if (words == 7 && strcmp(word[0], "verify") == 0) {
+            struct bytes text = bytes(word[5]), signature = bytes(word[6]);
+            verify(word[1], word[2], atoi(word[3]), named(word[4]), text, signature);
+            free(text.start);
+            free(signature.start);
         } else if (words == 6 && strcmp(word[0], "decrypt") == 0) {
             struct bytes label = bytes(word[4]), text = bytes(word[5]);
             decrypt(word[1], named(word[2]), named(word[3]), label, text);

@@ -1,4 +1,5 @@
-//! The PKCS#11 module: keys of cryptod decrypt, and agree on secrets.
+//! The PKCS#11 module: keys of cryptod decrypt, and agree on secrets. It verifies with these keys only, so the vectors
+//! are signatures that are not theirs.
 
 use super::vectors::{self, Case};
 use super::{Counts, Site};
@@ -22,4 +23,17 @@ fn decryption() {
 #[test]
 fn agreement() {
     agree(&vectors::ecdh(), [1733, 70, 3, 0]);
+}
+
+#[test]
+fn signatures_of_others() {
+    for (cases, count) in [
+        (vectors::rsa_pkcs1(), 3364),
+        (vectors::rsa_pss(), 1411),
+        (vectors::ecdsa(true), 1510),
+        (vectors::ecdsa(false), 3098),
+        (vectors::ed25519(), 151),
+    ] {
+        agree(&vectors::with_own_keys(cases), [0, count, 0, 0]);
+    }
 }
