@@ -1,5 +1,6 @@
 //! A public key in its parts, as programs ask for them.
 
+use crate::hash::Hash;
 use keyway_engine::Algorithm;
 use keyway_wire::der::{INTEGER, SEQUENCE, element, split};
 use keyway_wire::{read_subject_public_key_info, subject_public_key_info};
@@ -133,6 +134,14 @@ impl PublicKey {
             PublicKey::Ed25519(_) => 256,
         }
     }
+
+    /// Bytes of the longest salt that PSS has room for beside a digest of that hash (RFC 8017 § 9.1.1). `None` if the
+    /// digest alone is too long, and for other keys than RSA's.
+    pub fn salt_bytes_max(&self, hash: Hash) -> Option<usize> {
+        let PublicKey::Rsa { .. } = self else { return None };
+        let encoded = self.bits().checked_sub(1)?.div_ceil(8);
+        encoded.checked_sub(hash.bytes() + 2)
+    }
 }
 
 fn read_rsa(bits: &[u8]) -> Option<PublicKey> {
@@ -174,6 +183,16 @@ mod tests {
         }
         let short = PublicKey::Ed25519(vec![5; 31]).info();
         assert!(short.is_none_or(|info| PublicKey::read(&info).is_none()));
+    }
+
+    #[test]
+    fn pss_leaves_the_highest_bit_alone() {
+        for (first, longest) in [(0x80, 222), (0xff, 222), (1, 221), (2, 222)] {
+            let n = [&[first][..], &[7; 255]].concat();
+            let key = PublicKey::Rsa { n, e: vec![1, 0, 1] };
+            assert_eq!(key.salt_bytes_max(Hash::Sha256), Some(longest), "{first}");
+        }
+        assert_eq!(PublicKey::Ed25519(vec![5; 32]).salt_bytes_max(Hash::Sha256), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Choices {
             (PublicKey::Rsa { .. }, Padding::Pkcs1) => Scheme::RsaPkcs1(self.hash),
             (PublicKey::Rsa { .. }, Padding::Pss) => {
                 let hash = self.hash?;
-                let most = key.public.bits().div_ceil(8).checked_sub(hash.bytes() + 2)?;
+                let most = key.public.salt_bytes_max(hash)?;
                 let salt_bytes = match self.salt {
                     Salt::Digest => hash.bytes(),
                     Salt::Max => most,

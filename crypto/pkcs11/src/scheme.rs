@@ -141,8 +141,9 @@ impl Scheme {
     pub fn check(self, public: &PublicKey, bytes: usize) -> Result<(), Rv> {
         let fits = match (self, public) {
             (Scheme::RsaPkcs1(None), PublicKey::Rsa { n, .. }) => bytes + 11 <= n.len(),
-            (Scheme::RsaPss { hash, salt_bytes, .. }, PublicKey::Rsa { n, .. }) => {
-                bytes == hash.bytes() && usize::from(salt_bytes) + hash.bytes() + 2 <= n.len()
+            (Scheme::RsaPss { hash, salt_bytes, .. }, PublicKey::Rsa { .. }) => {
+                let most = public.salt_bytes_max(hash);
+                bytes == hash.bytes() && most.is_some_and(|most| usize::from(salt_bytes) <= most)
             }
             (Scheme::Ecdsa(None), _) => (20..=64).contains(&bytes),
             _ => true,
