@@ -15,6 +15,12 @@ pub struct Secret {
     pieces: Vec<Finder<'static>>,
 }
 
+/// The processes that a process has started, such as the workers of a master.
+pub fn children(process: u32) -> Vec<u32> {
+    let all = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    all.unwrap_or_default().split_whitespace().flat_map(str::parse).collect()
+}
+
 impl Secret {
     /// Those of a file that stock OpenSSL reads.
     pub fn read(site: &Site, file: &str) -> Secret {
@@ -44,9 +50,7 @@ impl Secret {
     pub fn is_known_to(&self, process: u32) -> bool {
         let (mut processes, mut searched) = (vec![process], 0);
         while let Some(process) = processes.pop() {
-            let children = format!("/proc/{process}/task/{process}/children");
-            let Ok(children) = fs::read_to_string(children) else { continue };
-            processes.extend(children.split_whitespace().flat_map(str::parse::<u32>));
+            processes.extend(children(process));
             let Some((found, bytes)) = self.search(process) else { continue };
             if found {
                 return true;

@@ -2,8 +2,9 @@
 //! and its root by itself. Both load files only.
 
 use super::Site;
-use super::memory::Secret;
+use super::memory::{Secret, children};
 use super::tls::{Running, handshake};
+use keyway_tests::cryptod::eventually;
 use keyway_tests::port;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -82,7 +83,12 @@ fn nginx_signs_in_its_workers() {
             signs(&site, &address, "ECDSA");
             signs(&site, &address, "RSA-PSS");
             // New workers, with keys that the master has loaded anew.
+            let before = children(running.0.id());
             kill_process(Pid::from_child(&running.0), Signal::HUP).unwrap();
+            eventually("new workers", || {
+                let now = children(running.0.id());
+                !now.is_empty() && before.iter().all(|old| !now.contains(old))
+            });
         }
         form.check(&secrets, &running);
     }
