@@ -7,7 +7,7 @@ use keyway_ring::control::{self, Answer, Ask, VERSION};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle};
 use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
 use keyway_tests::cryptod::{Cryptod, as_user, eventually};
-use keyway_tests::{UNPRIVILEGED, finish, keyway};
+use keyway_tests::{UNPRIVILEGED, finish, keyway, nightly};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::fs;
 use std::os::fd::AsFd;
@@ -116,6 +116,30 @@ fn a_daemon_that_ends_is_an_error_at_once_and_its_successor_is_used() {
         }
         assert!(again.stop().success());
     });
+}
+
+/// Threads share a client, and one gives up its connection now and then.
+#[test]
+fn threads_share_a_client() {
+    let cryptod = Cryptod::start(&[]);
+    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    let client = KeyClient::new(cryptod.socket().to_owned(), "test");
+    let found = client.find("web").unwrap();
+    let rounds = if nightly() { 10_000 } else { 1_000 };
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            let (client, found) = (&client, &found);
+            scope.spawn(move || {
+                for round in (thread..rounds).step_by(8) {
+                    signs(client, found, format!("text {round}").as_bytes()).unwrap();
+                    if round % 100 == 99 {
+                        client.disconnect();
+                    }
+                }
+            });
+        }
+    });
+    assert!(cryptod.stop().success());
 }
 
 /// A process that is stopped between its connection and its name is sent away by the daemon, and comes again.

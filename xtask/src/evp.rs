@@ -2,7 +2,7 @@
 //! preferred. The tests come from Debian's source package of OpenSSL, and are linked with the system's libcrypto.
 
 use crate::peers::{self, Peer, peer};
-use crate::shell::{cargo, metadata, root, run as sh};
+use crate::shell::{built, cargo, root, run as sh};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,9 +53,7 @@ pub fn run() -> Result<(), String> {
         sh(Command::new("sh").args(["-c", BUILD]).current_dir(&folder))?;
     }
     sh(cargo().args(["build", "--package", "keyway-openssl"]))?;
-    let provider = metadata()?["target_directory"].as_str().map(PathBuf::from);
-    let provider = provider.ok_or("cargo names no target folder")?;
-    let provider = provider.join("debug/libkeyway_openssl.so");
+    let provider = built("debug")?.join("libkeyway_openssl.so");
     let keyway = format!("[keyway]\nmodule = {}\nactivate = 1\n", provider.display());
     let configurations = [
         ("stock", "", "default = on\nlegacy = on\n", ""),

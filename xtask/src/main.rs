@@ -49,7 +49,8 @@ Commands:
   loom             the rings of two processes, in every order in which two processors may see them
   emulate          simd's tests with its AVX-512 backends, whose instructions are done in software
   arm              simd's tests on 64-bit ARM, in QEMU; needs rustup
-  race             the tests of the engine and its drivers under ThreadSanitizer; needs rustup
+  race             the tests of the engine, its drivers and the client of other programs' modules under
+                   ThreadSanitizer; needs rustup
   evp              OpenSSL's tests of algorithms give the same counts with our provider preferred;
                    fetches Debian's source of OpenSSL
   package          the Debian package of the release program, target/debian/keyway_*.deb; with `try`

@@ -55,6 +55,13 @@ pub fn end_within(minutes: u64) {
     }
 }
 
+/// The folder where cargo puts what it builds in this form (`debug`, `release`).
+pub fn built(form: &str) -> Result<PathBuf, String> {
+    let metadata = metadata()?;
+    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
+    Ok(PathBuf::from(target).join(form))
+}
+
 /// Runs it, shows the line, its output and its seconds, and makes a failure an error. Where nothing
 /// may be skipped, it is killed at its deadline with all that it started.
 pub fn run(command: &mut Command) -> Result<(), String> {

@@ -1,8 +1,7 @@
 //! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
-use crate::shell::{cargo, end_within, metadata, run as sh};
+use crate::shell::{built, cargo, end_within, run as sh};
 use crate::{arm, emulate, evp, fuzz, loom, package, peers, race};
-use std::path::PathBuf;
 
 /// Something that can fail.
 type Part = fn() -> Result<(), String>;
@@ -27,7 +26,7 @@ pub fn run() -> Result<(), String> {
     let at_once = at_once.unwrap_or_else(|_| processors.max(TESTS_AT_ONCE).to_string());
     sh(tests()
         .arg("--no-fail-fast")
-        .env("KEYWAY_PROGRAM", program("debug")?)
+        .env("KEYWAY_PROGRAM", built("debug")?.join("keyway"))
         .env("RUST_TEST_THREADS", at_once))?;
     loom::run()?;
     // Elsewhere the tests above were on the processor itself.
@@ -44,7 +43,7 @@ pub fn nightly() -> Result<(), String> {
         ("the Debian package, built and tried (package try)", package::nightly),
         ("simd with AVX-512 in software (emulate)", emulate::run),
         ("simd on 64-bit ARM in QEMU (arm)", arm::run),
-        ("engine and drivers under ThreadSanitizer (race)", race::run),
+        ("engine, drivers and client under ThreadSanitizer (race)", race::run),
         ("rings in every order of two processors (loom)", loom::run),
         ("OpenSSL's tests with our provider preferred (evp)", evp::run),
         ("every fuzz target for a minute (fuzz)", || fuzz::run(&[FUZZ_SECONDS])),
@@ -64,12 +63,5 @@ fn full() -> Result<(), String> {
     sh(cargo().args(["build", "--release", "--package", "keyway"]))?;
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]);
-    sh(tests.env("KEYWAY_NIGHTLY", "1").env("KEYWAY_PROGRAM", program("release")?))
-}
-
-/// Where cargo puts the program.
-fn program(form: &str) -> Result<PathBuf, String> {
-    let metadata = metadata()?;
-    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
-    Ok(PathBuf::from(target).join(form).join("keyway"))
+    sh(tests.env("KEYWAY_NIGHTLY", "1").env("KEYWAY_PROGRAM", built("release")?.join("keyway")))
 }
