@@ -215,6 +215,11 @@ extern "C" fn export(
             return 0;
         }
         let with_key = selection & SELECT_PUBLIC_KEY != 0;
+        // libcrypto's text encoder crashes on an RSA key without a modulus.
+        if key.kind() == Kind::Rsa && !with_key {
+            return 0;
+        }
+        let mut list = ParamList::default();
         match &key.public {
             PublicKey::Rsa { n, e } if with_key => {
                 list.big_integer(NAME_RSA_N, n).big_integer(NAME_RSA_E, e);

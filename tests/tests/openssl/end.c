@@ -151,6 +151,34 @@ static int grow(int rounds) {
     return figure("VmRSS") <= resident + 512 ? 0 : 19;
 }
 
+/* What a program may ask of a key beside signatures. */
+static int asked(const char *uri) {
+    unsigned char one[512], other[512];
+    size_t length = sizeof(one), other_length = sizeof(other);
+    EVP_PKEY *key = load(NULL, uri), *again = EVP_PKEY_dup(key);
+    BIO *out = BIO_new(BIO_s_mem());
+    EVP_PKEY_print_params(out, key, 0, NULL);
+    int done = EVP_PKEY_print_public(out, key, 0, NULL) == 1 && EVP_PKEY_eq(key, again) == 1;
+    BIO_free(out);
+    /* A signature in the middle is copied, and both go on. */
+    EVP_MD_CTX *first = EVP_MD_CTX_new(), *second = EVP_MD_CTX_new(), *verify = EVP_MD_CTX_new();
+    done = done && EVP_DigestSignInit_ex(first, NULL, "SHA256", NULL, NULL, again, NULL) == 1
+        && EVP_DigestSignUpdate(first, "te", 2) == 1 && EVP_MD_CTX_copy_ex(second, first) == 1
+        && EVP_DigestSignUpdate(first, "xt", 2) == 1 && EVP_DigestSignUpdate(second, "am", 2) == 1
+        && EVP_DigestSignFinal(first, one, &length) == 1
+        && EVP_DigestSignFinal(second, other, &other_length) == 1
+        && EVP_DigestVerifyInit_ex(verify, NULL, "SHA256", NULL, NULL, key, NULL) == 1
+        && EVP_DigestVerify(verify, one, length, (const unsigned char *)"text", 4) == 1
+        && EVP_DigestVerifyInit_ex(verify, NULL, "SHA256", NULL, NULL, key, NULL) == 1
+        && EVP_DigestVerify(verify, other, other_length, (const unsigned char *)"team", 4) == 1;
+    EVP_MD_CTX_free(first);
+    EVP_MD_CTX_free(second);
+    EVP_MD_CTX_free(verify);
+    EVP_PKEY_free(key);
+    EVP_PKEY_free(again);
+    return done;
+}
+
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     int before = files();
@@ -175,6 +203,8 @@ int main(int argc, char **argv) {
     }
     if (strcmp(how, "grow") == 0)
         return grow(2000);
+    if (strcmp(how, "asked") == 0)
+        return asked("keyway:rsa") && asked("keyway:ec") && asked("keyway:ec521") ? 0 : 22;
     if (strcmp(how, "outlive") == 0) {
         threads_outlive_contexts();
         return files() == before && threads() == 1 ? 0 : 20;

@@ -42,7 +42,7 @@ fn processes_end_in_any_order() {
         run(&site, &["exit"]).expect(0);
         run(&site, &["outlive"]).expect(0);
     }
-    for how in ["unused", "contexts", "cleanup"] {
+    for how in ["unused", "contexts", "cleanup", "asked"] {
         run(&site, &[how]).expect(0);
     }
     assert!(site.cryptod.stop().success());
@@ -58,7 +58,7 @@ fn loads_of_a_key_leave_nothing() {
 #[test]
 fn memory_is_sound() {
     let Some(site) = site(&["valgrind"], "end.c", END) else { return };
-    for how in ["unused", "contexts", "outlive", "threads", "cleanup"] {
+    for how in ["unused", "contexts", "outlive", "threads", "cleanup", "asked"] {
         run_in_valgrind(&site, &[how]);
     }
     assert!(site.cryptod.stop().success());
