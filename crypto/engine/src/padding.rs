@@ -20,6 +20,10 @@ pub struct SignatureParameters {
 }
 
 impl SignatureParameters {
+    /// The length of a salt, in bytes, for verifications that take whatever salt the signature has. Nothing is signed
+    /// with it.
+    pub const ANY_SALT: u16 = u16::MAX;
+
     /// For a digest of this hash.
     pub const fn digest(hash: Algorithm) -> Self {
         SignatureParameters { prehashed: true, ..Self::message(hash) }

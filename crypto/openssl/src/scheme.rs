@@ -20,6 +20,8 @@ pub enum Padding {
 /// The length of a salt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Salt {
+    /// As long as the digest or, where there is no room for that, as possible; of any length to verify.
+    Auto,
     /// As long as the digest.
     Digest,
     /// As long as there is room for.
@@ -55,7 +57,7 @@ pub struct Choices {
 
 impl Default for Choices {
     fn default() -> Self {
-        Choices { hash: None, padding: Padding::Pkcs1, salt: Salt::Digest, mgf1: None }
+        Choices { hash: None, padding: Padding::Pkcs1, salt: Salt::Auto, mgf1: None }
     }
 }
 
@@ -74,6 +76,7 @@ impl Choices {
                 let hash = self.hash?;
                 let most = key.public.salt_bytes_max(hash)?;
                 let salt_bytes = match self.salt {
+                    Salt::Auto => hash.bytes().min(most),
                     Salt::Digest => hash.bytes(),
                     Salt::Max => most,
                     Salt::Bytes(bytes) => bytes,
@@ -90,6 +93,16 @@ impl Choices {
 }
 
 impl Scheme {
+    /// The one that verifies what was signed with whatever salt.
+    pub fn with_any_salt(self) -> Scheme {
+        match self {
+            Scheme::RsaPss { hash, mgf1, .. } => {
+                Scheme::RsaPss { hash, mgf1, salt_bytes: SignatureParameters::ANY_SALT }
+            }
+            other => other,
+        }
+    }
+
     /// The algorithm that does it with a digest, or as Ed25519 with the message, and what to tell it. One that names
     /// the hash comes before one that leaves it open: a key may be for that one only.
     pub fn request(self) -> (Algorithm, SignatureParameters) {

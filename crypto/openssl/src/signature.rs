@@ -100,9 +100,11 @@ impl Context {
             let number = param.integer().or_else(|| param.text()?.parse().ok());
             self.choices.salt = match (param.text(), number) {
                 (Some("max"), _) => Salt::Max,
-                (Some("digest" | "auto" | "auto-digestmax"), _) => Salt::Digest,
+                (Some("digest"), _) => Salt::Digest,
+                (Some("auto" | "auto-digestmax"), _) => Salt::Auto,
                 (_, Some(number)) if number == i64::from(RSA_PSS_SALTLEN_MAX) => Salt::Max,
-                (_, Some(number)) if number < 0 => Salt::Digest,
+                (_, Some(number)) if number == i64::from(RSA_PSS_SALTLEN_DIGEST) => Salt::Digest,
+                (_, Some(number)) if number < 0 => Salt::Auto,
                 (_, Some(number)) => Salt::Bytes(usize::try_from(number).ok()?),
                 _ => return None,
             };
@@ -177,6 +179,8 @@ impl Context {
 
     fn verify(&self, message: &[u8], signature: &[u8], scheme: Scheme) -> Option<()> {
         let public_key = self.key.as_ref()?.public_bits();
+        let is_any_salt = self.choices.salt == Salt::Auto;
+        let scheme = if is_any_salt { scheme.with_any_salt() } else { scheme };
         let (algorithm, parameters) = scheme.request();
         let mut request = Request::Verify { public_key, message, parameters, signature };
         match self.provider.client.run_without_key(algorithm, &mut request) {
@@ -386,6 +390,7 @@ fn get(context: &Context, params: &mut Params) -> Option<()> {
     }
     if let Some(param) = params.get_mut(NAME_SALT_LENGTH) {
         let (text, number) = match choices.salt {
+            Salt::Auto => ("auto".to_owned(), RSA_PSS_SALTLEN_AUTO.into()),
             Salt::Digest => ("digest".to_owned(), RSA_PSS_SALTLEN_DIGEST.into()),
             Salt::Max => ("max".to_owned(), RSA_PSS_SALTLEN_MAX.into()),
             Salt::Bytes(bytes) => (bytes.to_string(), bytes as i64),

@@ -12,8 +12,8 @@ use aws_lc_sys::{
     EVP_PKEY_sign, EVP_PKEY_sign_init, EVP_PKEY_size, EVP_PKEY_verify, EVP_PKEY_verify_init,
     EVP_md5, EVP_parse_private_key, EVP_sha1, EVP_sha3_256, EVP_sha3_384, EVP_sha3_512, EVP_sha224,
     EVP_sha256, EVP_sha384, EVP_sha512, EVP_sha512_256, OPENSSL_free, OPENSSL_memdup, RSA,
-    RSA_NO_PADDING, RSA_PKCS1_OAEP_PADDING, RSA_PKCS1_PADDING, RSA_PKCS1_PSS_PADDING, RSA_free,
-    RSA_get0_d, RSA_parse_private_key, RSA_parse_public_key,
+    RSA_NO_PADDING, RSA_PKCS1_OAEP_PADDING, RSA_PKCS1_PADDING, RSA_PKCS1_PSS_PADDING,
+    RSA_PSS_SALTLEN_AUTO, RSA_free, RSA_get0_d, RSA_parse_private_key, RSA_parse_public_key,
 };
 use keyway_engine::Algorithm;
 use std::ffi::c_int;
@@ -105,6 +105,10 @@ impl RsaKey {
         digest: &[u8],
         out: &mut [u8],
     ) -> Result<usize, Failed> {
+        // The library would take the longest salt.
+        if matches!(padding, SignaturePadding::Pss { salt_bytes: None, .. }) {
+            return Err(Failed);
+        }
         let context = self.context(EVP_PKEY_sign_init)?;
         context.pad_signature(padding, digest)?;
         let mut used = out.len();
@@ -228,10 +232,9 @@ impl Context {
                 self.pad(RSA_PKCS1_PSS_PADDING)?;
                 self.hash(hash, digest)?;
                 self.mgf1(mgf1_hash)?;
+                let salt_bytes = salt_bytes.map_or(RSA_PSS_SALTLEN_AUTO, c_int::from);
                 // SAFETY: the context is alive.
-                done(unsafe {
-                    EVP_PKEY_CTX_set_rsa_pss_saltlen(self.0.as_ptr(), salt_bytes.into())
-                })
+                done(unsafe { EVP_PKEY_CTX_set_rsa_pss_saltlen(self.0.as_ptr(), salt_bytes) })
             }
         }
     }

@@ -14,8 +14,8 @@ pub enum SignaturePadding {
         hash: Algorithm,
         /// The hash of MGF1.
         mgf1_hash: Algorithm,
-        /// The length of the salt, in bytes.
-        salt_bytes: u16,
+        /// The length of the salt, in bytes; none for what a signature has that is verified.
+        salt_bytes: Option<u16>,
     },
 }
 

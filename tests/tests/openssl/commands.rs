@@ -65,6 +65,28 @@ fn signatures_are_verified_by_stock() {
     assert!(site.cryptod.stop().success());
 }
 
+/// A key of cryptod's verifies what it has signed, with a salt of any length unless the program asks for one.
+#[test]
+fn a_key_verifies_its_own_signatures() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    let pss = ["-sigopt", "rsa_padding_mode:pss", "-signature", "signature"];
+    let verifies = |salt: &[&str]| {
+        let verify = ["dgst", "-sha256", "-prverify", "keyway:rsa"];
+        site.openssl(&[&verify[..], &pss, salt, &["text"]].concat()).code == 0
+    };
+    for salt in ["digest", "max", "auto", "0", "17"] {
+        let salt = format!("rsa_pss_saltlen:{salt}");
+        let sign = ["dgst", "-sha256", "-sign", "keyway:rsa", "-out", "signature"];
+        site.openssl(&[&sign[..], &pss[..2], &["-sigopt", &salt, "text"]].concat()).expect(0);
+        assert!(verifies(&[]) && verifies(&["-sigopt", "rsa_pss_saltlen:auto"]), "{salt}");
+        assert!(verifies(&["-sigopt", &salt]), "{salt}");
+        assert!(!verifies(&["-sigopt", "rsa_pss_saltlen:18"]), "{salt}");
+    }
+    fs::write(site.file("text"), "another text").unwrap();
+    assert!(!verifies(&[]));
+    assert!(site.cryptod.stop().success());
+}
+
 /// A program may hash by itself (`EVP_PKEY_sign`), and name the hash or not.
 #[test]
 fn digests_are_signed_as_stock_verifies_them() {

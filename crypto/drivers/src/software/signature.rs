@@ -289,7 +289,11 @@ impl<'a> Signed<'a> {
             return Ok(SignaturePadding::Pkcs1(hash));
         }
         let hash = hash.ok_or(Error::invalid_request("the request has to name a hash"))?;
-        let salt_bytes = salt_bytes.unwrap_or(hash.output_bytes().unwrap_or(0) as u16);
+        let salt_bytes = match salt_bytes {
+            Some(SignatureParameters::ANY_SALT) => None,
+            Some(bytes) => Some(bytes),
+            None => Some(hash.output_bytes().unwrap_or(0) as u16),
+        };
         Ok(SignaturePadding::Pss { hash, mgf1_hash: mgf1_hash.unwrap_or(hash), salt_bytes })
     }
 

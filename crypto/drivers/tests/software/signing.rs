@@ -7,7 +7,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
     ML_DSA_44_SIGNING, ML_DSA_65_SIGNING, ML_DSA_87_SIGNING, PqdsaKeyPair,
 };
-use keyway_engine::{Algorithm, Error, Key, Request};
+use keyway_engine::{Algorithm, Error, Key, Request, SignatureParameters};
 use proptest::prelude::*;
 
 /// Signs and verifies, and checks that nothing else verifies.
@@ -169,6 +169,34 @@ fn rsa_keys_sign() {
         assert!(matches!(open(algorithm, Key::Pkcs1(pkcs8)), Err(Error::InvalidKey(_))));
         assert!(matches!(open(algorithm, Key::Generate), Err(Error::Unsupported(_))));
     }
+}
+
+/// A verification finds out a salt's length by itself if it is told so; a signature is told one.
+#[test]
+fn a_salt_of_any_length_is_verified() {
+    let pair = aws_lc_rs::rsa::KeyPair::generate(KeySize::Rsa2048).unwrap();
+    let pkcs8: Pkcs8V1Der = pair.as_der().unwrap();
+    let session = open(Algorithm::RsaPss, Key::Pkcs8(pkcs8.as_ref())).unwrap();
+    let public_key = &session.public_key().unwrap();
+    let salted = |salt_bytes| SignatureParameters {
+        salt_bytes: Some(salt_bytes),
+        ..SignatureParameters::message(Algorithm::Sha256)
+    };
+    let any = salted(SignatureParameters::ANY_SALT);
+    for salt_bytes in [0, 20, 32, 222] {
+        let (mut out, parameters) = ([0; 256], salted(salt_bytes));
+        let sign = &mut Request::Sign { parameters, message: b"message", out: &mut out };
+        assert_eq!(session.run(sign), Ok(256));
+        let verify = |parameters, message| {
+            let signature = &out;
+            session.run(&mut Request::Verify { parameters, public_key, message, signature })
+        };
+        assert_eq!(verify(any, b"message"), Ok(0));
+        assert_eq!(verify(any, b"massage"), Err(Error::Authentication));
+        assert_eq!(verify(salted(21), b"message"), Err(Error::Authentication));
+    }
+    let sign = &mut Request::Sign { parameters: any, message: b"message", out: &mut [0; 256] };
+    assert!(session.run(sign).is_err());
 }
 
 #[test]
