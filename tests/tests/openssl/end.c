@@ -151,7 +151,7 @@ static int grow(int rounds) {
     return figure("VmRSS") <= resident + 512 ? 0 : 19;
 }
 
-/* What a program may ask of a key beside signatures. */
+/* A program asks a key for more than signatures. */
 static int asked(const char *uri) {
     unsigned char one[512], other[512];
     size_t length = sizeof(one), other_length = sizeof(other);

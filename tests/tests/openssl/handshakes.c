@@ -13,7 +13,7 @@ static int fail(const char *what) {
     return 1;
 }
 
-/* What one end has to say goes to the other. */
+/* Hands the bytes of one end to the other. */
 static void pass(BIO *from, BIO *to) {
     char buffer[4096];
     int length;
