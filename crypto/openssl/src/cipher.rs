@@ -36,7 +36,7 @@ struct Context {
     negotiated_version: u16,
 }
 
-pub static FUNCTIONS: [Dispatch; 10] = [
+pub static FUNCTIONS: [Dispatch; 12] = [
     Dispatch::new(ASYM_CIPHER_NEWCTX, new as *const c_void),
     Dispatch::new(ASYM_CIPHER_ENCRYPT_INIT, init as *const c_void),
     Dispatch::new(ASYM_CIPHER_ENCRYPT, encrypt as *const c_void),
@@ -44,6 +44,8 @@ pub static FUNCTIONS: [Dispatch; 10] = [
     Dispatch::new(ASYM_CIPHER_DECRYPT, decrypt as *const c_void),
     Dispatch::new(ASYM_CIPHER_FREECTX, free as *const c_void),
     Dispatch::new(ASYM_CIPHER_DUPCTX, dup as *const c_void),
+    Dispatch::new(ASYM_CIPHER_GET_CTX_PARAMS, get_params as *const c_void),
+    Dispatch::new(ASYM_CIPHER_GETTABLE_CTX_PARAMS, gettable as *const c_void),
     Dispatch::new(ASYM_CIPHER_SET_CTX_PARAMS, set_params as *const c_void),
     Dispatch::new(ASYM_CIPHER_SETTABLE_CTX_PARAMS, settable as *const c_void),
     Dispatch::END,
@@ -92,6 +94,28 @@ impl Context {
             if let Some(param) = params.get(name) {
                 *version = param.integer()?.try_into().ok()?;
             }
+        }
+        Some(())
+    }
+
+    fn get(&self, params: &mut Params) -> Option<()> {
+        let hash = self.hash.unwrap_or(Hash::Sha1);
+        if let Some(param) = params.get_mut(NAME_PAD_MODE) {
+            let (text, number) = match self.padding {
+                Padding::Pkcs1 => ("pkcs1", RSA_PKCS1_PADDING),
+                Padding::Tls => ("", RSA_PKCS1_WITH_TLS_PADDING),
+                Padding::Oaep => ("oaep", RSA_PKCS1_OAEP_PADDING),
+            };
+            (param.put_text(text) || param.put_integer(number.into())).then_some(())?;
+        }
+        if let Some(param) = params.get_mut(NAME_DIGEST) {
+            param.put_text(hash.name()).then_some(())?;
+        }
+        if let Some(param) = params.get_mut(NAME_MGF1_DIGEST) {
+            param.put_text(self.mgf1.unwrap_or(hash).name()).then_some(())?;
+        }
+        if let Some(param) = params.get_mut(NAME_OAEP_LABEL) {
+            param.put_octet_pointer(&self.label).then_some(())?;
         }
         Some(())
     }
@@ -265,6 +289,22 @@ extern "C" fn encrypt(
 
 extern "C" fn set_params(mut context: Handle<Context>, params: Params) -> c_int {
     guard(0, || context.get_mut().and_then(|it| it.set(&params)).is_some().into())
+}
+
+extern "C" fn get_params(context: Handle<Context>, mut params: Params) -> c_int {
+    guard(0, || context.get().and_then(|it| it.get(&mut params)).is_some().into())
+}
+
+static GETTABLE: [Settable; 5] = [
+    Settable::new(NAME_PAD_MODE, PARAM_UTF8_STRING),
+    Settable::new(NAME_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_MGF1_DIGEST, PARAM_UTF8_STRING),
+    Settable::new(NAME_OAEP_LABEL, PARAM_OCTET_PTR),
+    Settable::END,
+];
+
+extern "C" fn gettable(_: Handle<Context>, _: Handle<Arc<Provider>>) -> *const Settable {
+    GETTABLE.as_ptr()
 }
 
 static SETTABLE: [Settable; 9] = [

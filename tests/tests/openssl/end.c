@@ -4,6 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/provider.h>
+#include <openssl/rsa.h>
 #include <openssl/store.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -151,6 +152,25 @@ static int grow(int rounds) {
     return figure("VmRSS") <= resident + 512 ? 0 : 19;
 }
 
+/* A decryption tells the choices that it was given. */
+static int told(EVP_PKEY *key) {
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new(key, NULL);
+    char hash[50], mgf1[50];
+    unsigned char *label = NULL;
+    int padding = 0;
+    int done = EVP_PKEY_decrypt_init(context) == 1
+        && EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_OAEP_PADDING) == 1
+        && EVP_PKEY_CTX_set_rsa_oaep_md_name(context, "SHA384", NULL) == 1
+        && EVP_PKEY_CTX_set0_rsa_oaep_label(context, OPENSSL_strdup("label"), 5) == 1
+        && EVP_PKEY_CTX_get_rsa_padding(context, &padding) > 0 && padding == RSA_PKCS1_OAEP_PADDING
+        && EVP_PKEY_CTX_get_rsa_oaep_md_name(context, hash, sizeof(hash)) == 1
+        && EVP_PKEY_CTX_get_rsa_mgf1_md_name(context, mgf1, sizeof(mgf1)) == 1
+        && EVP_MD_is_a(EVP_sha384(), hash) && EVP_MD_is_a(EVP_sha384(), mgf1)
+        && EVP_PKEY_CTX_get0_rsa_oaep_label(context, &label) == 5 && memcmp(label, "label", 5) == 0;
+    EVP_PKEY_CTX_free(context);
+    return done;
+}
+
 /* A program asks a key for more than signatures. */
 static int asked(const char *uri) {
     unsigned char one[512], other[512];
@@ -158,7 +178,8 @@ static int asked(const char *uri) {
     EVP_PKEY *key = load(NULL, uri), *again = EVP_PKEY_dup(key);
     BIO *out = BIO_new(BIO_s_mem());
     EVP_PKEY_print_params(out, key, 0, NULL);
-    int done = EVP_PKEY_print_public(out, key, 0, NULL) == 1 && EVP_PKEY_eq(key, again) == 1;
+    int done = EVP_PKEY_print_public(out, key, 0, NULL) == 1 && EVP_PKEY_eq(key, again) == 1
+        && (!EVP_PKEY_is_a(key, "RSA") || told(key));
     BIO_free(out);
     /* A signature in the middle is copied, and both go on. */
     EVP_MD_CTX *first = EVP_MD_CTX_new(), *second = EVP_MD_CTX_new(), *verify = EVP_MD_CTX_new();

@@ -144,6 +144,19 @@ impl Param {
         true
     }
 
+    /// Bytes of a context, which lasts longer than the program uses them, where a pointer to them is wanted.
+    pub fn put_octet_pointer(&mut self, bytes: &[u8]) -> bool {
+        if self.data_type != PARAM_OCTET_PTR {
+            return false;
+        }
+        self.return_size = bytes.len();
+        // SAFETY: libcrypto passes none, or room for a pointer.
+        if let Some(place) = unsafe { self.data.cast::<*const u8>().as_mut() } {
+            *place = if bytes.is_empty() { ptr::null() } else { bytes.as_ptr() };
+        }
+        true
+    }
+
     pub fn put_octets(&mut self, bytes: &[u8]) -> bool {
         self.data_type == PARAM_OCTET_STRING && self.put(bytes)
     }
