@@ -24,7 +24,7 @@ fn holes_in_shared_memory_end_nothing() {
         let (mut pair, region, session) = (client.pair(8), client.region(BYTES), client.aes());
         let rounds = if nightly() { 10_000 } else { 200 };
         thread::scope(|scope| {
-            let file = region.memory.as_fd();
+            let file = region.memory.file().unwrap();
             scope.spawn(move || (0..10 * rounds).for_each(|_| punch(file, BYTES)));
             let text = vec![7; 64 << 10];
             for _ in 0..rounds {
@@ -32,7 +32,7 @@ fn holes_in_shared_memory_end_nothing() {
             }
         });
         // A ring without its entries is spoilt, and it is only this client's.
-        punch(pair.memory.memory().as_fd(), pair.memory.memory().bytes());
+        punch(pair.memory.memory().file().unwrap(), pair.memory.memory().bytes());
         pair.bell.ring();
         (client, pair, region)
     });
