@@ -1,0 +1,29 @@
+//! Every bound of this crate, named, with its unit.
+
+use std::time::Duration;
+
+/// Most tokens of one daemon.
+pub const TOKENS_MAX: usize = 8;
+/// Sessions, each with a thread, that are open in one token at a time.
+pub const SESSIONS_MAX: usize = 8;
+/// Calls that wait for a session of one token.
+pub const WAITING_MAX: usize = 256;
+/// How long a call may take, with its wait for a session. A card that takes a second for each signature, with all its
+/// sessions in use, still answers in time; a token that does not counts as silent.
+pub const CALL_MAX: Duration = Duration::from_secs(20);
+/// How long a token may take to make a key: some search for the primes of RSA for a minute.
+pub const GENERATE_MAX: Duration = Duration::from_secs(180);
+/// How long a token that failed is left out where another one has the key; then a request tries it again.
+pub const LEFT_OUT: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for threads that are in a module.
+pub const CLOSE: Duration = Duration::from_secs(2);
+/// Longest label of a token, in bytes (`CK_TOKEN_INFO`).
+pub const LABEL_BYTES_MAX: usize = 32;
+/// Longest PIN, in bytes.
+pub const PIN_BYTES_MAX: usize = 256;
+/// Longest `CKA_ID` of a key that is taken in, in bytes.
+pub const ID_BYTES_MAX: usize = 256;
+/// Length of the `CKA_ID` of a key that is made here, in bytes.
+pub const NEW_ID_BYTES: usize = 16;
+/// Most tokens that one key may be in.
+pub const PLACES_MAX: usize = 4;

@@ -1,0 +1,241 @@
+//! A token: its sessions, each on a thread of its own, and the calls that wait for one.
+//!
+//! A module may never return from a call, and nothing ends such a call. So no thread of a caller ever enters a module:
+//! it hands the call to a thread that has a session, and waits for so long and no longer. A token whose threads
+//! do not come back is *silent*, and is asked nothing more until one does.
+
+use crate::error::Error;
+use crate::limits::{CALL_MAX, CLOSE, SESSIONS_MAX, WAITING_MAX};
+use crate::module::Module;
+use crate::pin::Pin;
+use crate::seat::{Fault, Seat, Seated};
+use cryptoki::mechanism::MechanismType;
+use keyway_lock::Unpoisoned;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+/// Hears what happens to tokens, in sentences, from any thread.
+pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A token, by its label. When it is dropped, its sessions are closed.
+pub(crate) struct Token {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub label: String,
+    pub module: Arc<Module>,
+    pub pin: Option<Pin>,
+    report: Report,
+    state: Mutex<State>,
+    arrived: Condvar,
+    ended: Condvar,
+}
+
+struct State {
+    waiting: VecDeque<Job>,
+    /// Threads that wait for a call.
+    idle: usize,
+    threads: usize,
+    /// As many as the token has been found to allow.
+    threads_max: usize,
+    /// A call has not come back in time, and none has since.
+    silent: bool,
+    closed: bool,
+    /// The fault that was reported last, until the token is well again.
+    fault: Option<String>,
+}
+
+/// A call, which is told of a session that could not be opened.
+type Job = Box<dyn FnOnce(&mut Seat, Result<(), Error>) + Send>;
+
+impl Token {
+    pub fn new(label: &str, module: Arc<Module>, pin: Option<Pin>, report: Report) -> Self {
+        let state = State {
+            waiting: VecDeque::new(),
+            idle: 0,
+            threads: 0,
+            threads_max: SESSIONS_MAX,
+            silent: false,
+            closed: false,
+            fault: None,
+        };
+        let shared = Shared {
+            label: label.to_owned(),
+            module,
+            pin,
+            report,
+            state: Mutex::new(state),
+            arrived: Condvar::new(),
+            ended: Condvar::new(),
+        };
+        Token { shared: Arc::new(shared) }
+    }
+
+    pub fn label(&self) -> &str {
+        &self.shared.label
+    }
+
+    /// How many calls wait or are under way.
+    pub fn load(&self) -> usize {
+        let state = self.shared.lock();
+        state.waiting.len() + state.threads - state.idle
+    }
+
+    /// Has a session do something, which is tried a second time in a new session if the first one turns out to be
+    /// gone before anything was done.
+    ///
+    /// # Errors
+    /// Errors of the token; [`Error::Silent`] past `limit`, when the work may still be done.
+    pub fn call<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl Fn(&mut Seated<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (answer, answered) = sync_channel(1);
+        let given_up = Arc::new(AtomicBool::new(false));
+        let is_given_up = given_up.clone();
+        self.shared.put(Box::new(move |seat, ready| {
+            if !is_given_up.load(Ordering::Acquire) {
+                // A caller that gives up meanwhile hears nothing more.
+                let _ = answer.send(ready.and_then(|()| seat.attempt(&work)));
+            }
+        }))?;
+        let label = self.shared.label.clone();
+        let result = match answered.recv_timeout(limit) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => {
+                given_up.store(true, Ordering::Release);
+                self.shared.lock().silent = true;
+                Err(Error::Silent { label })
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let why = "its thread ended in the middle".to_owned();
+                Err(Error::Refused { label, why })
+            }
+        };
+        self.shared.note(result.as_ref().err());
+        result
+    }
+
+    /// What the token can do.
+    pub fn mechanisms(&self) -> Result<Vec<MechanismType>, Error> {
+        let shared = self.shared.clone();
+        self.call(CALL_MAX, move |_| {
+            let (module, slot, _) = shared.module.find(&shared.label).map_err(Fault::Token)?;
+            Ok(module.get_mechanism_list(slot)?)
+        })
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unpoisoned()
+    }
+
+    fn put(self: &Arc<Self>, job: Job) -> Result<(), Error> {
+        let label = || self.label.clone();
+        let mut state = self.lock();
+        if state.silent {
+            return Err(Error::Silent { label: label() });
+        }
+        if state.waiting.len() >= WAITING_MAX {
+            return Err(Error::Busy { label: label() });
+        }
+        let wants_thread = state.idle <= state.waiting.len() && state.threads < state.threads_max;
+        if wants_thread {
+            let shared = self.clone();
+            let thread = thread::Builder::new().name("token".to_owned());
+            match thread.spawn(move || shared.work()) {
+                Ok(_) => state.threads += 1,
+                Err(_) if state.threads > 0 => {}
+                Err(why) => return Err(Error::Gone { label: label(), why: why.to_string() }),
+            }
+        }
+        state.waiting.push_back(job);
+        drop(state);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// What a thread with a session does.
+    fn work(self: Arc<Self>) {
+        let mut seat = Seat::new(self.clone());
+        while let Some(job) = self.next() {
+            let ready = seat.open();
+            if matches!(ready, Err(Error::Sessions { .. })) && self.leave_to_others() {
+                self.lock().waiting.push_front(job);
+                self.arrived.notify_one();
+                break;
+            }
+            let done = catch_unwind(AssertUnwindSafe(|| job(&mut seat, ready)));
+            if done.is_err() {
+                seat.close();
+            }
+            self.lock().silent = false;
+        }
+        drop(seat);
+        self.lock().threads -= 1;
+        self.ended.notify_all();
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(job) = state.waiting.pop_front() {
+                return Some(job);
+            }
+            state.idle += 1;
+            state = self.arrived.wait(state).unpoisoned();
+            state.idle -= 1;
+        }
+    }
+
+    /// Whether other threads have sessions already; then there are to be no more.
+    fn leave_to_others(&self) -> bool {
+        let mut state = self.lock();
+        let others = state.threads.saturating_sub(1);
+        if others > 0 {
+            state.threads_max = others;
+        }
+        others > 0
+    }
+
+    /// Says once what is wrong with the token, and once that it is well again.
+    fn note(&self, error: Option<&Error>) {
+        let fault = error.filter(|error| error.is_notable()).map(|error| error.to_string());
+        if error.is_some() && fault.is_none() {
+            return;
+        }
+        let mut state = self.lock();
+        let said = match (&state.fault, &fault) {
+            (before, Some(now)) if before.as_ref() != Some(now) => now.clone(),
+            (Some(_), None) => format!("token {} works again", self.label),
+            _ => return,
+        };
+        state.fault = fault;
+        drop(state);
+        (self.report)(&said);
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        let abandoned = std::mem::take(&mut state.waiting);
+        self.shared.arrived.notify_all();
+        // A thread that does not come back from its module is left there.
+        let waited = self.shared.ended.wait_timeout_while(state, CLOSE, |it| it.threads > 0);
+        drop(waited);
+        drop(abandoned);
+    }
+}
