@@ -7,6 +7,7 @@ use keyway_host::supervised::Inherited;
 use keyway_service::limit::{self, Limit, Space, Weight};
 use keyway_service::master;
 use keyway_service::options::CryptodOptions;
+use keyway_service::tokens::{self, Labelled};
 use std::path::PathBuf;
 
 /// Start the daemon that does cryptography for other processes, past the kernel
@@ -37,6 +38,9 @@ Examples:
       the user app makes keys by itself: keyway key generate app.token --algorithm ed25519
   keyway cryptod --weight user:ldap=8 --weight key:web=4 --limit memory=4G
       more of the time for some, and no more than 4 GiB of shared memory for all clients together
+  keyway cryptod --token office=/usr/lib/softhsm/libsofthsm2.so --token-pin office=/etc/keyway/office.pin \\
+      --token-files /etc/softhsm --token-files /var/lib/softhsm/tokens
+      with keys that live in a token
 
 Limits (--limit), of all clients together and of those of one user. Some connections and files are kept for \
 root and for the key managers; root may have all that there is. A client that reaches a limit is told which one.
@@ -53,6 +57,12 @@ Of a request:
   slow-memory                  bytes of memory that a password may be derived in [256M]
 
 Keys that it holds and its clients use by name: keyway key --help.
+
+A token is whatever has a PKCS#11 module: a hardware security module, a smart card, SoftHSM. The module is code in the \
+daemon's process: trust it as much as the daemon. It reaches libraries, local sockets and the files that --token-files \
+names; one that needs a network or a device needs --no-sandbox. A PIN that a token has refused is not tried again, by \
+a later start of the daemon neither, until its file is written anew: tokens lock after a few wrong ones. A token that \
+is not there, or does not answer, keeps only its own keys from being used, until it is back.
 
 A client's program (--allow-program, and keyway key allow --for program:PATH) is determined when it \
 connects: the file at PATH as the daemon finds it, in the daemon's namespaces, and none that got a user, \
@@ -118,6 +128,16 @@ pub struct Cryptod {
     /// Set a limit (repeatable): see below
     #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit::limit)]
     pub limits: Vec<Limit>,
+    /// Let keys live in a token, by its label and the library of its PKCS#11 module (repeatable): keyway key generate
+    /// --in LABEL, keyway key import --in LABEL
+    #[arg(long = "token", value_name = "LABEL=MODULE.so", value_parser = tokens::labelled)]
+    pub tokens: Vec<Labelled>,
+    /// The PIN of a token: the first line of a file that only this user or root may read (repeatable)
+    #[arg(long = "token-pin", value_name = "LABEL=FILE", value_parser = tokens::labelled)]
+    pub token_pins: Vec<Labelled>,
+    /// A file or folder that the modules of tokens read and write (repeatable); they reach no others but libraries
+    #[arg(long = "token-files", value_name = "PATH", requires = "tokens")]
+    pub token_files: Vec<PathBuf>,
     /// Take the place of the daemon that listens there, which hands over its clients and ends: they
     /// notice nothing but a pause
     #[arg(long)]
@@ -163,6 +183,9 @@ impl Cryptod {
             weights: weights.clone(),
             name_spaces: name_spaces.clone(),
             limits: self.limits.clone(),
+            tokens: self.tokens.clone(),
+            token_pins: self.token_pins.clone(),
+            token_files: self.token_files.clone(),
             take_over: self.take_over,
             pumps: self.pumps,
             user: self.user.clone(),

@@ -1,13 +1,14 @@
 //! Requests about keys of administrators, and of clients in their name spaces, done by the key store.
 
 use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purpose, Purposes, Spec, Usable, Who};
-use crate::limits::{GRANTED_KEYS_MAX, NAME_SPACE_KEYS_MAX, RSA_SIZES};
+use crate::limits::{GRANTED_KEYS_MAX, NAME_SPACE_KEYS_MAX, RSA_BITS, RSA_SIZES};
 use crate::name_spaces::NameSpace;
 use crate::refusal::Refusal;
 use crate::witness::Sight;
 use keyway_engine::{Algorithm, Kind};
-use keyway_ring::control::{Answer, GrantedKey, KeyAsk, KeyInfo, KeyPolicy};
+use keyway_ring::control::{Answer, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, TokenObject};
 use keyway_ring::descriptor::Status;
+use keyway_token::Wanted;
 use std::time::SystemTime;
 
 /// Keys that one message tells of: as many as surely go into it.
@@ -63,6 +64,22 @@ fn done(
                 }
             }
             added?;
+        }
+        KeyAsk::GenerateIn { name, policy, token } => {
+            let policy = Policy::read(&policy)?;
+            can_be_for(sight, &policy.grantees)?;
+            let material = Material::InToken { label: &token, rsa_bits: policy.rsa_bits.unwrap_or(RSA_BITS) };
+            keys.add_for(&name, policy.spec(), material, &policy.grantees, by, now)?;
+        }
+        KeyAsk::Adopt { name, policy, tokens, object } => {
+            let policy = Policy::read(&policy)?;
+            can_be_for(sight, &policy.grantees)?;
+            let wanted = match object {
+                TokenObject::Id(id) => Wanted::Id(id),
+                TokenObject::Label(label) => Wanted::Label(label),
+            };
+            let material = Material::OfTokens { labels: &tokens, wanted: &wanted };
+            keys.add_for(&name, policy.spec(), material, &policy.grantees, by, now)?;
         }
         KeyAsk::List { after } => {
             return Ok(listed(keys.list(), &after));
@@ -353,6 +370,7 @@ fn shown(key: &crate::keys::KeyInfo) -> KeyInfo {
         },
         created: key.created_s,
         uses: key.versions.iter().map(|version| version.uses).sum(),
+        tokens: key.versions.last().map_or_else(Vec::new, |version| version.tokens.clone()),
     }
 }
 

@@ -31,8 +31,10 @@ impl NameSpaces {
             | KeyAsk::Certify { name, .. }
             | KeyAsk::Revoke { name }
             | KeyAsk::Delete { name } => name,
-            // Who may use a key, and whether a damaged one is relied on, administrators decide.
-            KeyAsk::Allow { .. }
+            // Who may use a key, whether a damaged one is relied on, and what is in tokens, administrators decide.
+            KeyAsk::GenerateIn { .. }
+            | KeyAsk::Adopt { .. }
+            | KeyAsk::Allow { .. }
             | KeyAsk::Forbid { .. }
             | KeyAsk::Accept { .. }
             | KeyAsk::List { .. }

@@ -28,7 +28,7 @@ impl From<keys::Error> for Refusal {
             Unwrap => Status::Authentication,
             Refused | Revoked(_) | Unusable(_) | Disabled { .. } | Unfit(_) => Status::Unsupported,
             Limit { .. } => Status::Busy,
-            System { .. } | Damaged { .. } => Status::Driver,
+            Token(_) | System { .. } | Damaged { .. } => Status::Driver,
             _ => Status::InvalidRequest,
         };
         Refusal { status, why: error.to_string() }

@@ -11,7 +11,7 @@ use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The version of these messages and of the rings' bytes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Bytes that are wiped when they are dropped, and not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -196,6 +196,26 @@ pub enum KeyAsk {
         /// PEM, DER, or the secret itself.
         material: Secret,
     },
+    /// Makes a new key in a token, which never leaves it.
+    GenerateIn {
+        /// The name it gets.
+        name: String,
+        /// Its purposes, and its callers.
+        policy: KeyPolicy,
+        /// The token's label.
+        token: String,
+    },
+    /// Takes a key that is in tokens already; it stays there.
+    Adopt {
+        /// The name it gets.
+        name: String,
+        /// Its purposes, and its callers.
+        policy: KeyPolicy,
+        /// The labels of the tokens, which all have the key.
+        tokens: Vec<String>,
+        /// Which of their keys it is.
+        object: TokenObject,
+    },
     /// All keys behind this name, in order of their names: as many as go into a message.
     List {
         /// The last name that is known already; empty for none.
@@ -253,8 +273,8 @@ impl KeyAsk {
     /// The change that it asks for, and the key's name; `None` for a look.
     pub fn change(&self) -> Option<(&'static str, &str)> {
         Some(match self {
-            KeyAsk::Generate { name, .. } => ("generate", name),
-            KeyAsk::Import { name, .. } => ("import", name),
+            KeyAsk::Generate { name, .. } | KeyAsk::GenerateIn { name, .. } => ("generate", name),
+            KeyAsk::Import { name, .. } | KeyAsk::Adopt { name, .. } => ("import", name),
             KeyAsk::Rotate { name } => ("rotate", name),
             KeyAsk::Certify { name, .. } => ("certify", name),
             KeyAsk::Revoke { name } => ("revoke", name),
@@ -269,13 +289,23 @@ impl KeyAsk {
     /// Whether it says who may use a key.
     pub fn names_callers(&self) -> bool {
         match self {
-            KeyAsk::Generate { policy, .. } | KeyAsk::Import { policy, .. } => {
-                !policy.callers.is_empty()
-            }
+            KeyAsk::Generate { policy, .. }
+            | KeyAsk::GenerateIn { policy, .. }
+            | KeyAsk::Import { policy, .. }
+            | KeyAsk::Adopt { policy, .. } => !policy.callers.is_empty(),
             KeyAsk::Allow { .. } | KeyAsk::Forbid { .. } => true,
             _ => false,
         }
     }
+}
+
+/// A key in a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TokenObject {
+    /// By its `CKA_ID`.
+    Id(Vec<u8>),
+    /// By its `CKA_LABEL`.
+    Label(String),
 }
 
 /// The purposes of a key, and its callers.
@@ -305,6 +335,8 @@ pub struct KeyInfo {
     pub created: u64,
     /// How often it was used.
     pub uses: u64,
+    /// The labels of the tokens that its newest version lives in; none for a key that the daemon holds itself.
+    pub tokens: Vec<String>,
 }
 
 /// The daemon's answer.

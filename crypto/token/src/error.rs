@@ -16,8 +16,15 @@ pub enum Error {
         /// Those that were named.
         known: Vec<String>,
     },
-    /// The module cannot be loaded or started.
+    /// The module cannot be loaded.
     Module {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The module does not start, or shows no slots.
+    Start {
         /// Its file.
         path: PathBuf,
         /// Why.
@@ -176,8 +183,13 @@ impl fmt::Display for Error {
             ),
             Error::Module { path, why } => write!(
                 f,
-                "the PKCS#11 module {} cannot be used: {why}; it needs the files that it is configured with \
-                 (--token-files)",
+                "the PKCS#11 module {} cannot be loaded: {why}; name the library of a PKCS#11 module",
+                path.display()
+            ),
+            Error::Start { path, why } => write!(
+                f,
+                "the PKCS#11 module {} does not start: {why}; see that its device is connected and its \
+                 configuration right, and let the daemon reach its files (--token-files)",
                 path.display()
             ),
             Error::NotThere { label, path, there } if there.contains(label) => write!(

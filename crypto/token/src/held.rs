@@ -16,7 +16,7 @@ use std::time::Instant;
 use zeroize::Zeroizing;
 
 /// The driver's name.
-pub(crate) const NAME: &str = "token";
+pub const NAME: &str = "token";
 
 pub(crate) struct HeldKey {
     pub kind: KeyKind,

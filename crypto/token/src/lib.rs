@@ -28,6 +28,7 @@ mod tokens;
 mod trial;
 
 pub use error::Error;
+pub use held::NAME;
 pub use object::{Uses, Wanted};
 pub use pin::Pin;
 pub use token::Report;

@@ -11,8 +11,9 @@ pub const WAITING_MAX: usize = 256;
 /// How long a call may take, with its wait for a session. A card that takes a second for each signature, with all its
 /// sessions in use, still answers in time; a token that does not counts as silent.
 pub const CALL_MAX: Duration = Duration::from_secs(20);
-/// How long a token may take to make a key: some search for the primes of RSA for a minute.
-pub const GENERATE_MAX: Duration = Duration::from_secs(180);
+/// How long a token may take to make a key: a card may search for the primes of RSA for most of a minute, and the
+/// manager who asked for it waits for a minute.
+pub const GENERATE_MAX: Duration = Duration::from_secs(50);
 /// How long a token that failed is left out where another one has the key; then a request tries it again.
 pub const LEFT_OUT: Duration = Duration::from_secs(1);
 /// How long the end of the process waits for threads that are in a module.

@@ -20,6 +20,9 @@ impl Module {
     }
 
     /// The started module. It may take as long as the module likes.
+    ///
+    /// # Errors
+    /// [`Error::Module`] if it is none, [`Error::Start`] if it does not start.
     pub fn get(&self) -> Result<Pkcs11, Error> {
         let mut loaded = self.loaded.lock().unpoisoned();
         if let Some(module) = &*loaded {
@@ -28,7 +31,8 @@ impl Module {
         let module = Pkcs11::new(&self.path).map_err(|why| self.failed(&why))?;
         match module.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)) {
             Ok(()) | Err(ModuleError::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => {}
-            Err(why) => return Err(self.failed(&why)),
+            // The device behind it may be away.
+            Err(why) => return Err(self.stopped(&why)),
         }
         Ok(loaded.insert(module).clone())
     }
@@ -36,7 +40,7 @@ impl Module {
     /// The slot that has the token of this label now.
     pub fn find(&self, label: &str) -> Result<(Pkcs11, Slot, TokenInfo), Error> {
         let module = self.get()?;
-        let slots = module.get_slots_with_token().map_err(|why| self.failed(&why))?;
+        let slots = module.get_slots_with_token().map_err(|why| self.stopped(&why))?;
         let info = |slot: Slot| Some((slot, module.get_token_info(slot).ok()?));
         let tokens: Vec<_> = slots.into_iter().filter_map(info).collect();
         let mut its = tokens.iter().filter(|(_, info)| info.label() == label);
@@ -51,6 +55,10 @@ impl Module {
                 })
             }
         }
+    }
+
+    fn stopped(&self, why: &ModuleError) -> Error {
+        Error::Start { path: self.path.clone(), why: reason(why) }
     }
 
     fn failed(&self, why: &ModuleError) -> Error {

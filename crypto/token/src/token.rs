@@ -141,6 +141,9 @@ impl Shared {
     fn put(self: &Arc<Self>, job: Job) -> Result<(), Error> {
         let label = || self.label.clone();
         let mut state = self.lock();
+        if state.closed {
+            return Err(Error::Gone { label: label(), why: "the daemon ends".to_owned() });
+        }
         if state.silent {
             return Err(Error::Silent { label: label() });
         }
@@ -227,15 +230,20 @@ impl Shared {
     }
 }
 
-impl Drop for Token {
-    fn drop(&mut self) {
+impl Token {
+    /// Closes its sessions, for good. A thread that does not come back from its module is left there.
+    pub fn close(&self) {
         let mut state = self.shared.lock();
         state.closed = true;
         let abandoned = std::mem::take(&mut state.waiting);
         self.shared.arrived.notify_all();
-        // A thread that does not come back from its module is left there.
-        let waited = self.shared.ended.wait_timeout_while(state, CLOSE, |it| it.threads > 0);
-        drop(waited);
+        drop(self.shared.ended.wait_timeout_while(state, CLOSE, |it| it.threads > 0));
         drop(abandoned);
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.close();
     }
 }

@@ -80,6 +80,11 @@ impl Tokens {
         Ok(Tokens { all, held: RwLock::default(), software })
     }
 
+    /// Closes all sessions, for good: before the process ends, which would tear the modules down around its threads.
+    pub fn close(&self) {
+        self.all.iter().for_each(|token| token.close());
+    }
+
     /// The labels of all tokens.
     pub fn labels(&self) -> Vec<String> {
         self.all.iter().map(|token| token.label().to_owned()).collect()

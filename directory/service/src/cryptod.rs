@@ -3,7 +3,7 @@
 use crate::gauges;
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
 use crate::options::CryptodOptions;
-use crate::{limit, master, witness};
+use crate::{limit, master, tokens, witness};
 use keyway_daemon::keys::KeyStore;
 use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
@@ -72,6 +72,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         Some(supervised) => supervised.master.take(),
         None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
     };
+    let token_flags = tokens::open(arguments)?;
     // As long as this process may see what it is to look at.
     let helper = (!arguments.no_sandbox).then(witness::start).transpose()?;
     if supervised.is_none() {
@@ -112,17 +113,29 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         (Some(supervised), Some(_)) => brought(supervised, &engine, &arguments.folder)?,
         _ => Vec::new(),
     };
+    let token_places = token_flags.places();
+    let tokens = token_flags.tokens(&folder.join(name::cryptod::TOKENS))?;
+    if let Some(tokens) = &tokens {
+        let registered = engine.register(tokens.clone());
+        registered.map_err(|why| Failure::new(format!("cannot use tokens: {why}")))?;
+    }
     let spin = keyway_ring::wake_cost().clamp(SPIN_MIN, SPIN_MAX);
     if !arguments.no_sandbox {
         let socket = match &place {
             Place::Made(_, socket) => socket.as_deref(),
             Place::Taken(socket) => Some(&**socket),
         };
-        sandbox::of_cryptod(&folder, socket).enter()?;
+        sandbox::of_cryptod(&folder, socket, token_places).enter()?;
     }
+    // In the sandbox, as all that their modules do.
+    tokens.as_deref().map(tokens::look).transpose()?;
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || {
         let keys = master.open(&folder.join(name::cryptod::KEYS), &engine)?;
+        let keys = match &tokens {
+            Some(tokens) => keys.with_tokens(tokens.clone()),
+            None => keys,
+        };
         if let Some((user, _)) = directory {
             folder_keys::provide(&keys, user, &brought)?;
         }
@@ -200,6 +213,9 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         _ => notify::stopping(),
     }
     drop(daemon);
+    if let Some(tokens) = &tokens {
+        tokens.close();
+    }
     let event = if ended?.is_some() { "handed over" } else { "stopped" };
     // The reader of the output may be gone; the stop succeeded all the same.
     let _ = match arguments.json {

@@ -27,6 +27,7 @@ mod reindex;
 mod reload;
 pub mod sample;
 pub mod ssh_agent;
+pub mod tokens;
 pub mod up;
 pub mod witness;
 

@@ -2,6 +2,7 @@
 
 use crate::limit::{Limit, Space, Weight};
 use crate::master::Source;
+use crate::tokens::Labelled;
 use keyway_config::Overrides;
 use keyway_folder::user::Account;
 use keyway_host::listeners::Listen;
@@ -79,6 +80,12 @@ pub struct CryptodOptions {
     pub name_spaces: Vec<Space>,
     /// Limits that are not the usual ones.
     pub limits: Vec<Limit>,
+    /// Tokens that keys may live in, with their modules.
+    pub tokens: Vec<Labelled>,
+    /// Files with the PINs of tokens.
+    pub token_pins: Vec<Labelled>,
+    /// Files and folders that the modules read and write.
+    pub token_files: Vec<PathBuf>,
     /// Whether it takes the place of the daemon that listens there.
     pub take_over: bool,
     /// Threads that poll.

@@ -157,6 +157,24 @@ pub const OLD_OF_WITNESS: &[i64] =
 #[cfg(not(target_arch = "x86_64"))]
 pub const OLD_OF_WITNESS: &[i64] = &[];
 
+/// Those that PKCS#11 modules make besides: they look for files, and lock and remove them.
+pub const OF_TOKENS: &[i64] = &[
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_getcwd,
+    libc::SYS_getppid,
+    libc::SYS_getrusage,
+    libc::SYS_statfs,
+    libc::SYS_sysinfo,
+    libc::SYS_utimensat,
+];
+
+/// Older calls, as above.
+#[cfg(target_arch = "x86_64")]
+pub const OLD_OF_TOKENS: &[i64] = &[libc::SYS_access, libc::SYS_getdents, libc::SYS_rmdir];
+#[cfg(not(target_arch = "x86_64"))]
+pub const OLD_OF_TOKENS: &[i64] = &[];
+
 /// Those that the directory makes besides: its store's, its logs', and to find out about the machine.
 pub const OF_LDAPD: &[i64] = &[
     libc::SYS_clock_getres,

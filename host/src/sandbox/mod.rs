@@ -58,15 +58,24 @@ pub struct Keeps {
 }
 
 /// For cryptod: its own folder, and the right to remove its socket. It cannot see then which programs its
-/// clients run; that is for its witness.
-pub fn of_cryptod(folder: &Path, socket: Option<&Path>) -> Keeps {
+/// clients run; that is for its witness. With tokens also what their modules need: these places, libraries, and the
+/// names of users, which a module may look for.
+pub fn of_cryptod(folder: &Path, socket: Option<&Path>, tokens: Option<Places>) -> Keeps {
     let system = OF_THE_SYSTEM.map(|path| (path.into(), READ));
     let beside = socket.and_then(Path::parent).map(|folder| match folder.as_os_str().is_empty() {
         true => (".".into(), REMOVE),
         false => (folder.into(), REMOVE),
     });
-    let places = system.into_iter().chain([(folder.into(), WRITE)]).chain(beside).collect();
-    Keeps { files: Some(places), network: false, calls: &[calls::COMMON, calls::OLD] }
+    let places = system.into_iter().chain([(folder.into(), WRITE)]).chain(beside);
+    let Some(Places { write, read, .. }) = tokens else {
+        let calls = &[calls::COMMON, calls::OLD];
+        return Keeps { files: Some(places.collect()), network: false, calls };
+    };
+    let names = NAMES.iter().map(|it| (it.into(), READ));
+    let own = with(write, WRITE).chain(with(read, READ));
+    let files = Some(places.chain(names).chain(own).collect());
+    let calls = &[calls::COMMON, calls::OLD, calls::OF_TOKENS, calls::OLD_OF_TOKENS];
+    Keeps { files, network: false, calls }
 }
 
 /// For cryptod's witness: to look at files and processes. Closing files off would keep the system from
@@ -75,7 +84,14 @@ pub fn of_witness() -> Keeps {
     Keeps { files: None, network: false, calls: &[calls::OF_WITNESS, calls::OLD_OF_WITNESS] }
 }
 
-/// Files and folders that ldapd keeps.
+fn with(
+    paths: Vec<PathBuf>,
+    access: BitFlags<AccessFs>,
+) -> impl Iterator<Item = (PathBuf, BitFlags<AccessFs>)> {
+    paths.into_iter().map(move |path| (path, access))
+}
+
+/// Files and folders that a process keeps.
 #[derive(Debug, Default)]
 pub struct Places {
     /// To do with what is there or below what one likes.
@@ -88,7 +104,6 @@ pub struct Places {
 
 /// For ldapd: these places, names of this machine and network, and connections.
 pub fn of_ldapd(places: Places) -> Keeps {
-    let with = |paths: Vec<PathBuf>, access| paths.into_iter().map(move |path| (path, access));
     let system = OF_THE_SYSTEM.iter().chain(&NAMES).map(|it| (it.into(), READ));
     let own = with(places.write, WRITE).chain(with(places.read, READ));
     let files = system.chain(own).chain(with(places.sockets, SOCKET)).collect();
@@ -195,7 +210,7 @@ mod tests {
         fs::write(&socket, "").unwrap();
         fs::write(beside.join("other"), "secret").unwrap();
         let given_up = move || {
-            of_cryptod(&folder, Some(&socket)).enter().unwrap();
+            of_cryptod(&folder, Some(&socket), None).enter().unwrap();
             assert_eq!(TcpListener::bind("127.0.0.1:0").unwrap_err().kind(), PERMISSION);
             assert!(UnixDatagram::unbound().is_ok());
             fs::write(folder.join("file"), "text").unwrap();

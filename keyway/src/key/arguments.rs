@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_client::Program;
 use keyway_engine::Algorithm;
+use keyway_token::limits::ID_BYTES_MAX;
 use std::path::PathBuf;
 
 /// Manage the keys that a running cryptod holds, and use them: its clients name them and never see them
@@ -296,12 +297,18 @@ Examples:
   keyway key generate web --algorithm ec-p256 --for user:www-data
   keyway key generate vault --algorithm aes-256-gcm --purpose decrypt \\
       --for user:backup+program:/usr/bin/reader
-  keyway key generate pepper --algorithm argon2id --for everybody")]
+  keyway key generate pepper --algorithm argon2id --for everybody
+  keyway key generate tls --algorithm ec-p256 --for user:www-data --in office
+      in a token (keyway cryptod --token), which it never leaves; its public half, grants, limits and log are
+      the daemon's as ever")]
 pub struct Generate {
     /// Its name: lower-case letters, digits and underscores, and behind the first dashes and dots
     pub name: String,
     #[command(flatten)]
     pub policy: Policy,
+    /// Make it in this token, of those that the daemon was started with
+    #[arg(long = "in", value_name = "LABEL")]
+    pub token: Option<String>,
     #[command(flatten)]
     pub at: At,
 }
@@ -319,17 +326,47 @@ Examples:
   openssl genpkey -algorithm ed25519 | keyway key import signer - --algorithm ed25519
   keyway key import shared secret.bin --algorithm hmac-sha-256 --for group:app
       a secret: the bytes of the file
+  keyway key import ca --in office --label root-2024 --algorithm rsa
+      a key that is in a token already, and stays there
+  keyway key import tls --in office,cellar --id 0a1b --algorithm ec-p256
+      a key that two tokens have: they share the work, and if one fails the other does it all
 
-Delete the file afterwards; the daemon keeps its own copy, sealed.")]
+Delete the file afterwards; the daemon keeps its own copy, sealed. Of a key in a token it keeps only where that is and \
+its public half; keyway key delete leaves such a key in its token.")]
 pub struct Import {
     /// Its name
     pub name: String,
     /// The file, or '-' for standard input
-    pub file: PathBuf,
+    #[arg(required_unless_present = "tokens", conflicts_with = "tokens")]
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub policy: Policy,
+    /// Use a key that is in this token already, or in all of several ones (commas between)
+    #[arg(long = "in", value_name = "LABEL", value_delimiter = ',', requires = "object")]
+    pub tokens: Vec<String>,
+    /// The key's CKA_ID in the token, in hexadecimal digits
+    #[arg(long, value_name = "HEX", value_parser = hex, group = "object", requires = "tokens")]
+    pub id: Option<Bytes>,
+    /// The key's CKA_LABEL in the token
+    #[arg(long, value_name = "TEXT", group = "object", requires = "tokens")]
+    pub label: Option<String>,
     #[command(flatten)]
     pub at: At,
+}
+
+/// Bytes that are one argument.
+pub type Bytes = Vec<u8>;
+
+/// Reads hexadecimal digits, with or without colons between bytes, as programs show a CKA_ID.
+fn hex(text: &str) -> Result<Bytes, String> {
+    let digits = text.replace(':', "");
+    let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let all_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(pair).collect();
+    let bytes = bytes.filter(|bytes| all_digits && (1..=ID_BYTES_MAX).contains(&bytes.len()));
+    bytes.ok_or_else(|| {
+        format!("{text:?} is not a CKA_ID in hexadecimal digits, of {ID_BYTES_MAX} bytes at most")
+    })
 }
 
 /// Show the keys that there are, what they are for, and how often they were used
@@ -340,6 +377,8 @@ Examples:
   keyway key list --json
   keyway key list --usable
       the keys that you may use, for what, and their public halves
+
+A line `in LABEL` is below each key that lives in a token.
 
 Without --usable those who look after the daemon's keys see all of them, and other users those that are, or were \
 until they were revoked, for them. With --usable all users see exactly the keys that the grants let them use now.

@@ -5,7 +5,7 @@ mod certificates;
 mod using;
 
 pub use arguments::Key;
-use arguments::{At, Callers, Certificate, Named, Policy, ProgramUse, Public};
+use arguments::{At, Callers, Certificate, Import, Named, Policy, ProgramUse, Public};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_client::{KeyReference, Site, instructions};
 use keyway_folder::control::{Control, nonsense};
@@ -13,7 +13,9 @@ use keyway_folder::data::name;
 use keyway_folder::signing;
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_ring::control::{Answer, Ask, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, Secret};
+use keyway_ring::control::{
+    Answer, Ask, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, Secret, TokenObject,
+};
 use keyway_ring::limits::KEY_BYTES_MAX;
 use keyway_service::callers::numbered;
 use keyway_wire::subject_public_key_info;
@@ -34,13 +36,26 @@ const BEGINNING: Duration = Duration::from_secs(1);
 pub fn run(command: &Key) -> Result<bool, Failure> {
     let done = match command {
         Key::Generate(it) => {
-            let ask = KeyAsk::Generate { name: it.name.clone(), policy: policy(&it.policy)? };
+            let (name, policy) = (it.name.clone(), policy(&it.policy)?);
+            let ask = match it.token.clone() {
+                Some(token) => KeyAsk::GenerateIn { name, policy, token },
+                None => KeyAsk::Generate { name, policy },
+            };
             done(&it.at, ask, &it.name, "made")
         }
         Key::Import(it) => {
-            let policy = policy(&it.policy)?;
-            let material = read(&it.file)?;
-            let ask = KeyAsk::Import { name: it.name.clone(), policy, material };
+            let (name, policy) = (it.name.clone(), policy(&it.policy)?);
+            let ask = match (&it.file, token_object(it)) {
+                (_, Some(object)) => {
+                    KeyAsk::Adopt { name, policy, tokens: it.tokens.clone(), object }
+                }
+                (Some(file), None) => KeyAsk::Import { name, policy, material: read(file)? },
+                (None, None) => {
+                    return Err(Failure::usage(
+                        "name the file of the key, or with --in, and --id or --label, a key in a token",
+                    ));
+                }
+            };
             done(&it.at, ask, &it.name, "imported")
         }
         Key::List(it) if it.usable => list_usable(&it.at),
@@ -173,7 +188,7 @@ fn list(at: &At) -> Result<(), Failure> {
     }
     let width = all.iter().map(|key| key.name.len()).max().unwrap_or(0).max(4);
     output::text(format_args!("{:<width$}  VERSION  STATE    {:>10}  FOR", "NAME", "USES"))?;
-    for KeyInfo { name, policy, version, state, uses, .. } in &all {
+    for KeyInfo { name, policy, version, state, uses, tokens, .. } in &all {
         let KeyPolicy { algorithms, purposes, callers } = policy;
         let (algorithms, purposes) = (algorithms.join(", "), purposes.join(", "));
         let (state, why) = split(state);
@@ -184,6 +199,9 @@ fn list(at: &At) -> Result<(), Failure> {
         output::text(format_args!(
             "{name:<width$}  {version:>7}  {state:<7}  {uses:>10}  {algorithms}: {purposes}"
         ))?;
+        if !tokens.is_empty() {
+            output::text(format_args!("{:width$}  {:>31}{}", "", "in ", tokens.join(" and ")))?;
+        }
         for caller in callers {
             output::text(format_args!("{:width$}  {:>31}{caller}", "", "by "))?;
         }
@@ -218,11 +236,12 @@ fn list_usable(at: &At) -> Result<(), Failure> {
 }
 
 fn shown(key: &KeyInfo) -> Value {
-    let KeyInfo { name, policy, version, state, created, uses } = key;
+    let KeyInfo { name, policy, version, state, created, uses, tokens } = key;
     let KeyPolicy { algorithms, purposes, callers } = policy;
     let (state, why) = split(state);
     json!({ "name": name, "algorithms": algorithms, "purposes": purposes, "callers": callers,
-        "version": version, "state": state, "why": why, "created_s": created, "uses": uses })
+        "version": version, "state": state, "why": why, "created_s": created, "uses": uses,
+        "tokens": tokens })
 }
 
 /// A key's state, and why it has that.
@@ -262,6 +281,12 @@ fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {
         purposes: policy.purposes.clone(),
         callers: numbered(&policy.callers)?,
     })
+}
+
+/// The key in a token that is meant, if one is.
+fn token_object(import: &Import) -> Option<TokenObject> {
+    let id = import.id.clone().map(TokenObject::Id);
+    id.or_else(|| import.label.clone().map(TokenObject::Label))
 }
 
 fn read(path: &Path) -> Result<Secret, Failure> {

@@ -46,7 +46,7 @@ impl KeyStore {
     ///
     /// # Errors
     /// [`Error::Name`], [`Error::Exists`], [`Error::Unfit`], [`Error::Limit`], [`Error::Material`],
-    /// [`Error::Engine`] if it takes no such key, [`Error::System`].
+    /// [`Error::Engine`] if it takes no such key, [`Error::Token`], [`Error::System`].
     pub fn add(
         &self,
         name: &str,
@@ -91,7 +91,8 @@ impl KeyStore {
                     return Err(TOO_MANY_KEYS);
                 }
             }
-            let version = self.version(1, spec.algorithms, material, now)?;
+            let version = self.version((name, 1), spec, material, now)?;
+            let version = Arc::new(version);
             let record = Record {
                 name: name.to_owned(),
                 algorithms: spec.algorithms.to_vec(),
@@ -99,10 +100,10 @@ impl KeyStore {
                 grants,
                 created_s: unix_s(now),
                 revoked_s: None,
-                versions: vec![Arc::new(version)],
+                versions: vec![version.clone()],
                 chain: None,
             };
-            self.save(None, record, false)?;
+            self.save(None, record, false).inspect_err(|_| self.discard(name, &version))?;
             Ok((Some(1), ()))
         })
     }
@@ -128,9 +129,13 @@ impl KeyStore {
             }
             let number = record.newest().map_or(0, |version| version.number);
             let number = number.checked_add(1).ok_or(Error::Limit { of, most })?;
-            let version = self.version(number, &record.algorithms, material, now)?;
-            record.versions.push(Arc::new(version));
-            self.save(Some(&entry), record, true)?;
+            let newest = entry.record.newest().map(|version| &**version);
+            let material = Self::successor(newest, material)?;
+            let spec = Spec { algorithms: &record.algorithms, purposes: record.purposes };
+            let version = Arc::new(self.version((name, number), spec, material, now)?);
+            record.versions.push(version.clone());
+            let saved = self.save(Some(&entry), record, true);
+            saved.inspect_err(|_| self.discard(name, &version))?;
             Ok((Some(number), number))
         })
     }
@@ -175,17 +180,20 @@ impl KeyStore {
         })
     }
 
-    /// Forgets a key that is revoked or disabled. Data that was sealed under it is lost.
+    /// Forgets a key that is revoked or disabled. Data that was sealed under it is lost. Keys that the store has made
+    /// for it in tokens are destroyed there.
     ///
     /// # Errors
-    /// [`Error::NoSuchKey`], [`Error::NotRevoked`], [`Error::System`].
+    /// [`Error::NoSuchKey`], [`Error::NotRevoked`], [`Error::Token`], [`Error::System`].
     pub fn delete(&self, name: &str, by: &Caller, now: SystemTime) -> Result<(), Error> {
         self.change(Asked { action: "delete", key: name, by, now }, None, || {
             match self.entry(name) {
                 Ok(entry) if entry.record.revoked_s.is_none() => {
                     return Err(Error::NotRevoked(name.to_owned()));
                 }
-                Ok(_) | Err(Error::Disabled { .. }) => {}
+                // Before its file, which says where it is.
+                Ok(entry) => self.destroy_in_tokens(&entry.record)?,
+                Err(Error::Disabled { .. }) => {}
                 Err(why) => return Err(why),
             }
             disk::remove_any(&self.path(name))?;
@@ -313,17 +321,23 @@ impl KeyStore {
 
     fn version(
         &self,
-        number: u32,
-        algorithms: &[Algorithm],
+        (name, number): (&str, u32),
+        Spec { algorithms, purposes }: Spec<'_>,
         material: Material<'_>,
         now: SystemTime,
     ) -> Result<Version, Error> {
+        let named = (name, number);
+        let made = self.version_in_token(named, algorithms, purposes, material, unix_s(now))?;
+        if let Some(version) = made {
+            return Ok(version);
+        }
         let checked = material::check(material, algorithms, &self.engine)?;
         Ok(Version {
             number,
             created_s: unix_s(now),
             encoding: checked.encoding,
             material: checked.material,
+            token: None,
             public: checked.public,
             uses: Arc::default(),
             saved_uses: AtomicU64::default(),

@@ -56,6 +56,8 @@ pub enum Error {
     },
     /// The engine refused.
     Engine(keyway_engine::Error),
+    /// A token refused, or is not there.
+    Token(keyway_token::Error),
     /// The value to be saved has no saved form: a mistake of this program.
     Unwritten,
     /// It is not the master key that the store was made with.
@@ -101,6 +103,7 @@ impl Error {
             | Error::Unusable(_)
             | Error::Damaged { .. }
             | Error::Tpm { .. }
+            | Error::Token(_)
             | Error::System { .. } => Blame::System,
             _ => Blame::Caller,
         }
@@ -119,6 +122,12 @@ impl Error {
 impl From<keyway_engine::Error> for Error {
     fn from(why: keyway_engine::Error) -> Self {
         Error::Engine(why)
+    }
+}
+
+impl From<keyway_token::Error> for Error {
+    fn from(why: keyway_token::Error) -> Self {
+        Error::Token(why)
     }
 }
 
@@ -163,6 +172,7 @@ impl fmt::Display for Error {
             ),
             Error::Limit { of, most } => write!(f, "there may be at most {most} {of}"),
             Error::Engine(why) => why.fmt(f),
+            Error::Token(why) => why.fmt(f),
             Error::Unwritten => f.write_str("it cannot be written down; nothing was changed"),
             Error::WrongMaster(folder) => write!(
                 f,
@@ -205,6 +215,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Engine(why) => Some(why),
+            Error::Token(why) => Some(why),
             Error::System { why, .. } => Some(why),
             _ => None,
         }

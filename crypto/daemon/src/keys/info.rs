@@ -2,7 +2,7 @@
 
 use super::access::{Caller, Grant, Purposes};
 use super::error::Error;
-use super::record::{Record, Version};
+use super::record::{Record, TokenReference, Version};
 use super::store::KeyStore;
 use keyway_engine::Algorithm;
 use keyway_lock::Unpoisoned;
@@ -42,6 +42,8 @@ pub struct VersionInfo {
     pub public_key: Vec<u8>,
     /// Requests that were done under it.
     pub uses: u64,
+    /// The labels of the tokens that it lives in; none if the store holds it.
+    pub tokens: Vec<String>,
 }
 
 impl KeyStore {
@@ -104,6 +106,7 @@ impl KeyInfo {
             created_s: version.created_s,
             public_key: version.public.clone(),
             uses: version.uses.load(Ordering::Relaxed),
+            tokens: version.token.iter().flat_map(TokenReference::labels).collect(),
         };
         KeyInfo {
             name: record.name.clone(),

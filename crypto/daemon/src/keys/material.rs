@@ -5,6 +5,7 @@ use super::record::{Encoding, has_public_half};
 use crate::limits::{MATERIAL_BYTES_MAX, PEM_BYTES_MAX, RSA_BITS};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_engine::{Algorithm, Engine, Kind, Parameters};
+use keyway_token::Wanted;
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -28,6 +29,20 @@ pub enum Material<'a> {
     /// The secret itself: of AEADs, ciphers, MACs and HKDF; and private keys of exchanges and KEMs
     /// that are raw.
     Secret(&'a [u8]),
+    /// A new one, in the token of this label, which it never leaves.
+    InToken {
+        /// The token's label.
+        label: &'a str,
+        /// The size of an RSA key, as above.
+        rsa_bits: u32,
+    },
+    /// One that is in all of these tokens already.
+    OfTokens {
+        /// The labels of the tokens.
+        labels: &'a [String],
+        /// Which of their keys it is.
+        wanted: &'a Wanted,
+    },
 }
 
 impl Material<'_> {
@@ -35,7 +50,7 @@ impl Material<'_> {
     pub const NEW: Material<'static> = Material::Generate { rsa_bits: RSA_BITS };
 
     pub(super) fn is_generated(&self) -> bool {
-        matches!(self, Material::Generate { .. })
+        matches!(self, Material::Generate { .. } | Material::InToken { .. })
     }
 }
 
@@ -50,6 +65,8 @@ impl fmt::Debug for Material<'_> {
             Material::Pkcs1(_) => "Pkcs1(..)",
             Material::Sec1(_) => "Sec1(..)",
             Material::Secret(_) => "Secret(..)",
+            Material::InToken { label, .. } => return write!(f, "InToken({label:?})"),
+            Material::OfTokens { labels, .. } => return write!(f, "OfTokens({labels:?})"),
         })
     }
 }
@@ -123,7 +140,7 @@ fn accept(
     }
     let mut public = Vec::new();
     for algorithm in algorithms {
-        let session = engine.session(Parameters::new(*algorithm, encoding.key(&material)))?;
+        let session = engine.session(Parameters::new(*algorithm, encoding.key(&material, "")))?;
         if has_public_half(*algorithm) {
             public = session.public_key()?;
         }
@@ -175,7 +192,9 @@ fn decode(material: Material<'_>) -> Result<(Encoding, Zeroizing<Vec<u8>>), Erro
         Material::Pkcs1(der) => (Encoding::Pkcs1, der),
         Material::Sec1(der) => (Encoding::Sec1, der),
         Material::Secret(secret) => (Encoding::Secret, secret),
-        Material::Generate { .. } => (Encoding::Secret, &[][..]),
+        Material::Generate { .. } | Material::InToken { .. } | Material::OfTokens { .. } => {
+            (Encoding::Secret, &[][..])
+        }
     };
     // A longer one is refused for its length, and not copied before.
     let bytes = bytes.get(..=MATERIAL_BYTES_MAX).unwrap_or(bytes);

@@ -59,6 +59,11 @@
 //! Sessions that are open when a key is rotated, revoked, deleted or taken from a caller have
 //! *ended* ([`KeySession::permits`]): their client opens new ones.
 //!
+//! # Keys in tokens
+//!
+//! Of a key that lives in a token the store has its public half, and where it is; all else is as with other keys. The
+//! engine knows it by the store's name for one of its versions, `NAME@NUMBER`, as a key of the driver `token`.
+//!
 //! # Usage counts
 //!
 //! The user of a [`KeySession`] counts the requests there. The counts reach the disk with each
@@ -83,6 +88,7 @@ mod refusals;
 mod sealed;
 mod session;
 mod store;
+mod tokens;
 mod tpm;
 mod using;
 

@@ -49,6 +49,8 @@ pub(crate) struct Version {
     pub created_s: u64,
     pub encoding: Encoding,
     pub material: Zeroizing<Vec<u8>>,
+    /// Where it lives, if that is in tokens; then the material says so, and nothing else.
+    pub token: Option<TokenReference>,
     /// As [`Session::public_key`](keyway_engine::Session::public_key) gives it; empty if there is
     /// none.
     pub public: Vec<u8>,
@@ -69,19 +71,48 @@ pub enum Encoding {
     Pkcs1,
     /// A private key of an elliptic curve as SEC 1, DER.
     Sec1,
+    /// No key, but where it lives: a [`TokenReference`].
+    Token,
 }
 
 impl Encoding {
-    const ALL: [Encoding; 4] = [Encoding::Secret, Encoding::Pkcs8, Encoding::Pkcs1, Encoding::Sec1];
+    const ALL: [Encoding; 5] =
+        [Encoding::Secret, Encoding::Pkcs8, Encoding::Pkcs1, Encoding::Sec1, Encoding::Token];
 
-    /// The engine's key of these bytes.
-    pub fn key(self, material: &[u8]) -> Key<'_> {
+    /// The engine's key of these bytes, or of this name if it lives in a token.
+    pub(crate) fn key<'a>(self, material: &'a [u8], name: &'a str) -> Key<'a> {
         match self {
+            Encoding::Token => Key::Named(name),
             Encoding::Secret => Key::Secret(material),
             Encoding::Pkcs8 => Key::Pkcs8(material),
             Encoding::Pkcs1 => Key::Pkcs1(material),
             Encoding::Sec1 => Key::Sec1(material),
         }
+    }
+}
+
+/// Where a key in tokens lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TokenReference {
+    /// The label of each token, and the key's `CKA_ID` there.
+    pub places: Vec<(String, Vec<u8>)>,
+    /// Whether the daemon made it, and so destroys it when it is deleted.
+    pub made_here: bool,
+}
+
+impl TokenReference {
+    /// The labels of the tokens.
+    pub fn labels(&self) -> impl Iterator<Item = String> {
+        self.places.iter().map(|(label, _)| label.clone())
+    }
+
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
+        postcard::to_allocvec(self).map_err(|_| Error::Unwritten)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<TokenReference> {
+        let (reference, rest) = postcard::take_from_bytes::<TokenReference>(bytes).ok()?;
+        (rest.is_empty() && !reference.places.is_empty()).then_some(reference)
     }
 }
 
@@ -276,10 +307,16 @@ impl SavedVersion<'_> {
             && self.public.len() <= keyway_engine::limits::PUBLIC_KEY_BYTES_MAX
             && self.number > 0;
         fits.then_some(())?;
+        let encoding = *Encoding::ALL.get(usize::from(self.encoding))?;
+        let token = match encoding {
+            Encoding::Token => Some(TokenReference::decode(self.material)?),
+            _ => None,
+        };
         Some(Version {
             number: self.number,
             created_s: self.created_s,
-            encoding: *Encoding::ALL.get(usize::from(self.encoding))?,
+            encoding,
+            token,
             material: Zeroizing::new(self.material.to_vec()),
             public: self.public.to_vec(),
             uses: Arc::new(AtomicU64::new(self.uses)),

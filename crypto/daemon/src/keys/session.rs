@@ -14,6 +14,7 @@ pub struct KeySession {
     pub(super) purposes: Purposes,
     pub(super) uses: Arc<AtomicU64>,
     pub(super) ended: Arc<AtomicBool>,
+    pub(super) token: Option<usize>,
 }
 
 impl KeySession {
@@ -32,6 +33,13 @@ impl KeySession {
     /// The version of the key that it has.
     pub fn version(&self) -> u32 {
         self.version
+    }
+
+    /// The token that has to do its requests, by its place among the daemon's tokens: they may take long, and belong
+    /// to threads that wait for this token alone.
+    #[inline]
+    pub fn token(&self) -> Option<usize> {
+        self.token
     }
 
     /// Whether a request may be done: the session has not ended, and was opened for that. Costs two

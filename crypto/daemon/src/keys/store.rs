@@ -13,6 +13,7 @@ use super::sealed::Vault;
 use crate::limits;
 use keyway_engine::{Algorithm, Engine, Request};
 use keyway_lock::Unpoisoned;
+use keyway_token::Tokens;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -38,6 +39,8 @@ pub struct KeyStore {
     pub(super) lock: File,
     /// Whether another process has it now.
     pub(super) given_up: AtomicBool,
+    /// The tokens that keys may live in.
+    pub(super) tokens: Option<Arc<Tokens>>,
 }
 
 /// Its keys, by name.
@@ -176,6 +179,7 @@ impl KeyStore {
             audit: Audit::new(folder.join(audit::FILE), report),
             lock,
             given_up: AtomicBool::new(false),
+            tokens: None,
         })
     }
 

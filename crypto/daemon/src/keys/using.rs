@@ -7,8 +7,9 @@ use super::record::{Record, Version};
 use super::sealed;
 use super::session::KeySession;
 use super::store::{Entry, KeyStore, within};
+use super::tokens::held_name;
 use crate::limits;
-use keyway_engine::{Algorithm, Kind, Nonces, Parameters, Usage};
+use keyway_engine::{Algorithm, Demand, Kind, Nonces, Parameters, Usage};
 use keyway_lock::Unpoisoned;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -157,7 +158,7 @@ impl KeyStore {
         let wrapped = || {
             let (_, version) = self.usable(name, caller, Self::wrapping())?;
             within(bytes.len(), limits::WRAPPED_BYTES_MAX)?;
-            let key = version.encoding.key(&version.material);
+            let key = version.encoding.key(&version.material, "");
             version.uses.fetch_add(1, Ordering::Relaxed);
             sealed::wrap(&self.engine, (version.number, key), [name.as_bytes(), context], bytes)
         };
@@ -184,7 +185,7 @@ impl KeyStore {
             let versions = &entry.record.versions;
             let version = versions.iter().find(|version| version.number == number);
             let version = version.ok_or(Error::Unwrap)?;
-            let key = version.encoding.key(&version.material);
+            let key = version.encoding.key(&version.material, "");
             version.uses.fetch_add(1, Ordering::Relaxed);
             sealed::unwrap(&self.engine, (number, key), [name.as_bytes(), context], wrapped)
         };
@@ -201,9 +202,16 @@ impl KeyStore {
         if wanted.purposes.contains(Purpose::Wrap) {
             return Err(Error::Unfit("a key that wraps does nothing else"));
         }
-        let key = version.encoding.key(&version.material);
+        let (held, token) = match &version.token {
+            Some(reference) => (held_name(name, version.number), Some(self.token_of(reference)?)),
+            None => (String::new(), None),
+        };
+        let key = version.encoding.key(&version.material, &held);
         let mut parameters = Parameters::new(wanted.algorithm, key);
         parameters.client = wanted.client;
+        if token.is_some() {
+            parameters.demand = Demand::Named(keyway_token::NAME);
+        }
         if wanted.algorithm.kind() == Kind::Aead {
             parameters = parameters.nonces(Nonces::Salted).usage(Usage::RANDOM_NONCES);
         }
@@ -213,6 +221,7 @@ impl KeyStore {
             purposes: wanted.purposes,
             uses: version.uses.clone(),
             ended: entry.ended.clone(),
+            token,
         })
     }
 

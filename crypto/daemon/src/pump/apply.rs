@@ -162,7 +162,9 @@ impl PumpState {
                 && let Some(client) = self.clients.get_mut(slot)
             {
                 client.bytes_in_flight -= request.bytes;
-                client.slow_in_flight -= usize::from(request.slow);
+                if let Some(kind) = request.slow {
+                    client.slow_in_flight[kind] -= 1;
+                }
             }
         }
     }

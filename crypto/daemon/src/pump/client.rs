@@ -35,7 +35,8 @@ pub struct Client {
     pub bytes_in_flight: usize,
     /// Bytes of the tasks that its sessions keep.
     pub spare_bytes: usize,
-    pub slow_in_flight: usize,
+    /// By [`Entry::slow_kind`].
+    pub slow_in_flight: [usize; 2],
     /// Doorbells of the second that began then.
     pub rung: (Instant, u32),
     pub usage: Arc<Usage>,
@@ -61,7 +62,7 @@ impl Client {
             regions: Vec::new(),
             bytes_in_flight: 0,
             spare_bytes: 0,
-            slow_in_flight: 0,
+            slow_in_flight: [0; 2],
             rung: (Instant::now(), 0),
             usage,
         }
@@ -191,20 +192,31 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Which of a client's slow requests those of this session are: 1 for those that tokens do, which are counted apart
+    /// from 0, the others, so that a token that does not answer keeps a client from no other key.
+    #[inline]
+    pub fn slow_kind(&self) -> usize {
+        usize::from(self.key.as_ref().is_some_and(|key| key.token().is_some()))
+    }
+
     /// Whether its key may be used for this, and of what class it is. A slow one is refused where
     /// none may be taken.
     ///
     /// # Errors
     /// The status that its client is told if not.
     #[inline]
-    pub fn admit(&self, task: &mut Task, takes_slow: bool) -> Result<Class, Status> {
+    pub fn admit(&self, task: &mut Task, takes_slow: [bool; 2]) -> Result<Class, Status> {
         if let Some(key) = &self.key
             && !task.operation.with(|request| key.permits(request))
         {
             return Err(if key.is_ended() { Status::Gone } else { Status::Unsupported });
         }
-        let class = task.operation.class(self.algorithm);
-        if class == Class::Slow && !takes_slow {
+        let class = match self.key.as_ref().and_then(KeySession::token) {
+            // A token takes as long as it likes.
+            Some(_) => Class::Slow,
+            None => task.operation.class(self.algorithm),
+        };
+        if class == Class::Slow && !takes_slow[self.slow_kind()] {
             return Err(Status::Busy);
         }
         if let Some(key) = &self.key {

@@ -19,7 +19,7 @@ impl PumpState {
         self.collect();
         self.wake_clients();
         if self.batch.is_empty()
-            && self.in_flight.iter().all(|(_, request)| request.slow)
+            && self.in_flight.iter().all(|(_, request)| request.slow.is_some())
             && let Some(tell) = self.frozen.as_mut().and_then(Option::take)
         {
             let position = |(index, pair): (usize, &Pair)| {

@@ -69,7 +69,8 @@ pub struct InFlight {
     pub bytes: usize,
     /// Bytes of its task with its buffers; 0 where it has no task yet.
     pub task_bytes: usize,
-    /// Whether it counts among its client's slow ones.
-    pub slow: bool,
+    /// Among which of its client's slow ones it counts, if it is slow
+    /// ([`Entry::slow_kind`](super::client::Entry::slow_kind)).
+    pub slow: Option<usize>,
     pub makes_nonces: bool,
 }

@@ -36,7 +36,7 @@ impl PumpState {
         client.admit(bytes)?;
         let memory = client.region(descriptor.region).ok_or(Status::BadSegment)?.clone();
         let owner = client.owner;
-        let takes_slow = client.slow_in_flight < client.limits.slow_in_flight;
+        let takes_slow = client.slow_in_flight.map(|slow| slow < client.limits.slow_in_flight);
         let (before, mut task) = client.task(descriptor.session, opcode)?;
         let task_bytes = before.max(size_of::<Task>() + bytes);
         let entry = client.session_mut(descriptor.session).ok_or(Status::NoSession)?;
@@ -62,7 +62,7 @@ impl PumpState {
             memory,
             bytes,
             task_bytes,
-            slow: false,
+            slow: None,
             makes_nonces,
         };
         task.user = self.in_flight.insert(in_flight) as u64;
@@ -102,10 +102,10 @@ impl PumpState {
         let client = self.clients.get(slot).ok_or(Status::Gone)?;
         let bytes = wire::named_bytes(descriptor);
         client.admit(bytes)?;
-        if client.slow_in_flight >= client.limits.slow_in_flight {
+        let entry = client.session(descriptor.session).ok_or(Status::NoSession)?;
+        if client.slow_in_flight[entry.slow_kind()] >= client.limits.slow_in_flight {
             return Err(Status::Busy);
         }
-        let entry = client.session(descriptor.session).ok_or(Status::NoSession)?;
         let cost = fair::cost(entry.costliest, bytes).into();
         self.put_slow(taken, opcode, slot, cost, None)
     }
@@ -124,7 +124,7 @@ impl PumpState {
         let client = self.clients.get_mut(slot).ok_or(Status::Gone)?;
         let memory = client.region(descriptor.region).ok_or(Status::BadSegment)?.clone();
         let entry = client.session(descriptor.session).ok_or(Status::NoSession)?;
-        let (makes_nonces, weight) = (entry.makes_nonces, entry.weight);
+        let (makes_nonces, weight, kind) = (entry.makes_nonces, entry.weight, entry.slow_kind());
         let work = slow::Work {
             descriptor,
             opcode,
@@ -146,7 +146,7 @@ impl PumpState {
             memory,
             bytes,
             task_bytes: task_bytes.unwrap_or(0),
-            slow: true,
+            slow: Some(kind),
             makes_nonces,
         };
         let place = self.in_flight.insert(in_flight);
@@ -156,7 +156,7 @@ impl PumpState {
             return Err(Status::Busy);
         }
         client.bytes_in_flight += bytes;
-        client.slow_in_flight += 1;
+        client.slow_in_flight[kind] += 1;
         self.meters.slow.increment();
         Ok(())
     }
@@ -269,7 +269,9 @@ impl PumpState {
             _ => return,
         };
         client.bytes_in_flight -= request.bytes;
-        client.slow_in_flight -= usize::from(request.slow);
+        if let Some(kind) = request.slow {
+            client.slow_in_flight[kind] -= 1;
+        }
         add(&client.usage.requests, 1);
         add(&client.usage.bytes, request.bytes as u64);
         self.meters.requests.increment();

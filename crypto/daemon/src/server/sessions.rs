@@ -228,6 +228,8 @@ fn generate(engine: &Engine, steps: &mut [control::Step]) -> Result<bool, Refusa
     if let Some((encoding, material)) = keys::generate_for_session(algorithm, engine)? {
         let material = control::Secret::from(&material[..]);
         *key = match encoding {
+            // None is made there for a session.
+            Encoding::Token => return Ok(false),
             Encoding::Secret => control::Key::Secret(material),
             Encoding::Pkcs8 => control::Key::Pkcs8(material),
             Encoding::Pkcs1 => control::Key::Pkcs1(material),

@@ -63,7 +63,8 @@ impl Server {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         epoll::add(&epoll, &ended.1, EventData::new_u64(ENDED), EventFlags::IN)?;
-        let slow = Arc::new(Slow::start()?);
+        let slow =
+            Arc::new(Slow::start(options.keys.as_ref().map_or(0, |keys| keys.tokens_count()))?);
         let start = |index| Pump::start(engine, &slow, index, options.spin);
         let pumps = (0..options.pumps.max(1)).map(start).collect::<io::Result<_>>()?;
         let sight = options.admission.witness.sight();

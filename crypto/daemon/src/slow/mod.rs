@@ -1,5 +1,6 @@
 //! Work that takes longer than a pump may take for anything: passwords, private keys of RSA, and requests of
-//! many bytes. Threads of its own do it, and their order is decided by cost (`shares`).
+//! many bytes, and all that is done under a key in a token. Threads of its own do it, and their order is decided by
+//! cost (`shares`).
 //!
 //! A pump hands a [`Job`] over and hears of its end through its mailbox. No thread waits for a job:
 //! the jobs that a client leaves behind when it goes are dropped. A job that has begun when the
@@ -12,6 +13,7 @@ mod shares;
 pub use job::{Job, Work};
 pub use shares::Tag;
 
+use crate::keys::KeySession;
 use crate::limits::{SLOW_SHORT_NS_MAX, SLOW_WAITING_MAX, SLOW_WAITING_OF_USER_MAX};
 use keyway_engine::limits::STACK_BYTES;
 use keyway_lock::Unpoisoned;
@@ -26,6 +28,9 @@ use zeroize::zeroize_stack;
 /// after what they have begun.
 pub struct Slow {
     shared: Arc<Shared>,
+    /// Of each token apart: its threads wait for it and take no processor's time, and when it does not answer, no work
+    /// but its own waits.
+    tokens: Vec<Arc<Shared>>,
 }
 
 struct Shared {
@@ -39,49 +44,74 @@ struct State {
 }
 
 impl Slow {
-    /// Starts its threads.
+    /// Starts its threads, those for so many tokens too.
     ///
     /// # Errors
     /// The system's, if it starts no thread.
-    pub fn start() -> io::Result<Slow> {
+    pub fn start(tokens: usize) -> io::Result<Slow> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let lanes = Lanes::of(processors);
-        let shares = Shares::new(lanes);
-        let state = Mutex::new(State { shares, closed: false });
-        let shared = Arc::new(Shared { state, arrived: Condvar::new() });
         // It is what ends the threads that were started before one that is not.
-        let slow = Slow { shared };
-        for index in 0..lanes.threads() {
-            let shared = slow.shared.clone();
-            let thread = thread::Builder::new().name(format!("slow-{index}"));
-            drop(thread.spawn(move || shared.work())?);
+        let mut slow = Slow { shared: Shared::new(lanes), tokens: Vec::new() };
+        slow.shared.start("slow", lanes)?;
+        for index in 0..tokens {
+            let lanes = Lanes::of_token();
+            slow.tokens.push(Shared::new(lanes));
+            slow.tokens[index].start(&format!("token-{index}"), lanes)?;
         }
         Ok(slow)
+    }
+
+    /// Where a job belongs.
+    fn of(&self, job: &Job) -> &Shared {
+        let token = job.work.key.as_ref().and_then(KeySession::token);
+        token.and_then(|index| self.tokens.get(index)).unwrap_or(&self.shared)
     }
 
     /// Takes a job that is expected to take so many nanoseconds, unless as many wait as may: then it says
     /// `false`.
     pub fn put(&self, tag: Tag, cost_ns: u64, job: Job) -> bool {
-        let mut state = self.shared.lock();
+        let shared = self.of(&job);
+        let mut state = shared.lock();
         let shares = &mut state.shares;
         let full = shares.waiting() >= SLOW_WAITING_MAX
             || shares.waiting_of(tag.user) >= SLOW_WAITING_OF_USER_MAX;
         if full {
             return false;
         }
-        shares.put(tag, cost_ns, cost_ns > SLOW_SHORT_NS_MAX, job);
+        let long = cost_ns > SLOW_SHORT_NS_MAX && !shares.has_one_lane();
+        shares.put(tag, cost_ns, long, job);
         drop(state);
-        self.shared.arrived.notify_one();
+        shared.arrived.notify_one();
         true
     }
 
     /// Takes back what waits for a client and is no more wanted.
-    pub fn take_back(&self, tag: Tag, which: impl FnMut(&Job) -> bool) -> Vec<Job> {
-        self.shared.lock().shares.take_back(tag, which)
+    pub fn take_back(&self, tag: Tag, mut which: impl FnMut(&Job) -> bool) -> Vec<Job> {
+        let all = self.all();
+        all.flat_map(|shared| shared.lock().shares.take_back(tag, &mut which)).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Shared>> {
+        [&self.shared].into_iter().chain(&self.tokens)
     }
 }
 
 impl Shared {
+    fn new(lanes: Lanes) -> Arc<Self> {
+        let state = State { shares: Shares::new(lanes), closed: false };
+        Arc::new(Shared { state: Mutex::new(state), arrived: Condvar::new() })
+    }
+
+    fn start(self: &Arc<Self>, name: &str, lanes: Lanes) -> io::Result<()> {
+        for index in 0..lanes.threads() {
+            let shared = self.clone();
+            let thread = thread::Builder::new().name(format!("{name}-{index}"));
+            drop(thread.spawn(move || shared.work())?);
+        }
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unpoisoned()
     }
@@ -113,11 +143,13 @@ impl Shared {
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.closed = true;
-        let waiting = state.shares.take_all();
-        drop(state);
-        self.shared.arrived.notify_all();
-        drop(waiting);
+        for shared in self.all() {
+            let mut state = shared.lock();
+            state.closed = true;
+            let waiting = state.shares.take_all();
+            drop(state);
+            shared.arrived.notify_all();
+            drop(waiting);
+        }
     }
 }

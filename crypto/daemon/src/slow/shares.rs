@@ -34,6 +34,12 @@ impl Lanes {
         Lanes { short: processors, long, long_of_user, long_of_client }
     }
 
+    /// For a token: as many threads as it has sessions, in one lane.
+    pub fn of_token() -> Self {
+        let short = keyway_token::limits::SESSIONS_MAX;
+        Lanes { short, long: 0, long_of_user: 0, long_of_client: 0 }
+    }
+
     /// Threads that are needed for all that may run at a time.
     pub fn threads(&self) -> usize {
         self.short + self.long
@@ -164,6 +170,11 @@ impl<J> User<J> {
 impl<J> Shares<J> {
     pub fn new(lanes: Lanes) -> Self {
         Shares { lanes, running: Running::default(), waiting: 0, users: BTreeMap::new(), clock: 0 }
+    }
+
+    /// Whether all jobs are short.
+    pub fn has_one_lane(&self) -> bool {
+        self.lanes.long == 0
     }
 
     pub fn waiting(&self) -> usize {

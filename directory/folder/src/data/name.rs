@@ -70,6 +70,8 @@ pub mod cryptod {
     pub const KEYS: &str = "keys";
     /// Its page of counters.
     pub const METER: &str = "meter";
+    /// Which PINs its tokens have refused.
+    pub const TOKENS: &str = "tokens";
 }
 
 /// Where the daemon of a data folder listens, unless it was told another place.
