@@ -16,6 +16,13 @@ pub const CALL_MAX: Duration = Duration::from_secs(20);
 pub const GENERATE_MAX: Duration = Duration::from_secs(50);
 /// How long a token that failed is left out where another one has the key; then a request tries it again.
 pub const LEFT_OUT: Duration = Duration::from_secs(1);
+/// How long other calls in a module may keep it from being started anew, and how long its tokens have to wait for that.
+pub const RESTART: Duration = Duration::from_secs(2);
+/// How long after a start of a module that does not show a token it is started again; from one to the next twice as
+/// long, until the token is back.
+pub const RESTART_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause between two such starts.
+pub const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long the end of the process waits for threads that are in a module.
 pub const CLOSE: Duration = Duration::from_secs(2);
 /// Longest label of a token, in bytes (`CK_TOKEN_INFO`).

@@ -1,12 +1,17 @@
 //! A session of a token on its thread: opened, logged in, and opened anew when it is lost.
 
 use crate::error::{Error, is_lost};
+use crate::module::{Inside, Restarts};
 use crate::token::Shared;
+use cryptoki::context::Pkcs11;
 use cryptoki::error::{Error as ModuleError, RvError};
 use cryptoki::object::{Attribute, ObjectClass, ObjectHandle};
 use cryptoki::session::Session;
+use cryptoki::slot::Slot;
+use keyway_lock::Unpoisoned;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Why work in a session was not done.
 pub(crate) enum Fault {
@@ -51,13 +56,18 @@ pub(crate) struct Seat {
 
 struct Open {
     session: Session,
+    slot: Slot,
+    /// The generation of the module that it was opened in.
+    generation: u64,
     /// Handles of private keys by their `CKA_ID`, as this session has found them.
     handles: HashMap<Vec<u8>, ObjectHandle>,
 }
 
-/// A session that is open and logged in.
+/// A session that is open and logged in, in a module that stays as it is.
 pub(crate) struct Seated<'a> {
     pub session: &'a Session,
+    pub pkcs11: &'a Pkcs11,
+    pub slot: Slot,
     handles: &'a mut HashMap<Vec<u8>, ObjectHandle>,
 }
 
@@ -67,29 +77,58 @@ impl Seat {
     }
 
     /// Opens a session and logs in, unless that is done.
+    ///
+    /// # Errors
+    /// Why not; then the module was started anew, if that could help and was due.
     pub fn open(&mut self) -> Result<(), Error> {
-        if self.open.is_some() {
-            return Ok(());
-        }
-        let Shared { label, module, pin, .. } = &*self.shared;
-        let failed = |why: ModuleError| Error::of_call(label, &why);
-        let (module, slot, info) = module.find(label)?;
-        let session = match module.open_rw_session(slot) {
-            Err(ModuleError::Pkcs11(RvError::TokenWriteProtected, _)) => {
-                module.open_ro_session(slot).map_err(failed)?
+        let shared = self.shared.clone();
+        for is_second in [false, true] {
+            let inside = shared.module.enter()?;
+            let error = match self.open_in(&inside) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let generation = inside.generation;
+            drop(inside);
+            let may_help = matches!(error, Error::NotThere { .. } | Error::Gone { .. });
+            let is_due = || {
+                let mut restarts = shared.restarts.lock().unpoisoned();
+                !shared.module.is_in(generation) || restarts.is_due(Instant::now())
+            };
+            if is_second || !may_help || !is_due() || !shared.module.restart(generation) {
+                return Err(error);
             }
-            opened => opened.map_err(failed)?,
-        };
-        if info.login_required() {
-            let pin = pin.as_ref().ok_or_else(|| Error::PinNeeded { label: label.clone() })?;
-            pin.log_in(label, (&module, slot), &session)?;
         }
-        self.open = Some(Open { session, handles: HashMap::new() });
         Ok(())
     }
 
-    pub fn close(&mut self) {
-        self.open = None;
+    fn open_in(&mut self, inside: &Inside<'_>) -> Result<(), Error> {
+        if self.open.as_ref().is_some_and(|open| open.generation == inside.generation) {
+            return Ok(());
+        }
+        let Shared { label, pin, restarts, .. } = &*self.shared;
+        let failed = |why: ModuleError| Error::of_call(label, &why);
+        let (slot, info) = inside.find(label)?;
+        // It is not closed when it is dropped, since its handle may be another session's by then.
+        let session = match inside.pkcs11.open_rw_session_no_drop(slot) {
+            Err(ModuleError::Pkcs11(RvError::TokenWriteProtected, _)) => {
+                inside.pkcs11.open_ro_session_no_drop(slot).map_err(failed)?
+            }
+            opened => opened.map_err(failed)?,
+        };
+        let log_in = || match (info.login_required(), pin) {
+            (false, _) => Ok(()),
+            (true, None) => Err(Error::PinNeeded { label: label.clone() }),
+            (true, Some(pin)) => pin.log_in(label, (&inside.pkcs11, slot), &session),
+        };
+        if let Err(why) = log_in() {
+            let _ = session.close();
+            return Err(why);
+        }
+        *restarts.lock().unpoisoned() = Restarts::default();
+        let (generation, handles) = (inside.generation, HashMap::new());
+        self.open = Some(Open { session, slot, generation, handles });
+        Ok(())
     }
 
     /// Does something in the session; see [`Token::call`](crate::token::Token::call). After a fault the session is
@@ -102,25 +141,53 @@ impl Seat {
             Ok(done) => return Ok(done),
             Err(fault) => fault,
         };
-        self.close();
         if !first.is_lost() {
             return Err(first.error(&self.shared.label));
         }
         self.open()?;
-        let second = self.once(work)?;
-        second.map_err(|fault| {
-            self.close();
-            fault.error(&self.shared.label)
-        })
+        self.once(work)?.map_err(|fault| fault.error(&self.shared.label))
     }
 
     fn once<T>(
         &mut self,
         work: &impl Fn(&mut Seated<'_>) -> Result<T, Fault>,
     ) -> Result<Result<T, Fault>, Error> {
-        let none = || Error::Sessions { label: self.shared.label.clone() };
-        let Open { session, handles } = self.open.as_mut().ok_or_else(none)?;
-        Ok(work(&mut Seated { session, handles }))
+        let shared = self.shared.clone();
+        let inside = shared.module.enter()?;
+        self.open_in(&inside)?;
+        let none = || Error::Sessions { label: shared.label.clone() };
+        let open = self.open.as_mut().ok_or_else(none)?;
+        let Open { session, slot, handles, .. } = open;
+        let done = work(&mut Seated { session, pkcs11: &inside.pkcs11, slot: *slot, handles });
+        if done.is_err() {
+            self.close_in(&inside);
+        }
+        Ok(done)
+    }
+
+    fn close_in(&mut self, inside: &Inside<'_>) {
+        if let Some(open) = self.open.take()
+            && open.generation == inside.generation
+        {
+            // A session that is lost cannot be closed either.
+            let _ = open.session.close();
+        }
+    }
+
+    /// Closes the session, after a panic too.
+    pub fn close(&mut self) {
+        let shared = self.shared.clone();
+        let generation = self.open.as_ref().map(|open| open.generation);
+        if let Some(inside) = generation.and_then(|it| shared.module.enter_again(it)) {
+            self.close_in(&inside);
+        }
+        self.open = None;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

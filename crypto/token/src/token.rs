@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::limits::{CALL_MAX, CLOSE, SESSIONS_MAX, WAITING_MAX};
-use crate::module::Module;
+use crate::module::{Module, Restarts};
 use crate::pin::Pin;
 use crate::seat::{Fault, Seat, Seated};
 use cryptoki::mechanism::MechanismType;
@@ -31,6 +31,7 @@ pub(crate) struct Shared {
     pub label: String,
     pub module: Arc<Module>,
     pub pin: Option<Pin>,
+    pub restarts: Mutex<Restarts>,
     report: Report,
     state: Mutex<State>,
     arrived: Condvar,
@@ -69,6 +70,7 @@ impl Token {
             label: label.to_owned(),
             module,
             pin,
+            restarts: Mutex::default(),
             report,
             state: Mutex::new(state),
             arrived: Condvar::new(),
@@ -125,11 +127,7 @@ impl Token {
 
     /// What the token can do.
     pub fn mechanisms(&self) -> Result<Vec<MechanismType>, Error> {
-        let shared = self.shared.clone();
-        self.call(CALL_MAX, move |_| {
-            let (module, slot, _) = shared.module.find(&shared.label).map_err(Fault::Token)?;
-            Ok(module.get_mechanism_list(slot)?)
-        })
+        self.call(CALL_MAX, |seated| Ok(seated.pkcs11.get_mechanism_list(seated.slot)?))
     }
 }
 

@@ -49,6 +49,7 @@ pub struct TokenKey {
 /// which they are [held](Tokens::hold).
 pub struct Tokens {
     all: Vec<Arc<Token>>,
+    modules: Vec<Arc<Module>>,
     held: RwLock<HashMap<String, Arc<HeldKey>>>,
     software: Arc<dyn Driver>,
 }
@@ -77,12 +78,14 @@ impl Tokens {
             let module = modules.entry(module).or_insert_with_key(|path| new(path)).clone();
             all.push(Arc::new(Token::new(&label, module, pin, report.clone())));
         }
-        Ok(Tokens { all, held: RwLock::default(), software })
+        let modules = modules.into_values().collect();
+        Ok(Tokens { all, modules, held: RwLock::default(), software })
     }
 
     /// Closes all sessions, for good: before the process ends, which would tear the modules down around its threads.
     pub fn close(&self) {
         self.all.iter().for_each(|token| token.close());
+        self.modules.iter().for_each(|module| module.finish());
     }
 
     /// The labels of all tokens.
