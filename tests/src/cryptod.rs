@@ -10,7 +10,8 @@ use keyway_ring::descriptor::{SessionHandle, Status};
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 use serde_json::Value;
-use std::fs::{self, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -91,9 +92,26 @@ impl Cryptod {
     /// # Panics
     /// If it does not start.
     pub fn start_on(folder: &Arc<TempDir>, arguments: &[&str]) -> Cryptod {
+        Cryptod::start_in(folder, arguments, &[], None)
+    }
+
+    /// As [`Cryptod::start_on`], with more in its environment, and its standard error in a file.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_in(
+        folder: &Arc<TempDir>,
+        arguments: &[&str],
+        environment: &[(&str, &OsStr)],
+        errors: Option<File>,
+    ) -> Cryptod {
         let mut command = Command::new(keyway());
         command.args(["cryptod", "--json", "--pumps", "1"]).args(arguments);
         command.arg("--data").arg(folder.path().join("data"));
+        command.envs(environment.iter().copied());
+        if let Some(errors) = errors {
+            command.stderr(errors);
+        }
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("keyway starts");
         let mut output = BufReader::new(child.stdout.take().expect("its output"));

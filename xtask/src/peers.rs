@@ -40,6 +40,7 @@ pub const TEST: &[Peer] = &[
     peer("openssh-client", &["sh", "-c", "command -v ssh && command -v ssh-add"]),
     peer("openssh-server", &["test", "-x", "/usr/sbin/sshd"]),
     peer("opensc", &["sh", "-c", "command -v pkcs11-tool"]),
+    peer("softhsm2", &["sh", "-c", "command -v softhsm2-util"]),
     peer("gnutls-bin", &["sh", "-c", "command -v p11tool && command -v certtool"]),
     peer("libnss3-tools", &["sh", "-c", "command -v certutil && command -v modutil"]),
     peer("libnss3-dev", &["test", "-f", "/usr/include/nss/pkcs11.h"]),

@@ -1,0 +1,185 @@
+//! Tokens that are pulled out, fail in the middle, or do not answer.
+
+use super::using::{client, sign};
+use super::{Site, Tokens};
+use keyway_tests::cryptod::{Neighbour, eventually};
+use keyway_tests::{finish, nightly};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+const CURVE: [&str; 4] = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
+
+/// A module before SoftHSM that fails as it is told to; `None` if it cannot be built here.
+pub fn shim(tokens: &Tokens) -> Option<PathBuf> {
+    if !Path::new("/usr/include/p11-kit-1/p11-kit/pkcs11.h").exists() {
+        let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+        assert!(!ci, "nothing may be skipped in CI, but libp11-kit-dev is missing");
+        eprintln!("left out: no libp11-kit-dev");
+        return None;
+    }
+    let folder = tokens.path("shim");
+    fs::create_dir(&folder).unwrap();
+    fs::copy(&tokens.module, folder.join("real.so")).unwrap();
+    let (source, module) =
+        (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/token/shim.c"), folder.join("shim.so"));
+    let mut compile = Command::new("cc");
+    compile.args(["-O1", "-fPIC", "-shared", "-I/usr/include/p11-kit-1", "-D_GNU_SOURCE", "-o"]);
+    finish(compile.arg(&module).arg(source).arg("-ldl"), "").expect(0);
+    Some(module)
+}
+
+fn set(shim: &Path, state: &str) {
+    let folder = shim.parent().unwrap();
+    fs::write(folder.join("new"), state).unwrap();
+    fs::rename(folder.join("new"), folder.join("state")).unwrap();
+}
+
+/// A site with a key `web` that both tokens have; the first one is behind the shim.
+fn two() -> Option<(Site, PathBuf)> {
+    let tokens = Tokens::new(&["office", "cellar"], &["cc"])?;
+    let key = tokens.private_key("key", &CURVE);
+    tokens.import(&key, "office", "shared", "0a1b");
+    tokens.import(&key, "cellar", "copy", "0a1b");
+    let shim = shim(&tokens)?;
+    let flags = tokens.flags(&[("office", &shim), ("cellar", &tokens.module)]);
+    let site = Site::start(tokens, flags);
+    let import = ["import", "web", "--algorithm", "ec-p256", "--for", "everybody"];
+    site.key(&[&import[..], &["--in", "office,cellar", "--id", "0a1b"]].concat());
+    Some((site, shim))
+}
+
+#[test]
+fn one_of_two_tokens_fails_in_the_middle_and_comes_back() {
+    let Some((site, shim)) = two() else { return };
+    assert!(site.key(&["list"]).contains("in office and cellar"));
+    site.refused(&["rotate", "web"], "the key lives in several tokens");
+    let (_connection, _engine, session) = client(&site);
+    let local = keyway_drivers::engine();
+    let (rounds, done) = (if nightly() { 400 } else { 60 }, AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..32 {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    sign(&local, &session, 1);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let past = |part: usize| {
+            eventually("signatures", || done.load(Ordering::Relaxed) > part * rounds * 32 / 4);
+        };
+        past(1);
+        set(&shim, "gone");
+        past(2);
+        set(&shim, "");
+    });
+    // Alone, the other one does it all; then it is the first one's turn.
+    set(&shim, "gone");
+    sign(&local, &session, 10);
+    let said = site.said();
+    assert!(said.contains("token office is gone"), "{said}");
+    set(&shim, "");
+    eventually("the token works again", || {
+        sign(&local, &session, 1);
+        site.said().trim_end().ends_with("token office works again")
+    });
+    drop(session);
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn both_tokens_have_to_have_the_same_key() {
+    let Some(tokens) = Tokens::new(&["office", "cellar"], &[]) else { return };
+    for token in ["office", "cellar"] {
+        let key = tokens.private_key("key", &CURVE);
+        tokens.import(&key, token, "shared", "0a1b");
+    }
+    let site = tokens.site(&["office", "cellar"]);
+    let import = ["import", "web", "--algorithm", "ec-p256", "--in", "office,cellar"];
+    site.refused(
+        &[&import[..], &["--id", "0a1b"]].concat(),
+        "token cellar: its key is another one than that of token office: their public halves differ",
+    );
+    let mut one = import;
+    one[5] = "office,attic";
+    site.refused(&[&one[..], &["--id", "0a1b"]].concat(), "knows no token attic");
+    assert!(site.cryptod.stop().success());
+}
+
+/// SoftHSM's token is a folder, and only another start of the module finds one that is back.
+#[test]
+fn a_token_that_was_away_is_found_again() {
+    let Some(tokens) = Tokens::new(&["office", "cellar"], &[]) else { return };
+    let key = tokens.private_key("key", &CURVE);
+    tokens.import(&key, "office", "web", "0a1b");
+    tokens.import(&key, "cellar", "web", "0a1b");
+    let site = tokens.site(&["office", "cellar"]);
+    for (name, tokens) in [("both", "office,cellar"), ("web", "office")] {
+        let import =
+            ["import", name, "--algorithm", "ec-p256", "--for", "everybody", "--id", "0a1b"];
+        site.key(&[&import[..], &["--in", tokens]].concat());
+    }
+    site.key(&["generate", "here", "--algorithm", "ec-p256", "--for", "everybody"]);
+    fs::write(site.path("text"), "a text").unwrap();
+    let signed = |name: &str| site.try_key(&["sign", name, "text", "-o", "signature"]).code == 0;
+    let (folder, away) = (site.tokens.folder_of("office"), site.tokens.path("away"));
+    assert!(signed("web") && signed("both") && signed("here"));
+    fs::rename(&folder, &away).unwrap();
+    for _ in 0..4 {
+        assert!(!signed("web") && signed("both") && signed("here"));
+    }
+    site.refused(
+        &["generate", "other", "--algorithm", "ec-p256", "--in", "office"],
+        "shows no token office",
+    );
+    fs::rename(&away, &folder).unwrap();
+    eventually("the token is found again", || signed("web"));
+    assert!(signed("both") && signed("here"));
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn a_token_that_does_not_answer_holds_up_no_other_key() {
+    let Some((site, shim)) = two() else { return };
+    for (name, options) in [("alone", &["--in", "cellar"][..]), ("rsa", &[])] {
+        let algorithm = if name == "rsa" { "rsa" } else { "ec-p256" };
+        let made = ["generate", name, "--algorithm", algorithm, "--for", "everybody"];
+        site.key(&[&made[..], options].concat());
+    }
+    let (_connection, _engine, session) = client(&site);
+    let local = keyway_drivers::engine();
+    fs::write(site.path("text"), "a text").unwrap();
+    set(&shim, "hang");
+    thread::scope(|scope| {
+        // As many as wait for the token.
+        for _ in 0..24 {
+            scope.spawn(|| sign(&local, &session, 2));
+        }
+        let neighbours = Neighbour::all(&site.cryptod);
+        for _ in 0..5 {
+            for name in ["alone", "rsa"] {
+                site.key(&["sign", name, "text", "-o", "signature"]);
+                site.key(&["verify", name, "text", "--signature", "signature"]);
+            }
+        }
+        neighbours.iter().for_each(Neighbour::goes_on);
+        if !nightly() {
+            set(&shim, "");
+        }
+        // Else they wait for as long as a token may take, and then the other token signs.
+    });
+    if nightly() {
+        assert!(site.said().contains("token office does not answer"), "{}", site.said());
+        let begun = Instant::now();
+        sign(&local, &session, 10);
+        assert!(begun.elapsed() < keyway_tests::cryptod::PATIENCE);
+        set(&shim, "");
+    }
+    sign(&local, &session, 10);
+    drop(session);
+    assert!(site.cryptod.stop().success());
+}

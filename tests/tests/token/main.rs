@@ -1,0 +1,196 @@
+//! Keys that live in tokens: SoftHSM's, which a cryptod has behind it, and what becomes of them when a token fails.
+
+mod failing;
+mod making;
+mod pins;
+mod using;
+
+use keyway_tests::cryptod::Cryptod;
+use keyway_tests::{Finished, available, finish, keyway, secret};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const PIN: &str = "1234";
+
+/// Tokens of SoftHSM in a folder of their own.
+struct Tokens {
+    folder: TempDir,
+    module: PathBuf,
+}
+
+impl Tokens {
+    /// With tokens of these labels. `None` if the machine lacks SoftHSM or one of these programs.
+    fn new(labels: &[&str], needs: &[&str]) -> Option<Tokens> {
+        if !available(&[&["softhsm2-util", "openssl"], needs].concat()) {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("tokens")).unwrap();
+        let tokens = folder.path().join("tokens").display().to_string();
+        let text = format!("directories.tokendir = {tokens}\nobjectstore.backend = file\n");
+        fs::write(folder.path().join("conf"), text).unwrap();
+        let tokens = Tokens { folder, module: module() };
+        secret(&tokens.pin(), &format!("{PIN}\n"));
+        for label in labels {
+            let pins = ["--so-pin", "12345678", "--pin", PIN];
+            tokens.util(&[&["--init-token", "--free", "--label", label], &pins[..]].concat());
+        }
+        Some(tokens)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn pin(&self) -> PathBuf {
+        self.path("pin")
+    }
+
+    /// Runs SoftHSM's own tool.
+    fn util(&self, arguments: &[&str]) {
+        let mut command = Command::new("softhsm2-util");
+        command.arg("--module").arg(&self.module).args(arguments);
+        finish(command.env("SOFTHSM2_CONF", self.path("conf")), "").expect(0);
+    }
+
+    /// Puts a private key, made elsewhere, into a token.
+    fn import(&self, file: &Path, token: &str, label: &str, id: &str) {
+        let file = file.display().to_string();
+        let where_to = ["--token", token, "--label", label, "--id", id, "--pin", PIN];
+        self.util(&[&["--import", &file], &where_to[..]].concat());
+    }
+
+    /// A new private key in a file.
+    fn private_key(&self, name: &str, options: &[&str]) -> PathBuf {
+        let path = self.path(name);
+        let mut make = Command::new("openssl");
+        make.arg("genpkey").args(options).arg("-out").arg(&path);
+        finish(&mut make, "").expect(0);
+        path
+    }
+
+    /// The folder that SoftHSM has for a token.
+    fn folder_of(&self, label: &str) -> PathBuf {
+        let folders = fs::read_dir(self.path("tokens")).unwrap();
+        let mut its = folders.map(|folder| folder.unwrap().path()).filter(|folder| {
+            let token = fs::read(folder.join("token.object")).unwrap();
+            let padded = format!("{label:<32}").into_bytes();
+            token.windows(32).any(|window| window == padded)
+        });
+        its.next().expect("the token's folder")
+    }
+
+    /// The flags that a daemon needs for these tokens.
+    fn flags(&self, tokens: &[(&str, &Path)]) -> Vec<String> {
+        let mut flags = Vec::new();
+        for (label, module) in tokens {
+            flags.extend(["--token".to_owned(), format!("{label}={}", module.display())]);
+            flags.extend(["--token-pin".to_owned(), format!("{label}={}", self.pin().display())]);
+        }
+        let files = ["conf", "tokens", "shim"].map(|name| self.path(name));
+        for files in files.into_iter().filter(|path| path.exists()) {
+            flags.extend(["--token-files".to_owned(), files.display().to_string()]);
+        }
+        flags
+    }
+
+    /// A daemon with all these tokens, on a fresh folder.
+    fn site(self, labels: &[&str]) -> Site {
+        let flags = self.flags(&labels.iter().map(|it| (*it, &*self.module)).collect::<Vec<_>>());
+        Site::start(self, flags)
+    }
+}
+
+/// SoftHSM's library: beside its tool, or where distributions have it.
+fn module() -> PathBuf {
+    let mut which = Command::new("sh");
+    let tool = finish(which.args(["-c", "command -v softhsm2-util"]), "").expect(0).out;
+    let usr = Path::new(tool.trim()).parent().and_then(Path::parent).unwrap().to_owned();
+    let libraries = ["lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"];
+    let places = libraries.map(|folder| usr.join(folder).join("softhsm/libsofthsm2.so"));
+    places.into_iter().find(|path| path.exists()).expect("SoftHSM's library")
+}
+
+/// A cryptod with tokens behind it.
+struct Site {
+    tokens: Tokens,
+    folder: Arc<TempDir>,
+    flags: Vec<String>,
+    cryptod: Cryptod,
+}
+
+impl Site {
+    fn start(tokens: Tokens, flags: Vec<String>) -> Site {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let cryptod = start(&tokens, &folder, &flags);
+        Site { tokens, folder, flags, cryptod }
+    }
+
+    /// Stops the daemon, and starts it again.
+    fn restart(self) -> Site {
+        let Site { tokens, folder, flags, cryptod } = self;
+        assert!(cryptod.stop().success());
+        let cryptod = start(&tokens, &folder, &flags);
+        Site { tokens, folder, flags, cryptod }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `keyway key`.
+    fn try_key(&self, arguments: &[&str]) -> Finished {
+        let mut command = Command::new(keyway());
+        command.arg("key").args(arguments).arg("--data").arg(self.cryptod.data());
+        finish(command.current_dir(self.folder.path()), "")
+    }
+
+    #[track_caller]
+    fn key(&self, arguments: &[&str]) -> String {
+        self.try_key(arguments).expect(0).out
+    }
+
+    /// That it is refused, and what is said of it.
+    #[track_caller]
+    fn refused(&self, arguments: &[&str], why: &str) {
+        let refused = self.try_key(arguments);
+        assert!(refused.code != 0 && refused.err.contains(why), "{why:?} in {}", refused.err);
+    }
+
+    /// OpenSSL's tool, in the folder.
+    #[track_caller]
+    fn openssl(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("openssl");
+        finish(command.args(arguments).current_dir(self.folder.path()), "").expect(0).out
+    }
+
+    /// The labels of a token's private keys.
+    fn keys_of(&self, token: &str) -> Vec<String> {
+        let mut tool = Command::new("pkcs11-tool");
+        tool.arg("--module").arg(&self.tokens.module).args(["--token-label", token]);
+        tool.args(["--login", "--pin", PIN, "--list-objects", "--type", "privkey"]);
+        tool.env("SOFTHSM2_CONF", self.tokens.path("conf"));
+        let listed = finish(&mut tool, "").expect(0).out;
+        let labels = listed.lines().filter_map(|line| line.trim().strip_prefix("label:"));
+        labels.map(|label| label.trim().to_owned()).collect()
+    }
+
+    /// What the daemon has said on its standard error.
+    fn said(&self) -> String {
+        said(&self.folder)
+    }
+}
+
+fn said(folder: &TempDir) -> String {
+    fs::read_to_string(folder.path().join("said")).unwrap_or_default()
+}
+
+fn start(tokens: &Tokens, folder: &Arc<TempDir>, flags: &[String]) -> Cryptod {
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    let conf = tokens.path("conf").into_os_string();
+    let log = File::options().append(true).create(true).open(folder.path().join("said")).unwrap();
+    Cryptod::start_in(folder, &flags, &[("SOFTHSM2_CONF", &conf)], Some(log))
+}

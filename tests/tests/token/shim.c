@@ -1,0 +1,62 @@
+// A PKCS#11 module before another one: it counts logins, and fails as the file `state` beside it says. `gone`: its
+// device was pulled out. `hang`: no signature comes back as long as the file says so.
+
+#include <dlfcn.h>
+#include <p11-kit/pkcs11.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static CK_FUNCTION_LIST own, *real;
+static char folder[4096];
+
+static const char *file(char *buffer, const char *name) {
+    snprintf(buffer, 8192, "%s/%s", folder, name);
+    return buffer;
+}
+
+static int state_is(const char *wanted) {
+    char path[8192], text[16] = {0};
+    FILE *state = fopen(file(path, "state"), "r");
+    if (state == NULL) return 0;
+    size_t read = fread(text, 1, sizeof text - 1, state);
+    fclose(state);
+    return read > 0 && strcmp(text, wanted) == 0;
+}
+
+static CK_RV sign(CK_SESSION_HANDLE session, CK_BYTE_PTR data, CK_ULONG length, CK_BYTE_PTR out, CK_ULONG_PTR used) {
+    while (state_is("hang")) usleep(5000);
+    return state_is("gone") ? CKR_DEVICE_REMOVED : real->C_Sign(session, data, length, out, used);
+}
+
+static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK_NOTIFY notify, CK_SESSION_HANDLE_PTR session) {
+    return state_is("gone") ? CKR_TOKEN_NOT_PRESENT : real->C_OpenSession(slot, flags, application, notify, session);
+}
+
+static CK_RV login(CK_SESSION_HANDLE session, CK_USER_TYPE user, CK_BYTE_PTR pin, CK_ULONG length) {
+    char path[8192];
+    FILE *logins = fopen(file(path, "logins"), "a");
+    if (logins != NULL) {
+        fputc('.', logins);
+        fclose(logins);
+    }
+    return real->C_Login(session, user, pin, length);
+}
+
+CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR list) {
+    Dl_info info;
+    if (dladdr((void *)&C_GetFunctionList, &info) == 0) return CKR_GENERAL_ERROR;
+    snprintf(folder, sizeof folder, "%s", info.dli_fname);
+    *strrchr(folder, '/') = 0;
+    char path[8192];
+    void *library = dlopen(file(path, "real.so"), RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return CKR_GENERAL_ERROR;
+    CK_C_GetFunctionList get = (CK_C_GetFunctionList)dlsym(library, "C_GetFunctionList");
+    if (get == NULL || get(&real) != CKR_OK) return CKR_GENERAL_ERROR;
+    own = *real;
+    own.C_Sign = sign;
+    own.C_OpenSession = open_session;
+    own.C_Login = login;
+    *list = &own;
+    return CKR_OK;
+}
