@@ -108,9 +108,12 @@ impl Error {
         !matches!(self, Error::Busy { .. } | Error::Refused { .. } | Error::Kind(_))
     }
 
-    /// Whether it is worth a word to the administrator, and lasts: a fault of the token, and not of one key in it.
+    /// Whether it is worth a word to the administrator, and lasts: a fault of the token, and not of one key in it. With a
+    /// module that is none, no daemon starts.
     pub(crate) fn is_notable(&self) -> bool {
-        self.is_of_token() && !matches!(self, Error::Key { .. } | Error::Unsupported { .. })
+        let is_other =
+            matches!(self, Error::Key { .. } | Error::Unsupported { .. } | Error::Module { .. });
+        self.is_of_token() && !is_other
     }
 
     /// The module's answer to a call in a session of this token.

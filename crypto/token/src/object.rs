@@ -68,7 +68,7 @@ pub(crate) fn generate(
         public.push(Attribute::Encrypt(uses.decrypt));
     }
     let label = token.label().to_owned();
-    token.call(GENERATE_MAX, move |seated| {
+    let made = token.call(GENERATE_MAX, move |seated| {
         let session = seated.session;
         let (half, key) = session.generate_key_pair(&kind.generation(), &public, &private)?;
         match public_half(seated, kind, half)? {
@@ -79,6 +79,16 @@ pub(crate) fn generate(
                 Err(Fault::Token(Error::Refused { label: label.clone(), why }))
             }
         }
+    });
+    made.map_err(|error| match error {
+        Error::Silent { label } => {
+            let why = format!(
+                "it has made no key within {} seconds; if it makes one yet, that is called {name:?}, and nothing uses it",
+                GENERATE_MAX.as_secs()
+            );
+            Error::Key { label, why }
+        }
+        error => error,
     })
 }
 

@@ -1,8 +1,8 @@
 //! A session of a token on its thread: opened, logged in, and opened anew when it is lost.
 
 use crate::error::{Error, is_lost};
-use crate::module::{Inside, Restarts};
-use crate::token::Shared;
+use crate::module::{Inside, Module, Restarts};
+use crate::pin::Pin;
 use cryptoki::context::Pkcs11;
 use cryptoki::error::{Error as ModuleError, RvError};
 use cryptoki::object::{Attribute, ObjectClass, ObjectHandle};
@@ -10,7 +10,7 @@ use cryptoki::session::Session;
 use cryptoki::slot::Slot;
 use keyway_lock::Unpoisoned;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Why work in a session was not done.
@@ -48,9 +48,17 @@ impl Fault {
     }
 }
 
+/// Where sessions of a token come from.
+pub(crate) struct Source {
+    pub label: String,
+    pub module: Arc<Module>,
+    pub pin: Option<Pin>,
+    pub restarts: Mutex<Restarts>,
+}
+
 /// The place of a thread at its token.
 pub(crate) struct Seat {
-    shared: Arc<Shared>,
+    source: Arc<Source>,
     open: Option<Open>,
 }
 
@@ -72,8 +80,8 @@ pub(crate) struct Seated<'a> {
 }
 
 impl Seat {
-    pub fn new(shared: Arc<Shared>) -> Self {
-        Seat { shared, open: None }
+    pub fn new(source: Arc<Source>) -> Self {
+        Seat { source, open: None }
     }
 
     /// Opens a session and logs in, unless that is done.
@@ -81,9 +89,9 @@ impl Seat {
     /// # Errors
     /// Why not; then the module was started anew, if that could help and was due.
     pub fn open(&mut self) -> Result<(), Error> {
-        let shared = self.shared.clone();
+        let source = self.source.clone();
         for is_second in [false, true] {
-            let inside = shared.module.enter()?;
+            let inside = source.module.enter()?;
             let error = match self.open_in(&inside) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
@@ -92,10 +100,10 @@ impl Seat {
             drop(inside);
             let may_help = matches!(error, Error::NotThere { .. } | Error::Gone { .. });
             let is_due = || {
-                let mut restarts = shared.restarts.lock().unpoisoned();
-                !shared.module.is_in(generation) || restarts.is_due(Instant::now())
+                let mut restarts = source.restarts.lock().unpoisoned();
+                !source.module.is_in(generation) || restarts.is_due(Instant::now())
             };
-            if is_second || !may_help || !is_due() || !shared.module.restart(generation) {
+            if is_second || !may_help || !is_due() || !source.module.restart(generation) {
                 return Err(error);
             }
         }
@@ -106,7 +114,7 @@ impl Seat {
         if self.open.as_ref().is_some_and(|open| open.generation == inside.generation) {
             return Ok(());
         }
-        let Shared { label, pin, restarts, .. } = &*self.shared;
+        let Source { label, pin, restarts, .. } = &*self.source;
         let failed = |why: ModuleError| Error::of_call(label, &why);
         let (slot, info) = inside.find(label)?;
         // It is not closed when it is dropped, since its handle may be another session's by then.
@@ -131,7 +139,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Does something in the session; see [`Token::call`](crate::token::Token::call). After a fault the session is
+    /// Does something in the session; see `Token::call`. After a fault the session is
     /// closed: an operation may be under way in it.
     pub fn attempt<T>(
         &mut self,
@@ -142,20 +150,20 @@ impl Seat {
             Err(fault) => fault,
         };
         if !first.is_lost() {
-            return Err(first.error(&self.shared.label));
+            return Err(first.error(&self.source.label));
         }
         self.open()?;
-        self.once(work)?.map_err(|fault| fault.error(&self.shared.label))
+        self.once(work)?.map_err(|fault| fault.error(&self.source.label))
     }
 
     fn once<T>(
         &mut self,
         work: &impl Fn(&mut Seated<'_>) -> Result<T, Fault>,
     ) -> Result<Result<T, Fault>, Error> {
-        let shared = self.shared.clone();
-        let inside = shared.module.enter()?;
+        let source = self.source.clone();
+        let inside = source.module.enter()?;
         self.open_in(&inside)?;
-        let none = || Error::Sessions { label: shared.label.clone() };
+        let none = || Error::Sessions { label: source.label.clone() };
         let open = self.open.as_mut().ok_or_else(none)?;
         let Open { session, slot, handles, .. } = open;
         let done = work(&mut Seated { session, pkcs11: &inside.pkcs11, slot: *slot, handles });
@@ -176,9 +184,9 @@ impl Seat {
 
     /// Closes the session, after a panic too.
     pub fn close(&mut self) {
-        let shared = self.shared.clone();
+        let source = self.source.clone();
         let generation = self.open.as_ref().map(|open| open.generation);
-        if let Some(inside) = generation.and_then(|it| shared.module.enter_again(it)) {
+        if let Some(inside) = generation.and_then(|it| source.module.enter_again(it)) {
             self.close_in(&inside);
         }
         self.open = None;

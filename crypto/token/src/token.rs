@@ -6,9 +6,9 @@
 
 use crate::error::Error;
 use crate::limits::{CALL_MAX, CLOSE, SESSIONS_MAX, WAITING_MAX};
-use crate::module::{Module, Restarts};
+use crate::module::Module;
 use crate::pin::Pin;
-use crate::seat::{Fault, Seat, Seated};
+use crate::seat::{Fault, Seat, Seated, Source};
 use cryptoki::mechanism::MechanismType;
 use keyway_lock::Unpoisoned;
 use std::collections::VecDeque;
@@ -27,11 +27,8 @@ pub(crate) struct Token {
     shared: Arc<Shared>,
 }
 
-pub(crate) struct Shared {
-    pub label: String,
-    pub module: Arc<Module>,
-    pub pin: Option<Pin>,
-    pub restarts: Mutex<Restarts>,
+struct Shared {
+    source: Arc<Source>,
     report: Report,
     state: Mutex<State>,
     arrived: Condvar,
@@ -66,11 +63,9 @@ impl Token {
             closed: false,
             fault: None,
         };
+        let (label, restarts) = (label.to_owned(), Mutex::default());
         let shared = Shared {
-            label: label.to_owned(),
-            module,
-            pin,
-            restarts: Mutex::default(),
+            source: Arc::new(Source { label, module, pin, restarts }),
             report,
             state: Mutex::new(state),
             arrived: Condvar::new(),
@@ -80,7 +75,7 @@ impl Token {
     }
 
     pub fn label(&self) -> &str {
-        &self.shared.label
+        &self.shared.source.label
     }
 
     /// How many calls wait or are under way.
@@ -108,7 +103,7 @@ impl Token {
                 let _ = answer.send(ready.and_then(|()| seat.attempt(&work)));
             }
         }))?;
-        let label = self.shared.label.clone();
+        let label = self.shared.source.label.clone();
         let result = match answered.recv_timeout(limit) {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => {
@@ -137,7 +132,7 @@ impl Shared {
     }
 
     fn put(self: &Arc<Self>, job: Job) -> Result<(), Error> {
-        let label = || self.label.clone();
+        let label = || self.source.label.clone();
         let mut state = self.lock();
         if state.closed {
             return Err(Error::Gone { label: label(), why: "the daemon ends".to_owned() });
@@ -166,7 +161,7 @@ impl Shared {
 
     /// What a thread with a session does.
     fn work(self: Arc<Self>) {
-        let mut seat = Seat::new(self.clone());
+        let mut seat = Seat::new(self.source.clone());
         while let Some(job) = self.next() {
             let ready = seat.open();
             if matches!(ready, Err(Error::Sessions { .. })) && self.leave_to_others() {
@@ -219,7 +214,7 @@ impl Shared {
         let mut state = self.lock();
         let said = match (&state.fault, &fault) {
             (before, Some(now)) if before.as_ref() != Some(now) => now.clone(),
-            (Some(_), None) => format!("token {} works again", self.label),
+            (Some(_), None) => format!("token {} works again", self.source.label),
             _ => return,
         };
         state.fault = fault;

@@ -72,7 +72,8 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         Some(supervised) => supervised.master.take(),
         None => arguments.master.as_ref().map(master::open).transpose()?.flatten(),
     };
-    let token_flags = tokens::open(arguments)?;
+    let (named, pins) = (&arguments.tokens, &arguments.token_pins);
+    let token_flags = tokens::open(named, pins, &arguments.token_files)?;
     // As long as this process may see what it is to look at.
     let helper = (!arguments.no_sandbox).then(witness::start).transpose()?;
     if supervised.is_none() {

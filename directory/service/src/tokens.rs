@@ -1,6 +1,5 @@
 //! The tokens of a daemon, as its flags name them.
 
-use crate::options::CryptodOptions;
 use keyway_daemon::keys;
 use keyway_drivers::software;
 use keyway_host::failure::{Failure, plain};
@@ -53,9 +52,13 @@ pub struct TokenFlags {
 ///
 /// # Errors
 /// If a file is not there, or a PIN is for no token that was named.
-pub fn open(options: &CryptodOptions) -> Result<TokenFlags, Failure> {
+pub fn open(
+    named: &[Labelled],
+    named_pins: &[Labelled],
+    files: &[PathBuf],
+) -> Result<TokenFlags, Failure> {
     let mut tokens = Vec::new();
-    for Labelled { label, file } in &options.tokens {
+    for Labelled { label, file } in named {
         let flag = format!("--token {label}={}", file.display());
         let file = fs::canonicalize(file).map_err(|why| {
             Failure::usage(format!(
@@ -66,7 +69,7 @@ pub fn open(options: &CryptodOptions) -> Result<TokenFlags, Failure> {
         tokens.push(Labelled { label: label.clone(), file });
     }
     let mut pins: Vec<(Labelled, File)> = Vec::new();
-    for pin in &options.token_pins {
+    for pin in named_pins {
         let Labelled { label, file } = pin;
         if tokens.iter().all(|token| token.label != *label) {
             let usage = format!("--token-pin {label}: no --token names a token {label}");
@@ -78,7 +81,7 @@ pub fn open(options: &CryptodOptions) -> Result<TokenFlags, Failure> {
         let opened = File::open(file).map_err(|why| Failure::system("read the PIN in", file, &why));
         pins.push((pin.clone(), opened?));
     }
-    let files = options.token_files.iter().map(|path| {
+    let files = files.iter().map(|path| {
         fs::canonicalize(path).map_err(|why| Failure::system("let modules reach", path, &why))
     });
     Ok(TokenFlags { tokens, pins, files: files.collect::<Result<_, _>>()? })
@@ -155,10 +158,9 @@ pub fn look(tokens: &Tokens) -> Result<(), Failure> {
         let looks: Vec<_> =
             labels.iter().map(|label| scope.spawn(move || tokens.look(label))).collect();
         for look in looks {
-            match look.join() {
-                Ok(Err(why @ Error::Module { .. })) => return Err(Failure::new(why.to_string())),
-                // The tokens have reported what else is wrong.
-                _ => {}
+            // The tokens have reported what else may be wrong.
+            if let Ok(Err(why @ Error::Module { .. })) = look.join() {
+                return Err(Failure::new(why.to_string()));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-// A PKCS#11 module before another one: it counts logins, and fails as the file `state` beside it says. `gone`: its
+// A PKCS#11 module before another one: it counts logins and signatures, and fails as the file `state` beside it says. `gone`: its
 // device was pulled out. `hang`: no signature comes back as long as the file says so.
 
 #include <dlfcn.h>
@@ -24,8 +24,18 @@ static int state_is(const char *wanted) {
     return read > 0 && strcmp(text, wanted) == 0;
 }
 
+static void note(const char *name) {
+    char path[8192];
+    FILE *noted = fopen(file(path, name), "a");
+    if (noted != NULL) {
+        fputc('.', noted);
+        fclose(noted);
+    }
+}
+
 static CK_RV sign(CK_SESSION_HANDLE session, CK_BYTE_PTR data, CK_ULONG length, CK_BYTE_PTR out, CK_ULONG_PTR used) {
     while (state_is("hang")) usleep(5000);
+    if (out != NULL) note("signatures");
     return state_is("gone") ? CKR_DEVICE_REMOVED : real->C_Sign(session, data, length, out, used);
 }
 
@@ -34,12 +44,7 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK
 }
 
 static CK_RV login(CK_SESSION_HANDLE session, CK_USER_TYPE user, CK_BYTE_PTR pin, CK_ULONG length) {
-    char path[8192];
-    FILE *logins = fopen(file(path, "logins"), "a");
-    if (logins != NULL) {
-        fputc('.', logins);
-        fclose(logins);
-    }
+    note("logins");
     return real->C_Login(session, user, pin, length);
 }
 

@@ -419,3 +419,47 @@ pub(crate) fn has_public_half(algorithm: Algorithm) -> bool {
 }
 
 const SPOILT: &str = "what it holds is spoilt";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_to_tokens_are_read_as_they_were_written() {
+        let places = vec![("office".to_owned(), vec![7; 16]), ("cellar".to_owned(), vec![1])];
+        let reference = TokenReference { places, made_here: true };
+        let bytes = reference.encode().unwrap();
+        assert_eq!(TokenReference::decode(&bytes), Some(reference.clone()));
+        assert_eq!(TokenReference::decode(&[&bytes[..], &[0]].concat()), None);
+        for cut in 0..bytes.len() {
+            assert_eq!(TokenReference::decode(&bytes[..cut]), None);
+        }
+        let nowhere = TokenReference { places: Vec::new(), made_here: true };
+        assert_eq!(TokenReference::decode(&nowhere.encode().unwrap()), None);
+    }
+
+    /// As a store before there were tokens has it.
+    #[test]
+    fn a_record_keeps_its_form() {
+        let version = SavedVersion {
+            number: 1,
+            created_s: 2,
+            encoding: 0,
+            material: &[9; 32],
+            public: &[],
+            uses: 3,
+        };
+        let saved = Saved {
+            algorithms: vec!["aes-256-gcm"],
+            purposes: Purposes::from(Purpose::Encrypt).bits(),
+            grants: Vec::new(),
+            created_s: 2,
+            revoked_s: None,
+            versions: vec![version],
+        };
+        let bytes = postcard::to_allocvec(&saved).unwrap();
+        let record = Record::decode("name", &bytes).unwrap();
+        assert!(record.newest().is_some_and(|version| version.token.is_none()));
+        assert_eq!(*record.encode().unwrap(), bytes);
+    }
+}

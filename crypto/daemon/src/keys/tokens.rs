@@ -141,12 +141,20 @@ impl KeyStore {
     /// Destroys the keys in tokens that the daemon made there for a record. Those in a token that this daemon was not
     /// started with stay.
     pub(super) fn destroy_in_tokens(&self, record: &Record) -> Result<(), Error> {
-        let Some(tokens) = &self.tokens else { return Ok(()) };
         for (_, reference) in in_tokens(record).filter(|(_, reference)| reference.made_here) {
-            tokens.destroy(&places(reference))?;
+            match (&self.tokens, self.token_of(reference)) {
+                (Some(tokens), Ok(_)) => tokens.destroy(&places(reference))?,
+                (_, unknown) => self.audit.report(&format!(
+                    "key `{}` is deleted, and stays in its token: {}",
+                    record.name,
+                    unknown.err().map_or_else(String::new, |why| why.to_string())
+                )),
+            }
         }
         for (version, _) in in_tokens(record) {
-            tokens.let_go(&held_name(&record.name, version.number));
+            if let Some(tokens) = &self.tokens {
+                tokens.let_go(&held_name(&record.name, version.number));
+            }
         }
         Ok(())
     }
