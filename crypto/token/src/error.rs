@@ -108,8 +108,8 @@ impl Error {
         !matches!(self, Error::Busy { .. } | Error::Refused { .. } | Error::Kind(_))
     }
 
-    /// Whether it is worth a word to the administrator, and lasts: a fault of the token, and not of one key in it. With a
-    /// module that is none, no daemon starts.
+    /// Whether it is worth a word to the administrator, and lasts: a fault of the token, and not of one key in it. A
+    /// module that is none keeps the daemon from starting.
     pub(crate) fn is_notable(&self) -> bool {
         let is_other =
             matches!(self, Error::Key { .. } | Error::Unsupported { .. } | Error::Module { .. });

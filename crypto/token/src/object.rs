@@ -83,7 +83,8 @@ pub(crate) fn generate(
     made.map_err(|error| match error {
         Error::Silent { label } => {
             let why = format!(
-                "it has made no key within {} seconds; if it makes one yet, that is called {name:?}, and nothing uses it",
+                "it has made no key within {} seconds; if it makes one yet, that is called {name:?}, and nothing uses \
+                 it",
                 GENERATE_MAX.as_secs()
             );
             Error::Key { label, why }
@@ -134,12 +135,17 @@ pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Foun
             _ => None,
         });
         let Some(id) = id else {
-            let why = format!("the key with {shown} has no CKA_ID, or one of more than {ID_BYTES_MAX} bytes; give it one");
+            let why = format!(
+                "the key with {shown} has no CKA_ID, or one of more than {ID_BYTES_MAX} bytes; give it one"
+            );
             return Err(fault(why));
         };
         let same = [&private[..], &[Attribute::Id(id.clone())]].concat();
         if seated.session.find_objects(&same)?.len() != 1 {
-            let why = format!("several private keys have the CKA_ID {} of the key with {shown}; give it one of its own", hex(&id));
+            let why = format!(
+                "several private keys have the CKA_ID {} of the key with {shown}; give it one of its own",
+                hex(&id)
+            );
             return Err(fault(why));
         }
         let halves = [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::Id(id.clone())];
@@ -151,7 +157,10 @@ pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Foun
                 return Ok(Found { id, public });
             }
         }
-        let why = format!("the key with {shown} has no public half there, or is of another curve; put the public key there with its CKA_ID");
+        let why = format!(
+            "the key with {shown} has no public half there, or is of another curve; put the public key there with \
+             its CKA_ID"
+        );
         Err(fault(why))
     })
 }

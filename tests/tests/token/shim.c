@@ -1,5 +1,5 @@
-// A PKCS#11 module before another one: it counts logins and signatures, and fails as the file `state` beside it says. `gone`: its
-// device was pulled out. `hang`: no signature comes back as long as the file says so.
+// A PKCS#11 module before another one: it counts logins and signatures, and fails as the file `state` beside it says.
+// `gone`: its device was pulled out. `hang`: no signature comes back as long as the file says so.
 
 #include <dlfcn.h>
 #include <p11-kit/pkcs11.h>
@@ -39,7 +39,8 @@ static CK_RV sign(CK_SESSION_HANDLE session, CK_BYTE_PTR data, CK_ULONG length, 
     return state_is("gone") ? CKR_DEVICE_REMOVED : real->C_Sign(session, data, length, out, used);
 }
 
-static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK_NOTIFY notify, CK_SESSION_HANDLE_PTR session) {
+static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK_NOTIFY notify,
+                          CK_SESSION_HANDLE_PTR session) {
     return state_is("gone") ? CKR_TOKEN_NOT_PRESENT : real->C_OpenSession(slot, flags, application, notify, session);
 }
 

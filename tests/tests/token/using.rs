@@ -24,8 +24,7 @@ pub fn sign(local: &Engine, session: &Session, rounds: usize) {
     }
 }
 
-/// An engine that is a client of the daemon, and a session with its key `web`. The connection lasts as long as the first
-/// of these.
+/// A connection to the daemon, the engine that has it as a driver, and a session with the daemon's key `web`.
 pub fn client(site: &Site) -> (Remote, Engine, Session) {
     let (engine, connection) = site.cryptod.engine("tokens");
     let session = engine.session(Parameters::new(SIGNS, Key::Named("web"))).unwrap();
