@@ -29,9 +29,13 @@ impl From<ModuleError> for Fault {
 }
 
 impl Fault {
-    /// Whether nothing was done, and another session may do it.
+    /// Whether nothing was done, and another session may do it. One whose login was lost finds no private keys.
     fn is_lost(&self) -> bool {
-        matches!(self, Fault::Module(ModuleError::Pkcs11(code, _)) if is_lost(*code))
+        match self {
+            Fault::NoKey => true,
+            Fault::Module(ModuleError::Pkcs11(code, _)) => is_lost(*code),
+            _ => false,
+        }
     }
 
     fn error(self, label: &str) -> Error {

@@ -163,15 +163,18 @@ impl Shared {
     fn work(self: Arc<Self>) {
         let mut seat = Seat::new(self.source.clone());
         while let Some(job) = self.next() {
-            let ready = seat.open();
+            let label = &self.source.label;
+            let ready = caught(|| seat.open()).unwrap_or_else(|| {
+                Err(Error::Gone { label: label.clone(), why: "its thread panicked".to_owned() })
+            });
             if matches!(ready, Err(Error::Sessions { .. })) && self.leave_to_others() {
                 self.lock().waiting.push_front(job);
                 self.arrived.notify_one();
                 break;
             }
-            let done = catch_unwind(AssertUnwindSafe(|| job(&mut seat, ready)));
-            if done.is_err() {
-                seat.close();
+            // After a panic an operation may be under way in the session.
+            if caught(|| job(&mut seat, ready)).is_none() {
+                caught(|| seat.close());
             }
             self.lock().silent = false;
         }
@@ -221,6 +224,11 @@ impl Shared {
         drop(state);
         (self.report)(&said);
     }
+}
+
+/// `None` if it panics.
+fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 impl Token {

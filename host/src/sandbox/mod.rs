@@ -48,6 +48,9 @@ const NAMES: [&str; 12] = [
     "/usr/lib",
 ];
 
+/// More libraries, which PKCS#11 modules are linked with.
+const LIBRARIES: [&str; 3] = ["/lib64", "/usr/lib64", "/usr/local/lib"];
+
 /// The rights that a process keeps. It gives up the rest from the thread that says so, and those that this will start.
 pub struct Keeps {
     /// Its rights below files and folders; `None` for everything everywhere that its user may.
@@ -71,7 +74,7 @@ pub fn of_cryptod(folder: &Path, socket: Option<&Path>, tokens: Option<Places>) 
         let calls = &[calls::COMMON, calls::OLD];
         return Keeps { files: Some(places.collect()), network: false, calls };
     };
-    let names = NAMES.iter().map(|it| (it.into(), READ));
+    let names = NAMES.iter().chain(&LIBRARIES).map(|it| (it.into(), READ));
     let own = with(write, WRITE).chain(with(read, READ));
     let files = Some(places.chain(names).chain(own).collect());
     let calls = &[calls::COMMON, calls::OLD, calls::OF_TOKENS, calls::OLD_OF_TOKENS];

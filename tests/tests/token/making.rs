@@ -82,6 +82,9 @@ fn a_key_in_a_token_is_listed_rotated_and_deleted_there() {
     site.key(&["delete", "web"]);
     assert_eq!(site.keys_of("cellar"), <[&str; 0]>::default());
     assert_eq!(site.said(), "");
+    let audit = fs::read_to_string(site.cryptod.data().join("cryptod/keys/audit.log")).unwrap();
+    let made = audit.lines().find(|line| line.contains("generate")).unwrap();
+    assert!(made.contains("in token cellar, sign to everybody"), "{made}");
     assert!(site.cryptod.stop().success());
 }
 

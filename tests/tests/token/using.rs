@@ -1,12 +1,13 @@
 //! Keys in tokens are used as any others: by many threads, after a restart, by SSH, and not without a grant.
 
-use super::{Site, Tokens};
+use super::{Site, Tokens, start};
 use keyway_drivers::remote::Remote;
 use keyway_engine::{Algorithm, Engine, Key, Parameters, Request, Session};
-use keyway_tests::cryptod::as_user;
+use keyway_tests::cryptod::{as_user, eventually};
 use keyway_tests::{UNPRIVILEGED, finish, keyway, nightly};
 use std::fs;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const THREADS: usize = 32;
@@ -50,6 +51,35 @@ fn many_threads_sign_before_and_after_a_restart() {
     }
     assert_eq!(site.said(), "");
     assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn another_daemon_takes_over_while_keys_in_tokens_are_used() {
+    let Some(tokens) = Tokens::new(&["office"], &[]) else { return };
+    let site = tokens.site(&["office"]);
+    let made = ["generate", "web", "--algorithm", "ec-p256", "--in", "office"];
+    site.key(&[&made[..], &["--for", "everybody"]].concat());
+    let (connection, _engine, session) = client(&site);
+    let local = keyway_drivers::engine();
+    let Site { tokens, folder, mut flags, mut cryptod } = site;
+    flags.push("--take-over".to_owned());
+    let over = AtomicBool::new(false);
+    let next = thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    sign(&local, &session, 1);
+                }
+            });
+        }
+        let next = start(&tokens, &folder, &flags);
+        eventually("the first daemon ends", || !cryptod.is_up());
+        sign(&local, &session, 10);
+        over.store(true, Ordering::Relaxed);
+        next
+    });
+    drop((session, connection));
+    assert!(next.stop().success());
 }
 
 #[test]

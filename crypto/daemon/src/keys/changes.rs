@@ -72,9 +72,9 @@ impl KeyStore {
         now: SystemTime,
     ) -> Result<(), Error> {
         let action = if material.is_generated() { "generate" } else { "import" };
-        let granted: Vec<_> =
-            callers.iter().map(|who| format!("{} to {who}", spec.purposes)).collect();
-        let detail = Some(granted.join(", ")).filter(|granted| !granted.is_empty());
+        let granted = callers.iter().map(|who| format!("{} to {who}", spec.purposes));
+        let detail: Vec<_> = material.tokens().into_iter().chain(granted).collect();
+        let detail = Some(detail.join(", ")).filter(|detail| !detail.is_empty());
         self.change(Asked { action, key: name, by, now }, detail.as_deref(), || {
             if !keyway_engine::is_key_name(name) {
                 return Err(Error::Name);

@@ -49,6 +49,15 @@ impl Material<'_> {
     /// A new key of the usual size.
     pub const NEW: Material<'static> = Material::Generate { rsa_bits: RSA_BITS };
 
+    /// Where it lives, in words, if that is in tokens.
+    pub(super) fn tokens(&self) -> Option<String> {
+        match self {
+            Material::InToken { label, .. } => Some(format!("in token {label}")),
+            Material::OfTokens { labels, .. } => Some(format!("in token {}", labels.join(" and "))),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_generated(&self) -> bool {
         matches!(self, Material::Generate { .. } | Material::InToken { .. })
     }
