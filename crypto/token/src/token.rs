@@ -126,6 +126,13 @@ impl Token {
     }
 }
 
+impl State {
+    /// Whether it has not answered in time. If no thread is inside any more, the answer only came late.
+    fn is_silent(&self) -> bool {
+        self.silent && self.threads > self.idle
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unpoisoned()
@@ -137,7 +144,7 @@ impl Shared {
         if state.closed {
             return Err(Error::Gone { label: label(), why: "the daemon ends".to_owned() });
         }
-        if state.silent {
+        if state.is_silent() {
             return Err(Error::Silent { label: label() });
         }
         if state.waiting.len() >= WAITING_MAX {

@@ -1,5 +1,6 @@
 //! Keys that live in tokens: SoftHSM's, which a cryptod has behind it, and what becomes of them when a token fails.
 
+mod conformance;
 mod failing;
 mod making;
 mod pins;
@@ -17,8 +18,23 @@ const PIN: &str = "1234";
 
 /// Tokens of SoftHSM in a folder of their own.
 struct Tokens {
-    folder: TempDir,
+    folder: Folder,
     module: PathBuf,
+}
+
+/// The folder, and who removes it.
+enum Folder {
+    Own(TempDir),
+    OfAnother(PathBuf),
+}
+
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Folder::Own(folder) => folder.path(),
+            Folder::OfAnother(folder) => folder,
+        }
+    }
 }
 
 impl Tokens {
@@ -32,13 +48,18 @@ impl Tokens {
         let tokens = folder.path().join("tokens").display().to_string();
         let text = format!("directories.tokendir = {tokens}\nobjectstore.backend = file\n");
         fs::write(folder.path().join("conf"), text).unwrap();
-        let tokens = Tokens { folder, module: module() };
+        let tokens = Tokens { folder: Folder::Own(folder), module: module() };
         secret(&tokens.pin(), &format!("{PIN}\n"));
         for label in labels {
             let pins = ["--so-pin", "12345678", "--pin", PIN];
             tokens.util(&[&["--init-token", "--free", "--label", label], &pins[..]].concat());
         }
         Some(tokens)
+    }
+
+    /// Those in the folder of another process.
+    fn at(folder: PathBuf) -> Tokens {
+        Tokens { folder: Folder::OfAnother(folder), module: module() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -51,16 +72,24 @@ impl Tokens {
 
     /// Runs SoftHSM's own tool.
     fn util(&self, arguments: &[&str]) {
+        self.try_util(arguments).expect(0);
+    }
+
+    fn try_util(&self, arguments: &[&str]) -> Finished {
         let mut command = Command::new("softhsm2-util");
         command.arg("--module").arg(&self.module).args(arguments);
-        finish(command.env("SOFTHSM2_CONF", self.path("conf")), "").expect(0);
+        finish(command.env("SOFTHSM2_CONF", self.path("conf")), "")
     }
 
     /// Puts a private key, made elsewhere, into a token.
     fn import(&self, file: &Path, token: &str, label: &str, id: &str) {
+        assert!(self.try_import(file, token, label, id));
+    }
+
+    fn try_import(&self, file: &Path, token: &str, label: &str, id: &str) -> bool {
         let file = file.display().to_string();
         let where_to = ["--token", token, "--label", label, "--id", id, "--pin", PIN];
-        self.util(&[&["--import", &file], &where_to[..]].concat());
+        self.try_util(&[&["--import", &file], &where_to[..]].concat()).code == 0
     }
 
     /// A new private key in a file.
