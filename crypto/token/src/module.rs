@@ -96,6 +96,8 @@ impl Module {
             Some(loaded) => loaded.clone(),
             None => {
                 let loaded = Pkcs11::new(&self.path).map_err(|why| self.unloaded(&why))?;
+                // It is never unloaded: it may have threads of its own, and functions that run when the process ends.
+                std::mem::forget(loaded.clone());
                 state.loaded.insert(loaded).clone()
             }
         };

@@ -279,6 +279,12 @@ impl Tokens {
     }
 }
 
+impl Drop for Tokens {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokens").field("labels", &self.labels()).finish_non_exhaustive()
