@@ -331,7 +331,7 @@ Examples:
   keyway key import tls --in office,cellar --id 0a1b --algorithm ec-p256
       a key that two tokens have: they share the work, and if one fails the other does it all
 
-Delete the file afterwards; the daemon keeps its own copy, sealed. Of a key in a token it keeps only where that is and \
+Delete the file afterwards; the daemon keeps its own copy, sealed. For a key in a token it keeps only where that is and \
 its public half; keyway key delete leaves such a key in its token.")]
 pub struct Import {
     /// Its name

@@ -1,4 +1,4 @@
-//! PINs: read from files that are nobody else's, and never tried again once they were refused.
+//! PINs: read from files that no other user may read, and never tried again once they were refused.
 
 use super::{PIN, Site, Tokens, said, start};
 use keyway_tests::{finish, keyway, secret};

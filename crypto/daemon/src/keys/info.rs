@@ -2,7 +2,8 @@
 
 use super::access::{Caller, Grant, Purposes};
 use super::error::Error;
-use super::record::{Record, TokenReference, Version};
+use super::record::{Record, Version};
+use super::reference::TokenReference;
 use super::store::KeyStore;
 use keyway_engine::Algorithm;
 use keyway_lock::Unpoisoned;

@@ -61,7 +61,7 @@
 //!
 //! # Keys in tokens
 //!
-//! Of a key that lives in a token the store has its public half, and where it is; all else is as with other keys. The
+//! The store has the public half of a key that lives in a token, and where it is; all else is as with other keys. The
 //! engine knows it by the store's name for one of its versions, `NAME@NUMBER`, as a key of the driver `token`.
 //!
 //! # Usage counts
@@ -84,6 +84,7 @@ mod master;
 mod material;
 mod name;
 mod record;
+mod reference;
 mod refusals;
 mod sealed;
 mod session;

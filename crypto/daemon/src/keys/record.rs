@@ -5,6 +5,7 @@
 
 use super::access::{Grant, Purpose, Purposes, Who};
 use super::error::Error;
+use super::reference::TokenReference;
 use crate::limits;
 use keyway_engine::{Algorithm, Key, Kind};
 use serde::{Deserialize, Serialize};
@@ -71,7 +72,7 @@ pub enum Encoding {
     Pkcs1,
     /// A private key of an elliptic curve as SEC 1, DER.
     Sec1,
-    /// No key, but where it lives: a [`TokenReference`].
+    /// No key, but the tokens that it lives in, and its `CKA_ID` there.
     Token,
 }
 
@@ -88,31 +89,6 @@ impl Encoding {
             Encoding::Pkcs1 => Key::Pkcs1(material),
             Encoding::Sec1 => Key::Sec1(material),
         }
-    }
-}
-
-/// Where a key in tokens lives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TokenReference {
-    /// The label of each token, and the key's `CKA_ID` there.
-    pub places: Vec<(String, Vec<u8>)>,
-    /// Whether the daemon made it, and so destroys it when it is deleted.
-    pub made_here: bool,
-}
-
-impl TokenReference {
-    /// The labels of the tokens.
-    pub fn labels(&self) -> impl Iterator<Item = String> {
-        self.places.iter().map(|(label, _)| label.clone())
-    }
-
-    pub fn encode(&self) -> Result<Vec<u8>, Error> {
-        postcard::to_allocvec(self).map_err(|_| Error::Unwritten)
-    }
-
-    fn decode(bytes: &[u8]) -> Option<TokenReference> {
-        let (reference, rest) = postcard::take_from_bytes::<TokenReference>(bytes).ok()?;
-        (rest.is_empty() && !reference.places.is_empty()).then_some(reference)
     }
 }
 
@@ -423,20 +399,6 @@ const SPOILT: &str = "what it holds is spoilt";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn references_to_tokens_are_read_as_they_were_written() {
-        let places = vec![("office".to_owned(), vec![7; 16]), ("cellar".to_owned(), vec![1])];
-        let reference = TokenReference { places, made_here: true };
-        let bytes = reference.encode().unwrap();
-        assert_eq!(TokenReference::decode(&bytes), Some(reference.clone()));
-        assert_eq!(TokenReference::decode(&[&bytes[..], &[0]].concat()), None);
-        for cut in 0..bytes.len() {
-            assert_eq!(TokenReference::decode(&bytes[..cut]), None);
-        }
-        let nowhere = TokenReference { places: Vec::new(), made_here: true };
-        assert_eq!(TokenReference::decode(&nowhere.encode().unwrap()), None);
-    }
 
     /// As a store before there were tokens has it.
     #[test]

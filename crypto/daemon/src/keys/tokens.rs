@@ -3,7 +3,8 @@
 use super::access::{Purpose, Purposes};
 use super::error::Error;
 use super::material::Material;
-use super::record::{Encoding, Record, TokenReference, Version};
+use super::record::{Encoding, Record, Version};
+use super::reference::TokenReference;
 use super::store::KeyStore;
 use crate::limits::RSA_BITS;
 use keyway_engine::Algorithm;

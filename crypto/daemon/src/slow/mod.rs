@@ -28,7 +28,7 @@ use zeroize::zeroize_stack;
 /// after what they have begun.
 pub struct Slow {
     shared: Arc<Shared>,
-    /// Of each token apart: its threads wait for it and take no processor's time, and when it does not answer, no work
+    /// One for each token: its threads wait for it and take no processor's time, and when it does not answer, no work
     /// but its own waits.
     tokens: Vec<Arc<Shared>>,
 }
