@@ -59,7 +59,7 @@ pub enum Error {
         label: String,
         /// The algorithm.
         algorithm: Algorithm,
-        /// What it lacks.
+        /// The reason.
         why: String,
     },
     /// No key of a kind that lives in tokens.
@@ -68,7 +68,7 @@ pub enum Error {
     Key {
         /// The token's label.
         label: String,
-        /// What was looked for, and what is there.
+        /// The key that was looked for, and the keys that are there.
         why: String,
     },
     /// The token has not answered in time.

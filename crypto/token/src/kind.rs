@@ -103,7 +103,7 @@ impl KeyKind {
         }
     }
 
-    /// What the public half has to say of a key that is to be made.
+    /// The attributes that the public half of a new key has to name.
     pub fn parameters(self, rsa_bits: u32) -> Vec<Attribute> {
         match self {
             KeyKind::Rsa => vec![

@@ -7,7 +7,7 @@ use crate::seat::{Fault, Seated};
 use crate::token::Token;
 use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
 
-/// What a key in a token is to do.
+/// The uses of a key in a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// To sign.

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 pub struct Pin {
     secret: RawAuthPin,
     file: PathBuf,
-    /// What tells the file as it is from the file after a correction.
+    /// Another one after the file was corrected.
     identity: String,
     /// Where a refusal is noted, for later starts of the daemon.
     note: PathBuf,
@@ -95,7 +95,7 @@ impl Pin {
     }
 }
 
-/// What a token says of the tries that are left: PKCS#11 has no number for them.
+/// The tries that are left, as far as the token tells: PKCS#11 has no number for them.
 fn tries(info: &TokenInfo) -> &'static str {
     if info.user_pin_locked() {
         "no try is left: the token is locked, and its security officer has to unlock it"

@@ -120,7 +120,7 @@ impl Token {
         result
     }
 
-    /// What the token can do.
+    /// The token's mechanisms.
     pub fn mechanisms(&self) -> Result<Vec<MechanismType>, Error> {
         self.call(CALL_MAX, |seated| Ok(seated.pkcs11.get_mechanism_list(seated.slot)?))
     }
@@ -166,7 +166,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What a thread with a session does.
+    /// The work of a thread with a session.
     fn work(self: Arc<Self>) {
         let mut seat = Seat::new(self.source.clone());
         while let Some(job) = self.next() {

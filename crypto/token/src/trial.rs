@@ -11,7 +11,7 @@ const TEXT: &[u8] = b"a trial of a key in a token";
 /// Has the token do what the session is for, and compares that with what software makes of the public half.
 ///
 /// # Errors
-/// What was wrong, in words.
+/// The fault, in words.
 pub(crate) fn run(session: &TokenSession) -> Result<(), String> {
     match session.algorithm.kind() {
         Kind::Signature => sign(session),

@@ -207,7 +207,7 @@ impl Site {
         labels.map(|label| label.trim().to_owned()).collect()
     }
 
-    /// What the daemon has said on its standard error.
+    /// The daemon's standard error until now.
     fn said(&self) -> String {
         said(&self.folder)
     }
