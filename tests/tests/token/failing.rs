@@ -188,3 +188,18 @@ fn a_token_that_does_not_answer_holds_up_no_other_key() {
     drop(session);
     assert!(site.cryptod.stop().success());
 }
+
+#[test]
+fn a_daemon_ends_although_a_token_does_not_answer() {
+    let Some((site, shim)) = two() else { return };
+    let (_connection, _engine, session) = client(&site);
+    set(&shim, "hang");
+    thread::scope(|scope| {
+        let results: Vec<_> =
+            (0..16).map(|_| scope.spawn(|| session.sign(b"text").is_err())).collect();
+        // The other token has signed for half of them.
+        eventually("some wait", || results.iter().filter(|it| it.is_finished()).count() >= 4);
+        assert!(site.cryptod.stop().success());
+        assert!(results.into_iter().any(|result| result.join().unwrap()));
+    });
+}
