@@ -93,7 +93,8 @@ keyway key verify compares it.")]
 Examples:
   keyway key rotate vault
 
-Sessions that are open with the key end; their clients open new ones by themselves.")]
+Sessions that are open with the key end; their clients open new ones by themselves. The next version of a key that \
+lives in a token is made in that token.")]
     Rotate(Named),
     /// Keep certificates with a key, or show them
     #[command(after_help = "\
@@ -131,7 +132,8 @@ It cannot be undone. A revoked key can be deleted.")]
 Examples:
   keyway key delete web
 
-Data that was encrypted under it is lost.")]
+Data that was encrypted under it is lost. A key that was made in a token is destroyed there, too; one that was imported \
+from a token stays there.")]
     Delete(Named),
     /// Use a key that is disabled with the file that is there
     #[command(after_help = "\
