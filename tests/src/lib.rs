@@ -394,6 +394,11 @@ pub fn finish(command: &mut Command, input: &str) -> Finished {
     }
 }
 
+/// The lines of valgrind, without those on system calls that are newer than it is.
+pub fn found_by_valgrind(err: &str) -> Vec<&str> {
+    err.lines().filter(|line| !line.starts_with("--")).collect()
+}
+
 impl Finished {
     /// Asserts the exit status.
     ///

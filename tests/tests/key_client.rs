@@ -202,6 +202,8 @@ fn a_daemon_that_is_stopped_holds_up_no_program() {
     let found = client.find("web").unwrap();
     signs(&client, &found, b"text").unwrap();
     cryptod.signal(rustix::process::Signal::STOP);
+    // It stops a moment after the signal.
+    eventually("it is stopped", || signs(&client, &found, b"text").is_err());
     for _ in 0..1_000 {
         let silent = signs(&client, &found, b"text").unwrap_err();
         assert!(silent.contains("does not answer"), "{silent}");

@@ -68,7 +68,8 @@ fn done(
         KeyAsk::GenerateIn { name, policy, token } => {
             let policy = Policy::read(&policy)?;
             can_be_for(sight, &policy.grantees)?;
-            let material = Material::InToken { label: &token, rsa_bits: policy.rsa_bits.unwrap_or(RSA_BITS) };
+            let material =
+                Material::InToken { label: &token, rsa_bits: policy.rsa_bits.unwrap_or(RSA_BITS) };
             keys.add_for(&name, policy.spec(), material, &policy.grantees, by, now)?;
         }
         KeyAsk::Adopt { name, policy, tokens, object } => {

@@ -40,11 +40,9 @@ impl Provider {
     /// Puts an error of the client's into OpenSSL's queue.
     pub fn raise(&self, why: &ClientError) {
         let reason = match why.fault {
-            Fault::Unreachable
-            | Fault::Silent
-            | Fault::Refused
-            | Fault::Daemon
-            | Fault::Busy => OPERATION_FAIL,
+            Fault::Unreachable | Fault::Silent | Fault::Refused | Fault::Daemon | Fault::Busy => {
+                OPERATION_FAIL
+            }
             Fault::Key => INVALID_KEY,
             Fault::Caller => NOT_SUPPORTED,
         };
