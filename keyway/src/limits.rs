@@ -13,5 +13,3 @@ pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 
 /// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
 pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;
-/// Most bytes of a file with certificates for a key.
-pub const CHAIN_INPUT_BYTES_MAX: usize = 256 << 10;

@@ -83,7 +83,7 @@ impl Cryptod {
         let folder = Arc::new(tempfile::tempdir().expect("a folder"));
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("its mode");
         let socket = folder.path().join("socket").display().to_string();
-        let beside = ["--allow-everybody", "--socket", &socket];
+        let beside = [crate::ALLOW_ALL, "--socket", &socket];
         Cryptod::start_on(&folder, &[&beside, arguments].concat())
     }
 

@@ -394,6 +394,11 @@ pub fn finish(command: &mut Command, input: &str) -> Finished {
     }
 }
 
+/// The value of `--for` that lets every caller use a key.
+pub const ALL_CALLERS: &str = "everybody";
+/// The flag of cryptod that lets every user in.
+pub const ALLOW_ALL: &str = "--allow-everybody";
+
 /// The lines of valgrind, without those on system calls that are newer than it is.
 pub fn found_by_valgrind(err: &str) -> Vec<&str> {
     err.lines().filter(|line| !line.starts_with("--")).collect()

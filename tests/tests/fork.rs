@@ -9,7 +9,7 @@ use keyway_engine::{
 };
 use keyway_lock::Unpoisoned;
 use keyway_tests::cryptod::{Cryptod, PATIENCE, beside_neighbours};
-use keyway_tests::{finish, keyway, nightly};
+use keyway_tests::{ALL_CALLERS, finish, keyway, nightly};
 use rustix::process::{Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
 use rustix::thread::set_thread_uid;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,7 +40,7 @@ impl Parent {
     fn new(cryptod: &Cryptod) -> Parent {
         let mut generate = Command::new(keyway());
         generate.args(["key", "generate", "web", "--algorithm", "ecdsa-p256-sha-256"]);
-        generate.args(["--for", "everybody", "--data"]).arg(cryptod.data());
+        generate.args(["--for", ALL_CALLERS, "--data"]).arg(cryptod.data());
         finish(&mut generate, "").expect(0);
         let (remote, connection) = cryptod.engine("forks");
         let named = remote.session(Parameters::new(SIGNS, Key::Named("web"))).unwrap();

@@ -7,7 +7,7 @@ use keyway_ring::control::{self, Answer, Ask, VERSION};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle};
 use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
 use keyway_tests::cryptod::{Cryptod, as_user, eventually};
-use keyway_tests::{UNPRIVILEGED, finish, keyway, nightly};
+use keyway_tests::{ALL_CALLERS, UNPRIVILEGED, finish, keyway, nightly};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::fs;
 use std::os::fd::AsFd;
@@ -53,7 +53,7 @@ fn signs(client: &KeyClient, key: &NamedKey, text: &[u8]) -> Result<(), String> 
 #[test]
 fn a_key_is_found_and_signs() {
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    generate(&cryptod, "web", SIGNS.name(), ALL_CALLERS);
     let client = KeyClient::new(cryptod.socket().to_owned(), "test");
     let found = client.find("web").unwrap();
     assert_eq!(client.keys().unwrap(), std::slice::from_ref(&found));
@@ -77,7 +77,7 @@ fn a_key_is_found_and_signs() {
 #[test]
 fn a_daemon_that_ends_is_an_error_at_once_and_its_successor_is_used() {
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    generate(&cryptod, "web", SIGNS.name(), ALL_CALLERS);
     let folder = cryptod.folder().clone();
     let client = KeyClient::new(cryptod.socket().to_owned(), "test");
     let found = client.find("web").unwrap();
@@ -122,7 +122,7 @@ fn a_daemon_that_ends_is_an_error_at_once_and_its_successor_is_used() {
 #[test]
 fn threads_share_a_client() {
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    generate(&cryptod, "web", SIGNS.name(), ALL_CALLERS);
     let client = KeyClient::new(cryptod.socket().to_owned(), "test");
     let found = client.find("web").unwrap();
     let rounds = if nightly() { 10_000 } else { 1_000 };
@@ -146,7 +146,7 @@ fn threads_share_a_client() {
 #[test]
 fn a_client_that_was_sent_away_before_it_said_its_name_comes_again() {
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    generate(&cryptod, "web", SIGNS.name(), ALL_CALLERS);
     let found = KeyClient::new(cryptod.socket().to_owned(), "test").find("web").unwrap();
     let path = cryptod.folder().path().join("impatient");
     let link = cryptod.folder().path().join("link");
@@ -197,7 +197,7 @@ fn a_change_of_user_counts() {
 #[test]
 fn a_daemon_that_is_stopped_holds_up_no_program() {
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "web", SIGNS.name(), "everybody");
+    generate(&cryptod, "web", SIGNS.name(), ALL_CALLERS);
     let client = KeyClient::new(cryptod.socket().to_owned(), "test");
     let found = client.find("web").unwrap();
     signs(&client, &found, b"text").unwrap();

@@ -1,14 +1,11 @@
 //! `keyway key` as scripts use it: what a key of cryptod does from a shell, compared with OpenSSL.
 
 use keyway_tests::cryptod::{Cryptod, as_user};
-use keyway_tests::{Finished, UNPRIVILEGED, available, finish, keyway};
+use keyway_tests::{ALL_CALLERS, Finished, UNPRIVILEGED, available, finish, keyway};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-/// The value of `--for` that lets every caller use a key.
-const ALL_CALLERS: &str = "everybody";
 
 fn run(cryptod: &Cryptod, arguments: &[&str], input: &str) -> Finished {
     let mut command = Command::new(keyway());
@@ -413,7 +410,7 @@ fn a_user_lists_the_keys_that_the_user_may_use() {
     let their = format!("user:{UNPRIVILEGED}");
     generate("secret-plan", "ed25519", "user:0");
     generate("web", "ecdsa-p256-sha-256", &their);
-    generate("vault", "aes-256-gcm", "everybody");
+    generate("vault", "aes-256-gcm", ALL_CALLERS);
     generate("old", "ed25519", &their);
     key(&cryptod, &["revoke", "old"]);
     let audit = || fs::read_to_string(cryptod.data().join("cryptod/keys/audit.log")).unwrap();
@@ -477,8 +474,8 @@ fn a_client_makes_and_destroys_keys_in_its_name_space() {
     for refused in [
         &["generate", "other", "--algorithm", "ed25519"][..],
         &["generate", "app.", "--algorithm", "ed25519"],
-        &["generate", "app.two", "--algorithm", "ed25519", "--for", "everybody"],
-        &["allow", "app.one", "--for", "everybody"],
+        &["generate", "app.two", "--algorithm", "ed25519", "--for", ALL_CALLERS],
+        &["allow", "app.one", "--for", ALL_CALLERS],
         &["accept", "app.one"],
         &["revoke", "web"],
         &["delete", "app.one"],

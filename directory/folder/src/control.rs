@@ -6,8 +6,10 @@ use keyway_ring::control::{self, Answer, Ask, GrantedKey, KeyAsk, KeyInfo, VERSI
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// How long a daemon may take to begin.
+const BEGINNING: Duration = Duration::from_secs(1);
 /// How long the daemon may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long it may take to make a key, or to write one down: a large RSA key takes seconds.
@@ -38,6 +40,18 @@ impl Control {
             Answer::Hello { .. } => Ok(control),
             _ => Err(nonsense()),
         }
+    }
+
+    /// As [`Control::connect`], with a daemon that may not listen yet: it was started in the line before.
+    ///
+    /// # Errors
+    /// As [`Control::connect`].
+    pub fn connect_soon(path: &Path, name: &str) -> Result<Self, Failure> {
+        let begun = Instant::now();
+        while begun.elapsed() < BEGINNING && Socket::connect(path).is_err() {
+            std::thread::sleep(BEGINNING / 20);
+        }
+        Control::connect(path, name)
     }
 
     /// All keys that the daemon holds.

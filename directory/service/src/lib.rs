@@ -13,6 +13,7 @@ pub mod cryptod;
 mod forecast;
 mod gauges;
 pub mod instance;
+pub mod key_files;
 pub mod key_use;
 pub mod ldapd;
 pub mod ldif_source;

@@ -72,3 +72,5 @@ fn fit(limits: &mut Limits, files: usize) -> Option<String> {
         limits.connections_max
     ))
 }
+/// Most bytes of a file with certificates for a key.
+pub const CHAIN_INPUT_BYTES_MAX: usize = 256 << 10;

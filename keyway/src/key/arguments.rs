@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use keyway_client::Program;
 use keyway_engine::Algorithm;
+use keyway_service::key_files;
 use keyway_token::limits::ID_BYTES_MAX;
 use std::path::PathBuf;
 
@@ -173,6 +174,16 @@ pub enum Format {
     Base64,
     /// In hexadecimal digits, on a line
     Hex,
+}
+
+impl From<Format> for key_files::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Raw => key_files::Format::Raw,
+            Format::Base64 => key_files::Format::Base64,
+            Format::Hex => key_files::Format::Hex,
+        }
+    }
 }
 
 /// How a key is used.

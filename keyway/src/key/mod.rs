@@ -1,7 +1,6 @@
 //! `keyway key`: what an administrator asks of a running cryptod, and what its keys are used for from a shell.
 
 mod arguments;
-mod certificates;
 mod using;
 
 pub use arguments::Key;
@@ -13,21 +12,12 @@ use keyway_folder::data::name;
 use keyway_folder::signing;
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_ring::control::{
-    Answer, Ask, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, Secret, TokenObject,
-};
-use keyway_ring::limits::KEY_BYTES_MAX;
+use keyway_ring::control::{Answer, Ask, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, TokenObject};
 use keyway_service::callers::numbered;
+use keyway_service::key_files;
 use keyway_wire::subject_public_key_info;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use zeroize::Zeroizing;
-
-/// How long a daemon may take to begin.
-const BEGINNING: Duration = Duration::from_secs(1);
+use std::path::PathBuf;
 
 /// Does what the arguments ask for.
 ///
@@ -49,7 +39,9 @@ pub fn run(command: &Key) -> Result<bool, Failure> {
                 (_, Some(object)) => {
                     KeyAsk::Adopt { name, policy, tokens: it.tokens.clone(), object }
                 }
-                (Some(file), None) => KeyAsk::Import { name, policy, material: read(file)? },
+                (Some(file), None) => {
+                    KeyAsk::Import { name, policy, material: key_files::secret(file)? }
+                }
                 (None, None) => {
                     return Err(Failure::usage(
                         "name the file of the key, or with --in, and --id or --label, a key in a token",
@@ -147,7 +139,7 @@ fn certificate(Certificate { name, file, remove, at }: &Certificate) -> Result<(
     };
     match file {
         _ if *remove => return certify(Vec::new(), "certificates removed"),
-        Some(file) => return certify(certificates::read(file)?, "certificates kept"),
+        Some(file) => return certify(key_files::certificates(file)?, "certificates kept"),
         None => {}
     }
     let answer = self::at(at)?.ask(&Ask::Certificates { name: name.clone() })?;
@@ -162,7 +154,7 @@ fn certificate(Certificate { name, file, remove, at }: &Certificate) -> Result<(
             "the key {name} has no certificates; keyway key certificate {name} FILE gives it some"
         )));
     }
-    output::text(certificates::pem(&certificates).trim_end())
+    output::text(key_files::certificates_to_pem(&certificates).trim_end())
 }
 
 /// Has the daemon change a key.
@@ -254,21 +246,7 @@ fn split(state: &str) -> (&str, Option<&str>) {
 
 /// A connection to the daemon.
 fn at(at: &At) -> Result<Control, Failure> {
-    let (socket, begun) = (socket(at), Instant::now());
-    loop {
-        let connected = Control::connect(&socket, "keyway key");
-        // A daemon that was started in the line before does not listen yet.
-        let may_begin = begun.elapsed() < BEGINNING && !listens(&socket);
-        if connected.is_ok() || !may_begin {
-            return connected;
-        }
-        std::thread::sleep(BEGINNING / 20);
-    }
-}
-
-/// Whether a daemon takes connections there.
-fn listens(socket: &Path) -> bool {
-    keyway_ring::Socket::connect(socket).is_ok()
+    Control::connect_soon(&socket(at), "keyway key")
 }
 
 fn socket(at: &At) -> PathBuf {
@@ -287,22 +265,4 @@ fn policy(policy: &Policy) -> Result<KeyPolicy, Failure> {
 fn token_object(import: &Import) -> Option<TokenObject> {
     let id = import.id.clone().map(TokenObject::Id);
     id.or_else(|| import.label.clone().map(TokenObject::Label))
-}
-
-fn read(path: &Path) -> Result<Secret, Failure> {
-    // Room for one byte too many, so that no copy is left behind by a buffer that grew.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(KEY_BYTES_MAX + 2));
-    let most = KEY_BYTES_MAX as u64 + 1;
-    let read = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes),
-        false => File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)),
-    };
-    read.map_err(|why| Failure::system("read", path, &why))?;
-    if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
-        return Err(Failure::new(format!(
-            "{} is no key: it is empty, or longer than {KEY_BYTES_MAX} bytes",
-            path.display()
-        )));
-    }
-    Ok(Secret::from(&bytes[..]))
 }

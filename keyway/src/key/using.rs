@@ -1,12 +1,13 @@
 //! Uses of a key from a shell.
 
-use super::arguments::{At, Format, Manner, Use, Verify};
+use super::arguments::{At, Manner, Use, Verify};
 use crate::limits::KEY_INPUT_BYTES_MAX;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::same_file::is_no_input;
+use keyway_service::key_files::Format;
 use keyway_service::key_use::{self, Made, UsableKey};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -52,7 +53,7 @@ pub fn verify(verify: &Verify) -> Result<bool, Failure> {
             return Err(Failure::usage("only one of FILE and --signature can be standard input"));
         }
         let (input, given) = (read(&verify.file)?, read(&verify.signature)?);
-        let given = verify.format.read(&given).ok_or_else(|| {
+        let given = Format::from(verify.format).read(&given).ok_or_else(|| {
             let file = verify.signature.display();
             Failure::new(format!("{file} is not what --format says"))
         })?;
@@ -116,7 +117,7 @@ fn put(use_: &Use, what: &str, (algorithm, bytes): &Made) -> Result<(), Failure>
     let mut said = json!({ "key": name, "algorithm": algorithm.name() });
     if let Some(file) = output {
         is_no_input(file, [&use_.file])?;
-        let text = format.unwrap_or(Format::Raw).write(bytes);
+        let text = format.map_or(Format::Raw, Format::from).write(bytes);
         fs::write(file, &*text).map_err(|why| Failure::system("write", file, &why))?;
         said["file"] = Value::from(file.display().to_string());
     } else if at.json {
@@ -124,7 +125,7 @@ fn put(use_: &Use, what: &str, (algorithm, bytes): &Made) -> Result<(), Failure>
     } else {
         let terminal = io::stdout().is_terminal();
         let usual = if terminal && what != "data" { Format::Base64 } else { Format::Raw };
-        let mut text = format.unwrap_or(usual).write(bytes);
+        let mut text = format.map_or(usual, Format::from).write(bytes);
         if terminal && !text.ends_with(b"\n") {
             text.push(b'\n');
         }
@@ -145,56 +146,6 @@ impl Manner {
             salt_bytes: *salt,
             prehashed: *digest,
             label: label.clone(),
-        }
-    }
-}
-
-impl Format {
-    fn write(self, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
-        let mut text = match self {
-            Format::Raw => return Zeroizing::new(bytes.to_vec()),
-            Format::Base64 => BASE64_STANDARD.encode(bytes),
-            Format::Hex => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        };
-        text.push('\n');
-        Zeroizing::new(text.into_bytes())
-    }
-
-    fn read(self, text: &[u8]) -> Option<Vec<u8>> {
-        // Other programs break lines.
-        let text_only =
-            || text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        match self {
-            Format::Raw => Some(text.to_vec()),
-            Format::Base64 => BASE64_STANDARD.decode::<Vec<u8>>(text_only()).ok(),
-            Format::Hex => {
-                let digits = String::from_utf8(text_only()).ok()?;
-                if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-                    return None;
-                }
-                let pair = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-                (0..digits.len()).step_by(2).map(pair).collect()
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read() {
-        for format in [Format::Raw, Format::Base64, Format::Hex] {
-            assert_eq!(
-                format.read(&format.write(b"\x00\xffbytes")),
-                Some(b"\x00\xffbytes".to_vec())
-            );
-        }
-        assert_eq!(Format::Base64.read(b" AP9i\r\neXRlcw==\n"), Some(b"\x00\xffbytes".to_vec()));
-        assert_eq!(Format::Hex.read(b"00ff\n62\n"), Some(b"\x00\xffb".to_vec()));
-        for wrong in ["0", "0g", "é", "+1"] {
-            assert_eq!(Format::Hex.read(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }

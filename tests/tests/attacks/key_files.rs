@@ -1,7 +1,7 @@
 //! Key files that are damaged, or older ones that are put back, and names that are none.
 
 use keyway_tests::cryptod::{Cryptod, beside_neighbours};
-use keyway_tests::{Finished, Server, finish, keyway};
+use keyway_tests::{ALL_CALLERS, Finished, Server, finish, keyway};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ fn key(cryptod: &Cryptod, arguments: &[&str]) -> Finished {
 }
 
 fn make(cryptod: &Cryptod, name: &str) {
-    key(cryptod, &["generate", name, "--algorithm", "ed25519", "--for", "everybody"]).expect(0);
+    key(cryptod, &["generate", name, "--algorithm", "ed25519", "--for", ALL_CALLERS]).expect(0);
 }
 
 fn file(cryptod: &Cryptod, name: &str) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use super::{KEYS, Site};
 use keyway_client::KeyReference;
-use keyway_tests::Finished;
+use keyway_tests::{ALL_CALLERS, Finished};
 use std::fs;
 
 #[test]
@@ -230,7 +230,7 @@ fn messages_are_decrypted() {
     let Some(site) = Site::with_keys(&[]) else { return };
     let purposes = ["--purpose", "sign", "--purpose", "decrypt"];
     let kinds = ["--algorithm", "rsa", "--algorithm", "rsaes-pkcs1"];
-    site.key(&[&["generate", "mail", "--for", "everybody"], &kinds[..], &purposes].concat());
+    site.key(&[&["generate", "mail", "--for", ALL_CALLERS], &kinds[..], &purposes].concat());
     for (file, with) in [
         ("mail.pem", &["use", "mail", "--with", "pem"][..]),
         ("mail.pub", &["public", "mail", "--pem"]),
@@ -287,7 +287,7 @@ fn secrets_are_agreed_on() {
     let purposes = ["--purpose", "sign", "--purpose", "agree"];
     for (kind, curve) in [("ec-p256", "P-256"), ("ec-p384", "P-384"), ("ec-p521", "P-521")] {
         let name = &format!("both-{curve}").to_lowercase();
-        let generate = ["generate", name, "--for", "everybody", "--algorithm", kind];
+        let generate = ["generate", name, "--for", ALL_CALLERS, "--algorithm", kind];
         site.key(&[&generate[..], &purposes].concat());
         let (pem, public, certificate) =
             (format!("{name}.pem"), format!("{name}.pub"), format!("{name}.crt"));
@@ -328,7 +328,7 @@ fn secrets_are_agreed_on() {
         ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "peer.pem"];
     site.stock_openssl(&peer).expect(0);
     site.stock_openssl(&["pkey", "-in", "peer.pem", "-pubout", "-out", "peer.pub"]).expect(0);
-    let only = ["generate", "only", "--for", "everybody", "--algorithm", "ec-p256"];
+    let only = ["generate", "only", "--for", ALL_CALLERS, "--algorithm", "ec-p256"];
     site.key(&only);
     fs::write(site.file("only.pem"), site.key(&["use", "only", "--with", "pem"])).unwrap();
     let derive =

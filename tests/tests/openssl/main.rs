@@ -14,7 +14,7 @@ mod tls;
 
 use keyway_client::{KeyClient, KeyReference};
 use keyway_tests::cryptod::{Cryptod, eventually};
-use keyway_tests::{Finished, available, finish, keyway, openssl_provider};
+use keyway_tests::{ALL_CALLERS, ALLOW_ALL, Finished, available, finish, keyway, openssl_provider};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ impl Site {
     fn with_keys(needs: &[&str]) -> Option<Site> {
         let site = Site::new(needs)?;
         for (name, kind, digest, _) in KEYS {
-            site.generate(name, kind, "everybody");
+            site.generate(name, kind, ALL_CALLERS);
             let (pem, certificate) = (format!("{name}.pem"), format!("{name}.crt"));
             let made = ["req", "-x509", "-new", "-key", &pem, "-subj", &format!("/CN={name}")];
             let names = "subjectAltName=DNS:localhost,IP:127.0.0.1";
@@ -165,7 +165,7 @@ impl Site {
         let Site { cryptod } = self;
         let (folder, socket) = (cryptod.folder().clone(), cryptod.socket().display().to_string());
         drop(cryptod);
-        let beside = ["--allow-everybody", "--socket", &socket];
+        let beside = [ALLOW_ALL, "--socket", &socket];
         let site = Site { cryptod: Cryptod::start_on(&folder, &beside) };
         assert!(works(&site));
         site

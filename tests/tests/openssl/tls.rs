@@ -2,7 +2,7 @@
 
 use super::{KEYS, Site};
 use keyway_tests::cryptod::{PATIENCE, eventually};
-use keyway_tests::{finish, port};
+use keyway_tests::{ALL_CALLERS, finish, port};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::net::TcpStream;
@@ -78,7 +78,7 @@ fn servers_have_keys_of_every_kind() {
 #[test]
 fn premaster_secrets_are_decrypted() {
     let Some(site) = Site::with_keys(&[]) else { return };
-    let purposes = ["--purpose", "sign", "--purpose", "decrypt", "--for", "everybody"];
+    let purposes = ["--purpose", "sign", "--purpose", "decrypt", "--for", ALL_CALLERS];
     let kinds = ["--algorithm", "rsa", "--algorithm", "rsaes-pkcs1"];
     site.key(&[&["generate", "old"], &kinds[..], &purposes].concat());
     fs::write(site.file("old.pem"), site.key(&["use", "old", "--with", "pem"])).unwrap();

@@ -8,7 +8,7 @@ mod program;
 mod tools;
 
 use keyway_tests::cryptod::Cryptod;
-use keyway_tests::{Finished, available, finish, keyway, pkcs11_module};
+use keyway_tests::{ALL_CALLERS, Finished, available, finish, keyway, pkcs11_module};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,7 +52,7 @@ impl Site {
         }
         let site = Site { cryptod: Cryptod::for_every_user(arguments) };
         for (name, options) in KEYS {
-            site.key(&[&["generate", name, "--for", "everybody"], options].concat());
+            site.key(&[&["generate", name, "--for", ALL_CALLERS], options].concat());
             fs::write(site.file(&format!("{name}.pub")), site.key(&["public", name, "--pem"]))
                 .unwrap();
         }

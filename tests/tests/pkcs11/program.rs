@@ -2,7 +2,7 @@
 
 use super::Site;
 use keyway_tests::cryptod::Cryptod;
-use keyway_tests::{available, finish, found_by_valgrind, nightly, pkcs11_module};
+use keyway_tests::{ALLOW_ALL, available, finish, found_by_valgrind, nightly, pkcs11_module};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -105,7 +105,7 @@ fn the_daemon_ends_and_is_back() {
                     drop(daemon);
                 }
                 "start it" => {
-                    let beside = ["--allow-everybody", "--socket", socket.to_str().unwrap()];
+                    let beside = [ALLOW_ALL, "--socket", socket.to_str().unwrap()];
                     daemon = Some(Cryptod::start_on(&folder, &beside));
                 }
                 wrong => panic!("{what}: {wrong}"),

@@ -1,6 +1,7 @@
 //! Clients by hand, honest and hostile.
 
 use crate::{Agent, PATIENCE, generate};
+use keyway_tests::ALL_CALLERS;
 use keyway_tests::cryptod::Cryptod;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -10,7 +11,7 @@ const FAILURE: &[u8] = b"\0\0\0\x01\x05";
 
 fn start() -> (Cryptod, Agent) {
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "ed", &["ed25519"], "everybody");
+    generate(&cryptod, "ed", &["ed25519"], ALL_CALLERS);
     let agent = Agent::start(&cryptod, &[]);
     (cryptod, agent)
 }

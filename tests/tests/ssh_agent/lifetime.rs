@@ -3,7 +3,7 @@
 use crate::hostile::signs;
 use crate::{Agent, generate};
 use keyway_tests::cryptod::{Cryptod, eventually};
-use keyway_tests::{available, finish, keyway};
+use keyway_tests::{ALL_CALLERS, available, finish, keyway};
 use rustix::process::Signal;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ fn an_agent_outlives_its_cryptod() {
         return;
     }
     let mut cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "ed", &["ed25519"], "everybody");
+    generate(&cryptod, "ed", &["ed25519"], ALL_CALLERS);
     let agent = Agent::start(&cryptod, &[]);
     let blob = agent.blob("ed");
     let mut client = agent.connect();
@@ -98,7 +98,7 @@ fn a_signature_is_confirmed() {
         return;
     }
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "one", &["ed25519"], "everybody");
+    generate(&cryptod, "one", &["ed25519"], ALL_CALLERS);
     let place = cryptod.folder().path();
     let (asks, answer) = (place.join("asks"), place.join("answer"));
     let script = "#!/bin/sh\necho \"$SSH_ASKPASS_PROMPT: $1\" >> questions\nexec ./answer\n";
@@ -133,7 +133,7 @@ fn an_agent_has_a_lifetime() {
         return;
     }
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "one", &["ed25519"], "everybody");
+    generate(&cryptod, "one", &["ed25519"], ALL_CALLERS);
     let mut agent = Agent::start(&cryptod, &["--lifetime", "1ms"]);
     eventually("the agent ends", || !agent.process.is_up());
     assert!(!agent.socket.exists());

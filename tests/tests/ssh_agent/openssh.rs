@@ -3,7 +3,7 @@
 use crate::hostile::signs;
 use crate::{Agent, KINDS, generate, key};
 use keyway_tests::cryptod::{Cryptod, as_user};
-use keyway_tests::{UNPRIVILEGED, available, finish, keyway};
+use keyway_tests::{ALL_CALLERS, UNPRIVILEGED, available, finish, keyway};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -18,9 +18,9 @@ fn keys_of_every_kind_sign() {
     let cryptod = Cryptod::start(&[]);
     KINDS
         .iter()
-        .for_each(|(name, algorithms, _)| generate(&cryptod, name, algorithms, "everybody"));
-    generate(&cryptod, "vault", &["aes-256-gcm"], "everybody");
-    generate(&cryptod, "pss", &["rsa-pss-sha-256"], "everybody");
+        .for_each(|(name, algorithms, _)| generate(&cryptod, name, algorithms, ALL_CALLERS));
+    generate(&cryptod, "vault", &["aes-256-gcm"], ALL_CALLERS);
+    generate(&cryptod, "pss", &["rsa-pss-sha-256"], ALL_CALLERS);
     generate(&cryptod, "other", &["ed25519"], "user:4294967294");
     let agent = Agent::start(&cryptod, &[]);
     let listed = agent.run("ssh-add", &["-l"], "").expect(0).out;
@@ -55,7 +55,7 @@ fn keys_are_not_added_removed_or_locked() {
         return;
     }
     let cryptod = Cryptod::start(&[]);
-    generate(&cryptod, "ed", &["ed25519"], "everybody");
+    generate(&cryptod, "ed", &["ed25519"], ALL_CALLERS);
     let agent = Agent::start(&cryptod, &[]);
     let own = cryptod.folder().path().join("own");
     let make = ["-q", "-t", "ed25519", "-N", "", "-f", own.to_str().unwrap()];
@@ -77,7 +77,7 @@ fn a_command_has_an_agent_of_its_own() {
     let cryptod = Cryptod::start(&[]);
     let place = cryptod.folder().path();
     for name in ["one", "two", "three"] {
-        generate(&cryptod, name, &["ed25519"], "everybody");
+        generate(&cryptod, name, &["ed25519"], ALL_CALLERS);
     }
     let agent = |arguments: &[&str]| {
         let mut command = Command::new(keyway());

@@ -2,7 +2,7 @@
 
 use crate::{Agent, generate};
 use keyway_tests::cryptod::{Cryptod, eventually};
-use keyway_tests::{Finished, available, finish, port};
+use keyway_tests::{ALL_CALLERS, Finished, available, finish, port};
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn a_login_uses_the_agent_on_both_sides() {
         ("host-rsa", rsa),
         ("stranger", &["ed25519"]),
     ] {
-        generate(&cryptod, name, algorithms, "everybody");
+        generate(&cryptod, name, algorithms, ALL_CALLERS);
     }
     let agent = Agent::start(&cryptod, &[]);
     let known = agent.socket.with_file_name("known_hosts");

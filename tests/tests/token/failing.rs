@@ -3,7 +3,7 @@
 use super::using::{client, sign};
 use super::{Site, Tokens};
 use keyway_tests::cryptod::{Neighbour, eventually};
-use keyway_tests::{finish, nightly};
+use keyway_tests::{ALL_CALLERS, finish, nightly};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,7 +47,7 @@ fn two() -> Option<(Site, PathBuf)> {
     let shim = shim(&tokens)?;
     let flags = tokens.flags(&[("office", &shim), ("cellar", &tokens.module)]);
     let site = Site::start(tokens, flags);
-    let import = ["import", "web", "--algorithm", "ec-p256", "--for", "everybody"];
+    let import = ["import", "web", "--algorithm", "ec-p256", "--for", ALL_CALLERS];
     site.key(&[&import[..], &["--in", "office,cellar", "--id", "0a1b"]].concat());
     Some((site, shim))
 }
@@ -125,10 +125,10 @@ fn a_token_that_was_away_is_found_again() {
     let site = tokens.site(&["office", "cellar"]);
     for (name, tokens) in [("both", "office,cellar"), ("web", "office")] {
         let import =
-            ["import", name, "--algorithm", "ec-p256", "--for", "everybody", "--id", "0a1b"];
+            ["import", name, "--algorithm", "ec-p256", "--for", ALL_CALLERS, "--id", "0a1b"];
         site.key(&[&import[..], &["--in", tokens]].concat());
     }
-    site.key(&["generate", "here", "--algorithm", "ec-p256", "--for", "everybody"]);
+    site.key(&["generate", "here", "--algorithm", "ec-p256", "--for", ALL_CALLERS]);
     fs::write(site.path("text"), "a text").unwrap();
     let signed = |name: &str| site.try_key(&["sign", name, "text", "-o", "signature"]).code == 0;
     let (folder, away) = (site.tokens.folder_of("office"), site.tokens.path("away"));
@@ -152,7 +152,7 @@ fn a_token_that_does_not_answer_holds_up_no_other_key() {
     let Some((site, shim)) = two() else { return };
     for (name, options) in [("alone", &["--in", "cellar"][..]), ("rsa", &[])] {
         let algorithm = if name == "rsa" { "rsa" } else { "ec-p256" };
-        let made = ["generate", name, "--algorithm", algorithm, "--for", "everybody"];
+        let made = ["generate", name, "--algorithm", algorithm, "--for", ALL_CALLERS];
         site.key(&[&made[..], options].concat());
     }
     let (_connection, _engine, session) = client(&site);

@@ -2,6 +2,7 @@
 
 use super::{Site, Tokens};
 use keyway_engine::{Algorithm, Key, Parameters, Request, SignatureParameters};
+use keyway_tests::ALL_CALLERS;
 use std::fs;
 
 fn site(needs: &[&str]) -> Option<Site> {
@@ -15,7 +16,7 @@ fn signatures_of_every_kind_are_verified_by_openssl() {
     let Some(site) = site(&[]) else { return };
     for kind in ["ec-p256", "ec-p384", "ec-p521", "rsa", "ed25519"] {
         site.key(&["generate", kind, "--algorithm", kind, "--in", "office"]);
-        site.key(&["allow", kind, "--for", "everybody"]);
+        site.key(&["allow", kind, "--for", ALL_CALLERS]);
         fs::write(site.path(&format!("{kind}.pub")), site.key(&["public", kind, "--pem"])).unwrap();
     }
     let hashes = [
@@ -61,7 +62,7 @@ fn signatures_of_every_kind_are_verified_by_openssl() {
 #[test]
 fn a_key_in_a_token_is_listed_rotated_and_deleted_there() {
     let Some(site) = site(&["pkcs11-tool"]) else { return };
-    let made = ["generate", "web", "--algorithm", "ec-p256", "--for", "everybody"];
+    let made = ["generate", "web", "--algorithm", "ec-p256", "--for", ALL_CALLERS];
     site.key(&[&made[..], &["--in", "cellar"]].concat());
     site.key(&["generate", "here", "--algorithm", "ec-p256"]);
     let listed = site.key(&["list", "--json"]);
@@ -98,7 +99,7 @@ fn a_key_that_was_there_is_used_and_stays() {
     let site = tokens.site(&["office"]);
     fs::write(site.path("text"), "a text").unwrap();
     let import = |name: &str, how: &[&str], algorithm: &str| -> Vec<String> {
-        let fixed = ["import", name, "--in", "office", "--for", "everybody", "--algorithm"];
+        let fixed = ["import", name, "--in", "office", "--for", ALL_CALLERS, "--algorithm"];
         [&fixed[..], &[algorithm], how].concat().iter().map(|it| (*it).to_owned()).collect()
     };
     let import = |name, how: &[&str], algorithm| import(name, how, algorithm);
@@ -151,7 +152,7 @@ fn a_key_that_a_token_cannot_have_is_refused_when_it_is_made() {
         "--algorithm",
         "rsa-oaep-sha-1",
         "--for",
-        "everybody",
+        ALL_CALLERS,
     ]);
     fs::write(site.path("text"), "a text").unwrap();
     site.key(&["encrypt", "oaep", "text", "-o", "sealed"]);

@@ -1,7 +1,7 @@
 //! PINs: read from files that no other user may read, and never tried again once they were refused.
 
 use super::{PIN, Site, Tokens, said, start};
-use keyway_tests::{finish, keyway, secret};
+use keyway_tests::{ALL_CALLERS, finish, keyway, secret};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -13,9 +13,9 @@ fn a_wrong_pin_is_tried_once_and_keeps_no_other_key_from_being_used() {
     let flags = tokens.flags(&[("office", &shim)]);
     let site = Site::start(tokens, flags);
     fs::write(site.path("text"), "a text").unwrap();
-    let made = ["generate", "web", "--algorithm", "ec-p256", "--for", "everybody"];
+    let made = ["generate", "web", "--algorithm", "ec-p256", "--for", ALL_CALLERS];
     site.key(&[&made[..], &["--in", "office"]].concat());
-    site.key(&["generate", "here", "--algorithm", "ec-p256", "--for", "everybody"]);
+    site.key(&["generate", "here", "--algorithm", "ec-p256", "--for", ALL_CALLERS]);
     let shim_folder = shim.parent().unwrap().to_owned();
     let logins = || fs::read(shim_folder.join("logins")).unwrap_or_default().len();
     fs::remove_file(shim_folder.join("logins")).unwrap();

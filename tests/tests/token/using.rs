@@ -4,7 +4,7 @@ use super::{Site, Tokens, start};
 use keyway_drivers::remote::Remote;
 use keyway_engine::{Algorithm, Engine, Key, Parameters, Request, Session};
 use keyway_tests::cryptod::{as_user, eventually};
-use keyway_tests::{UNPRIVILEGED, finish, keyway, nightly};
+use keyway_tests::{ALL_CALLERS, ALLOW_ALL, UNPRIVILEGED, finish, keyway, nightly};
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ fn many_threads_sign_before_and_after_a_restart() {
     let Some(tokens) = Tokens::new(&["office"], &[]) else { return };
     let mut site = tokens.site(&["office"]);
     let made = ["generate", "web", "--algorithm", "ec-p256", "--in", "office"];
-    site.key(&[&made[..], &["--for", "everybody"]].concat());
+    site.key(&[&made[..], &["--for", ALL_CALLERS]].concat());
     for _ in 0..2 {
         let (connection, _engine, session) = client(&site);
         let local = keyway_drivers::engine();
@@ -58,7 +58,7 @@ fn another_daemon_takes_over_while_keys_in_tokens_are_used() {
     let Some(tokens) = Tokens::new(&["office"], &[]) else { return };
     let site = tokens.site(&["office"]);
     let made = ["generate", "web", "--algorithm", "ec-p256", "--in", "office"];
-    site.key(&[&made[..], &["--for", "everybody"]].concat());
+    site.key(&[&made[..], &["--for", ALL_CALLERS]].concat());
     let (connection, _engine, session) = client(&site);
     let local = keyway_drivers::engine();
     let Site { tokens, folder, mut flags, mut cryptod } = site;
@@ -93,7 +93,7 @@ fn a_key_in_a_token_agrees_on_secrets() {
     ];
     let (engine, _connection) = site.cryptod.engine("tokens");
     for (kind, algorithm) in kinds {
-        let made = ["generate", kind, "--algorithm", kind, "--in", "office", "--for", "everybody"];
+        let made = ["generate", kind, "--algorithm", kind, "--in", "office", "--for", ALL_CALLERS];
         site.key(&[&made[..], &["--purpose", "agree", "--purpose", "sign"]].concat());
         let own =
             keyway_drivers::engine().session(Parameters::new(algorithm, Key::Generate)).unwrap();
@@ -124,7 +124,7 @@ fn a_user_without_a_grant_is_refused() {
     fs::set_permissions(socket.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .unwrap();
     let path = socket.path().join("socket").display().to_string();
-    flags.extend(["--allow-everybody", "--socket", &path].map(str::to_owned));
+    flags.extend([ALLOW_ALL, "--socket", &path].map(str::to_owned));
     let site = Site::start(tokens, flags);
     let manage = |arguments: &[&str]| {
         let mut command = Command::new(keyway());
@@ -148,7 +148,7 @@ fn ssh_and_openssl_sign_with_keys_in_tokens() {
     let Some(tokens) = Tokens::new(&["office"], &["ssh-keygen", "ssh-add"]) else { return };
     let site = tokens.site(&["office"]);
     for (name, algorithm) in [("login", "ed25519"), ("web", "ec-p256"), ("ca", "rsa")] {
-        let made = ["generate", name, "--algorithm", algorithm, "--for", "everybody"];
+        let made = ["generate", name, "--algorithm", algorithm, "--for", ALL_CALLERS];
         site.key(&[&made[..], &["--in", "office"]].concat());
     }
     let agent = |script: &str| {

@@ -8,7 +8,7 @@ mod vectors;
 use keyway_ring::control::{Answer, Ask, KeyAsk, KeyPolicy, Secret};
 use keyway_tests::cryptod::Cryptod;
 use keyway_tests::ring_client::Client;
-use keyway_tests::{available, finish};
+use keyway_tests::{ALL_CALLERS, available, finish};
 use std::path::PathBuf;
 use std::process::Command;
 use vectors::{Case, Key, hex};
@@ -106,7 +106,7 @@ fn key_line(client: &Client, key: &Key, number: usize) -> Option<String> {
     let policy = |algorithms: &[&str], purpose: &str| KeyPolicy {
         algorithms: algorithms.iter().map(ToString::to_string).collect(),
         purposes: vec![purpose.to_owned()],
-        callers: vec!["everybody".to_owned()],
+        callers: vec![ALL_CALLERS.to_owned()],
     };
     let ask = match key {
         Key::Public(info) => return Some(format!("key {}", hex(info))),
