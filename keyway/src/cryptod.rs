@@ -38,8 +38,9 @@ Examples:
       the user app makes keys by itself: keyway key generate app.token --algorithm ed25519
   keyway cryptod --weight user:ldap=8 --weight key:web=4 --limit memory=4G
       more of the time for some, and no more than 4 GiB of shared memory for all clients together
-  keyway cryptod --token office=/usr/lib/softhsm/libsofthsm2.so --token-pin office=/etc/keyway/office.pin \\
-      --token-files /etc/softhsm --token-files /var/lib/softhsm/tokens
+  keyway cryptod --token office=/usr/lib/softhsm/libsofthsm2.so \\
+      --token-pin office=/etc/keyway/office.pin --token-files /etc/softhsm \\
+      --token-files /var/lib/softhsm/tokens
       with keys that live in a token
 
 Limits (--limit), of all clients together and of those of one user. Some connections and files are kept for \

@@ -312,8 +312,8 @@ Examples:
       --for user:backup+program:/usr/bin/reader
   keyway key generate pepper --algorithm argon2id --for everybody
   keyway key generate tls --algorithm ec-p256 --for user:www-data --in office
-      in a token (keyway cryptod --token), which it never leaves; its public half, grants, limits and log are
-      the daemon's as ever")]
+      in a token (keyway cryptod --token), which it never leaves; public half, grants, limits
+      and log are the daemon's as ever")]
 pub struct Generate {
     /// Its name: lower-case letters, digits and underscores, and behind the first dashes and dots
     pub name: String,

@@ -6,7 +6,6 @@ use super::material::Material;
 use super::record::{Encoding, Record, Version};
 use super::reference::TokenReference;
 use super::store::KeyStore;
-use crate::limits::RSA_BITS;
 use keyway_engine::Algorithm;
 use keyway_lock::Unpoisoned;
 use keyway_token::{Error as TokenError, TokenKey, TokenPlace, Tokens, Uses};
@@ -116,8 +115,8 @@ impl KeyStore {
     ) -> Result<Material<'a>, Error> {
         let reference = newest.and_then(|version| version.token.as_ref());
         match (reference, material) {
-            (Some(reference), Material::Generate { .. }) => match &reference.places[..] {
-                [(label, _)] => Ok(Material::InToken { label, rsa_bits: RSA_BITS }),
+            (Some(reference), Material::Generate { rsa_bits }) => match &reference.places[..] {
+                [(label, _)] => Ok(Material::InToken { label, rsa_bits }),
                 _ => Err(Error::Unfit(
                     "the key lives in several tokens, and none makes the same key as another; put a new one into \
                      all of them and import it under another name",
