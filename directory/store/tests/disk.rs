@@ -9,6 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use keyway_store::{
     Entry, EntryId, Error, Key, LargeEdit, OpenError, Options, Store, ValueKey, Write,
@@ -132,8 +134,13 @@ impl Mount {
 
     fn remount(&self, option: &str) {
         let option = format!("remount,{option}");
-        let done = Command::new("mount").args(["-o", &option]).arg(&self.dir).status().unwrap();
-        assert!(done.success());
+        let mount = || Command::new("mount").args(["-o", &option]).arg(&self.dir).status().unwrap();
+        let begun = Instant::now();
+        // A child that another test forks has this process' files until it executes its program.
+        while !mount().success() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it stays busy");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
