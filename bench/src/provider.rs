@@ -173,10 +173,14 @@ impl Server {
         command.env("OPENSSL_CONF", place.join(configuration)).stdin(Stdio::null());
         let master = Process::start(&mut command)?;
         eventually("nginx listens", || TcpStream::connect(&address).is_ok());
+        // The master listens before it has a worker.
         let children = format!("/proc/{0}/task/{0}/children", master.id());
-        let children = fs::read_to_string(children).map_err(said)?;
-        let worker = children.split_whitespace().next().and_then(|it| it.parse().ok());
-        let worker = worker.ok_or("nginx has no worker")?;
+        let worker = || {
+            let children = fs::read_to_string(&children).ok()?;
+            children.split_whitespace().next()?.parse().ok()
+        };
+        eventually("nginx has a worker", || worker().is_some());
+        let worker = worker().ok_or("nginx has no worker")?;
         Ok(Server { name, address, worker, _master: master })
     }
 
