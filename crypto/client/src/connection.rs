@@ -5,7 +5,9 @@
 use crate::channel::{Channel, Life};
 use crate::error::{ClientError, Fault};
 use crate::kept::{Kept, above_standard};
-use crate::limits::{ANSWER, CHANNEL_WAIT, CHANNELS_MAX, REGION_BYTES, RING_ENTRIES, SESSIONS_MAX};
+use crate::limits::{
+    ANSWER, CHANGE, CHANNEL_WAIT, CHANNELS_MAX, REGION_BYTES, RING_ENTRIES, SESSIONS_MAX,
+};
 use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
 use keyway_lock::Unpoisoned;
@@ -22,7 +24,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A key that the daemon holds, as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,10 +117,8 @@ impl Connection {
         let (path, user) = (place.path(), User::current());
         let unreachable = |why: io::Error| ClientError::unreachable(path, &why);
         let socket = place.connect().map_err(unreachable)?;
-        for direction in [Timeout::Recv, Timeout::Send] {
-            set_socket_timeout(&socket, direction, Some(ANSWER))
-                .map_err(|why| unreachable(why.into()))?;
-        }
+        set_socket_timeout(&socket, Timeout::Send, Some(ANSWER))
+            .map_err(|why| unreachable(why.into()))?;
         let socket = above_standard(socket.into()).map(Socket::from_fd).and_then(Kept::new);
         Ok(Connection {
             path: path.to_owned(),
@@ -163,6 +163,10 @@ impl Connection {
 
     /// Asks, and waits for the answer.
     fn ask(&self, ask: &Ask) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        self.ask_within(ANSWER, ask)
+    }
+
+    fn ask_within(&self, most: Duration, ask: &Ask) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
         let too_long = || ClientError::new(Fault::Caller, "the message is too long");
         let bytes = control::encode(ask).map_err(|_| too_long())?;
         let answer = {
@@ -171,6 +175,8 @@ impl Connection {
             else {
                 return Err(self.over());
             };
+            set_socket_timeout(socket, Timeout::Recv, Some(most))
+                .map_err(|why| ClientError::unreachable(&self.path, &why.into()))?;
             match socket.send(&bytes, &[]) {
                 // It has said why before it hung up.
                 Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(why),
@@ -302,7 +308,7 @@ impl Connection {
     }
 
     fn change(&self, ask: KeyAsk) -> Result<(), ClientError> {
-        match self.ask(&Ask::Keys(ask))?.0 {
+        match self.ask_within(CHANGE, &Ask::Keys(ask))?.0 {
             Answer::Done => Ok(()),
             Answer::Refused { status, why } if Status::new(status) != Status::Busy => {
                 let text = format!("the cryptod at {} refuses: {why}", self.path.display());

@@ -16,6 +16,8 @@ pub const CHANNEL_WAIT: Duration = Duration::from_secs(10);
 pub const SESSIONS_MAX: usize = 256;
 /// How long the daemon may take to answer a message; then it counts as silent.
 pub const ANSWER: Duration = Duration::from_secs(5);
+/// How long it may take to make a key: a large RSA key takes seconds.
+pub const CHANGE: Duration = Duration::from_secs(60);
 /// How long it may take to do a request: the one that answers messages may be another thread of it.
 pub const REQUEST: Duration = Duration::from_secs(10);
 /// How long a silent daemon is asked nothing more, so that a program which serves others is not held up by each of
