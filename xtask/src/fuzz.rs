@@ -57,5 +57,6 @@ fn fuzz(target: &str, seconds: u32) -> Result<(), String> {
         .args([&found, &corpus])
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .args(["-timeout=10", "-print_final_stats=1", "-verbosity=0"]))
+        // Wall-clock time: a machine that stands still for ten seconds is no finding.
+        .args(["-timeout=60", "-print_final_stats=1", "-verbosity=0"]))
 }
