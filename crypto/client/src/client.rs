@@ -1,9 +1,10 @@
 //! The client of a process and of those that are forked from it.
 
 use crate::channel::Life;
-use crate::connection::{Connection, KeyAndChain, NamedKey, User};
+use crate::connection::{Connection, KeyAndChain, NamedKey, User, With};
 use crate::error::{ClientError, Fault};
 use crate::limits::{BUSY, PAUSE_MAX, PAUSE_MIN, QUIET};
+use crate::own_key::OwnKey;
 use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
 use keyway_fork::Generation;
@@ -146,7 +147,8 @@ impl KeyClient {
         algorithm: Algorithm,
         request: &mut Request<'_>,
     ) -> Result<usize, ClientError> {
-        self.run_with(Some((key, public_key)), algorithm, request).map_err(|why| why.about(key))
+        let with = With::Named(key, public_key, algorithm);
+        self.with_connection(|it| it.run(with, request)).map_err(|why| why.about(key))
     }
 
     /// Has a request done that needs no key, such as a verification.
@@ -158,19 +160,46 @@ impl KeyClient {
         algorithm: Algorithm,
         request: &mut Request<'_>,
     ) -> Result<usize, ClientError> {
-        self.run_with(None, algorithm, request)
+        self.with_connection(|it| it.run(With::Nothing(algorithm), request))
     }
 
-    fn run_with(
+    /// Has a request done with a key of the program's.
+    ///
+    /// # Errors
+    /// As [`KeyClient::run`].
+    pub fn run_with_own(
         &self,
-        key: Option<(&str, &[u8])>,
-        algorithm: Algorithm,
+        key: &OwnKey,
         request: &mut Request<'_>,
     ) -> Result<usize, ClientError> {
+        self.with_connection(|it| it.run(With::Own(key), request))
+    }
+
+    /// Has the daemon look at a key of the program's, and keep it for requests.
+    ///
+    /// # Errors
+    /// As [`KeyClient::run`]: with [`Fault::Key`] if the daemon does not do the algorithm or the key is none for it.
+    pub fn admit(&self, key: &OwnKey) -> Result<(), ClientError> {
+        self.with_connection(|it| it.admit(key))
+    }
+
+    /// Has the daemon forget a key of the program's, as far as this process has given it.
+    pub fn forget(&self, key: &OwnKey) {
+        let held = usable(&self.era().connection.lock().unpoisoned());
+        if let Some(connection) = held {
+            connection.forget(key);
+        }
+    }
+
+    /// Does something with the connection, again if the daemon has ended or while it is busy.
+    fn with_connection<T>(
+        &self,
+        mut action: impl FnMut(&Connection) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         let begun = Instant::now();
         let (mut pause, mut was_gone) = (PAUSE_MIN, false);
         loop {
-            match self.heard(self.connection()?.run(key, algorithm, request)) {
+            match self.heard(action(&*self.connection()?)) {
                 Err(why) if why.fault == Fault::Unreachable && !was_gone => was_gone = true,
                 Err(why) if why.fault == Fault::Busy && begun.elapsed() < BUSY => {
                     thread::sleep(pause);

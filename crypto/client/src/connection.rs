@@ -8,6 +8,7 @@ use crate::kept::{Kept, above_standard};
 use crate::limits::{
     ANSWER, CHANGE, CHANNEL_WAIT, CHANNELS_MAX, REGION_BYTES, RING_ENTRIES, SESSIONS_MAX,
 };
+use crate::own_key::OwnKey;
 use crate::place::Place;
 use keyway_engine::{Algorithm, Request};
 use keyway_lock::Unpoisoned;
@@ -55,8 +56,52 @@ impl User {
     }
 }
 
-/// Which session: a key or, for what needs none, the empty name.
-type SessionKey = (Box<str>, Algorithm);
+/// What a request is done with.
+#[derive(Clone, Copy)]
+pub(crate) enum With<'a> {
+    /// No key.
+    Nothing(Algorithm),
+    /// A key that the daemon holds: its name, and its public half.
+    Named(&'a str, &'a [u8], Algorithm),
+    /// A key of the program's.
+    Own(&'a OwnKey),
+}
+
+/// Which session.
+#[derive(PartialEq, Eq, Hash)]
+enum SessionKey {
+    /// With a key of the daemon or, for what needs none, the empty name.
+    Named(Box<str>, Algorithm),
+    /// With a key of the program's, by its number.
+    Own(u64),
+}
+
+impl With<'_> {
+    fn algorithm(self) -> Algorithm {
+        match self {
+            With::Nothing(algorithm) | With::Named(_, _, algorithm) => algorithm,
+            With::Own(key) => key.algorithm,
+        }
+    }
+
+    fn session_key(self) -> SessionKey {
+        match self {
+            With::Nothing(algorithm) => SessionKey::Named("".into(), algorithm),
+            With::Named(name, _, algorithm) => SessionKey::Named(name.into(), algorithm),
+            With::Own(key) => SessionKey::Own(key.number),
+        }
+    }
+
+    /// The only step of its session.
+    fn step(self) -> control::Step {
+        let key = match self {
+            With::Nothing(_) => control::Key::None,
+            With::Named(name, ..) => control::Key::Named(name.to_owned()),
+            With::Own(key) => return key.step.clone(),
+        };
+        control::Step { algorithm: self.algorithm().name().to_owned(), key }
+    }
+}
 
 pub(crate) struct Connection {
     path: PathBuf,
@@ -324,27 +369,35 @@ impl Connection {
         ClientError::new(Fault::Refused, text)
     }
 
-    /// Runs a request with a key, whose public half is that one, or without a key.
+    /// Runs a request.
     ///
     /// # Errors
     /// With [`Fault::Unreachable`] if the connection is over.
-    pub fn run(
-        &self,
-        key: Option<(&str, &[u8])>,
-        algorithm: Algorithm,
-        request: &mut Request<'_>,
-    ) -> Result<usize, ClientError> {
-        let session = self.session(key, algorithm)?;
+    pub fn run(&self, with: With<'_>, request: &mut Request<'_>) -> Result<usize, ClientError> {
+        let session = self.session(with)?;
         let result = self.run_on(session, request)?;
         let result = match result {
             Err(Status::NoSession) => {
                 self.sessions.lock().unpoisoned().retain(|_, held| *held != session);
-                let again = self.session(key, algorithm)?;
+                let again = self.session(with)?;
                 self.run_on(again, request)?
             }
             result => result,
         };
-        result.map_err(|status| self.failed(status, algorithm))
+        result.map_err(|status| self.failed(status, with.algorithm()))
+    }
+
+    /// Opens a session with a key of the program's, unless there is one.
+    pub fn admit(&self, key: &OwnKey) -> Result<(), ClientError> {
+        self.session(With::Own(key)).map(drop)
+    }
+
+    /// Closes the session with a key of the program's, if there is one.
+    pub fn forget(&self, key: &OwnKey) {
+        let closed = self.sessions.lock().unpoisoned().remove(&With::Own(key).session_key());
+        if let Some(session) = closed {
+            self.tell(&Ask::Close { session });
+        }
     }
 
     fn run_on(
@@ -376,17 +429,13 @@ impl Connection {
         ClientError::new(fault, text)
     }
 
-    fn session(
-        &self,
-        key: Option<(&str, &[u8])>,
-        algorithm: Algorithm,
-    ) -> Result<SessionHandle, ClientError> {
-        let wanted = (Box::from(key.map_or("", |(name, _)| name)), algorithm);
+    fn session(&self, with: With<'_>) -> Result<SessionHandle, ClientError> {
+        let wanted = with.session_key();
         let mut sessions = self.sessions.lock().unpoisoned();
         if let Some(session) = sessions.get(&wanted) {
             return Ok(*session);
         }
-        let opened = self.open(key, algorithm)?;
+        let opened = self.open(with)?;
         if sessions.len() >= SESSIONS_MAX {
             for (_, session) in sessions.drain() {
                 self.tell(&Ask::Close { session });
@@ -396,16 +445,13 @@ impl Connection {
         Ok(opened)
     }
 
-    fn open(
-        &self,
-        key: Option<(&str, &[u8])>,
-        algorithm: Algorithm,
-    ) -> Result<SessionHandle, ClientError> {
-        let named =
-            key.map_or(control::Key::None, |(name, _)| control::Key::Named(name.to_owned()));
-        let step = control::Step { algorithm: algorithm.name().to_owned(), key: named };
-        let session = match self.ask(&Ask::Open { steps: vec![step] })?.0 {
+    fn open(&self, with: With<'_>) -> Result<SessionHandle, ClientError> {
+        let algorithm = with.algorithm();
+        let session = match self.ask(&Ask::Open { steps: vec![with.step()] })?.0 {
             Answer::Session { session, .. } => session,
+            Answer::Refused { status, .. } if matches!(with, With::Own(_)) => {
+                return Err(self.failed(Status::new(status), algorithm));
+            }
             Answer::Refused { why, .. } => {
                 let (User(user, _), shown) = (self.user, self.path.display());
                 let text = format!(
@@ -415,7 +461,7 @@ impl Connection {
             }
             _ => return Err(ClientError::nonsense(&self.path)),
         };
-        if let Some((_, public_key)) = key
+        if let With::Named(_, public_key, _) = with
             && let Err(why) = self.check(session, algorithm, public_key)
         {
             self.tell(&Ask::Close { session });

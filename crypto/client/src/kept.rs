@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// A descriptor with the identity of its file: it is used, and closed, only if the file still is that one.
-pub(crate) struct Kept<F: AsFd> {
+pub struct Kept<F: AsFd> {
     /// There until it is dropped.
     file: Option<F>,
     identity: Identity,
@@ -30,6 +30,8 @@ impl Identity {
 }
 
 impl<F: AsFd> Kept<F> {
+    /// Keeps it, with the identity that it has now.
+    ///
     /// # Errors
     /// The system's.
     pub fn new(file: F) -> io::Result<Kept<F>> {
@@ -66,7 +68,7 @@ impl<F: AsFd> fmt::Debug for Kept<F> {
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn above_standard(file: OwnedFd) -> io::Result<OwnedFd> {
+pub fn above_standard(file: OwnedFd) -> io::Result<OwnedFd> {
     const FIRST: i32 = 3;
     match file.as_raw_fd() {
         0..FIRST => Ok(fcntl_dupfd_cloexec(&file, FIRST)?),

@@ -7,6 +7,7 @@
 //! ```text
 //! KeyClient ── find ─────▶ NamedKey: name and public half, over a connection that is closed again
 //!           ── run ──────▶ connection of this process and user ── channel ──▶ one request at a time
+//!           ── run_with_own ──▶ as run, with a key that the program has and gives over the socket
 //!           ── prepare ──▶ the socket's folder, open for a process that changes its root later
 //! ```
 //!
@@ -22,6 +23,8 @@ mod error;
 mod hash;
 mod kept;
 pub mod limits;
+mod own_key;
+mod per_process;
 mod place;
 mod programs;
 mod public_key;
@@ -31,7 +34,10 @@ pub use client::KeyClient;
 pub use connection::{KeyAndChain, NamedKey};
 pub use error::{ClientError, Fault};
 pub use hash::{Hash, Hasher};
+pub use kept::{Kept, above_standard};
 pub use keyway_ring::control::KeyPolicy;
+pub use own_key::OwnKey;
+pub use per_process::PerProcess;
 pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, environment, socket_path};
 pub use programs::{Program, Site, UnknownProgram, instructions};
 pub use public_key::{Curve, PublicKey, integer, without_zeros};

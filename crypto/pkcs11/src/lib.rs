@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Processes that are forked go on with sessions and objects that they have inherited, and no lock of their parent's
-//! (`per_process`). Not here: the connection to cryptod (`keyway-client`).
+//! (`PerProcess`). Not here: the connection to cryptod (`keyway-client`).
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
@@ -28,7 +28,6 @@ mod limits;
 mod module;
 mod object;
 mod operations;
-mod per_process;
 mod registry;
 mod scheme;
 mod secret_functions;

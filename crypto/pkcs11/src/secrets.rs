@@ -3,7 +3,7 @@
 use crate::abi::{self, Rv, Ulong};
 use crate::limits::SECRETS_MAX;
 use crate::object::{Attribute, flag, number};
-use crate::per_process::PerProcess;
+use keyway_client::PerProcess;
 use once_cell::race::OnceBox;
 use std::collections::HashMap;
 use std::sync::Arc;

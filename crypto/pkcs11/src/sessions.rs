@@ -4,9 +4,8 @@
 use crate::abi::{self, Rv, Ulong};
 use crate::decrypt::Crypting;
 use crate::limits::{SEGMENT, SEGMENTS};
-use crate::per_process::PerProcess;
 use crate::signing::Signing;
-use keyway_client::Hasher;
+use keyway_client::{Hasher, PerProcess};
 use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 

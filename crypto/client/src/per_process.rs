@@ -6,6 +6,7 @@ use once_cell::race::OnceBox;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// A value behind a lock. A child that is forked has a copy, and waits for no thread of its parent.
+#[derive(Debug)]
 pub struct PerProcess<T> {
     process: Generation,
     value: Mutex<T>,
@@ -14,6 +15,7 @@ pub struct PerProcess<T> {
 }
 
 impl<T: Clone + Default> PerProcess<T> {
+    /// With this value in the process that makes it.
     pub fn new(value: T) -> PerProcess<T> {
         let process = Generation::current();
         PerProcess { process, value: Mutex::new(value), next: OnceBox::new() }
@@ -21,11 +23,25 @@ impl<T: Clone + Default> PerProcess<T> {
 
     /// This process' value.
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.era().value.lock().unpoisoned()
+    }
+
+    /// This process' value, unless one of its threads has it: also the thread that asks, which a signal may have
+    /// stopped meanwhile.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.era().value.try_lock() {
+            Ok(value) => Some(value),
+            Err(TryLockError::Poisoned(value)) => Some(value.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn era(&self) -> &PerProcess<T> {
         let mut era = self;
         while !era.process.is_current() {
             era = era.next.get_or_init(|| Box::new(PerProcess::new(era.inherited())));
         }
-        era.value.lock().unpoisoned()
+        era
     }
 
     /// The parent's value when it forked; the default if one of its threads was changing it.
