@@ -2,7 +2,8 @@
 //!
 //! Four servers of one worker each (a key in a file and one in cryptod, RSA-2048 and P-256) take turns at full TLS 1.3
 //! handshakes of `openssl s_time`. The report is the processor time of the worker for a handshake, with and without
-//! the daemon's. A program that uses no key is started with and without the provider in its configuration.
+//! the daemon's. A program that uses no key is started with and without the provider in its configuration, and
+//! `openssl speed` encrypts with the provider's AES-GCM and with libcrypto's own.
 
 use crate::process::{Process, processor_time};
 use crate::report::{Claim, Report};
@@ -42,6 +43,10 @@ const LOAD_MS_MOST: f64 = 1.0;
 /// Starts of such a program in each round.
 const STARTS: usize = 20;
 
+/// AES-128-GCM has to be this many times as fast as libcrypto's own, for messages of so many bytes.
+const GCM_LEAST: f64 = 2.0;
+const MESSAGE_BYTES: [usize; 2] = [1 << 10, 1 << 14];
+
 /// The processor time of a handshake, in microseconds, by round.
 #[derive(Default)]
 struct Costs {
@@ -53,7 +58,10 @@ struct Costs {
 pub fn run(arguments: &Arguments) -> Result<(), String> {
     let cryptod = Cryptod::for_every_user(&[]);
     let place = cryptod.folder().path().to_owned();
-    fs::write(place.join("keyway.cnf"), configuration(cryptod.socket())).map_err(said)?;
+    fs::write(place.join("keyway.cnf"), configuration(cryptod.socket(), "")).map_err(said)?;
+    let with_ciphers = configuration(cryptod.socket(), "ciphers = yes\n");
+    let with_ciphers = with_ciphers.replace("?keyway.key", "?provider=keyway,?keyway.key");
+    fs::write(place.join("ciphers.cnf"), with_ciphers).map_err(said)?;
     fs::write(place.join("stock.cnf"), "[req]\ndistinguished_name = dn\n[dn]\n").map_err(said)?;
     let mut servers = Vec::new();
     for (kind, options, _) in KINDS {
@@ -64,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let mut costs: [Costs; 4] = Default::default();
     let mut added = Vec::new();
+    let mut rates: [[Vec<f64>; 2]; 2] = Default::default();
     for round in 0..arguments.rounds {
         let mut turns: Vec<usize> = (0..servers.len()).collect();
         if round % 2 == 1 {
@@ -74,6 +83,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             let (worker, daemon) = servers[turn].measure(&cryptod, &place, arguments.seconds)?;
             costs[turn].worker.push(worker);
             costs[turn].together.push(worker + daemon);
+        }
+        for (bytes, [ours, stock]) in MESSAGE_BYTES.iter().zip(&mut rates) {
+            ours.push(gcm_mb_s(&place, "ciphers.cnf", *bytes)?);
+            stock.push(gcm_mb_s(&place, "stock.cnf", *bytes)?);
         }
         added.push(load_ms(&place, "keyway.cnf")? - load_ms(&place, "stock.cnf")?);
     }
@@ -89,6 +102,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let name = "start of a program that uses no key, added";
     claims.push(Claim::at_most(name, "ms", &added, LOAD_MS_MOST));
+    for (bytes, [ours, stock]) in MESSAGE_BYTES.iter().zip(&rates) {
+        let name = format!("openssl speed, AES-128-GCM, {bytes} bytes");
+        claims.push(Claim::rate(&name, "MB/s", ours, "libcrypto", stock).demand(GCM_LEAST));
+    }
     let settings = json!({ "rounds": arguments.rounds, "seconds": arguments.seconds });
     let peers = vec!["nginx with keys in files".to_owned()];
     Report::new("provider", peers, settings, claims, Vec::new()).finish(arguments.json.as_deref())
@@ -98,11 +115,11 @@ fn said(why: std::io::Error) -> String {
     why.to_string()
 }
 
-fn configuration(socket: &Path) -> String {
+fn configuration(socket: &Path, more: &str) -> String {
     format!(
         "openssl_conf = init\n[init]\nproviders = providers\nalg_section = algorithms\n[algorithms]\n\
          default_properties = ?keyway.key!=yes\n[providers]\ndefault = default_provider\nkeyway = keyway_provider\n\
-         [default_provider]\nactivate = 1\n[keyway_provider]\nmodule = {}\nsocket = {}\nactivate = 1\n",
+         [default_provider]\nactivate = 1\n[keyway_provider]\nmodule = {}\nsocket = {}\n{more}activate = 1\n",
         openssl_provider().display(),
         socket.display()
     )
@@ -215,4 +232,16 @@ fn load_ms(place: &Path, configuration: &str) -> Result<f64, String> {
         best = best.min(begun.elapsed().as_secs_f64() * 1e3);
     }
     Ok(best)
+}
+
+/// Millions of bytes that `openssl speed` encrypts in a second of its processor time.
+fn gcm_mb_s(place: &Path, configuration: &str, bytes: usize) -> Result<f64, String> {
+    let mut command = Command::new("openssl");
+    command.args(["speed", "-mr", "-seconds", "1", "-evp", "aes-128-gcm"]);
+    command.args(["-bytes", &bytes.to_string()]).env("OPENSSL_CONF", place.join(configuration));
+    let said = done(&mut command)?;
+    // "+F:25:AES-128-GCM:2278554737.78"
+    let line = said.lines().find(|line| line.starts_with("+F:"));
+    let rate = line.and_then(|line| line.rsplit(':').next()?.parse::<f64>().ok());
+    Ok(rate.ok_or(format!("openssl speed said: {said}"))? / 1e6)
 }

@@ -54,9 +54,14 @@ pub fn run() -> Result<(), String> {
     }
     sh(cargo().args(["build", "--package", "keyway-openssl"]))?;
     let provider = built("debug")?.join("libkeyway_openssl.so");
-    let keyway = format!("[keyway]\nmodule = {}\nactivate = 1\n", provider.display());
+    let keyway = format!("[keyway]\nmodule = {}\nactivate = 1\n[random]\n", provider.display());
+    let with_ciphers = format!(
+        "[keyway]\nmodule = {}\nciphers = yes\ndigests = yes\nactivate = 1\n\
+         [random]\nrandom = KEYWAY\n",
+        provider.display()
+    );
     let configurations = [
-        ("stock", "", "default = on\nlegacy = on\n", ""),
+        ("stock", "", "default = on\nlegacy = on\n", "[random]\n"),
         ("preferred", "?provider=keyway", "default = on\nlegacy = on\nkeyway = keyway\n", &*keyway),
         (
             "first and preferred",
@@ -64,13 +69,19 @@ pub fn run() -> Result<(), String> {
             "keyway = keyway\ndefault = on\nlegacy = on\n",
             &keyway,
         ),
+        (
+            "preferred, with ciphers, digests and random bytes",
+            "?provider=keyway",
+            "default = on\nlegacy = on\nkeyway = keyway\n",
+            &with_ciphers,
+        ),
     ];
     let mut counts = Vec::new();
     for (name, properties, providers, rest) in configurations {
         let file = folder.join("evp.cnf");
         let text = format!(
             "openssl_conf = init\nconfig_diagnostics = 1\n[init]\nproviders = providers\nalg_section = algorithms\n\
-             [algorithms]\ndefault_properties = {properties}\n[providers]\n{providers}[on]\nactivate = 1\n{rest}"
+             random = random\n[algorithms]\ndefault_properties = {properties}\n[providers]\n{providers}[on]\nactivate = 1\n{rest}"
         );
         fs::write(&file, text).map_err(|why| format!("{}: {why}", file.display()))?;
         let all = count(&folder, &file)?;

@@ -8,22 +8,29 @@
 //! OSSL_STORE, PEM ── store, decoder ──▶ Key: name and public half
 //! EVP_PKEY_...    ── keymgmt ─────────▶ its parameters, and public parts for stock providers
 //! EVP_DigestSign  ── signature ───────▶ scheme ── KeyClient ──▶ cryptod
-//! EVP_PKEY_decrypt ─ cipher ────────────────────── KeyClient ──▶ cryptod
+//! EVP_PKEY_decrypt ─ encryption ────────────────── KeyClient ──▶ cryptod
 //! EVP_PKEY_derive  ─ exchange ──────────────────── KeyClient ──▶ cryptod
+//! EVP_Cipher..., EVP_Digest..., RAND_bytes ─ aes_gcm, digest, random ──▶ AWS-LC, in the program
 //! ```
 //!
 //! It stays out of the way of stock providers: the names of its signatures are its own, and only its keys ask for
-//! them. Not here: the connection to cryptod (`keyway-client`).
+//! them. Ciphers, digests and random bytes are offered where the configuration says so.
+//! Not here: the connection to cryptod (`keyway-client`).
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
 mod abi;
-mod cipher;
+mod aes_gcm;
 mod decoder;
+mod digest;
+mod encryption;
 mod exchange;
 mod key;
 mod keymgmt;
+#[allow(unsafe_code)]
+mod library;
 mod provider;
+mod random;
 mod scheme;
 mod signature;
 mod store;

@@ -1,7 +1,7 @@
 //! The provider itself: how libcrypto takes it in, asks what it has, and ends it.
 
 use crate::abi::*;
-use crate::{cipher, decoder, exchange, keymgmt, signature, store};
+use crate::{aes_gcm, decoder, digest, encryption, exchange, keymgmt, random, signature, store};
 use keyway_client::{ClientError, Fault, KeyClient, socket_path};
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 /// The entry of the provider's section in `openssl.cnf` that names the daemon's socket.
 const SOCKET: &CStr = c"socket";
+/// Those that offer ciphers and digests, which are done in the program.
+const WITH_CIPHERS: &CStr = c"ciphers";
+const WITH_DIGESTS: &CStr = c"digests";
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
         Ok(version) => version,
@@ -20,6 +23,8 @@ const VERSION: &CStr =
 pub struct Provider {
     core: Core,
     pub client: KeyClient,
+    has_ciphers: bool,
+    has_digests: bool,
 }
 
 impl Provider {
@@ -30,7 +35,9 @@ impl Provider {
         let program = std::env::args_os().next().unwrap_or_default();
         let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
         let client = KeyClient::new(socket, format!("openssl: {program}"));
-        Provider { core, client }
+        let is_on = |entry| core.configured(entry).is_some_and(|value| is_yes(&value));
+        let (has_ciphers, has_digests) = (is_on(WITH_CIPHERS), is_on(WITH_DIGESTS));
+        Provider { core, client, has_ciphers, has_digests }
     }
 
     pub fn core(&self) -> &Core {
@@ -53,6 +60,11 @@ impl Provider {
     pub fn raise_unfit(&self, why: &str) {
         self.core.raise(NOT_SUPPORTED, why);
     }
+}
+
+/// The words that OpenSSL's configuration takes for `activate`.
+fn is_yes(value: &str) -> bool {
+    ["1", "yes", "true", "on"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 const PROPERTIES: &CStr = c"provider=keyway";
@@ -88,8 +100,8 @@ static SIGNATURES: [Algorithm; 2] = [
     Algorithm::END,
 ];
 
-static CIPHERS: [Algorithm; 2] = [
-    Algorithm::new(c"KEYWAY", PROPERTIES, &cipher::FUNCTIONS, c"decryption by cryptod"),
+static ENCRYPTIONS: [Algorithm; 2] = [
+    Algorithm::new(c"KEYWAY", PROPERTIES, &encryption::FUNCTIONS, c"decryption by cryptod"),
     Algorithm::END,
 ];
 
@@ -128,6 +140,52 @@ static DECODERS: [Algorithm; 5] = [
         &decoder::ED25519,
         c"Ed25519 keys of cryptod",
     ),
+    Algorithm::END,
+];
+
+static CIPHERS: [Algorithm; 4] = [
+    Algorithm::new(
+        c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6",
+        PROPERTIES,
+        &aes_gcm::AES_128,
+        c"AES-128-GCM of AWS-LC",
+    ),
+    Algorithm::new(
+        c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26",
+        PROPERTIES,
+        &aes_gcm::AES_192,
+        c"AES-192-GCM of AWS-LC",
+    ),
+    Algorithm::new(
+        c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46",
+        PROPERTIES,
+        &aes_gcm::AES_256,
+        c"AES-256-GCM of AWS-LC",
+    ),
+    Algorithm::END,
+];
+
+static DIGESTS: [Algorithm; 9] = [
+    digest_of_library(c"SHA2-224:SHA-224:SHA224:2.16.840.1.101.3.4.2.4", &digest::SHA224),
+    digest_of_library(c"SHA2-256:SHA-256:SHA256:2.16.840.1.101.3.4.2.1", &digest::SHA256),
+    digest_of_library(c"SHA2-384:SHA-384:SHA384:2.16.840.1.101.3.4.2.2", &digest::SHA384),
+    digest_of_library(c"SHA2-512:SHA-512:SHA512:2.16.840.1.101.3.4.2.3", &digest::SHA512),
+    digest_of_library(
+        c"SHA2-512/256:SHA-512/256:SHA512-256:2.16.840.1.101.3.4.2.6",
+        &digest::SHA512_256,
+    ),
+    digest_of_library(c"SHA3-256:2.16.840.1.101.3.4.2.8", &digest::SHA3_256),
+    digest_of_library(c"SHA3-384:2.16.840.1.101.3.4.2.9", &digest::SHA3_384),
+    digest_of_library(c"SHA3-512:2.16.840.1.101.3.4.2.10", &digest::SHA3_512),
+    Algorithm::END,
+];
+
+const fn digest_of_library(names: &'static CStr, functions: &'static [Dispatch]) -> Algorithm {
+    Algorithm::new(names, PROPERTIES, functions, c"a digest of AWS-LC")
+}
+
+static RANDOM: [Algorithm; 2] = [
+    Algorithm::new(c"KEYWAY", PROPERTIES, &random::FUNCTIONS, c"random bytes of AWS-LC"),
     Algorithm::END,
 ];
 
@@ -181,15 +239,19 @@ extern "C" fn get_params(_: Handle<Arc<Provider>>, mut params: Params) -> c_int 
 }
 
 extern "C" fn query_operation(
-    _: Handle<Arc<Provider>>,
+    provider: Handle<Arc<Provider>>,
     operation: c_int,
     mut no_cache: Flag,
 ) -> *const Algorithm {
     no_cache.clear();
+    let Some(provider) = provider.get() else { return ptr::null() };
     match operation {
+        OP_DIGEST if provider.has_digests => DIGESTS.as_ptr(),
+        OP_CIPHER if provider.has_ciphers => CIPHERS.as_ptr(),
+        OP_RAND => RANDOM.as_ptr(),
         OP_KEYMGMT => KEY_TYPES.as_ptr(),
         OP_SIGNATURE => SIGNATURES.as_ptr(),
-        OP_ASYM_CIPHER => CIPHERS.as_ptr(),
+        OP_ASYM_CIPHER => ENCRYPTIONS.as_ptr(),
         OP_KEYEXCH => EXCHANGES.as_ptr(),
         OP_STORE => STORES.as_ptr(),
         OP_DECODER => DECODERS.as_ptr(),

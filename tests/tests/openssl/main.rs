@@ -1,6 +1,7 @@
 //! The provider for OpenSSL, with programs that know nothing of it: they get a configuration, and a URI or a PEM file
 //! that names a key.
 
+mod ciphers;
 mod commands;
 mod descriptors;
 mod end;

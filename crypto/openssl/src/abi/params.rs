@@ -41,11 +41,15 @@ impl Param {
     };
 
     fn bytes(&self) -> Option<&[u8]> {
-        if self.data.is_null() {
+        self.bytes_of(self.data_size)
+    }
+
+    fn bytes_of(&self, length: usize) -> Option<&[u8]> {
+        if self.data.is_null() || isize::try_from(length).is_err() {
             return None;
         }
         // SAFETY: libcrypto passes the start and the length of the same bytes.
-        Some(unsafe { slice::from_raw_parts(self.data.cast(), self.data_size) })
+        Some(unsafe { slice::from_raw_parts(self.data.cast(), length) })
     }
 
     /// An integer of either sign.
@@ -78,6 +82,17 @@ impl Param {
 
     pub fn octets(&self) -> Option<&[u8]> {
         self.bytes().filter(|_| self.data_type == PARAM_OCTET_STRING)
+    }
+
+    /// Bytes whose length is the caller's to know: the entry says -1, as it may of an initialization vector.
+    pub fn octets_of(&self, length: usize) -> Option<&[u8]> {
+        let is_one = self.data_type == PARAM_OCTET_STRING && self.data_size == usize::MAX;
+        self.bytes_of(length).filter(|_| is_one)
+    }
+
+    /// Bytes of room.
+    pub fn room(&self) -> usize {
+        self.data_size
     }
 
     /// Puts bytes there if there is room; if there is none at all, only their length is told.
@@ -157,6 +172,14 @@ impl Param {
         true
     }
 
+    /// As [`Param::put_octets`], for an entry whose length 0 says that there is room for all.
+    pub fn put_octets_if_any(&mut self, bytes: &[u8]) -> bool {
+        if self.data_size == 0 {
+            self.data_size = bytes.len();
+        }
+        self.put_octets(bytes)
+    }
+
     pub fn put_octets(&mut self, bytes: &[u8]) -> bool {
         self.data_type == PARAM_OCTET_STRING && self.put(bytes)
     }
@@ -181,6 +204,14 @@ impl Params {
         unsafe { found.as_mut() }
     }
 
+    /// Puts each number where its name is asked for; whether all fit.
+    pub fn put_integers(&mut self, values: &[(&CStr, i64)]) -> bool {
+        let mut put = |(name, value): &(&CStr, i64)| {
+            self.get_mut(name).is_none_or(|param| param.put_integer(*value))
+        };
+        values.iter().all(&mut put)
+    }
+
     fn find(&self, name: &CStr) -> Option<*mut Param> {
         let mut next = self.0;
         loop {
@@ -189,13 +220,22 @@ impl Params {
             if param.key.is_null() {
                 return None;
             }
-            // SAFETY: names end with a zero.
-            if unsafe { CStr::from_ptr(param.key) } == name {
+            if is_named(param.key, name) {
                 return Some(next);
             }
             next = next.wrapping_add(1);
         }
     }
+}
+
+/// Whether a name that ends with a zero is this one. Most differ in their first byte: ciphers are asked for their
+/// lengths for each message.
+fn is_named(key: *const c_char, name: &CStr) -> bool {
+    name.to_bytes_with_nul().iter().enumerate().all(|(at, byte)| {
+        // SAFETY: all bytes before this one are those of `name`, so that the zero was not one of them.
+        let of_key = unsafe { key.wrapping_add(at).read() };
+        of_key.cast_unsigned() == *byte
+    })
 }
 
 /// A list of this module's, for a callback of libcrypto's.

@@ -69,6 +69,20 @@ impl Text {
 pub struct Input(*const u8);
 
 impl Input {
+    pub fn is_none(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The place so many bytes further on.
+    pub fn at(&self, offset: usize) -> Input {
+        Input(self.0.wrapping_add(offset))
+    }
+
+    /// For a library that reads by itself.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.0
+    }
+
     pub fn bytes(&self, length: usize) -> Option<&[u8]> {
         match (self.0.is_null(), length) {
             (_, 0) => Some(&[]),
@@ -88,6 +102,21 @@ impl Output {
         self.0.is_null()
     }
 
+    /// Whether it is the place of this input.
+    pub fn is_place_of(&self, input: &Input) -> bool {
+        ptr::eq(self.0, input.0)
+    }
+
+    /// The place so many bytes further on.
+    pub fn at(&self, offset: usize) -> Output {
+        Output(self.0.wrapping_add(offset))
+    }
+
+    /// For a library that writes by itself.
+    pub fn as_mut_ptr(&self) -> *mut u8 {
+        self.0
+    }
+
     /// Fills room of so many bytes with these; whether they fit.
     pub fn put(&mut self, room: usize, bytes: &[u8]) -> bool {
         if self.0.is_null() || room < bytes.len() {
@@ -100,6 +129,18 @@ impl Output {
 }
 
 impl Output {
+    /// Has so many bytes of room filled; whether that was done.
+    pub fn fill(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8]) -> bool) -> bool {
+        if self.0.is_null() || isize::try_from(bytes).is_err() {
+            return bytes == 0;
+        }
+        // The room may have held nothing until now.
+        // SAFETY: libcrypto passes the start and the length of the same room.
+        unsafe { ptr::write_bytes(self.0, 0, bytes) };
+        // SAFETY: as above, and no other reference to it is there as long as the call lasts.
+        fill(unsafe { std::slice::from_raw_parts_mut(self.0, bytes) })
+    }
+
     /// Takes bytes out, and leaves zeros.
     pub fn replace_with_zeros(&mut self, bytes: usize) -> Option<Vec<u8>> {
         if self.0.is_null() {

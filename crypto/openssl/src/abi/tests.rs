@@ -17,7 +17,7 @@ fn numbers_names_and_layouts_are_those_of_the_headers() {
     }
     let mut program = String::from(
         "#include <assert.h>\n#include <stddef.h>\n#include <string.h>\n#include <openssl/core_dispatch.h>\n\
-         #include <openssl/core_names.h>\n#include <openssl/core_object.h>\n#include <openssl/err.h>\n\
+         #include <openssl/core_names.h>\n#include <openssl/core_object.h>\n#include <openssl/err.h>\n#include <openssl/evp.h>\n\
          #include <openssl/proverr.h>\n#include <openssl/rsa.h>\n#include <openssl/store.h>\n",
     );
     for (name, value) in NUMBERS.iter().chain(TYPES) {
