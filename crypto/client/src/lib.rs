@@ -40,5 +40,5 @@ pub use own_key::OwnKey;
 pub use per_process::PerProcess;
 pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, environment, socket_path};
 pub use programs::{Program, Site, UnknownProgram, instructions};
-pub use public_key::{Curve, PublicKey, integer, without_zeros};
+pub use public_key::{Curve, MlDsa, PublicKey, integer, without_zeros};
 pub use reference::{KeyReference, PEM_LABEL};

@@ -91,6 +91,10 @@ pub fn instructions(
     let fits = match (program, &public) {
         (_, None) => true,
         (Program::Ssh, Some(Some(PublicKey::Ec { curve, .. }))) => *curve != Curve::P521,
+        // These need OpenSSL 3.5, or an own program, which load it by a file.
+        (_, Some(Some(PublicKey::X25519(_) | PublicKey::MlDsa { .. }))) => {
+            matches!(program, Program::Pem | Program::Openssl)
+        }
         (_, Some(public)) => public.is_some(),
     };
     if !fits {
@@ -255,6 +259,10 @@ mod tests {
         assert!(instructions(Program::Ssh, &key, site).unwrap().contains("--cryptod '/run/a b'"));
         let x25519 = keyway_wire::subject_public_key_info(Algorithm::X25519, &[9; 32]);
         let key = KeyReference { public_key: Some(x25519.unwrap()), ..key };
+        assert!(instructions(Program::Nginx, &key, site).is_err());
+        assert!(instructions(Program::Pem, &key, site).is_ok());
+        let kem = keyway_wire::subject_public_key_info(Algorithm::MlKem512, &[9; 800]);
+        let key = KeyReference { public_key: Some(kem.unwrap()), ..key };
         assert!(instructions(Program::Pem, &key, site).is_err());
         assert!("iis".parse::<Program>().unwrap_err().to_string().contains("nginx"));
     }

@@ -94,6 +94,58 @@ pub enum PublicKey {
     },
     /// 32 bytes.
     Ed25519(Vec<u8>),
+    /// 32 bytes.
+    X25519(Vec<u8>),
+    /// ML-DSA (FIPS 204).
+    MlDsa {
+        /// Which of the three.
+        set: MlDsa,
+        /// The key as the standard encodes it.
+        key: Vec<u8>,
+    },
+}
+
+/// A parameter set of ML-DSA (FIPS 204 § 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MlDsa {
+    /// ML-DSA-44.
+    MlDsa44,
+    /// ML-DSA-65.
+    MlDsa65,
+    /// ML-DSA-87.
+    MlDsa87,
+}
+
+impl MlDsa {
+    /// Each of them.
+    pub const ALL: [MlDsa; 3] = [MlDsa::MlDsa44, MlDsa::MlDsa65, MlDsa::MlDsa87];
+
+    /// The engine's name for it.
+    pub const fn algorithm(self) -> Algorithm {
+        match self {
+            MlDsa::MlDsa44 => Algorithm::MlDsa44,
+            MlDsa::MlDsa65 => Algorithm::MlDsa65,
+            MlDsa::MlDsa87 => Algorithm::MlDsa87,
+        }
+    }
+
+    /// Bytes of a public key.
+    pub const fn key_bytes(self) -> usize {
+        match self {
+            MlDsa::MlDsa44 => 1312,
+            MlDsa::MlDsa65 => 1952,
+            MlDsa::MlDsa87 => 2592,
+        }
+    }
+
+    /// Bytes of a signature.
+    pub const fn signature_bytes(self) -> usize {
+        match self {
+            MlDsa::MlDsa44 => 2420,
+            MlDsa::MlDsa65 => 3309,
+            MlDsa::MlDsa87 => 4627,
+        }
+    }
 }
 
 impl PublicKey {
@@ -108,7 +160,12 @@ impl PublicKey {
             }
             (algorithm, _) if algorithm.is_rsa() => read_rsa(bits),
             (Algorithm::Ed25519, _) if bits.len() == 32 => Some(PublicKey::Ed25519(bits.to_vec())),
-            _ => None,
+            (Algorithm::X25519, _) if bits.len() == 32 => Some(PublicKey::X25519(bits.to_vec())),
+            (algorithm, _) => {
+                let set = MlDsa::ALL.into_iter().find(|set| set.algorithm() == *algorithm)?;
+                let fits = bits.len() == set.key_bytes();
+                fits.then(|| PublicKey::MlDsa { set, key: bits.to_vec() })
+            }
         }
     }
 
@@ -121,6 +178,8 @@ impl PublicKey {
             }
             PublicKey::Ec { curve, point } => subject_public_key_info(curve.ecdsa(), point),
             PublicKey::Ed25519(key) => subject_public_key_info(Algorithm::Ed25519, key),
+            PublicKey::X25519(key) => subject_public_key_info(Algorithm::X25519, key),
+            PublicKey::MlDsa { set, key } => subject_public_key_info(set.algorithm(), key),
         }
     }
 
@@ -132,6 +191,9 @@ impl PublicKey {
             }
             PublicKey::Ec { curve, .. } => curve.bits(),
             PublicKey::Ed25519(_) => 256,
+            // Of a coordinate in its field (RFC 7748 § 4.1), as OpenSSL counts.
+            PublicKey::X25519(_) => 253,
+            PublicKey::MlDsa { key, .. } => 8 * key.len(),
         }
     }
 
@@ -177,6 +239,9 @@ mod tests {
             (PublicKey::Ec { curve: Curve::P384, point: [&[4][..], &[9; 96]].concat() }, 384),
             (PublicKey::Ec { curve: Curve::P521, point: [&[4][..], &[9; 132]].concat() }, 521),
             (PublicKey::Ed25519(vec![5; 32]), 256),
+            (PublicKey::X25519(vec![5; 32]), 253),
+            (PublicKey::MlDsa { set: MlDsa::MlDsa44, key: vec![5; 1312] }, 8 * 1312),
+            (PublicKey::MlDsa { set: MlDsa::MlDsa87, key: vec![5; 2592] }, 8 * 2592),
         ] {
             assert_eq!(PublicKey::read(&public.info().unwrap()).unwrap(), public);
             assert_eq!(public.bits(), bits);

@@ -8,7 +8,7 @@ use crate::key::{Key, Kind};
 use crate::provider::Provider;
 use crate::store::hand_over;
 use keyway_client::limits::REFERENCE_BYTES_MAX;
-use keyway_client::{KeyReference, PEM_LABEL};
+use keyway_client::{KeyReference, MlDsa, PEM_LABEL};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -16,6 +16,10 @@ pub static PEM: [Dispatch; 4] = table(decode_pem as *const c_void);
 pub static RSA: [Dispatch; 4] = table(decode_rsa as *const c_void);
 pub static EC: [Dispatch; 4] = table(decode_ec as *const c_void);
 pub static ED25519: [Dispatch; 4] = table(decode_ed25519 as *const c_void);
+pub static X25519: [Dispatch; 4] = table(decode_x25519 as *const c_void);
+pub static ML_DSA_44: [Dispatch; 4] = table(decode_ml_dsa_44 as *const c_void);
+pub static ML_DSA_65: [Dispatch; 4] = table(decode_ml_dsa_65 as *const c_void);
+pub static ML_DSA_87: [Dispatch; 4] = table(decode_ml_dsa_87 as *const c_void);
 
 /// Others may try.
 const NOT_OURS: c_int = 1;
@@ -151,4 +155,44 @@ extern "C" fn decode_ed25519(
     argument: Opaque,
 ) -> c_int {
     decode(Kind::Ed25519, &provider, bio, callback, argument)
+}
+
+extern "C" fn decode_x25519(
+    provider: Handle<Arc<Provider>>,
+    bio: CoreBio,
+    _selection: c_int,
+    callback: Callback,
+    argument: Opaque,
+) -> c_int {
+    decode(Kind::X25519, &provider, bio, callback, argument)
+}
+
+extern "C" fn decode_ml_dsa_44(
+    provider: Handle<Arc<Provider>>,
+    bio: CoreBio,
+    _selection: c_int,
+    callback: Callback,
+    argument: Opaque,
+) -> c_int {
+    decode(Kind::MlDsa(MlDsa::MlDsa44), &provider, bio, callback, argument)
+}
+
+extern "C" fn decode_ml_dsa_65(
+    provider: Handle<Arc<Provider>>,
+    bio: CoreBio,
+    _selection: c_int,
+    callback: Callback,
+    argument: Opaque,
+) -> c_int {
+    decode(Kind::MlDsa(MlDsa::MlDsa65), &provider, bio, callback, argument)
+}
+
+extern "C" fn decode_ml_dsa_87(
+    provider: Handle<Arc<Provider>>,
+    bio: CoreBio,
+    _selection: c_int,
+    callback: Callback,
+    argument: Opaque,
+) -> c_int {
+    decode(Kind::MlDsa(MlDsa::MlDsa87), &provider, bio, callback, argument)
 }

@@ -1,11 +1,11 @@
-//! ECDH with keys of cryptod, and the key derivation of X9.63 behind it, which CMS has.
+//! ECDH and X25519 with keys of cryptod, and the key derivation of X9.63 behind it, which CMS has.
 
 use crate::abi::*;
 use crate::key::Key;
 use crate::keymgmt::KeyData;
 use crate::provider::Provider;
-use keyway_client::{Curve, Hash, Hasher, PublicKey};
-use keyway_engine::{Request, Zeroizing};
+use keyway_client::{Hash, Hasher, PublicKey};
+use keyway_engine::{Algorithm, Request, Zeroizing};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -42,22 +42,43 @@ pub static FUNCTIONS: [Dispatch; 11] = [
     Dispatch::END,
 ];
 
+/// How a key agrees, and its public half as the peer of another needs it.
+struct Agreement<'k> {
+    algorithm: Algorithm,
+    public: &'k [u8],
+    secret_bytes: usize,
+}
+
+impl Agreement<'_> {
+    fn of(key: &Key) -> Option<Agreement<'_>> {
+        match &key.public {
+            PublicKey::Ec { curve, point } => Some(Agreement {
+                algorithm: curve.ecdh(),
+                public: point,
+                secret_bytes: curve.bytes(),
+            }),
+            PublicKey::X25519(public) => {
+                Some(Agreement { algorithm: Algorithm::X25519, public, secret_bytes: public.len() })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Context {
     fn begin(&mut self, key: &Handle<KeyData>, params: &Params) -> Option<()> {
         self.key.clone_from(&key.get()?.key);
-        self.curve()?;
+        self.agreement()?;
         self.set(params)
     }
 
-    /// The curve of the key.
-    fn curve(&self) -> Option<Curve> {
-        match self.key.as_ref()?.public {
-            PublicKey::Ec { curve, .. } => Some(curve),
-            _ => {
-                self.provider.raise_unfit("only keys of curves agree on secrets");
-                None
-            }
+    /// How the key agrees.
+    fn agreement(&self) -> Option<Agreement<'_>> {
+        let agreement = Agreement::of(self.key.as_ref()?);
+        if agreement.is_none() {
+            self.provider.raise_unfit("only keys of curves agree on secrets");
         }
+        agreement
     }
 
     fn set(&mut self, params: &Params) -> Option<()> {
@@ -105,21 +126,21 @@ impl Context {
     /// Bytes of the result.
     fn bytes(&self) -> Option<usize> {
         if !self.derives {
-            return Some(self.curve()?.bytes());
+            return Some(self.agreement()?.secret_bytes);
         }
         Some(self.derived_bytes).filter(|bytes| (1..=DERIVED_BYTES_MAX).contains(bytes))
     }
 
     fn agreed(&self) -> Option<Zeroizing<Vec<u8>>> {
-        let (key, peer, curve) = (self.key.as_ref()?, self.peer.as_ref()?, self.curve()?);
+        let (key, agreement) = (self.key.as_ref()?, self.agreement()?);
+        let peer = Agreement::of(self.peer.as_ref()?)?.public;
         let Some(name) = &key.name else {
             self.provider.raise_unfit("it is a public key, and agrees on nothing");
             return None;
         };
-        let PublicKey::Ec { point, .. } = &peer.public else { return None };
-        let mut out = Zeroizing::new(vec![0; curve.bytes()]);
-        let mut request = Request::Agree { peer: point, out: &mut out };
-        match self.provider.client.run(name, &key.info, curve.ecdh(), &mut request) {
+        let mut out = Zeroizing::new(vec![0; agreement.secret_bytes]);
+        let mut request = Request::Agree { peer, out: &mut out };
+        match self.provider.client.run(name, &key.info, agreement.algorithm, &mut request) {
             Ok(_) => Some(out),
             Err(why) => {
                 self.provider.raise(&why);
@@ -187,11 +208,8 @@ extern "C" fn set_peer(mut context: Handle<Context>, peer: Handle<KeyData>) -> c
         else {
             return 0;
         };
-        let is_on = |key: &Key| match key.public {
-            PublicKey::Ec { curve, .. } => Some(curve) == it.curve(),
-            _ => false,
-        };
-        if !is_on(&peer) {
+        let algorithm = |key: &Key| Agreement::of(key).map(|it| it.algorithm);
+        if algorithm(&peer) != it.key.as_ref().and_then(|key| algorithm(key)) {
             it.provider.raise_unfit("the peer's key is on another curve");
             return 0;
         }

@@ -1,7 +1,7 @@
 //! A key as OpenSSL sees it: its kind, its public half, and the name that it has in cryptod.
 
 use crate::provider::Provider;
-use keyway_client::{KeyReference, PublicKey};
+use keyway_client::{KeyReference, MlDsa, PublicKey};
 use keyway_wire::read_subject_public_key_info;
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -12,6 +12,8 @@ pub enum Kind {
     Rsa,
     Ec,
     Ed25519,
+    X25519,
+    MlDsa(MlDsa),
 }
 
 impl Kind {
@@ -21,7 +23,16 @@ impl Kind {
             Kind::Rsa => c"RSA",
             Kind::Ec => c"EC",
             Kind::Ed25519 => c"ED25519",
+            Kind::X25519 => c"X25519",
+            Kind::MlDsa(MlDsa::MlDsa44) => c"ML-DSA-44",
+            Kind::MlDsa(MlDsa::MlDsa65) => c"ML-DSA-65",
+            Kind::MlDsa(MlDsa::MlDsa87) => c"ML-DSA-87",
         }
+    }
+
+    /// Whether whole messages are signed, and no digests that the program has made.
+    pub const fn signs_messages(self) -> bool {
+        matches!(self, Kind::Ed25519 | Kind::MlDsa(_))
     }
 }
 
@@ -51,6 +62,8 @@ impl Key {
             PublicKey::Rsa { .. } => Kind::Rsa,
             PublicKey::Ec { .. } => Kind::Ec,
             PublicKey::Ed25519(_) => Kind::Ed25519,
+            PublicKey::X25519(_) => Kind::X25519,
+            PublicKey::MlDsa { set, .. } => Kind::MlDsa(set),
         }
     }
 
@@ -59,7 +72,7 @@ impl Key {
         read_subject_public_key_info(&self.info).map_or(&[], |(_, bits)| bits)
     }
 
-    /// Its strength (SP 800-57 part 1, and for RSA as OpenSSL counts it).
+    /// Its strength (SP 800-57 part 1, FIPS 204 § 4, and for RSA and X25519 as OpenSSL counts it).
     pub fn security_bits(&self) -> usize {
         match (&self.public, self.public.bits()) {
             (PublicKey::Rsa { .. }, 0..1024) => 0,
@@ -68,17 +81,21 @@ impl Key {
             (PublicKey::Rsa { .. }, 3072..4096) => 128,
             (PublicKey::Rsa { .. }, 4096..7680) => 152,
             (PublicKey::Rsa { .. }, _) => 192,
+            (PublicKey::X25519(_) | PublicKey::MlDsa { set: MlDsa::MlDsa44, .. }, _) => 128,
+            (PublicKey::MlDsa { set: MlDsa::MlDsa65, .. }, _) => 192,
             (_, bits) => (bits / 2).min(256),
         }
     }
 
-    /// Longest signature, in bytes.
+    /// Longest signature, in bytes; for X25519, which signs nothing, the secret.
     pub fn signature_bytes_max(&self) -> usize {
         match &self.public {
             PublicKey::Rsa { n, .. } => n.len(),
             // A SEQUENCE of two INTEGERs, each with a zero before it. On P-521 none has one, and a length is longer.
             PublicKey::Ec { curve, .. } => 2 * (curve.bytes() + 3) + 2,
             PublicKey::Ed25519(_) => 64,
+            PublicKey::X25519(_) => 32,
+            PublicKey::MlDsa { set, .. } => set.signature_bytes(),
         }
     }
 
@@ -122,6 +139,10 @@ mod tests {
             (PublicKey::Ec { curve: Curve::P256, point: [&[4][..], &[9; 64]].concat() }, 128, 72),
             (PublicKey::Ec { curve: Curve::P521, point: [&[4][..], &[9; 132]].concat() }, 256, 140),
             (PublicKey::Ed25519(vec![5; 32]), 128, 64),
+            (PublicKey::X25519(vec![5; 32]), 128, 32),
+            (PublicKey::MlDsa { set: MlDsa::MlDsa44, key: vec![5; 1312] }, 128, 2420),
+            (PublicKey::MlDsa { set: MlDsa::MlDsa65, key: vec![5; 1952] }, 192, 3309),
+            (PublicKey::MlDsa { set: MlDsa::MlDsa87, key: vec![5; 2592] }, 256, 4627),
         ] {
             let key = Key::from_public(&public).unwrap();
             assert_eq!((key.security_bits(), key.signature_bytes_max()), (strength, signature));

@@ -3,7 +3,7 @@
 use crate::abi::*;
 use crate::key::{Key, Kind};
 use crate::provider::Provider;
-use keyway_client::{Curve, PublicKey, without_zeros};
+use keyway_client::{Curve, MlDsa, PublicKey, without_zeros};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -39,7 +39,15 @@ const OPERATIONS: &std::ffi::CStr = c"KEYWAY";
 pub static RSA: [Dispatch; 17] = table(new_rsa as *const c_void, gettable_rsa as _, types_rsa as _);
 pub static EC: [Dispatch; 17] = table(new_ec as *const c_void, gettable_ec as _, types_ec as _);
 pub static ED25519: [Dispatch; 17] =
-    table(new_ed25519 as *const c_void, gettable_ed25519 as _, types_ed25519 as _);
+    table(new_ed25519 as *const c_void, gettable_bytes as _, types_bytes as _);
+pub static X25519: [Dispatch; 17] =
+    table(new_x25519 as *const c_void, gettable_bytes as _, types_bytes as _);
+pub static ML_DSA_44: [Dispatch; 17] =
+    table(new_ml_dsa_44 as *const c_void, gettable_bytes as _, types_bytes as _);
+pub static ML_DSA_65: [Dispatch; 17] =
+    table(new_ml_dsa_65 as *const c_void, gettable_bytes as _, types_bytes as _);
+pub static ML_DSA_87: [Dispatch; 17] =
+    table(new_ml_dsa_87 as *const c_void, gettable_bytes as _, types_bytes as _);
 
 const fn table(
     new: *const c_void,
@@ -83,6 +91,22 @@ extern "C" fn new_ed25519(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
     empty(Kind::Ed25519)
 }
 
+extern "C" fn new_x25519(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
+    empty(Kind::X25519)
+}
+
+extern "C" fn new_ml_dsa_44(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
+    empty(Kind::MlDsa(MlDsa::MlDsa44))
+}
+
+extern "C" fn new_ml_dsa_65(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
+    empty(Kind::MlDsa(MlDsa::MlDsa65))
+}
+
+extern "C" fn new_ml_dsa_87(_: Handle<Arc<Provider>>) -> Handle<KeyData> {
+    empty(Kind::MlDsa(MlDsa::MlDsa87))
+}
+
 /// Takes a key that [`store`](crate::store) or [`decoder`](crate::decoder) has found. Its place is emptied: its
 /// finder then knows that it is taken.
 extern "C" fn load(mut reference: Output, bytes: usize) -> Handle<KeyData> {
@@ -106,15 +130,14 @@ extern "C" fn dup(data: Handle<KeyData>, selection: c_int) -> Handle<KeyData> {
     })
 }
 
-/// Gives a key of a curve its point, and a key of Ed25519 its bytes.
+/// Gives a key of a curve its point, and a key that is bytes these.
 extern "C" fn set_params(mut data: Handle<KeyData>, params: Params) -> c_int {
     guard(0, || {
         let Some(data) = data.get_mut() else { return 0 };
         let Some(encoded) = params.get(NAME_ENCODED_PUBLIC_KEY) else { return 1 };
         let public = encoded.octets().and_then(|bytes| match data.kind {
             Kind::Ec => Some(PublicKey::Ec { curve: data.curve()?, point: bytes.to_vec() }),
-            Kind::Ed25519 => Some(PublicKey::Ed25519(bytes.to_vec())),
-            Kind::Rsa => None,
+            kind => of_bytes(kind, bytes),
         });
         let key = public.and_then(|public| Key::from_public(&public));
         let is_right = key.is_some();
@@ -193,7 +216,18 @@ fn read_public(kind: Kind, params: &Params) -> Option<PublicKey> {
             let curve = Curve::from_name(params.get(NAME_GROUP)?.text()?)?;
             Some(PublicKey::Ec { curve, point: params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec() })
         }
-        Kind::Ed25519 => Some(PublicKey::Ed25519(params.get(NAME_PUBLIC_KEY)?.octets()?.to_vec())),
+        kind => of_bytes(kind, params.get(NAME_PUBLIC_KEY)?.octets()?),
+    }
+}
+
+/// A public key that is bytes, without parts.
+fn of_bytes(kind: Kind, bytes: &[u8]) -> Option<PublicKey> {
+    let key = bytes.to_vec();
+    match kind {
+        Kind::Ed25519 => Some(PublicKey::Ed25519(key)),
+        Kind::X25519 => Some(PublicKey::X25519(key)),
+        Kind::MlDsa(set) => Some(PublicKey::MlDsa { set, key }),
+        Kind::Rsa | Kind::Ec => None,
     }
 }
 
@@ -230,7 +264,11 @@ extern "C" fn export(
                     list.octets(NAME_PUBLIC_KEY, point);
                 }
             }
-            PublicKey::Ed25519(bytes) if with_key => {
+            PublicKey::Ed25519(bytes)
+            | PublicKey::X25519(bytes)
+            | PublicKey::MlDsa { key: bytes, .. }
+                if with_key =>
+            {
                 list.octets(NAME_PUBLIC_KEY, bytes);
             }
             _ => {}
@@ -286,8 +324,10 @@ fn own(key: &Key, params: &mut Params) -> Option<()> {
             fill(params, NAME_EC_X, |it| it.put_big_integer(x))?;
             fill(params, NAME_EC_Y, |it| it.put_big_integer(y))
         }
-        PublicKey::Ed25519(bytes) => {
-            // It signs messages, and no digest of them.
+        PublicKey::Ed25519(bytes)
+        | PublicKey::X25519(bytes)
+        | PublicKey::MlDsa { key: bytes, .. } => {
+            // Messages are signed, and no digests of them.
             fill(params, NAME_MANDATORY_DIGEST, |it| it.put_text(""))?;
             fill(params, NAME_PUBLIC_KEY, |it| it.put_octets(bytes))?;
             fill(params, NAME_ENCODED_PUBLIC_KEY, |it| it.put_octets(bytes))
@@ -320,7 +360,7 @@ static GETTABLE_EC: [Settable; 12] = [
     Settable::END,
 ];
 
-static GETTABLE_ED25519: [Settable; 7] = [
+static GETTABLE_BYTES: [Settable; 7] = [
     Settable::new(NAME_BITS, PARAM_INTEGER),
     Settable::new(NAME_SECURITY_BITS, PARAM_INTEGER),
     Settable::new(NAME_MAX_SIZE, PARAM_INTEGER),
@@ -342,7 +382,7 @@ static TYPES_EC: [Settable; 3] = [
     Settable::END,
 ];
 
-static TYPES_ED25519: [Settable; 2] =
+static TYPES_BYTES: [Settable; 2] =
     [Settable::new(NAME_PUBLIC_KEY, PARAM_OCTET_STRING), Settable::END];
 
 extern "C" fn gettable_rsa(_: Handle<Arc<Provider>>) -> *const Settable {
@@ -353,8 +393,8 @@ extern "C" fn gettable_ec(_: Handle<Arc<Provider>>) -> *const Settable {
     GETTABLE_EC.as_ptr()
 }
 
-extern "C" fn gettable_ed25519(_: Handle<Arc<Provider>>) -> *const Settable {
-    GETTABLE_ED25519.as_ptr()
+extern "C" fn gettable_bytes(_: Handle<Arc<Provider>>) -> *const Settable {
+    GETTABLE_BYTES.as_ptr()
 }
 
 extern "C" fn types_rsa(_selection: c_int) -> *const Settable {
@@ -365,6 +405,6 @@ extern "C" fn types_ec(_selection: c_int) -> *const Settable {
     TYPES_EC.as_ptr()
 }
 
-extern "C" fn types_ed25519(_selection: c_int) -> *const Settable {
-    TYPES_ED25519.as_ptr()
+extern "C" fn types_bytes(_selection: c_int) -> *const Settable {
+    TYPES_BYTES.as_ptr()
 }

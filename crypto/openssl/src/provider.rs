@@ -73,7 +73,7 @@ const PROPERTIES: &CStr = c"provider=keyway";
 /// gets keys that it makes or reads by itself from others; a key of cryptod brings its type along.
 const KEY_PROPERTIES: &CStr = c"keyway.key=yes";
 
-static KEY_TYPES: [Algorithm; 4] = [
+static KEY_TYPES: [Algorithm; 8] = [
     Algorithm::new(
         c"RSA:rsaEncryption:1.2.840.113549.1.1.1",
         KEY_PROPERTIES,
@@ -91,6 +91,31 @@ static KEY_TYPES: [Algorithm; 4] = [
         KEY_PROPERTIES,
         &keymgmt::ED25519,
         c"Ed25519 keys of cryptod",
+    ),
+    Algorithm::new(
+        c"X25519:1.3.101.110",
+        KEY_PROPERTIES,
+        &keymgmt::X25519,
+        c"X25519 keys of cryptod",
+    ),
+    // OpenSSL knows these from 3.5 on; before, a program signs with them and has no certificates of them.
+    Algorithm::new(
+        c"ML-DSA-44:MLDSA44:2.16.840.1.101.3.4.3.17",
+        KEY_PROPERTIES,
+        &keymgmt::ML_DSA_44,
+        c"ML-DSA-44 keys of cryptod",
+    ),
+    Algorithm::new(
+        c"ML-DSA-65:MLDSA65:2.16.840.1.101.3.4.3.18",
+        KEY_PROPERTIES,
+        &keymgmt::ML_DSA_65,
+        c"ML-DSA-65 keys of cryptod",
+    ),
+    Algorithm::new(
+        c"ML-DSA-87:MLDSA87:2.16.840.1.101.3.4.3.19",
+        KEY_PROPERTIES,
+        &keymgmt::ML_DSA_87,
+        c"ML-DSA-87 keys of cryptod",
     ),
     Algorithm::END,
 ];
@@ -115,33 +140,27 @@ static STORES: [Algorithm; 2] = [
     Algorithm::END,
 ];
 
-static DECODERS: [Algorithm; 5] = [
+static DECODERS: [Algorithm; 9] = [
     Algorithm::new(
         c"DER",
         c"provider=keyway,input=pem",
         &decoder::PEM,
         c"PEM files that name a key of cryptod",
     ),
-    Algorithm::new(
-        c"RSA",
-        c"provider=keyway,input=der,structure=keyway",
-        &decoder::RSA,
-        c"RSA keys of cryptod",
-    ),
-    Algorithm::new(
-        c"EC",
-        c"provider=keyway,input=der,structure=keyway",
-        &decoder::EC,
-        c"ECDSA keys of cryptod",
-    ),
-    Algorithm::new(
-        c"ED25519",
-        c"provider=keyway,input=der,structure=keyway",
-        &decoder::ED25519,
-        c"Ed25519 keys of cryptod",
-    ),
+    decoder_of(c"RSA", &decoder::RSA),
+    decoder_of(c"EC", &decoder::EC),
+    decoder_of(c"ED25519", &decoder::ED25519),
+    decoder_of(c"X25519", &decoder::X25519),
+    decoder_of(c"ML-DSA-44", &decoder::ML_DSA_44),
+    decoder_of(c"ML-DSA-65", &decoder::ML_DSA_65),
+    decoder_of(c"ML-DSA-87", &decoder::ML_DSA_87),
     Algorithm::END,
 ];
+
+const fn decoder_of(kind: &'static CStr, functions: &'static [Dispatch]) -> Algorithm {
+    let properties = c"provider=keyway,input=der,structure=keyway";
+    Algorithm::new(kind, properties, functions, c"keys of cryptod")
+}
 
 static CIPHERS: [Algorithm; 4] = [
     Algorithm::new(

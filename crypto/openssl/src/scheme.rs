@@ -1,7 +1,7 @@
 //! How a key signs: hash and padding, as a program of OpenSSL asks for them and as cryptod does them.
 
 use crate::key::Key;
-use keyway_client::{Curve, Hash, PublicKey, integer};
+use keyway_client::{Curve, Hash, MlDsa, PublicKey, integer};
 use keyway_engine::{Algorithm, SignatureParameters};
 use keyway_wire::der::{SEQUENCE, element};
 
@@ -43,6 +43,7 @@ pub enum Scheme {
     /// Without a hash, a digest that any may have made.
     Ecdsa(Curve, Option<Hash>),
     Ed25519,
+    MlDsa(MlDsa),
 }
 
 /// The choices of a program.
@@ -88,6 +89,8 @@ impl Choices {
             }
             (PublicKey::Ec { curve, .. }, _) => Scheme::Ecdsa(*curve, self.hash),
             (PublicKey::Ed25519(_), _) => Scheme::Ed25519,
+            (PublicKey::MlDsa { set, .. }, _) => Scheme::MlDsa(*set),
+            (PublicKey::X25519(_), _) => return None,
         })
     }
 }
@@ -103,7 +106,7 @@ impl Scheme {
         }
     }
 
-    /// The algorithm that does it with a digest, or as Ed25519 with the message, and what to tell it. One that names
+    /// The algorithm that does it with a digest, or as Ed25519 and ML-DSA with the message, and what to tell it. One that names
     /// the hash comes before one that leaves it open: a key may be for that one only.
     pub fn request(self) -> (Algorithm, SignatureParameters) {
         use Algorithm::*;
@@ -133,10 +136,11 @@ impl Scheme {
             Scheme::Ecdsa(Curve::P384, Some(Hash::Sha384)) => (EcdsaP384Sha384, given),
             Scheme::Ecdsa(curve, hash) => (curve.ecdsa(), hash.map_or(given, of)),
             Scheme::Ed25519 => (Ed25519, SignatureParameters::default()),
+            Scheme::MlDsa(set) => (set.algorithm(), SignatureParameters::default()),
         }
     }
 
-    /// Its AlgorithmIdentifier (RFC 4055 §§ 3.1 and 5, RFC 5758 § 3.2, RFC 8410 § 3).
+    /// Its AlgorithmIdentifier (RFC 4055 §§ 3.1 and 5, RFC 5758 § 3.2, RFC 8410 § 3, RFC 9881 § 2).
     /// Empty for bytes that are signed as they are.
     pub fn identifier(self) -> Vec<u8> {
         match self {
@@ -176,6 +180,14 @@ impl Scheme {
                 element(SEQUENCE, &[&element(OID, &[b"\x2a\x86\x48\xce\x3d\x04", last])])
             }
             Scheme::Ed25519 => element(SEQUENCE, &[b"\x06\x03\x2b\x65\x70"]),
+            Scheme::MlDsa(set) => {
+                let last = match set {
+                    MlDsa::MlDsa44 => 17,
+                    MlDsa::MlDsa65 => 18,
+                    MlDsa::MlDsa87 => 19,
+                };
+                element(SEQUENCE, &[&element(OID, &[b"\x60\x86\x48\x01\x65\x03\x04\x03", &[last]])])
+            }
         }
     }
 }
@@ -203,6 +215,8 @@ mod tests {
         assert_eq!(rsa, b"\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b\x05\x00");
         let ecdsa = Scheme::Ecdsa(Curve::P256, Some(Hash::Sha256)).identifier();
         assert_eq!(ecdsa, b"\x30\x0a\x06\x08\x2a\x86\x48\xce\x3d\x04\x03\x02");
+        let ml_dsa = Scheme::MlDsa(MlDsa::MlDsa65).identifier();
+        assert_eq!(ml_dsa, b"\x30\x0b\x06\x09\x60\x86\x48\x01\x65\x03\x04\x03\x12");
         let pss = Scheme::RsaPss { hash: Hash::Sha256, mgf1: Hash::Sha256, salt_bytes: 222 };
         assert!(pss.identifier().ends_with(b"\xa2\x04\x02\x02\x00\xde"));
         let (algorithm, parameters) = pss.request();

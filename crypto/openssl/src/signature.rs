@@ -1,7 +1,7 @@
 //! Signatures with keys of cryptod, and verification with these keys' public halves.
 //!
-//! Messages are hashed here, so that their length is no matter, and cryptod signs the digest. Only Ed25519 signs whole
-//! messages: a context keeps those until the end.
+//! Messages are hashed here, so that their length is no matter, and cryptod signs the digest. Only Ed25519 and ML-DSA sign
+//! whole messages: a context keeps those until the end.
 
 use crate::abi::*;
 use crate::key::{Key, Kind};
@@ -56,10 +56,15 @@ impl Context {
             self.choices = Choices::default();
         }
         let kind = self.key.as_ref()?.kind();
+        if kind == Kind::X25519 {
+            self.provider.raise_unfit("X25519 agrees on secrets, and signs nothing");
+            return None;
+        }
         match digest.as_str().filter(|name| !name.is_empty()) {
-            Some(name) if kind == Kind::Ed25519 => {
+            Some(name) if kind.signs_messages() => {
+                let kind = kind.name().to_string_lossy();
                 self.provider
-                    .raise_unfit(&format!("Ed25519 signs messages, and no digest by {name}"));
+                    .raise_unfit(&format!("{kind} signs messages, and no digest by {name}"));
                 return None;
             }
             Some(name) => self.choices.hash = Some(self.hash(name)?),
@@ -128,7 +133,7 @@ impl Context {
 
     /// Takes the next part of a message.
     fn update(&mut self, data: &[u8]) -> Option<()> {
-        if self.key.as_ref()?.kind() == Kind::Ed25519 {
+        if self.key.as_ref()?.kind().signs_messages() {
             self.message.extend_from_slice(data);
             return Some(());
         }
@@ -137,9 +142,9 @@ impl Context {
         Some(())
     }
 
-    /// The bytes that are signed for the message so far: its digest or, for Ed25519, the message.
+    /// The bytes that are signed for the message so far: its digest, or the message itself.
     fn finish(&self) -> Option<Vec<u8>> {
-        if self.key.as_ref()?.kind() == Kind::Ed25519 {
+        if self.key.as_ref()?.kind().signs_messages() {
             return Some(self.message.clone());
         }
         let hash = self.choices.hash.unwrap_or(Hash::Sha256);
@@ -148,14 +153,14 @@ impl Context {
 
     /// The bytes that are signed for a whole message.
     fn finish_whole(&self, message: &[u8]) -> Option<Vec<u8>> {
-        if self.key.as_ref()?.kind() == Kind::Ed25519 {
+        if self.key.as_ref()?.kind().signs_messages() {
             return Some(message.to_vec());
         }
         let hash = self.choices.hash.unwrap_or(Hash::Sha256);
         Some(hash.digest(message))
     }
 
-    /// Signs a digest, or Ed25519's message, with an error in OpenSSL's queue if that does not work.
+    /// Signs a digest, or a whole message, with an error in OpenSSL's queue if that does not work.
     fn sign(&self, message: &[u8], scheme: Scheme) -> Option<Vec<u8>> {
         let key = self.key.as_ref()?;
         let Some(name) = &key.name else {
@@ -195,8 +200,10 @@ impl Context {
     /// Begins to sign, or to verify, what the program has hashed.
     fn begin_hashed(&mut self, key: &Handle<KeyData>, params: &Params) -> Option<()> {
         self.begin(&Text::NONE, key, params)?;
-        if self.key.as_ref()?.kind() == Kind::Ed25519 {
-            self.provider.raise_unfit("Ed25519 signs messages, and no digests");
+        let kind = self.key.as_ref()?.kind();
+        if kind.signs_messages() {
+            let kind = kind.name().to_string_lossy();
+            self.provider.raise_unfit(&format!("{kind} signs messages, and no digests"));
             return None;
         }
         Some(())
@@ -371,7 +378,7 @@ extern "C" fn get_params(context: Handle<Context>, mut params: Params) -> c_int 
 fn get(context: &Context, params: &mut Params) -> Option<()> {
     let choices = &context.choices;
     let hash = choices.hash.unwrap_or(Hash::Sha256);
-    let is_hashed = context.key.as_ref().is_some_and(|key| key.kind() != Kind::Ed25519);
+    let is_hashed = context.key.as_ref().is_some_and(|key| !key.kind().signs_messages());
     if let Some(param) = params.get_mut(NAME_ALGORITHM_ID) {
         param.put_octets(&context.scheme(false)?.identifier()).then_some(())?;
     }

@@ -27,10 +27,11 @@ const ECDH: MechanismInfo = info(256, 521, FLAG_HW | FLAG_DERIVE | CURVES);
 const HASH: MechanismInfo = info(0, 0, FLAG_DIGEST);
 
 /// The mechanisms of the module; a key may be for few of them.
-const MECHANISMS: [(Ulong, MechanismInfo); 29] = [
+const MECHANISMS: [(Ulong, MechanismInfo); 30] = [
     (RSA_PKCS_KEY_PAIR_GEN, info(2048, 8192, MAKES)),
     (EC_KEY_PAIR_GEN, info(256, 521, MAKES | CURVES)),
     (EC_EDWARDS_KEY_PAIR_GEN, info(255, 255, MAKES)),
+    (EC_MONTGOMERY_KEY_PAIR_GEN, info(255, 255, MAKES)),
     (RSA_PKCS, info(2048, 8192, SIGNS | CRYPTS)),
     (RSA_PKCS_OAEP, info(2048, 8192, CRYPTS)),
     (SHA1_RSA_PKCS, RSA),

@@ -1,7 +1,7 @@
 //! C_GenerateKeyPair: a key in a name space that cryptod has for the program.
 
 use crate::abi::*;
-use crate::key::{self, ED25519_OID};
+use crate::key::{self, ED25519_OID, X25519_OID};
 use crate::object::{Attribute, number, objects};
 use crate::{module, registry, sessions};
 use keyway_client::{Curve, KeyPolicy};
@@ -98,6 +98,11 @@ fn kind(mechanism: Ulong, wanted: &Wanted) -> Result<String, Rv> {
             oid if oid == ED25519_OID => Ok("ed25519".to_owned()),
             _ => Err(CURVE_NOT_SUPPORTED),
         },
+        EC_MONTGOMERY_KEY_PAIR_GEN => match parameters.ok_or(TEMPLATE_INCOMPLETE)? {
+            b"\x13\x0acurve25519" => Ok("x25519".to_owned()),
+            oid if oid == X25519_OID => Ok("x25519".to_owned()),
+            _ => Err(CURVE_NOT_SUPPORTED),
+        },
         _ => Err(MECHANISM_INVALID),
     }
 }
@@ -136,6 +141,7 @@ fn purposes(mechanism: Ulong, wanted: &Wanted) -> Vec<String> {
     let has: &[(Ulong, &str)] = match mechanism {
         RSA_PKCS_KEY_PAIR_GEN => &[(ATTRIBUTE_SIGN, "sign"), (ATTRIBUTE_DECRYPT, "decrypt")],
         EC_KEY_PAIR_GEN => &[(ATTRIBUTE_SIGN, "sign"), (ATTRIBUTE_DERIVE, "agree")],
+        EC_MONTGOMERY_KEY_PAIR_GEN => &[(ATTRIBUTE_DERIVE, "agree")],
         _ => &[(ATTRIBUTE_SIGN, "sign")],
     };
     let named = has.iter().filter(|(kind, _)| wanted.is(*kind, false));

@@ -15,23 +15,37 @@ pub const fn oid(curve: Curve) -> &'static [u8] {
 
 /// The object identifier of Ed25519 in DER (RFC 8410 § 3).
 pub const ED25519_OID: &[u8] = b"\x06\x03\x2b\x65\x70";
+/// The object identifier of X25519 in DER (RFC 8410 § 3).
+pub const X25519_OID: &[u8] = b"\x06\x03\x2b\x65\x6e";
 
 /// CKA_ID: the SHA-1 of the modulus, the point, or the 32 bytes. NSS computes it of a certificate in the same way.
 pub fn id(public: &PublicKey) -> Vec<u8> {
     match public {
         PublicKey::Rsa { n, .. } => Hash::Sha1.digest(n),
         PublicKey::Ec { point, .. } => Hash::Sha1.digest(point),
-        PublicKey::Ed25519(key) => Hash::Sha1.digest(key),
+        PublicKey::Ed25519(key) | PublicKey::X25519(key) => Hash::Sha1.digest(key),
+        PublicKey::MlDsa { key, .. } => Hash::Sha1.digest(key),
     }
 }
 
-/// Length of a signature as PKCS #11 has it, in bytes.
+/// Length of a signature as PKCS #11 has it, in bytes; of a shared secret, where nothing is signed.
 pub fn signature_bytes(public: &PublicKey) -> usize {
     match public {
         PublicKey::Rsa { n, .. } => n.len(),
         PublicKey::Ec { curve, .. } => 2 * curve.bytes(),
         PublicKey::Ed25519(_) => 64,
+        PublicKey::X25519(_) => 32,
+        PublicKey::MlDsa { set, .. } => set.signature_bytes(),
     }
+}
+
+/// How a key agrees on a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    pub algorithm: Algorithm,
+    /// Of the peer's public key, a point or a number.
+    pub peer_bytes: usize,
+    pub secret_bytes: usize,
 }
 
 /// A key that this process may use.
@@ -49,9 +63,12 @@ pub struct TokenKey {
 }
 
 impl TokenKey {
-    /// `None` for a kind of key that is not offered here.
+    /// `None` for a kind of key that PKCS #11 3.0 has no name for.
     pub fn new(key: NamedKey) -> Option<TokenKey> {
         let public = PublicKey::read(&key.public_key)?;
+        if let PublicKey::MlDsa { .. } = public {
+            return None;
+        }
         let can = |purpose: &str| key.purposes.iter().any(|it| it == purpose);
         Some(TokenKey {
             can_sign: can("sign"),
@@ -69,14 +86,22 @@ impl TokenKey {
         self.algorithms.contains(&algorithm)
     }
 
-    /// The curve on which it may agree on a secret.
-    pub fn agrees_on(&self) -> Option<Curve> {
-        match &self.public {
-            PublicKey::Ec { curve, .. } if self.can_agree && self.is_for(curve.ecdh()) => {
-                Some(*curve)
-            }
-            _ => None,
-        }
+    /// How it may agree on a secret.
+    pub fn agreement(&self) -> Option<Agreement> {
+        let agreement = match &self.public {
+            PublicKey::Ec { curve, point } => Agreement {
+                algorithm: curve.ecdh(),
+                peer_bytes: point.len(),
+                secret_bytes: curve.bytes(),
+            },
+            PublicKey::X25519(key) => Agreement {
+                algorithm: Algorithm::X25519,
+                peer_bytes: key.len(),
+                secret_bytes: key.len(),
+            },
+            _ => return None,
+        };
+        (self.can_agree && self.is_for(agreement.algorithm)).then_some(agreement)
     }
 
     /// The public key as the engine has it.

@@ -1,7 +1,7 @@
 //! Objects of the token: a key is a private key, its public key, and its certificates.
 
 use crate::abi::{self, Rv, Ulong};
-use crate::key::{self, ED25519_OID, TokenKey};
+use crate::key::{self, ED25519_OID, TokenKey, X25519_OID};
 use crate::scheme::{decryption_mechanisms, signing_mechanisms};
 use keyway_client::{Hash, KeyAndChain, PublicKey};
 use keyway_wire::CertificateFields;
@@ -140,6 +140,13 @@ fn of_key(class: Ulong, key: &TokenKey, subject: &[u8]) -> Vec<Attribute> {
             all.push((abi::ATTRIBUTE_EC_POINT, element(OCTET_STRING, &[point])));
             abi::TYPE_EC_EDWARDS
         }
+        PublicKey::X25519(key) => {
+            all.push((abi::ATTRIBUTE_EC_PARAMS, X25519_OID.to_vec()));
+            all.push((abi::ATTRIBUTE_EC_POINT, element(OCTET_STRING, &[key])));
+            abi::TYPE_EC_MONTGOMERY
+        }
+        // `TokenKey::new` makes none of these.
+        PublicKey::MlDsa { .. } => abi::UNAVAILABLE,
     };
     all.extend([
         (abi::ATTRIBUTE_KEY_TYPE, number(kind)),
@@ -165,9 +172,9 @@ fn private_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
         (abi::ATTRIBUTE_SIGN_RECOVER, NO.to_vec()),
         (abi::ATTRIBUTE_DECRYPT, flag(!decryption.is_empty())),
         (abi::ATTRIBUTE_UNWRAP, NO.to_vec()),
-        (abi::ATTRIBUTE_DERIVE, flag(key.agrees_on().is_some())),
+        (abi::ATTRIBUTE_DERIVE, flag(key.agreement().is_some())),
     ]);
-    let derivation = key.agrees_on().map(|_| abi::ECDH1_DERIVE);
+    let derivation = key.agreement().map(|_| abi::ECDH1_DERIVE);
     let mut mechanisms = [signing, decryption].concat();
     mechanisms.extend(derivation);
     mechanisms.sort_unstable();
@@ -187,7 +194,7 @@ fn public_key(key: &Arc<TokenKey>, subject: &[u8]) -> Object {
         (abi::ATTRIBUTE_VERIFY_RECOVER, NO.to_vec()),
         (abi::ATTRIBUTE_ENCRYPT, flag(!decryption_mechanisms(key).is_empty())),
         (abi::ATTRIBUTE_WRAP, NO.to_vec()),
-        (abi::ATTRIBUTE_DERIVE, flag(key.agrees_on().is_some())),
+        (abi::ATTRIBUTE_DERIVE, flag(key.agreement().is_some())),
         (abi::ATTRIBUTE_TRUSTED, NO.to_vec()),
     ]);
     Object { class: abi::CLASS_PUBLIC_KEY, key: Some(key.clone()), attributes }

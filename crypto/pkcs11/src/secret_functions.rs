@@ -42,21 +42,20 @@ pub extern "C" fn derive_key(
     })
 }
 
-/// The secret that a key agrees on with a peer's point, which is given as it is or as an OCTET STRING.
+/// The secret that a key agrees on with a peer's public key, which is given as it is or as an OCTET STRING.
 fn agreed(key: &TokenKey, peer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Rv> {
-    let curve = key.agrees_on().ok_or(KEY_FUNCTION_NOT_PERMITTED)?;
-    let point_bytes = 1 + 2 * curve.bytes();
+    let agreement = key.agreement().ok_or(KEY_FUNCTION_NOT_PERMITTED)?;
     let peer = match split(OCTET_STRING, peer) {
-        Some((point, [])) if peer.len() != point_bytes => point,
+        Some((point, [])) if peer.len() != agreement.peer_bytes => point,
         _ => peer,
     };
-    if peer.len() != point_bytes {
+    if peer.len() != agreement.peer_bytes {
         return Err(MECHANISM_PARAM_INVALID);
     }
     let module = module::current()?;
-    let mut out = Zeroizing::new(vec![0; curve.bytes()]);
+    let mut out = Zeroizing::new(vec![0; agreement.secret_bytes]);
     let mut request = Request::Agree { peer, out: &mut out };
-    let done = module.client.run(&key.name, &key.info, curve.ecdh(), &mut request);
+    let done = module.client.run(&key.name, &key.info, agreement.algorithm, &mut request);
     done.map_err(|why| module.failed(&why, MECHANISM_PARAM_INVALID))?;
     Ok(out)
 }

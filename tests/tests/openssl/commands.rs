@@ -337,3 +337,56 @@ fn secrets_are_agreed_on() {
     assert_ne!(refused.code, 0);
     assert!(refused.err.contains("only"), "{}", refused.err);
 }
+
+/// X25519, with a file and with the URI.
+#[test]
+fn a_secret_is_agreed_on_with_x25519() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    site.generate("x", "x25519", ALL_CALLERS);
+    site.stock_openssl(&["genpkey", "-algorithm", "X25519", "-out", "peer.pem"]).expect(0);
+    site.stock_openssl(&["pkey", "-in", "peer.pem", "-pubout", "-out", "peer.pub"]).expect(0);
+    let theirs =
+        ["pkeyutl", "-derive", "-inkey", "peer.pem", "-peerkey", "x.pub", "-out", "theirs"];
+    site.stock_openssl(&theirs).expect(0);
+    for key in ["x.pem", "keyway:x"] {
+        let public = fs::read_to_string(site.file("x.pub")).unwrap();
+        assert_eq!(site.openssl(&["pkey", "-in", key, "-pubout"]).expect(0).out, public);
+        let own = ["pkeyutl", "-derive", "-inkey", key, "-peerkey", "peer.pub", "-out", "own"];
+        site.openssl(&own).expect(0);
+        assert_eq!(fs::read(site.file("own")).unwrap(), fs::read(site.file("theirs")).unwrap());
+        let wrong = ["pkeyutl", "-derive", "-inkey", key, "-peerkey", "ec.pub", "-out", "own"];
+        assert_ne!(site.openssl(&wrong).code, 0);
+        let sign = ["pkeyutl", "-sign", "-inkey", key, "-rawin", "-in", "text", "-out", "out"];
+        let refused = site.openssl(&sign).expect(1).err;
+        assert!(refused.contains("agrees on secrets, and signs nothing"), "{refused}");
+    }
+    assert!(site.cryptod.stop().success());
+}
+
+/// OpenSSL 3.0 has no name for ML-DSA, and lets the provider's keys sign all the same.
+#[test]
+fn ml_dsa_signs_messages() {
+    let Some(site) = Site::with_keys(&[]) else { return };
+    for (name, bytes) in [("ml-dsa-44", 2420), ("ml-dsa-65", 3309), ("ml-dsa-87", 4627)] {
+        site.generate(name, name, ALL_CALLERS);
+        let whole = site.key(&["use", name, "--with", "pem"]);
+        fs::write(site.file("whole.pem"), whole).unwrap();
+        for key in [&format!("keyway:{name}"), &format!("{name}.pem"), "whole.pem"] {
+            let raw = ["-inkey", key, "-rawin", "-in", "text"];
+            let sign = [&["pkeyutl", "-sign", "-out", "signature"][..], &raw].concat();
+            site.openssl(&sign).expect(0);
+            let mut signature = fs::read(site.file("signature")).unwrap();
+            assert_eq!(signature.len(), bytes);
+            let verify = ["pkeyutl", "-verify", "-sigfile", "signature"];
+            let verify = [&verify[..], &raw].concat();
+            site.openssl(&verify).expect(0);
+            signature[7] ^= 1;
+            fs::write(site.file("signature"), signature).unwrap();
+            assert_ne!(site.openssl(&verify).code, 0);
+            let hashed = ["pkeyutl", "-sign", "-inkey", key, "-in", "text", "-out", "signature"];
+            let refused = site.openssl(&hashed).expect(1).err;
+            assert!(refused.contains("signs messages, and no digests"), "{refused}");
+        }
+    }
+    assert!(site.cryptod.stop().success());
+}
