@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use heed::RwTxn;
 
 use crate::limits::DEFERRED_BYTES_MAX;
@@ -15,18 +16,52 @@ use crate::{EntryId, Error, KeyRange};
 
 #[derive(Default)]
 pub(crate) struct Deferred {
-    lists: HashMap<Box<[u8]>, Vec<EntryId>>,
+    lists: HashMap<Box<[u8]>, Ids, RandomState>,
     bytes: usize,
+}
+
+/// The identifiers of one key. Of most keys there is one.
+enum Ids {
+    One(EntryId),
+    Many(Vec<EntryId>),
+}
+
+impl Ids {
+    fn push(&mut self, id: EntryId) {
+        match self {
+            Ids::Many(ids) => ids.push(id),
+            Ids::One(first) => *self = Ids::Many(vec![*first, id]),
+        }
+    }
+
+    fn as_slice(&self) -> &[EntryId] {
+        match self {
+            Ids::One(id) => std::slice::from_ref(id),
+            Ids::Many(ids) => ids,
+        }
+    }
+
+    /// Ascending, each once.
+    fn sort(&mut self) -> &[EntryId] {
+        if let Ids::Many(ids) = self {
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        self.as_slice()
+    }
 }
 
 impl Deferred {
     pub(crate) fn push(&mut self, key: &[u8], id: EntryId) {
-        self.bytes += size_of::<EntryId>();
         if let Some(ids) = self.lists.get_mut(key) {
-            return ids.push(id);
+            if ids.as_slice().last() != Some(&id) {
+                self.bytes += size_of::<EntryId>();
+                ids.push(id);
+            }
+            return;
         }
-        self.bytes += key.len();
-        self.lists.insert(key.into(), vec![id]);
+        self.bytes += size_of::<EntryId>() + key.len();
+        self.lists.insert(key.into(), Ids::One(id));
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -35,9 +70,10 @@ impl Deferred {
 
     /// The identifiers put aside for `key` that are greater than `after`, ascending.
     pub(crate) fn list(&self, key: &[u8], after: EntryId) -> Vec<EntryId> {
-        let ids = self.lists.get(key).into_iter().flatten();
+        let ids = self.lists.get(key).into_iter().flat_map(Ids::as_slice);
         let mut ids: Vec<EntryId> = ids.copied().filter(|id| *id > after).collect();
         ids.sort_unstable();
+        ids.dedup();
         ids
     }
 
@@ -47,13 +83,13 @@ impl Deferred {
     }
 
     pub(crate) fn contains(&self, key: &[u8], id: EntryId) -> bool {
-        self.lists.get(key).is_some_and(|ids| ids.contains(&id))
+        self.lists.get(key).is_some_and(|ids| ids.as_slice().contains(&id))
     }
 
     /// The identifiers put aside for the keys of a range, in no order.
     pub(crate) fn of_range(&self, range: &KeyRange) -> impl Iterator<Item = EntryId> {
         let lists = self.lists.iter().filter(|(key, _)| range.holds(key));
-        lists.flat_map(|(_, ids)| ids.iter().copied())
+        lists.flat_map(|(_, ids)| ids.as_slice().iter().copied())
     }
 
     /// Writes all that was put aside and forgets it.
@@ -62,9 +98,7 @@ impl Deferred {
         let mut aside: Vec<_> = self.lists.drain().collect();
         aside.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         for (key, mut ids) in aside {
-            ids.sort_unstable();
-            ids.dedup();
-            lists.add(txn, &key, &ids)?;
+            lists.add(txn, &key, ids.sort())?;
         }
         Ok(())
     }

@@ -164,11 +164,13 @@ fn escape(kind: u8, parts: &[&[u8]], end: &[u8]) -> Vec<u8> {
         if at > 0 {
             bytes.extend_from_slice(&BETWEEN);
         }
-        for &byte in *part {
-            match byte {
-                0 => bytes.extend_from_slice(&[1, 1]),
-                1 => bytes.extend_from_slice(&[1, 2]),
-                other => bytes.push(other),
+        for run in part.split_inclusive(|byte| *byte <= 1) {
+            match run {
+                [whole @ .., byte @ 0..=1] => {
+                    bytes.extend_from_slice(whole);
+                    bytes.extend_from_slice(&[1, byte + 1]);
+                }
+                whole => bytes.extend_from_slice(whole),
             }
         }
     }

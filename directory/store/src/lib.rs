@@ -47,6 +47,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod attributes;
 mod check;
 mod committer;
 mod deferred;
@@ -55,6 +56,7 @@ mod entry;
 mod error;
 mod format;
 mod header;
+mod idle;
 mod key;
 mod large;
 pub mod limits;
@@ -63,6 +65,7 @@ mod lock;
 mod names;
 mod open;
 mod pages;
+mod parts;
 mod posting;
 mod precheck;
 mod read;
@@ -75,6 +78,7 @@ mod task;
 mod values;
 mod write;
 
+pub use attributes::{Attributes, Values};
 pub use check::Checked;
 pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
@@ -83,9 +87,10 @@ pub use large::{Large, LargeEdit, ValueKey};
 pub use names::Names;
 pub use open::Options;
 pub use pages::Damage;
+pub use parts::RecordError;
 pub use posting::Postings;
 pub use read::{Entries, Read, View};
-pub use record::{Attributes, EntryRef, LargeAttributes, RecordError, Values};
+pub use record::{EntryRef, LargeAttributes};
 pub use salvage::{Salvage, inspect};
 pub use size::Size;
 pub use store::Store;

@@ -24,6 +24,9 @@ pub const DEPTH_LEVELS_MAX: usize = 256;
 /// Read transactions open at one time; one more is refused with `Error::TooManyReaders`.
 pub const READERS_MAX: u32 = 2048;
 
+/// Read transactions that are kept to be used again.
+pub const IDLE_READS_MAX: usize = 64;
+
 /// Address space asked for the data file; halved for as long as the system refuses it.
 pub const MAP_BYTES_DEFAULT: usize = 256 << 30;
 

@@ -3,18 +3,23 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::limits::{DEPTH_LEVELS_MAX, NAMES_ENTRIES_MAX};
 use crate::read::{Stamp, View};
 use crate::{EntryId, EntryRef, Error};
 
 /// Names of inner entries seen so far, so that siblings do not walk to the root again.
 ///
-/// May be kept across read transactions: it empties itself when names have changed in between.
+/// May be kept across read transactions of one store: it empties itself when names have changed in between.
 /// Holds at most [`NAMES_ENTRIES_MAX`] entries.
 #[derive(Default, Debug)]
 pub struct Names {
-    seen: Option<Stamp>,
-    known: HashMap<EntryId, Arc<Name>>,
+    /// A state in which all that is known is true.
+    state: Option<Stamp>,
+    /// How often names had changed before it, if it is a committed one.
+    changes: Option<u64>,
+    known: HashMap<EntryId, Arc<Name>, RandomState>,
 }
 
 #[derive(Debug)]
@@ -55,6 +60,20 @@ impl Names {
         Ok(self.name(view, entry.parent())?.path.clone())
     }
 
+    /// Whether one of these is above `entry`.
+    pub(crate) fn is_below(
+        &mut self,
+        view: View<'_>,
+        entry: &EntryRef<'_>,
+        above: &[EntryId],
+    ) -> Result<bool, Error> {
+        if entry.parent() == EntryId::ROOT {
+            return Ok(false);
+        }
+        let path = &self.name(view, entry.parent())?.path;
+        Ok(path.iter().any(|id| above.contains(id)))
+    }
+
     fn name(&mut self, view: View<'_>, id: EntryId) -> Result<Arc<Name>, Error> {
         self.forget_if_changed(view)?;
         let mut unknown = Vec::new();
@@ -86,11 +105,18 @@ impl Names {
     }
 
     fn forget_if_changed(&mut self, view: View<'_>) -> Result<(), Error> {
-        let now = view.stamp()?;
-        if self.seen != Some(now) {
-            self.known.clear();
-            self.seen = Some(now);
+        let now = view.stamp();
+        if self.state == Some(now) {
+            return Ok(());
         }
+        let changes = match now {
+            Stamp::Committed(_) => Some(view.name_changes()?),
+            Stamp::Pending(_) => None,
+        };
+        if changes.is_none() || changes != self.changes {
+            self.known.clear();
+        }
+        (self.state, self.changes) = (Some(now), changes);
         Ok(())
     }
 }
@@ -113,6 +139,16 @@ impl View<'_> {
         names: &mut Names,
     ) -> Result<Vec<EntryId>, Error> {
         names.ancestors(self, entry)
+    }
+
+    /// Whether one of these entries is above one that was read through this view.
+    pub fn is_below(
+        self,
+        entry: &EntryRef<'_>,
+        above: &[EntryId],
+        names: &mut Names,
+    ) -> Result<bool, Error> {
+        names.is_below(self, entry, above)
     }
 }
 

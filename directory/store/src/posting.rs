@@ -25,7 +25,7 @@ use heed::{RoRange, RwTxn};
 
 use crate::limits::CHUNK_BYTES_MAX;
 use crate::lmdb::{Table, Txn};
-use crate::record::{put_varint, varint, varint_bytes};
+use crate::parts::{put_varint, varint, varint_bytes};
 use crate::{EntryId, Error, KeyRange, lmdb};
 
 /// Iterator over the identifiers of a posting list, ascending.

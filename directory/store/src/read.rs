@@ -1,13 +1,15 @@
 //! Read transactions and what can be asked of one state of the store.
 
+use std::mem::ManuallyDrop;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use heed::RoRange;
 use heed::types::Bytes;
-use heed::{RoRange, RoTxn, WithoutTls};
 
 use crate::deferred::Deferred;
 use crate::format::{META_RENAMES, meta_row, tree_row};
+use crate::idle::ReadTxn;
 use crate::lmdb::{Tables, Txn};
 use crate::posting::Postings;
 use crate::shared::Shared;
@@ -19,18 +21,22 @@ use crate::{EntryId, EntryRef, Error, Key, KeyRange, Large, ValueKey, lmdb};
 /// `Send`, so that it can move with its search; it keeps the store's files open. Pages freed since
 /// it began cannot be used again while it lives: keep it short, take a new one and resume.
 pub struct Read {
-    txn: RoTxn<'static, WithoutTls>,
+    txn: ManuallyDrop<ReadTxn>,
     shared: Arc<Shared>,
 }
 
 impl Read {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Read, Error> {
-        let txn = shared
-            .env
-            .clone()
-            .static_read_txn()
-            .map_err(|e| shared.error("beginning a read transaction", e))?;
-        Ok(Read { txn, shared: Arc::clone(shared) })
+        let txn = match shared.idle.take() {
+            Some(txn) => txn,
+            None => {
+                let begun = shared.env.clone().static_read_txn();
+                let txn = begun.map_err(|e| shared.error("beginning a read transaction", e))?;
+                shared.idle.meet(txn.id());
+                txn
+            }
+        };
+        Ok(Read { txn: ManuallyDrop::new(txn), shared: Arc::clone(shared) })
     }
 
     /// The view of this state.
@@ -41,6 +47,15 @@ impl Read {
     /// The number of the state: greater for a later one.
     pub fn version(&self) -> u64 {
         self.txn.id() as u64
+    }
+}
+
+impl Drop for Read {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: it is taken here alone, and this runs once.
+        let txn = unsafe { ManuallyDrop::take(&mut self.txn) };
+        self.shared.idle.give(txn);
     }
 }
 
@@ -203,22 +218,27 @@ impl<'t> View<'t> {
         self.shared.get(self.tables.meta, self.txn, &meta_row(name))
     }
 
-    /// The naming that names read here belong to.
-    pub(crate) fn stamp(self) -> Result<Stamp, Error> {
-        if let Some((naming, _)) = self.pending {
-            return Ok(Stamp::Pending(naming));
+    /// A number that no state with other names has.
+    pub(crate) fn stamp(self) -> Stamp {
+        match self.pending {
+            Some((naming, _)) => Stamp::Pending(naming),
+            None => Stamp::Committed(self.txn.id()),
         }
+    }
+
+    /// How often names had changed before this state.
+    pub(crate) fn name_changes(self) -> Result<u64, Error> {
         let changes = self.shared.get(self.tables.meta, self.txn, META_RENAMES)?;
-        Ok(Stamp::Committed(changes.map_or(Ok(0), number)?))
+        changes.map_or(Ok(0), number)
     }
 }
 
-/// The naming that a cached name belongs to.
+/// A number that states with other names do not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stamp {
-    /// A committed state, by the number of name changes before it.
-    Committed(u64),
-    /// A state inside a write, by a number that no other state has.
+    /// A committed state, by the number of its transaction.
+    Committed(usize),
+    /// A state inside a write, by a number that it got when names changed in it last.
     Pending(u64),
 }
 

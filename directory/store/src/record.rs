@@ -10,36 +10,13 @@
 //! their own (`large`): `varint such attributes | (text name | varint slot | varint values | varint
 //! bytes of all values)…`.
 
-use std::fmt;
-
+use crate::attributes::{Attributes, Values};
 use crate::large::{Large, LargeEdit};
 use crate::limits::RECORD_BYTES_MAX;
+use crate::parts::{RecordError, put_slice, put_varint, text, varint};
 use crate::{Entry, EntryId, Error};
 
 const CHECKSUM_BYTES: usize = 4;
-
-/// The fault of stored bytes that should be an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecordError {
-    /// The bytes are not those that were written.
-    Checksum,
-    /// The bytes end too early, or go on after the end.
-    Length,
-    /// A text is not UTF-8.
-    Text,
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RecordError::Checksum => "its checksum is wrong",
-            RecordError::Length => "its lengths do not add up",
-            RecordError::Text => "a text in it is not UTF-8",
-        })
-    }
-}
-
-impl std::error::Error for RecordError {}
 
 /// An entry as it lies in the store, borrowed from a read transaction.
 #[derive(Clone, Copy, Debug)]
@@ -63,14 +40,7 @@ impl<'t> EntryRef<'t> {
         let parent = EntryId(varint(&mut rest).ok_or(RecordError::Length)?);
         let rdn = text(&mut rest)?;
         let count = varint(&mut rest).ok_or(RecordError::Length)?;
-        let attributes = Attributes { count, rest };
-        for _ in 0..count {
-            text(&mut rest)?;
-            let values = varint(&mut rest).ok_or(RecordError::Length)?;
-            for _ in 0..values {
-                slice(&mut rest).ok_or(RecordError::Length)?;
-            }
-        }
+        let attributes = Attributes::check(count, &mut rest)?;
         let large = match rest.is_empty() {
             true => LargeAttributes::default(),
             false => LargeAttributes::decode(rest)?,
@@ -90,7 +60,7 @@ impl<'t> EntryRef<'t> {
 
     /// About how many bytes its attributes take, large ones not counted.
     pub fn attributes_bytes(&self) -> usize {
-        self.attributes.rest.len()
+        self.attributes.bytes()
     }
 
     /// Names and values of all attributes but the large ones, in the order they were written.
@@ -170,51 +140,6 @@ fn large<'t>(rest: &mut &'t [u8]) -> Result<Large<'t>, RecordError> {
     Ok(Large { name, slot, count: number()?, bytes: number()? })
 }
 
-/// Iterator over the attributes of an entry.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Attributes<'t> {
-    count: u64,
-    rest: &'t [u8],
-}
-
-impl<'t> Iterator for Attributes<'t> {
-    type Item = (&'t str, Values<'t>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.count = self.count.checked_sub(1)?;
-        let name = text(&mut self.rest).ok()?;
-        let count = varint(&mut self.rest)?;
-        let values = Values { count, rest: self.rest };
-        for _ in 0..count {
-            slice(&mut self.rest)?;
-        }
-        Some((name, values))
-    }
-}
-
-/// Iterator over the values of one attribute.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Values<'t> {
-    count: u64,
-    rest: &'t [u8],
-}
-
-impl<'t> Iterator for Values<'t> {
-    type Item = &'t [u8];
-
-    fn next(&mut self) -> Option<&'t [u8]> {
-        self.count = self.count.checked_sub(1)?;
-        slice(&mut self.rest)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
-        (count, Some(count))
-    }
-}
-
-impl ExactSizeIterator for Values<'_> {}
-
 impl Entry {
     /// The stored form of this entry as `id`, under `parent`, with what stands for its large
     /// attributes.
@@ -276,54 +201,6 @@ fn checksum(id: EntryId, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
     sum.update(&id.to_bytes());
     sum.update(body);
     sum.finalize().to_le_bytes()
-}
-
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// The length of a number's LEB128 form.
-pub(crate) fn varint_bytes(number: u64) -> usize {
-    (u64::BITS - number.leading_zeros()).div_ceil(7).max(1) as usize
-}
-
-pub(crate) fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-/// Reads a LEB128 number of at most 64 bits.
-pub(crate) fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, after) = rest.split_first()?;
-        *rest = after;
-        let bits = u64::from(byte & 0x7F);
-        if (bits << shift) >> shift != bits {
-            return None;
-        }
-        number |= bits << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
-pub(crate) fn slice<'t>(rest: &mut &'t [u8]) -> Option<&'t [u8]> {
-    let length = usize::try_from(varint(rest)?).ok()?;
-    let (taken, after) = rest.split_at_checked(length)?;
-    *rest = after;
-    Some(taken)
-}
-
-fn text<'t>(rest: &mut &'t [u8]) -> Result<&'t str, RecordError> {
-    let bytes = slice(rest).ok_or(RecordError::Length)?;
-    std::str::from_utf8(bytes).map_err(|_| RecordError::Text)
 }
 
 #[cfg(test)]
@@ -396,23 +273,6 @@ mod tests {
                 prop_assert!(found.attributes().count() <= body.len());
             }
         }
-
-        #[test]
-        fn varints_have_the_length_they_are_said_to_have(number in any::<u64>(), shift in 0..64) {
-            let number = number >> shift;
-            let mut out = Vec::new();
-            put_varint(&mut out, number);
-            prop_assert_eq!(out.len(), varint_bytes(number));
-            let mut rest = out.as_slice();
-            prop_assert_eq!(varint(&mut rest), Some(number));
-            prop_assert!(rest.is_empty());
-        }
-    }
-
-    #[test]
-    fn a_varint_over_64_bits_is_refused() {
-        let mut rest: &[u8] = &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02];
-        assert_eq!(varint(&mut rest), None);
     }
 
     #[test]

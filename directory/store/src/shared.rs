@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::Mutex;
 
 use crate::disk::{self, DATA};
+use crate::idle::IdleReads;
+use crate::limits::IDLE_READS_MAX;
 use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
@@ -16,6 +18,7 @@ use crate::{Error, OpenError};
 
 /// Fields drop in order: the lock goes last.
 pub(crate) struct Shared {
+    pub idle: IdleReads,
     pub env: Environment,
     pub tables: Tables,
     pub map_bytes: usize,
@@ -54,7 +57,10 @@ impl Shared {
         let dir = env.path().to_owned();
         let (failed, refused, reader_table) =
             (Mutex::new(None), Mutex::new(None), Mutex::new(None));
+        // Nothing says here when another process commits.
+        let idle = IdleReads::new(if lock.is_some() { IDLE_READS_MAX } else { 0 });
         Ok(Shared {
+            idle,
             env,
             tables,
             map_bytes,

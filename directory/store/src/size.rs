@@ -30,7 +30,8 @@ pub struct Size {
 pub(crate) fn of(shared: &Shared) -> Result<Size, Error> {
     // Other processes may read the store, and one that was killed would hold up pages for ever.
     shared.env.clear_stale_readers().map_err(|e| shared.error("looking at readers", e))?;
-    let readers = readers(shared).map_err(|e| Error::system("reading the table of readers", e))?;
+    let (readers, idle) = shared.idle.beside(|idle| (readers(shared), idle));
+    let readers = readers.map_err(|e| Error::system("reading the table of readers", e))?;
     let reading = |e| shared.error("measuring the store", e);
     let info = shared.env.info();
     let txn = shared.env.read_txn().map_err(reading)?;
@@ -47,7 +48,7 @@ pub(crate) fn of(shared: &Shared) -> Result<Size, Error> {
         bytes: (info.last_page_number as u64 + 1) * page_bytes,
         used,
         bytes_max: info.map_size as u64,
-        readers: readers.len() as u64,
+        readers: readers.len().saturating_sub(idle) as u64,
         reader_lag: last.saturating_sub(oldest),
     })
 }

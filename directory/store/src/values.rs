@@ -14,7 +14,7 @@ use heed::{RoRange, RwTxn};
 use crate::large::{Large, LargeEdit, ValueKey};
 use crate::limits::VALUES_BYTES_MAX;
 use crate::lmdb::{self, Table, Txn};
-use crate::record::{RecordError, put_slice, slice, varint_bytes};
+use crate::parts::{RecordError, put_slice, slice, varint_bytes};
 use crate::{EntryId, Error};
 
 const CHECKSUM_BYTES: usize = 4;

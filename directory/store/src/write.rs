@@ -35,7 +35,7 @@ pub struct Write<'e> {
     broken: Option<Error>,
 }
 
-/// Numbers for the states inside changes; see `Stamp::Pending`.
+/// Numbers for the namings inside changes; see `Stamp::Pending`.
 static NAMING: AtomicU64 = AtomicU64::new(0);
 
 impl<'e> Write<'e> {
@@ -373,8 +373,11 @@ impl<'e> Write<'e> {
             self.put(self.shared.tables.meta, META_NEXT_ID, &next.to_bytes())?;
         }
         self.write_deferred()?;
-        let (shared, bytes) = (self.shared, self.bytes);
-        self.txn.commit().map_err(|e| shared.write_error("committing", e, bytes))
+        let (shared, bytes, version) = (self.shared, self.bytes, self.txn.id());
+        let committed = self.txn.commit();
+        // Whatever came of it: if the state is not there, the next commit makes it.
+        shared.idle.meet(version);
+        committed.map_err(|e| shared.write_error("committing", e, bytes))
     }
 
     pub(crate) fn abort(self) {
