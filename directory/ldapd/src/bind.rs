@@ -134,10 +134,10 @@ impl Session {
             (false, false) => {}
         }
         self.require_privacy()?;
-        let name = EntryName::parse(&self.shared.directory.schema(), name)?;
+        let name = self.shared.directory.known_name(name)?;
         let found = self.shared.directory.credentials_of(&name)?;
         self.request_log.lap(id, Stage::Store);
-        self.check(&name.canonical(), found, password)
+        self.check(&name.name().canonical(), found, password)
     }
 
     /// RFC 4616: `[authzid] NUL authcid NUL passwd`, in one step.

@@ -8,6 +8,7 @@ use crate::operational::SUBSCHEMA_DN;
 use crate::schema::Schema;
 use keyway_codec::dn::{Dn, Rdn};
 use keyway_codec::syntax::append_part;
+use std::sync::Arc;
 
 /// An RDN that has been understood.
 #[derive(Clone, Debug)]
@@ -21,8 +22,8 @@ pub struct NamePart {
 /// A DN that has been understood.
 #[derive(Clone, Debug)]
 pub struct EntryName {
-    /// The RDNs, that of the entry itself first.
-    pub parts: Vec<NamePart>,
+    /// The RDNs, that of the entry itself first. Names of which one is above the other can share them.
+    pub parts: Vec<Arc<NamePart>>,
 }
 
 impl EntryName {
@@ -35,9 +36,8 @@ impl EntryName {
             return Err(invalid(text, &format!("it is longer than {NAME_BYTES_MAX} bytes")));
         }
         let dn = Dn::parse(text).map_err(|error| invalid(text, &error.to_string()))?;
-        let parts =
-            dn.rdns.iter().map(|rdn| NamePart::new(schema, rdn)).collect::<Result<_, _>>()?;
-        Ok(EntryName { parts })
+        let parts = dn.rdns.iter().map(|rdn| NamePart::new(schema, rdn).map(Arc::new));
+        Ok(EntryName { parts: parts.collect::<Result<_, _>>()? })
     }
 
     /// Whether it names the root DSE.
@@ -117,7 +117,7 @@ fn invalid(text: &str, why: &str) -> NameError {
     NameError(format!("\"{shown}\" is not a valid DN: {why}"))
 }
 
-fn joined(parts: &[NamePart]) -> Vec<u8> {
+fn joined(parts: &[Arc<NamePart>]) -> Vec<u8> {
     let mut out = Vec::new();
     for part in parts {
         append_part(&mut out, part.component.as_deref().unwrap_or(part.text.as_bytes()));
@@ -126,7 +126,7 @@ fn joined(parts: &[NamePart]) -> Vec<u8> {
 }
 
 /// The text form of a part of a DN.
-pub fn text_of(parts: &[NamePart]) -> String {
+pub fn text_of(parts: &[Arc<NamePart>]) -> String {
     let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
     texts.join(",")
 }

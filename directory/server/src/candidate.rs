@@ -176,6 +176,22 @@ impl<'t, 'n> Candidate<'t, 'n> {
         Ok(self.dn.get_or_init(|| dn))
     }
 
+    /// Whether it is one of these entries, or below one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn is_within(&self, tops: &[EntryId]) -> Result<bool> {
+        if tops.contains(&self.id) {
+            return Ok(true);
+        }
+        match (&self.body, self.tree) {
+            (Body::Stored(entry), Some((view, names))) => {
+                Ok(view.is_below(entry, tops, &mut names.borrow_mut())?)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Whether it is in a group, or in a group that is in it; `None` where that cannot be told, as
     /// of a group that is not there.
     ///

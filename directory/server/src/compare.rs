@@ -7,7 +7,7 @@ use crate::controls::RequestControls;
 use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth, asserted};
 use crate::failure::{Failure, Result};
-use crate::locate::{Seeking, locate};
+use crate::locate::{Seeking, locate_known};
 use crate::naming::{self, Place};
 use crate::policy::as_seen;
 use crate::settings::Announced;
@@ -15,7 +15,7 @@ use crate::state::Snapshot;
 use crate::virtual_entries::Wanted;
 use keyway_codec::Filter;
 use keyway_codec::message::{CompareRequest, ResultCode, Scope};
-use keyway_schema::{EntryName, ItemScope, Matcher, base, has_options};
+use keyway_schema::{ItemScope, Matcher, base, has_options};
 
 impl Directory {
     /// Whether an entry has a value. `announced` is what the root DSE says of the connection.
@@ -32,9 +32,10 @@ impl Directory {
         let snapshot = &*self.snapshot();
         self.refresh(subject)?;
         let compare = Compare { snapshot, subject, request, controls };
-        let name = EntryName::parse(&snapshot.schema, request.dn)?;
+        let known = snapshot.with_learnt(|it| it.parents(&snapshot.schema).child(request.dn))?;
+        let name = known.name();
         let contexts = snapshot.shared.contexts();
-        match naming::place(&contexts, &name) {
+        match naming::place(&contexts, name) {
             Place::Root => {
                 let attributes = snapshot.root_dse(&contexts, announced);
                 compare
@@ -51,8 +52,8 @@ impl Directory {
             }
             Place::Virtual(tree) => {
                 compare.may_anywhere(tree.place())?;
-                let entries = snapshot.virtual_tree(tree, &Wanted::new(&name, Scope::Base, None));
-                let entry = entries.find(&name)?;
+                let entries = snapshot.virtual_tree(tree, &Wanted::new(name, Scope::Base, None));
+                let entry = entries.find(name)?;
                 let candidate = Candidate::unstored(snapshot, &entry.dn, &entry.attributes);
                 compare.with(tree.place(), &candidate)
             }
@@ -66,16 +67,16 @@ impl Directory {
                 let view = read.view();
                 let told = |failure| {
                     let rights = snapshot.permissions(subject, context.place());
-                    snapshot.disclosed(view, &rights, (context, &name, below), failure)
+                    snapshot.disclosed(view, &rights, (context, name, below), failure)
                 };
                 let manages_referrals =
                     controls.manage_dsa_it || !snapshot.special_entries.has_referrals(&read)?;
                 let how = Seeking { manages_referrals, ..Seeking::default() };
                 let knows = snapshot.known_to(view, subject);
-                let found = locate(&snapshot.schema, &contexts, view, &name, how, &knows);
+                let found = locate_known(&snapshot.schema, &contexts, &read, &known, how, &knows);
                 let id = found.map_err(told)?.id;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
-                let compared = snapshot.shared.with_names(|names| {
+                let compared = snapshot.with_names(|names| {
                     let seen = as_seen(snapshot, view, read.version(), id, &entry)?;
                     let candidate = Candidate::stored(snapshot, id, entry, view, names);
                     match &seen {

@@ -4,9 +4,9 @@ use crate::access::{Rights, Subject};
 use crate::candidate::Candidate;
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
+use crate::learnt::KnownName;
 use crate::naming::{self, Place};
 use crate::policy::{self, Account, Policy, Status, USER_PASSWORD};
-use keyway_codec::message::ResultCode;
 use keyway_schema::EntryName;
 use std::sync::Arc;
 
@@ -36,14 +36,23 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn credentials(&self, dn: &str) -> Result<Option<Credentials>> {
-        self.credentials_of(&EntryName::parse(&self.snapshot().schema, dn)?)
+        self.credentials_of(&self.known_name(dn)?)
+    }
+
+    /// Understands the DN of an entry; what is known of the entry above it is used.
+    ///
+    /// # Errors
+    /// `invalidDNSyntax`.
+    pub fn known_name(&self, dn: &str) -> Result<KnownName> {
+        let snapshot = self.snapshot();
+        Ok(snapshot.with_learnt(|learnt| learnt.parents(&snapshot.schema).child(dn))?)
     }
 
     /// As [`Directory::credentials`], for a name that has been understood.
     ///
     /// # Errors
     /// The store's.
-    pub fn credentials_of(&self, name: &EntryName) -> Result<Option<Credentials>> {
+    pub fn credentials_of(&self, name: &KnownName) -> Result<Option<Credentials>> {
         let pending = &self.shared.policies.pending;
         loop {
             let written = pending.written();
@@ -76,21 +85,17 @@ impl Directory {
         found.is_some_and(|found| found.subject.id() == subject.id())
     }
 
-    fn stored_credentials(&self, name: &EntryName) -> Result<Option<Credentials>> {
+    fn stored_credentials(&self, known: &KnownName) -> Result<Option<Credentials>> {
         let snapshot = &*self.snapshot();
-        let contexts = snapshot.shared.contexts();
+        let (name, contexts) = (known.name(), snapshot.shared.contexts());
         let Place::Inside { context, below } = naming::place(&contexts, name) else {
             return Ok(None);
         };
         let read = self.store.read()?;
         let view = read.view();
-        let id = match naming::resolve(view, context, name, below) {
-            Ok(id) => id,
-            Err(failure) if failure.code == ResultCode::NoSuchObject => return Ok(None),
-            Err(failure) => return Err(failure),
-        };
+        let Some(id) = known.find(&read, context, below)? else { return Ok(None) };
         let Some(entry) = view.entry(id)? else { return Ok(None) };
-        let dn = snapshot.shared.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
+        let dn = snapshot.with_names(|names| view.dn_of(&entry, &mut names.borrow_mut()))?;
         let passwords = entry.values(USER_PASSWORD).map(<[u8]>::to_vec).collect();
         let subject = match name.canonical() == snapshot.shared.administrator {
             true => Subject::administrator(&dn, id),
@@ -129,7 +134,7 @@ impl Directory {
         let told = |failure| snapshot.disclosed(view, &rights, (context, &name, below), failure);
         let id = naming::resolve(view, context, &name, below).map_err(told)?;
         let entry = view.entry(id)?.ok_or_else(denied)?;
-        let allowed = snapshot.shared.with_names(|names| {
+        let allowed = snapshot.with_names(|names| {
             let candidate = Candidate::stored(snapshot, id, entry, view, names);
             let may = rights.may(Rights::WRITE, USER_PASSWORD, &candidate)?
                 || rights.may(Rights::RESET, USER_PASSWORD, &candidate)?;

@@ -95,6 +95,9 @@ pub const CONTINUATIONS_MAX: usize = 1_000;
 /// Candidates between two looks at the clock.
 pub const CLOCK_CANDIDATES: usize = 64;
 
+/// Names of parents that are kept as they were understood, for each operation at a time.
+pub const KNOWN_PARENTS_MAX: usize = 16;
+
 /// Attribute descriptions whose verdict a search step remembers; others are judged every time.
 pub const VERDICTS_MAX: usize = 256;
 
@@ -118,7 +121,11 @@ pub const INDEX_PIECE_KEYS_MAX: usize = 16 << 10;
 pub const INDEX_PIECE_ROWS_MAX: usize = if cfg!(test) { 5 } else { 4_000 };
 
 /// Records in one commit of an import.
-pub const IMPORT_GROUP_RECORDS_MAX: usize = 1_000;
+pub const IMPORT_GROUP_RECORDS_MAX: usize = if cfg!(test) { 7 } else { 2_000 };
+
+/// Groups of an import's records that the committer has at a time, so that neither it nor the reader waits for
+/// the other.
+pub const IMPORT_GROUPS_MAX: usize = 4;
 
 /// Passwords that are hashed for one commit of an import: some seconds of work, so that it is seen
 /// how far it is.

@@ -3,6 +3,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::index::Indexes;
+use crate::learnt::KnownName;
 use crate::limits::ALIAS_STEPS_MAX;
 use crate::naming::{self, NamingContext, Place};
 use keyway_codec::limits::REFERRALS_MAX;
@@ -84,6 +85,29 @@ pub(crate) fn locate(
     }
     let text = "aliases lead to each other, or too far";
     Err(Failure::new(ResultCode::AliasDereferencingProblem, text))
+}
+
+/// As [`locate`], for a name that is known.
+///
+/// # Errors
+/// As [`locate`].
+pub(crate) fn locate_known(
+    schema: &Schema,
+    contexts: &[Arc<NamingContext>],
+    read: &Read,
+    known: &KnownName,
+    how: Seeking,
+    knows: &dyn Fn(&NamingContext, EntryId) -> Result<bool>,
+) -> Result<Located> {
+    // No entry on the way stands for another one then, and the subject is not asked for.
+    if !how.follows_aliases
+        && how.manages_referrals
+        && let Place::Inside { context, below } = naming::place(contexts, known.name())
+        && let Some(id) = known.find(read, context, below)?
+    {
+        return Ok(Located { context: context.clone(), id });
+    }
+    locate(schema, contexts, read.view(), known.name(), how, knows)
 }
 
 /// There is no such entry, or none behind an alias.

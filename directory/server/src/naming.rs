@@ -158,3 +158,35 @@ pub fn tops(view: View<'_>, contexts: &[Arc<NamingContext>]) -> Result<Vec<Entry
     tops.sort_unstable();
     Ok(tops)
 }
+
+/// The first RDN and what follows it; `None` if it is the only one, or there are quotes or
+/// semicolons.
+pub fn split(dn: &str) -> Option<(&str, &str)> {
+    let mut escaped = false;
+    for (at, byte) in dn.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' | b';' => return None,
+            b',' => return Some((dn.get(..at)?, dn.get(at + 1..)?)),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_name_is_split_behind_its_first_rdn() {
+        assert_eq!(split("uid=a,dc=x,dc=y"), Some(("uid=a", "dc=x,dc=y")));
+        assert_eq!(split(r"cn=a\,b,dc=x"), Some((r"cn=a\,b", "dc=x")));
+        assert_eq!(split(r"cn=a\\,dc=x"), Some((r"cn=a\\", "dc=x")));
+        assert_eq!(split("dc=x"), None);
+        assert_eq!(split(r#"cn="a,b",dc=x"#), None);
+        assert_eq!(split("cn=a;dc=x,dc=y"), None);
+        assert_eq!(split(r"cn=a\;b,dc=x"), Some((r"cn=a\;b", "dc=x")));
+    }
+}

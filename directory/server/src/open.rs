@@ -146,7 +146,7 @@ impl Directory {
             settings: RwLock::new(settings.clone()),
             contexts: RwLock::new(contexts.into()),
             adding_context: Mutex::default(),
-            names: Mutex::default(),
+            learnt: Mutex::default(),
             administrator,
             access,
             engine,

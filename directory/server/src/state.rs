@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::failure::Result;
 use crate::index::{Indexes, InvalidatedIndexes};
 use crate::integrity::Integrity;
+use crate::learnt::Learnt;
 use crate::locate::SpecialEntries;
 use crate::log::Log;
 use crate::naming::{NamingContext, SYSTEM_DN};
@@ -77,7 +78,7 @@ pub(crate) struct DirectoryState {
     pub administrator: Vec<u8>,
     pub contexts: RwLock<Arc<[Arc<NamingContext>]>>,
     pub adding_context: Mutex<()>,
-    pub names: Mutex<Vec<Names>>,
+    pub learnt: Mutex<Vec<Learnt>>,
 }
 
 impl DirectoryState {
@@ -108,18 +109,25 @@ impl DirectoryState {
         Ok(operational::uuid_v4(random))
     }
 
-    /// Lends a cache of names; names that others have learnt are used again.
-    pub fn with_names<T>(&self, f: impl FnOnce(&RefCell<Names>) -> T) -> T {
-        let lock = || self.names.lock().unpoisoned();
-        let names = RefCell::new(lock().pop().unwrap_or_default());
-        let result = f(&names);
-        lock().push(names.into_inner());
-        result
-    }
-
     /// Whether a name is one of those that the server itself needs.
     pub fn is_own(&self, name: &EntryName) -> bool {
         let canonical = name.canonical();
         canonical == self.administrator || name.text().eq_ignore_ascii_case(SYSTEM_DN)
+    }
+}
+
+impl Snapshot {
+    /// Lends what others have learnt.
+    pub fn with_learnt<T>(&self, f: impl FnOnce(&Learnt) -> T) -> T {
+        let lock = || self.shared.learnt.lock().unpoisoned();
+        let learnt = lock().pop().unwrap_or_else(|| Learnt::new(&self.schema));
+        let result = f(&learnt);
+        lock().push(learnt);
+        result
+    }
+
+    /// Lends the names that others have learnt.
+    pub fn with_names<T>(&self, f: impl FnOnce(&RefCell<Names>) -> T) -> T {
+        self.with_learnt(|learnt| f(&learnt.names))
     }
 }

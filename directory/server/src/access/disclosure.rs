@@ -54,7 +54,7 @@ impl Snapshot {
 
     fn nothing_at(&self, tree: Tree<'_>, rights: &View, mut id: EntryId) -> Result<Failure> {
         while let Some(entry) = tree.entry(id)? {
-            let matched = self.shared.with_names(|names| -> Result<_> {
+            let matched = self.with_names(|names| -> Result<_> {
                 let candidate = Candidate::stored(self, id, entry, tree, names);
                 match rights.may_know(&candidate)? {
                     true => Ok(Some(candidate.dn()?.to_owned())),
@@ -81,7 +81,6 @@ impl Snapshot {
     /// Whether the subject of these rights may know of an entry.
     pub(crate) fn may_know(&self, tree: Tree<'_>, rights: &View, id: EntryId) -> Result<bool> {
         let Some(entry) = tree.entry(id)? else { return Ok(false) };
-        self.shared
-            .with_names(|names| rights.may_know(&Candidate::stored(self, id, entry, tree, names)))
+        self.with_names(|names| rights.may_know(&Candidate::stored(self, id, entry, tree, names)))
     }
 }

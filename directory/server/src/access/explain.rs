@@ -143,7 +143,7 @@ impl Directory {
                 let view = read.view();
                 let id: EntryId = naming::resolve(view, context, &name, below)?;
                 let entry = view.entry(id)?.ok_or_else(|| Failure::no_such_object(""))?;
-                snapshot.shared.with_names(|names| {
+                snapshot.with_names(|names| {
                     f(context.place(), &Candidate::stored(snapshot, id, entry, view, names))
                 })
             }

@@ -88,8 +88,7 @@ struct Level {
 impl Export<'_> {
     fn subtree(&mut self, snapshot: &Snapshot, top: EntryId) -> Result<(), ExportError> {
         let Some(entry) = self.view.entry(top)? else { return Ok(()) };
-        let dn =
-            snapshot.shared.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
+        let dn = snapshot.with_names(|names| self.view.dn_of(&entry, &mut names.borrow_mut()))?;
         self.entry(top, &dn, &entry)?;
         let mut path = vec![Level { id: top, after: EntryId::ROOT, dn }];
         while let Some(level) = path.last_mut() {

@@ -30,7 +30,7 @@ impl<'a> Resolver<'a> {
     /// The store's.
     pub fn id(&mut self, dn: &[u8]) -> Result<Option<EntryId>> {
         let Ok(dn) = std::str::from_utf8(dn) else { return Ok(None) };
-        let Some((first, above)) = split(dn) else { return self.whole(dn) };
+        let Some((first, above)) = naming::split(dn) else { return self.whole(dn) };
         let parent = match &self.parent {
             Some((text, id)) if text == above => Some(*id),
             _ => self.whole(above)?.inspect(|id| self.parent = Some((above.to_owned(), *id))),
@@ -49,22 +49,6 @@ impl<'a> Resolver<'a> {
         let Ok(name) = EntryName::parse(&self.snapshot.schema, dn) else { return Ok(None) };
         find(self.view, &self.contexts, &name)
     }
-}
-
-/// The first RDN and what follows it; `None` if it is the only one, or there are quotes or
-/// semicolons.
-fn split(dn: &str) -> Option<(&str, &str)> {
-    let mut escaped = false;
-    for (at, byte) in dn.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' | b';' => return None,
-            b',' => return Some((dn.get(..at)?, dn.get(at + 1..)?)),
-            _ => {}
-        }
-    }
-    None
 }
 
 fn find(
@@ -87,21 +71,5 @@ impl Snapshot {
     /// The store's.
     pub fn entry_named(&self, view: View<'_>, name: &EntryName) -> Result<Option<EntryId>> {
         find(view, &self.shared.contexts(), name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split;
-
-    #[test]
-    fn a_name_is_split_behind_its_first_rdn() {
-        assert_eq!(split("uid=a,dc=x,dc=y"), Some(("uid=a", "dc=x,dc=y")));
-        assert_eq!(split(r"cn=a\,b,dc=x"), Some((r"cn=a\,b", "dc=x")));
-        assert_eq!(split(r"cn=a\\,dc=x"), Some((r"cn=a\\", "dc=x")));
-        assert_eq!(split("dc=x"), None);
-        assert_eq!(split(r#"cn="a,b",dc=x"#), None);
-        assert_eq!(split("cn=a;dc=x,dc=y"), None);
-        assert_eq!(split(r"cn=a\;b,dc=x"), Some((r"cn=a\;b", "dc=x")));
     }
 }

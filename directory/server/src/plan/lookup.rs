@@ -42,6 +42,11 @@ impl Lookup {
         self.lists.len() + self.ranges.len() + self.groups.len()
     }
 
+    /// Whether it is lists and nothing else.
+    pub fn is_plain(&self) -> bool {
+        self.ranges.is_empty() && self.groups.is_empty() && self.ids.is_empty()
+    }
+
     pub fn has_groups(&self) -> bool {
         !self.groups.is_empty()
     }

@@ -2,9 +2,9 @@
 //!
 //! A plan leads to every entry that matches and mostly to few others; each candidate is then put
 //! to the filter itself. The shortest list is walked, and what other lists of a conjunction do not
-//! have is left out, as far as it is cheaper to walk them along than to look at the entries. Lists are
-//! counted by whole chunks and only as far as it takes to find a short one, and none is copied: a
-//! list that is long is walked a step at a time.
+//! have is left out, as far as it is cheaper to walk them along than to look at the entries. Lists of a few
+//! are read at once. Longer ones are counted by whole chunks, only as far as it takes to find a short one, and
+//! are not copied: they are walked a step at a time.
 
 mod access_path;
 mod explain;
@@ -28,7 +28,7 @@ use keyway_store::{EntryId, Key, View};
 use lookup::{Lookup, NARROWING_LISTS_MAX};
 use source::Union;
 
-/// How many candidates are few: a list this short is taken without looking further.
+/// How many candidates are few: a list this short is read and not counted first.
 const FEW: usize = 8;
 
 /// Candidates that one entry in the answer is expected to take.
@@ -45,9 +45,38 @@ const LOOK_IDS: usize = 64;
 struct Plan {
     /// The lists that are walked.
     walked: Lookup,
+    /// All that is in them, if they were read.
+    read: Option<Vec<EntryId>>,
     /// The lists that leave some of their candidates out.
     also: Vec<Lookup>,
     lack: Option<Lack>,
+}
+
+impl Plan {
+    /// To walk these.
+    fn of(walked: Lookup) -> Plan {
+        Plan { walked, read: None, also: Vec::new(), lack: None }
+    }
+}
+
+/// A lookup that was found to be the shortest.
+struct Shortest {
+    /// Its place.
+    at: usize,
+    /// How many candidates it leads to.
+    count: usize,
+    /// These, if they were read.
+    read: Option<Vec<EntryId>>,
+}
+
+impl Shortest {
+    fn counted(at: usize, count: usize) -> Shortest {
+        Shortest { at, count, read: None }
+    }
+
+    fn read(at: usize, ids: Vec<EntryId>) -> Shortest {
+        Shortest { at, count: ids.len(), read: Some(ids) }
+    }
 }
 
 /// Chooses between the filter's indexes and the scope's own lists.
@@ -96,20 +125,25 @@ impl Planner<'_> {
         let mut lookups = self.alternatives(matcher)?;
         if lookups.is_empty() {
             let lack = self.lack(matcher)?;
-            return Ok(Plan { walked: scope.clone(), also: Vec::new(), lack });
+            return Ok(Plan { lack, ..Plan::of(scope.clone()) });
         }
         lookups.push(scope.clone());
-        let Some((at, count)) = self.shortest(&lookups)? else {
-            return Ok(Plan { walked: scope.clone(), also: Vec::new(), lack: None });
+        let Some(Shortest { at, count, read }) = self.shortest(&lookups)? else {
+            return Ok(Plan::of(scope.clone()));
         };
         let walked = lookups.swap_remove(at);
+        // What is in the scope is asked when it is walked.
+        let read = read.filter(|_| walked != *scope);
         let also = self.narrowing(count, lookups)?;
-        Ok(Plan { walked, also, lack: None })
+        Ok(Plan { read, also, ..Plan::of(walked) })
     }
 
     /// The source of a plan, with its ranges and groups read; `None` if they are too long.
     fn source(&self, plan: Plan, scope: &Lookup) -> Result<Option<Source>> {
-        let Plan { walked, also, lack } = plan;
+        let Plan { walked, read, also, lack } = plan;
+        if let Some(ids) = read {
+            return Ok(Some(Source::read(walked, ids)));
+        }
         let is_scope = walked == *scope || also.contains(scope);
         let mut unions = Vec::with_capacity(also.len());
         for lookup in also {
@@ -145,7 +179,9 @@ impl Planner<'_> {
                 let mut united = Lookup::default();
                 for term in terms {
                     let mut lookups = self.alternatives(term)?;
-                    let Some((at, _)) = self.shortest(&lookups)? else { return Ok(Vec::new()) };
+                    let Some(Shortest { at, .. }) = self.shortest(&lookups)? else {
+                        return Ok(Vec::new());
+                    };
                     united.add(lookups.swap_remove(at));
                     if united.len() > UNION_LISTS_MAX {
                         return Ok(Vec::new());
@@ -184,26 +220,26 @@ impl Planner<'_> {
         })
     }
 
-    /// The one with the fewest candidates, and how many these are, as far as counting to a bound can
-    /// tell.
-    fn shortest(&self, lookups: &[Lookup]) -> Result<Option<(usize, usize)>> {
+    /// The one with the fewest candidates, as far as counting to a bound can tell.
+    fn shortest(&self, lookups: &[Lookup]) -> Result<Option<Shortest>> {
         if lookups.len() < 2 {
-            return Ok(lookups.first().map(|_| (0, self.count_max)));
+            return Ok(lookups.first().map(|_| Shortest::counted(0, self.count_max)));
         }
-        let mut bound = FEW;
+        let mut bound = FEW + 1;
         // A group of thousands takes long to read, and another term may make that needless.
         let (groups, plain): (Vec<usize>, Vec<usize>) =
             (0..lookups.len()).partition(|at| lookups.get(*at).is_some_and(Lookup::has_groups));
         let order: Vec<usize> = plain.into_iter().chain(groups).collect();
         loop {
-            let mut best: Option<(usize, usize)> = None;
+            let mut best: Option<Shortest> = None;
             for (at, lookup) in order.iter().filter_map(|at| Some((*at, lookups.get(*at)?))) {
-                let limit = best.map_or(bound, |(_, count)| count);
-                let count = self.count(lookup, limit)?;
-                if count < limit {
-                    best = Some((at, count));
-                }
-                if count <= FEW / 2 {
+                let limit = best.as_ref().map_or(bound, |best| best.count);
+                let found = match lookup.is_plain() && limit <= FEW + 1 {
+                    true => self.read(lookup, limit)?.map(|ids| Shortest::read(at, ids)),
+                    false => Some(Shortest::counted(at, self.count(lookup, limit)?)),
+                };
+                best = found.filter(|found| found.count < limit).or(best);
+                if best.as_ref().is_some_and(|best| best.count <= FEW / 2) {
                     break;
                 }
             }
@@ -211,7 +247,7 @@ impl Planner<'_> {
                 return Ok(best);
             }
             if bound >= self.count_max {
-                return Ok(order.first().map(|at| (*at, bound)));
+                return Ok(order.first().map(|at| Shortest::counted(*at, bound)));
             }
             bound = (bound * 8).min(self.count_max);
         }
@@ -237,6 +273,24 @@ impl Planner<'_> {
         }
         worth.sort_by_key(|(count, _)| *count);
         Ok(worth.into_iter().take(NARROWING_LISTS_MAX).map(|(_, lookup)| lookup).collect())
+    }
+
+    /// All that lists lead to, ascending, if it is less than `limit`.
+    fn read(&self, lookup: &Lookup, limit: usize) -> Result<Option<Vec<EntryId>>> {
+        let mut ids = Vec::with_capacity(limit);
+        for list in &lookup.lists {
+            for id in self.view.postings(list, EntryId::ROOT)?.take(limit - ids.len()) {
+                ids.push(id?);
+            }
+            if ids.len() == limit {
+                return Ok(None);
+            }
+        }
+        if lookup.lists.len() > 1 {
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        Ok(Some(ids))
     }
 
     /// How many candidates it leads to, counted up to `limit`.

@@ -27,21 +27,23 @@ pub struct Source {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Union {
     lists: Vec<Key>,
+    /// The lists have been read: all that is in them is in `ids`.
+    is_read: bool,
     /// Ids to merge with them, ascending.
     ids: Vec<EntryId>,
 }
 
 impl Union {
     pub fn new(lookup: Lookup, ids: Vec<EntryId>) -> Union {
-        Union { lists: lookup.lists, ids }
+        Union { lists: lookup.lists, is_read: false, ids }
     }
 
     /// The ids that come after one, ascending, each once.
     fn merged<'t>(&'t self, view: View<'t>, after: EntryId) -> Result<Merged<'t>> {
         let at = self.ids.partition_point(|id| *id <= after);
         let ids = self.ids.get(at..).unwrap_or_default();
-        let lists = self
-            .lists
+        let lists = if self.is_read { &[][..] } else { &self.lists };
+        let lists = lists
             .iter()
             .map(|key| Ok(view.postings(key, after)?.peekable()))
             .collect::<Result<_>>()?;
@@ -58,16 +60,22 @@ impl Source {
     /// These entries.
     pub fn entries(mut ids: Vec<EntryId>) -> Source {
         ids.sort_unstable();
-        Source::walking(Union { lists: Vec::new(), ids })
+        Source::walking(Union { ids, ..Union::default() })
     }
 
     /// All of a scope.
     pub fn scope(lists: Vec<Key>) -> Source {
-        Source::walking(Union { lists, ids: Vec::new() })
+        Source::walking(Union { lists, ..Union::default() })
     }
 
     fn walking(walked: Union) -> Source {
         Source { walked, also: Vec::new(), is_scope: true, lack: None, invalidations: None }
+    }
+
+    /// Ids that were read out of lists. An entry may have left the scope since.
+    pub(super) fn read(lookup: Lookup, ids: Vec<EntryId>) -> Source {
+        let union = Union { is_read: true, ..Union::new(lookup, ids) };
+        Source { is_scope: false, ..Source::walking(union) }
     }
 
     /// The ids that are in all of these.

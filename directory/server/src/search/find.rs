@@ -38,16 +38,16 @@ impl Directory {
         let read = self.store.read()?;
         let view = read.view();
         let tops = naming::tops(view, &snapshot.shared.contexts())?;
-        let subtrees: Vec<Key> = tops.into_iter().map(Key::subtree).collect();
-        let source = plan(snapshot, view, &matcher, subtrees.clone(), count_max(2))?;
-        snapshot.shared.with_names(|names| {
+        let subtrees = tops.iter().copied().map(Key::subtree).collect();
+        let source = plan(snapshot, view, &matcher, subtrees, count_max(2))?;
+        snapshot.with_names(|names| {
             let mut found = None;
             for id in source.candidates(view, EntryId::ROOT)? {
                 let id = id?;
                 let Some(entry) = view.entry(id)? else { continue };
                 let candidate = Candidate::stored(snapshot, id, entry, view, names);
                 if evaluator.matches(&matcher, &candidate)? != Truth::True
-                    || !is_in_one(view, &subtrees, id)?
+                    || !candidate.is_within(&tops)?
                 {
                     continue;
                 }
@@ -58,13 +58,4 @@ impl Directory {
             Ok(found)
         })
     }
-}
-
-fn is_in_one(view: keyway_store::View<'_>, lists: &[Key], id: EntryId) -> Result<bool> {
-    for list in lists {
-        if view.contains(list, id)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -47,7 +47,7 @@ use bases::SearchBases;
 pub(crate) use kept_reads::KeptReads;
 use keyway_codec::controls::{PAGED_RESULTS, PagedResults};
 use keyway_codec::message::{EntryWriter, LdapResult, Message, Op, ResultCode, Scope};
-use keyway_store::{EntryId, EntryRef, Key, Names, View as Tree};
+use keyway_store::{EntryId, EntryRef, Names, View as Tree};
 use page::Position;
 use pieces::{Message as Entry, Pieces, Sending};
 use std::cell::RefCell;
@@ -344,7 +344,7 @@ impl Search {
             Target::Tree(mut cursor) => {
                 let end = out.len().saturating_add(budget_bytes);
                 let read = directory.store.read()?;
-                let pause = snapshot.shared.with_names(|names| {
+                let pause = snapshot.with_names(|names| {
                     cursor.forget_invalidated_indexes(snapshot);
                     let walk = Walk {
                         snapshot,
@@ -451,7 +451,7 @@ impl Search {
             let candidate = Candidate::stored(snapshot, id, entry, tree, walk.names);
             if !self.is_passed_over(cursor, id, &entry)
                 && evaluator.matches(&self.matcher, &candidate)? == Truth::True
-                && cursor.holds(tree, id, entry.parent())?
+                && cursor.holds(&candidate, entry.parent())?
                 && walk.view.may_something(Rights::READ, &candidate)?
             {
                 if let Some(pause) =
@@ -616,7 +616,8 @@ impl Cursor {
     }
 
     /// Whether a candidate is within the scope.
-    fn holds(&self, tree: Tree<'_>, id: EntryId, parent: EntryId) -> Result<bool> {
+    fn holds(&self, candidate: &Candidate<'_, '_>, parent: EntryId) -> Result<bool> {
+        let id = candidate.id();
         let extra = &self.bases.extra;
         let is_exact = self.source.is_scope && extra.is_empty();
         if is_exact && (self.scope != Scope::Subordinate || id != self.base) {
@@ -626,14 +627,7 @@ impl Cursor {
             Scope::Base => Ok(id == self.base),
             Scope::One => Ok(parent == self.base || extra.binary_search(&id).is_ok()),
             Scope::Subordinate if id == self.base => Ok(false),
-            Scope::Subordinate | Scope::Subtree => {
-                for top in &self.bases.tops {
-                    if tree.contains(&Key::subtree(*top), id)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
+            Scope::Subordinate | Scope::Subtree => candidate.is_within(&self.bases.tops),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::controls::RequestControls;
 use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth, asserted};
 use crate::failure::{Failure, Result};
-use crate::locate::{Located, Seeking, locate};
+use crate::locate::{Located, Seeking, locate_known};
 use crate::naming::{self, Place};
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
@@ -226,10 +226,17 @@ impl Directory {
         manages: bool,
         announced: Announced,
     ) -> Result<Found> {
-        let name = EntryName::parse(&snapshot.schema, request.base)?;
+        let known = snapshot.with_learnt(|learnt| {
+            let mut parents = learnt.parents(&snapshot.schema);
+            match request.scope {
+                Scope::Base => parents.child(request.base),
+                _ => parents.parent(request.base),
+            }
+        })?;
+        let name = known.name();
         let contexts = snapshot.shared.contexts();
         let base_itself = matches!(request.scope, Scope::Base | Scope::Subtree);
-        match naming::place(&contexts, &name) {
+        match naming::place(&contexts, name) {
             Place::Root if request.scope == Scope::Base => {
                 snapshot.may_look(subject, access::Place::RootDse)?;
                 let attributes = snapshot.root_dse(&contexts, announced);
@@ -257,8 +264,8 @@ impl Directory {
             }
             Place::Virtual(tree) => {
                 snapshot.may_look(subject, tree.place())?;
-                let wanted = Wanted::new(&name, request.scope, Some(&request.filter));
-                let entries = snapshot.virtual_tree(tree, &wanted).below(&name, request.scope)?;
+                let wanted = Wanted::new(name, request.scope, Some(&request.filter));
+                let entries = snapshot.virtual_tree(tree, &wanted).below(name, request.scope)?;
                 Ok(Found::new(tree.place(), Target::Virtual(VirtualEntries { entries, passed: 0 })))
             }
             Place::Outside => {
@@ -275,7 +282,7 @@ impl Directory {
                 };
                 let knows = snapshot.known_to(read.view(), subject);
                 let Located { context, id } =
-                    locate(&snapshot.schema, &contexts, read.view(), &name, how, &knows)?;
+                    locate_known(&snapshot.schema, &contexts, &read, &known, how, &knows)?;
                 tree(snapshot, context.place(), &read, (id, vec![id]), request, planned, manages)
             }
         }
@@ -303,7 +310,7 @@ impl Directory {
                 let read = self.store.read()?;
                 let view = read.view();
                 let entry = view.entry(*base)?.ok_or_else(|| Failure::no_such_object(""))?;
-                snapshot.shared.with_names(|names| {
+                snapshot.with_names(|names| {
                     evaluator
                         .matches(matcher, &Candidate::stored(snapshot, *base, entry, view, names))
                 })?

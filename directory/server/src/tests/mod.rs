@@ -11,6 +11,7 @@ mod hostile;
 mod import;
 mod integrity;
 mod large;
+mod learnt;
 mod model;
 mod open;
 mod ordering;

@@ -8,7 +8,6 @@ use crate::failure::{Failure, Result};
 use crate::log::Audit;
 use keyway_codec::message::ResultCode;
 use keyway_password::{BindHistory, Given, PasswordCheck};
-use keyway_schema::EntryName;
 use std::net::IpAddr;
 use zeroize::Zeroizing;
 
@@ -82,13 +81,14 @@ impl PasswordModify {
     }
 
     async fn check_old(&self, directory: &Directory, old: &Zeroizing<Vec<u8>>) -> Result<()> {
-        let name = EntryName::parse(&directory.snapshot().schema, &self.target)?;
+        let name = directory.known_name(&self.target)?;
         let found = directory.credentials_of(&name)?;
         let entry = found.as_ref().and_then(|found| found.subject.id());
         let values = found.map(|found| found.passwords).unwrap_or_default();
         let passwords = &directory.shared.passwords;
         // A connection tries many of these at once, so that how it has fared says nothing.
-        let attempt = passwords.attempt(self.from, &name.canonical(), BindHistory::default());
+        let attempt =
+            passwords.attempt(self.from, &name.name().canonical(), BindHistory::default());
         let verdict = match passwords.check(attempt, entry.map(|id| id.0), old.clone(), &values)? {
             PasswordCheck::Known(verdict) => verdict,
             PasswordCheck::Pending(pending) => pending.await?,

@@ -57,7 +57,8 @@ impl Rename {
             None => (request.name.parent(), request.context.clone(), request.below),
             Some(superior) => superior_of(snapshot, &request, superior)?,
         };
-        let mut new_name = EntryName { parts: vec![NamePart::new(&snapshot.schema, &new_rdn)?] };
+        let part = Arc::new(NamePart::new(&snapshot.schema, &new_rdn)?);
+        let mut new_name = EntryName { parts: vec![part] };
         new_name.parts.extend(superior.parts);
         Ok(Rename { request, new_rdn, new_name, new_context, new_below, delete_old_rdn })
     }
