@@ -1,7 +1,7 @@
 //! One connection's task: it moves bytes between the stream and the session.
 //!
 //! A turn reads what is there, takes every whole request in it, and sends all the answers with one
-//! write; then the other connections have theirs. Nothing here waits for one request alone: a peer
+//! write; then the other connections have theirs, unless another request is there already. Nothing here waits for one request alone: a peer
 //! that does not read fills its own buffer, and its requests stay where they are.
 
 use crate::administrator::FINGERPRINT_BYTES;
@@ -14,6 +14,7 @@ use crate::listen::Mode;
 use crate::proxied::{NOT_ASKED, begins_with_tls};
 use crate::registry::Leave;
 use crate::request_log::Origin;
+use crate::second_read::SecondRead;
 use crate::session::Session;
 use crate::state::ServerState;
 use crate::stream::{Stream, drain};
@@ -199,6 +200,9 @@ struct Connection {
     end_of_input: bool,
     /// Something was written since the last flush.
     unflushed: bool,
+    /// Something was written since the last read.
+    answered: bool,
+    second_read: SecondRead,
     /// The server goes down.
     winding_up: bool,
     /// Others need its place.
@@ -226,6 +230,8 @@ impl Connection {
             stopped: Stop::Incomplete,
             end_of_input: false,
             unflushed: false,
+            answered: false,
+            second_read: SecondRead::default(),
             winding_up: false,
             makes_room: false,
             stop: Some(stop),
@@ -266,8 +272,9 @@ impl Connection {
     /// Reads, works and writes once; says whether any of it came to anything.
     fn round(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         let mut progress = self.session.poll_waiting(context);
+        let answered = std::mem::take(&mut self.answered);
         if self.may_read() {
-            progress |= self.poll_read(context)?;
+            progress |= self.poll_read(context)? || answered && self.read_again()?;
         }
         if self.stopped != Stop::Incomplete && !self.winding_up {
             progress |= self.take_input();
@@ -329,22 +336,39 @@ impl Connection {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(result) => result?,
             }
-            let bytes = buffer.filled_mut();
-            self.end_of_input = bytes.is_empty();
-            self.active = true;
-            self.session.request_log.received();
-            self.session.shared.meters.bytes_in.add(bytes.len() as u64);
-            if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
-                let why = [("text", Value::Text(NOT_ASKED))];
-                self.session.request_log.origin.connection(Access::Refused, "proxy-header", &why);
-            }
-            self.received(bytes);
-            bytes.zeroize();
+            self.received(buffer.filled_mut());
             Ok(true)
         })
     }
 
-    fn received(&mut self, bytes: &[u8]) {
+    /// Reads what came while the answers were sent.
+    fn read_again(&mut self) -> io::Result<bool> {
+        if !self.second_read.is_worth_it() {
+            return Ok(false);
+        }
+        SCRATCH.with_borrow_mut(|scratch| {
+            let read = self.stream.read_now(scratch)?;
+            self.second_read.note(read.is_some());
+            let bytes = read.and_then(|read| scratch.get_mut(..read));
+            Ok(bytes.map(|bytes| self.received(bytes)).is_some())
+        })
+    }
+
+    /// Takes what was read; it is wiped.
+    fn received(&mut self, bytes: &mut [u8]) {
+        self.end_of_input = bytes.is_empty();
+        self.active = true;
+        self.session.request_log.received();
+        self.session.shared.meters.bytes_in.add(bytes.len() as u64);
+        if std::mem::take(&mut self.is_silent) && looks_like(bytes) {
+            let why = [("text", Value::Text(NOT_ASKED))];
+            self.session.request_log.origin.connection(Access::Refused, "proxy-header", &why);
+        }
+        self.offer(bytes);
+        bytes.zeroize();
+    }
+
+    fn offer(&mut self, bytes: &[u8]) {
         if !self.input.is_empty() {
             self.keep(bytes);
             self.take_input();
@@ -400,7 +424,7 @@ impl Connection {
             }
         }
         if written > 0 {
-            (self.active, self.unflushed) = (true, true);
+            (self.active, self.unflushed, self.answered) = (true, true, true);
             self.session.shared.meters.bytes_out.add(written as u64);
         }
         self.unflushed |= self.stream.has_alert();

@@ -35,6 +35,7 @@ mod registry;
 mod request_log;
 mod request_record;
 mod requested_controls;
+mod second_read;
 mod seen;
 mod server;
 mod session;

@@ -2,6 +2,8 @@
 
 use crate::limits::{LEFT_BYTES_MAX, LINGER_BYTES_MAX, LINGER_MAX};
 use crate::seen::TlsSeen;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -37,6 +39,24 @@ impl Stream {
                 let _ = timeout(LINGER_MAX, drain(&mut tcp, 0)).await;
                 Err(error)
             }
+        }
+    }
+
+    /// Reads what is there now, without waiting for the poller to say that there is something; `None` if there is
+    /// nothing. Over TLS it is not asked.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read_now(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let received = match self {
+            Stream::Plain(tcp) => rustix::net::recv(tcp, buffer, RecvFlags::DONTWAIT),
+            Stream::Unix(unix) => rustix::net::recv(unix, buffer, RecvFlags::DONTWAIT),
+            Stream::Tls(_) => return Ok(None),
+        };
+        match received {
+            Ok((bytes, _)) => Ok(Some(bytes)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
