@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::integrity::{Disagreement, ImportedMemberOf};
 use crate::limits::{
     IMPORT_DEFINED_MAX, IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
-    IMPORT_GROUP_RECORDS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
+    IMPORT_GROUP_RECORDS_MAX, IMPORT_GROUPS_MAX, IMPORT_SCHEMES_MAX, IMPORT_WAITING_MAX,
 };
 use crate::state::Snapshot;
 use crate::write::{Operation, take_rules};
@@ -229,7 +229,7 @@ impl Directory {
             skipped: self.skipped(options)?,
             held: VecDeque::new(),
             bytes: 0,
-            running: None,
+            running: VecDeque::new(),
             waiting: Vec::new(),
             waiting_names: HashSet::new(),
             before_parent: HashSet::new(),
@@ -263,10 +263,7 @@ impl Directory {
             return Ok(Vec::new());
         }
         let read = self.store.read()?;
-        let row = read.view().meta_get(META_WAITING)?.unwrap_or_default();
-        let text = str::from_utf8(row).unwrap_or_default();
-        let mut waiting: Vec<u64> =
-            text.split_ascii_whitespace().filter_map(|index| index.parse().ok()).collect();
+        let mut waiting = read.view().meta_get(META_WAITING)?.map(waiting_of).unwrap_or_default();
         waiting.sort_unstable();
         Ok(waiting)
     }
@@ -286,6 +283,12 @@ impl Directory {
         let ours = unfinished.filter(|unfinished| unfinished.records == options.skip_records);
         Ok(ours.and_then(|unfinished| unfinished.mark))
     }
+}
+
+/// The records that wait, of the store's row.
+fn waiting_of(row: &[u8]) -> Vec<u64> {
+    let text = str::from_utf8(row).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|index| index.parse().ok()).collect()
 }
 
 /// A record of a group that was wrong, by its place in the group.
@@ -337,7 +340,8 @@ struct Import<'a> {
     /// Records that an earlier try left waiting, until it is known that these are the ones.
     held: VecDeque<(u64, Result<Record, LdifError>)>,
     bytes: u64,
-    running: Option<Running>,
+    /// Groups at the committer, the first one first.
+    running: VecDeque<Running>,
     /// Entries that wait, and what they are, in one order.
     waiting: Vec<Waiting>,
     /// The canonical forms of their names.
@@ -364,6 +368,8 @@ struct Import<'a> {
 struct Running {
     records: Arc<Vec<Prepared>>,
     answer: Receiver<Result<Outcome, Failure>>,
+    /// The row that it leaves if all of its records are done.
+    row: String,
 }
 
 impl Import<'_> {
@@ -656,7 +662,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Hands the group to the committer, after the one before has been answered.
+    /// Hands the group to the committer, which has a few others at most.
     fn flush(&mut self) -> Result<(), ImportError> {
         let mut group = std::mem::take(&mut self.group);
         self.report.notes.extend(std::mem::take(&mut group.notes));
@@ -669,12 +675,24 @@ impl Import<'_> {
         }
         self.group_bytes = 0;
         let records = Arc::new(group.finish()?);
-        self.settle()?;
+        // Those that are tried again are not in the order of the input: each group is to know of all before it.
+        let others_max = if self.is_retry { 0 } else { IMPORT_GROUPS_MAX - 1 };
+        while self.running.len() > others_max {
+            self.settle_first()?;
+        }
+        let row = self.seen.row(&self.options.source);
         let answer = loop {
             let (sender, answer) = sync_channel(1);
             let waiting = self.waiting.iter().chain(&self.retried).map(|one| one.index);
             let waiting = waiting.chain(self.held.iter().map(|(index, _)| *index)).collect();
-            let reached = Reached { seen: self.seen.clone(), is_retry: self.is_retry, waiting };
+            let first = self.running.iter().flat_map(|group| group.records.first()).next();
+            let reached = Reached {
+                seen: self.seen.clone(),
+                is_retry: self.is_retry,
+                waiting,
+                follows: self.running.back().map(|group| group.row.clone()),
+                unsettled: first.map_or(u64::MAX, |record| record.index),
+            };
             let job = job(&self.directory.snapshot(), records.clone(), self.options, reached);
             // The receiver waits in `running`, so the answer cannot go astray.
             let done = move |result| drop(sender.send(result));
@@ -686,13 +704,21 @@ impl Import<'_> {
                 Err(error) => return Err(Failure::from(error).into()),
             }
         };
-        self.running = Some(Running { records, answer });
+        self.running.push_back(Running { records, answer, row });
         Ok(())
     }
 
-    /// Waits for the group that is being committed.
+    /// Waits for all groups that are being committed.
     fn settle(&mut self) -> Result<(), ImportError> {
-        let Some(Running { records, answer }) = self.running.take() else { return Ok(()) };
+        while !self.running.is_empty() {
+            self.settle_first()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the first of the groups that are being committed.
+    fn settle_first(&mut self) -> Result<(), ImportError> {
+        let Some(Running { records, answer, .. }) = self.running.pop_front() else { return Ok(()) };
         let gone = || Failure::new(keyway_codec::message::ResultCode::Unavailable, "it was closed");
         let outcome = answer.recv().map_err(|_| gone())??;
         self.report.records += outcome.done;
@@ -734,12 +760,16 @@ struct Reached {
     seen: Seen,
     /// Whether the group's records have waited.
     is_retry: bool,
-    /// Records of other groups that wait.
+    /// Records of other groups that wait, as far as these have been answered.
     waiting: Vec<u64>,
+    /// The row that the group before leaves, if that has not been answered.
+    follows: Option<String>,
+    /// The first record of those groups. Which of them wait stands in the store when this one is done.
+    unsettled: u64,
 }
 
 /// Does a group's records in turn. A wrong one changes nothing; the rest is done without it, or
-/// left if the import is to stop.
+/// left if the import is to stop. Nothing is done if the group before was not done to its end.
 fn job(
     snapshot: &Arc<Snapshot>,
     records: Arc<Vec<Prepared>>,
@@ -750,6 +780,12 @@ fn job(
         (snapshot.clone(), options.keep_going, options.source.clone());
     move |write| {
         let mut outcome = Outcome::default();
+        if let Some(row) = &reached.follows
+            && write.view().meta_get(META_IMPORT)? != Some(row.as_bytes())
+        {
+            return Ok(outcome);
+        }
+        let before = write.view().meta_get(META_WAITING)?.map(waiting_of).unwrap_or_default();
         let mut left = 0;
         for (place, record) in records.iter().enumerate() {
             let failure = match record.operation.apply(&snapshot, write) {
@@ -784,8 +820,11 @@ fn job(
         write.meta_put(META_IMPORT, seen.row(&source).as_bytes())?;
         let ours = outcome.waiting.iter().filter_map(|place| records.get(*place));
         let mut all = reached.waiting.clone();
+        all.extend(before.into_iter().filter(|index| *index >= reached.unsettled));
         all.extend(ours.map(|record| record.index));
         all.extend(left().filter(|_| reached.is_retry).map(|record| record.index));
+        all.sort_unstable();
+        all.dedup();
         let row: Vec<String> = all.iter().map(u64::to_string).collect();
         write.meta_put(META_WAITING, row.join(" ").as_bytes())?;
         Ok(outcome)

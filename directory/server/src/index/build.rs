@@ -327,7 +327,7 @@ fn listings(
     let (mut next, mut count) = (Vec::new(), 0);
     for entry in view.entries(after)?.take(INDEX_PIECE_ENTRIES_MAX) {
         let (id, entry) = entry?;
-        let keys = indexes.keys(schema, &whole(view, id, &entry)?);
+        let keys = indexes.all_keys(schema, &whole(view, id, &entry)?);
         count += keys.len();
         next.push((id, keys));
         if count >= INDEX_PIECE_KEYS_MAX {

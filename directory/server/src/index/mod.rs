@@ -260,6 +260,15 @@ impl Indexes {
 
     /// The keys of an entry with these attributes, sorted, each once.
     pub fn keys(&self, schema: &Schema, attributes: &EntryAttributes) -> Vec<Key> {
+        let mut keys = self.all_keys(schema, attributes);
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// The keys of an entry with these attributes, in no order, some of them more than once: for an entry that is to
+    /// be listed, as the store sorts the keys of a whole change.
+    pub fn all_keys(&self, schema: &Schema, attributes: &EntryAttributes) -> Vec<Key> {
         let mut keys = Vec::new();
         for (stored, values) in attributes {
             for target in self.targets.get(base(stored)).into_iter().flatten() {
@@ -272,8 +281,6 @@ impl Indexes {
                 }
             }
         }
-        keys.sort_unstable();
-        keys.dedup();
         keys
     }
 

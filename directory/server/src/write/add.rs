@@ -99,7 +99,7 @@ impl Add {
         if source == Source::Client && edit::values(&attributes, USER_PASSWORD).is_some() {
             edit::set(&mut attributes, CHANGED_TIME, &request.stamp.time);
         }
-        let keys = snapshot.indexes.keys(&snapshot.schema, &attributes);
+        let keys = snapshot.indexes.all_keys(&snapshot.schema, &attributes);
         let large = large::keys(&snapshot.schema, &attributes);
         Ok(Add { request, attributes, is_sound, malformed, keys, large, numbers })
     }
@@ -173,7 +173,7 @@ impl Add {
         let mut keys = Cow::Borrowed(&self.keys);
         if !self.numbers.is_empty() {
             snapshot.give_numbers(write, &self.numbers, &mut attributes)?;
-            keys = Cow::Owned(snapshot.indexes.keys(&snapshot.schema, &attributes));
+            keys = Cow::Owned(snapshot.indexes.all_keys(&snapshot.schema, &attributes));
         }
         let large = large::take(&mut attributes, &self.large);
         let entry = Entry { rdn: rdn_text(name, below), attributes, large };

@@ -241,7 +241,7 @@ impl super::Add {
         }
         if policy.must_change && edit::values(&self.attributes, RESET).is_none() {
             edit::set(&mut self.attributes, RESET, "TRUE");
-            self.keys = snapshot.indexes.keys(&snapshot.schema, &self.attributes);
+            self.keys = snapshot.indexes.all_keys(&snapshot.schema, &self.attributes);
         }
         Ok(())
     }
