@@ -134,7 +134,7 @@ impl Session {
             (false, false) => {}
         }
         self.require_privacy()?;
-        let name = self.shared.directory.known_name(name)?;
+        let name = self.shared.directory.entry_name(name)?;
         let found = self.shared.directory.credentials_of(&name)?;
         self.request_log.lap(id, Stage::Store);
         self.check(&name.name().canonical(), found, password)

@@ -32,7 +32,7 @@ impl Directory {
         let snapshot = &*self.snapshot();
         self.refresh(subject)?;
         let compare = Compare { snapshot, subject, request, controls };
-        let known = snapshot.with_learnt(|it| it.parents(&snapshot.schema).child(request.dn))?;
+        let known = snapshot.entry_name(request.dn)?;
         let name = known.name();
         let contexts = snapshot.shared.contexts();
         match naming::place(&contexts, name) {

@@ -36,16 +36,15 @@ impl Directory {
     /// # Errors
     /// `invalidDNSyntax`, or the store's.
     pub fn credentials(&self, dn: &str) -> Result<Option<Credentials>> {
-        self.credentials_of(&self.known_name(dn)?)
+        self.credentials_of(&self.entry_name(dn)?)
     }
 
-    /// Understands the DN of an entry; what is known of the entry above it is used.
+    /// Understands the DN of an entry; what is known of the one above it is used.
     ///
     /// # Errors
     /// `invalidDNSyntax`.
-    pub fn known_name(&self, dn: &str) -> Result<KnownName> {
-        let snapshot = self.snapshot();
-        Ok(snapshot.with_learnt(|learnt| learnt.parents(&snapshot.schema).child(dn))?)
+    pub fn entry_name(&self, dn: &str) -> Result<KnownName> {
+        Ok(self.snapshot().entry_name(dn)?)
     }
 
     /// As [`Directory::credentials`], for a name that has been understood.

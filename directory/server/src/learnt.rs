@@ -133,6 +133,11 @@ impl KnownName {
         &self.name
     }
 
+    /// The name alone.
+    pub(crate) fn into_name(self) -> EntryName {
+        self.name
+    }
+
     /// The entry of this name, which has `below` RDNs under a context's top; `None` if there is none.
     ///
     /// # Errors

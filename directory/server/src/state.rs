@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::failure::Result;
 use crate::index::{Indexes, InvalidatedIndexes};
 use crate::integrity::Integrity;
-use crate::learnt::Learnt;
+use crate::learnt::{KnownName, Learnt};
 use crate::locate::SpecialEntries;
 use crate::log::Log;
 use crate::naming::{NamingContext, SYSTEM_DN};
@@ -19,7 +19,7 @@ use keyway_lock::Unpoisoned;
 use keyway_meter::Counter;
 use keyway_password::Passwords;
 use keyway_schema::operational;
-use keyway_schema::{Changes, Composed, EntryName, Schema, Sources};
+use keyway_schema::{Changes, Composed, EntryName, NameError, Schema, Sources};
 use keyway_store::Names;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -124,6 +124,14 @@ impl Snapshot {
         let result = f(&learnt);
         lock().push(learnt);
         result
+    }
+
+    /// Understands the DN of an entry; what is known of the one above it is used.
+    ///
+    /// # Errors
+    /// As [`EntryName::parse`].
+    pub fn entry_name(&self, dn: &str) -> std::result::Result<KnownName, NameError> {
+        self.with_learnt(|learnt| learnt.parents(&self.schema).child(dn))
     }
 
     /// Lends the names that others have learnt.

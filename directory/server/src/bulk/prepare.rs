@@ -14,7 +14,7 @@ use crate::write::{
 };
 use keyway_codec::ldif::{Lines, Record, RecordKind};
 use keyway_codec::message::{ModifyDnRequest, ResultCode};
-use keyway_schema::{EntryName, OBJECT_CLASS, Schema, base};
+use keyway_schema::{OBJECT_CLASS, Schema, base};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -319,8 +319,9 @@ fn is_of(lines: &Lines, classes: &[&str]) -> bool {
 /// Whether a naming context holds an entry; makes one of it if it looks like the top of a tree.
 fn ensure_context(directory: &Directory, dn: &str, lines: &Lines) -> Result<bool> {
     let contexts = directory.shared.contexts();
-    let name = EntryName::parse(&directory.snapshot().schema, dn)?;
-    if !matches!(naming::place(&contexts, &name), Place::Outside) {
+    let known = directory.entry_name(dn)?;
+    let name = known.name();
+    if !matches!(naming::place(&contexts, name), Place::Outside) {
         return Ok(true);
     }
     if !is_of(lines, TOPS) && name.parts.len() > 1 {

@@ -15,7 +15,6 @@ use crate::redefine::{Redefinition, require_generation};
 use crate::state::Snapshot;
 use crate::virtual_entries::Handover;
 use keyway_codec::message::{ModifyRequest, Op, ResultCode};
-use keyway_schema::EntryName;
 use keyway_store::Write;
 use std::sync::Arc;
 
@@ -64,7 +63,7 @@ impl Operation {
             let text = "the request has no change in it";
             return Err(Failure::new(ResultCode::ProtocolError, text));
         }
-        let name = EntryName::parse(&snapshot.schema, request.dn)?;
+        let name = snapshot.entry_name(request.dn)?.into_name();
         match naming::place(&snapshot.shared.contexts(), &name) {
             Place::Subschema => {
                 let redefinition = redefine::redefinition(snapshot, subject, request, controls);

@@ -81,7 +81,7 @@ impl PasswordModify {
     }
 
     async fn check_old(&self, directory: &Directory, old: &Zeroizing<Vec<u8>>) -> Result<()> {
-        let name = directory.known_name(&self.target)?;
+        let name = directory.entry_name(&self.target)?;
         let found = directory.credentials_of(&name)?;
         let entry = found.as_ref().and_then(|found| found.subject.id());
         let values = found.map(|found| found.passwords).unwrap_or_default();

@@ -74,7 +74,7 @@ impl Request {
         one_of: Rights,
         controls: &RequestControls<'_>,
     ) -> Result<Request> {
-        let name = EntryName::parse(&snapshot.schema, dn)?;
+        let name = snapshot.entry_name(dn)?.into_name();
         let contexts = snapshot.shared.contexts();
         let (context, below) = match naming::place(&contexts, &name) {
             Place::Inside { context, below } => (context.clone(), below),
