@@ -99,7 +99,8 @@ fn kind(mechanism: Ulong, wanted: &Wanted) -> Result<String, Rv> {
             _ => Err(CURVE_NOT_SUPPORTED),
         },
         EC_MONTGOMERY_KEY_PAIR_GEN => match parameters.ok_or(TEMPLATE_INCOMPLETE)? {
-            b"\x13\x0acurve25519" => Ok("x25519".to_owned()),
+            // OpenSC's has one byte too few for its length.
+            b"\x13\x0acurve25519" | b"\x13\x0bcurve25519" => Ok("x25519".to_owned()),
             oid if oid == X25519_OID => Ok("x25519".to_owned()),
             _ => Err(CURVE_NOT_SUPPORTED),
         },

@@ -121,12 +121,18 @@ fn a_program_makes_keys_in_its_name_space_and_destroys_them() {
     let space = format!("tool.=user:{user}");
     let Some(site) = Site::on(&["pkcs11-tool"], &["--name-space", &space]) else { return };
     let tool = |arguments: &[&str]| site.with_module("pkcs11-tool", "--module", arguments);
-    for (label, kind) in [("rsa", "rsa:2048"), ("ec", "EC:secp384r1"), ("ed", "EC:edwards25519")] {
+    let kinds = [
+        ("rsa", "rsa:2048"),
+        ("ec", "EC:secp384r1"),
+        ("ed", "EC:edwards25519"),
+        ("x", "EC:curve25519"),
+    ];
+    for (label, kind) in kinds {
         let made = tool(&["--keypairgen", "--key-type", kind, "--label", label]).expect(0).out;
         assert!(made.contains(&format!("label:      tool.{label}\n")), "{made}");
         let url = format!("tool.{label}");
         let hash = if label == "rsa" { "SHA256-RSA-PKCS" } else { "ECDSA-SHA256" };
-        if label != "ed" {
+        if label == "rsa" || label == "ec" {
             with_key(
                 &site,
                 &url,
@@ -151,7 +157,7 @@ fn a_program_makes_keys_in_its_name_space_and_destroys_them() {
     // It could be taken out, or is of a size that there is not.
     tool(&["--keypairgen", "--key-type", "rsa:1024", "--label", "weak"]).expect(1);
     tool(&["--keypairgen", "--key-type", "rsa:2048", "--label", "out", "--extractable"]).expect(1);
-    for label in ["tool.rsa", "tool.ec", "tool.ed"] {
+    for label in ["tool.rsa", "tool.ec", "tool.ed", "tool.x"] {
         tool(&["--delete-object", "--type", "privkey", "--label", label]).expect(0);
     }
     tool(&["--delete-object", "--type", "privkey", "--label", "rsa"]).expect(1);

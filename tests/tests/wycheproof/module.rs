@@ -23,6 +23,7 @@ fn decryption() {
 #[test]
 fn agreement() {
     agree(&vectors::ecdh(), [1733, 70, 3, 0]);
+    agree(&vectors::x25519(), [264, 0, 254, 0]);
 }
 
 #[test]

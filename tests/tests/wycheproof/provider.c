@@ -120,6 +120,35 @@ static void decrypt(const char *padding, const char *hash, const char *mgf1, str
     puts("");
 }
 
+/* With a public key that stock OpenSSL holds. */
+static EVP_PKEY *peer_of(struct bytes point) {
+    char group[32];
+    OSSL_PARAM params[3], *next = params;
+    if (EVP_PKEY_get_group_name(key, group, sizeof group, NULL) == 1)
+        *next++ = OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, group, 0);
+    *next++ = OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, point.start, point.length);
+    *next = OSSL_PARAM_construct_end();
+    EVP_PKEY *peer = NULL;
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, EVP_PKEY_get0_type_name(key), NULL);
+    if (context && EVP_PKEY_fromdata_init(context) == 1) EVP_PKEY_fromdata(context, &peer, EVP_PKEY_PUBLIC_KEY, params);
+    EVP_PKEY_CTX_free(context);
+    return peer;
+}
+
+static void derive(struct bytes point) {
+    unsigned char out[66];
+    size_t length = sizeof out;
+    EVP_PKEY *peer = peer_of(point);
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
+    int done = peer && context && EVP_PKEY_derive_init(context) == 1 && EVP_PKEY_derive_set_peer(context, peer) == 1
+        && EVP_PKEY_derive(context, out, &length) == 1;
+    EVP_PKEY_CTX_free(context);
+    EVP_PKEY_free(peer);
+    printf(done ? "yes " : "no");
+    for (size_t at = 0; done && at < length; at++) printf("%02x", out[at]);
+    puts("");
+}
+
 int main(int count, char **arguments) {
     static char line[1 << 20];
     if (count != 2) return 1;
@@ -141,6 +170,10 @@ int main(int count, char **arguments) {
             decrypt(word[1], word[2], word[3], label, ciphertext);
             OPENSSL_free(label.start);
             OPENSSL_free(ciphertext.start);
+        } else if (words == 2 && strcmp(word[0], "derive") == 0) {
+            struct bytes point = bytes(word[1]);
+            derive(point);
+            OPENSSL_free(point.start);
         } else {
             return 2;
         }

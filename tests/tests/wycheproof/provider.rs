@@ -1,4 +1,4 @@
-//! OpenSSL's provider: public keys that it takes in verify, keys of cryptod decrypt.
+//! OpenSSL's provider: public keys that it takes in verify, keys of cryptod decrypt and agree on secrets.
 
 use super::vectors::{self, Case};
 use super::{Counts, Site};
@@ -35,4 +35,10 @@ fn signatures() {
 fn decryption() {
     agree(&vectors::oaep(), [526, 314, 3, 120]);
     agree(&vectors::rsaes_pkcs1(), [124, 77, 0, 0]);
+}
+
+#[test]
+fn agreement() {
+    agree(&vectors::ecdh(), [1733, 70, 3, 0]);
+    agree(&vectors::x25519(), [264, 0, 254, 0]);
 }

@@ -178,6 +178,22 @@ pub fn ecdh() -> Vec<Case> {
     })
 }
 
+/// Agreement by X25519.
+pub fn x25519() -> Vec<Case> {
+    cases!(xdh "X25519", |name, _group, test| {
+        if name != "X25519" {
+            return None;
+        }
+        // RFC 8410 § 7.
+        let private = element(0x04, &[&element(0x04, &[&test.private_key])]);
+        let algorithm = element(SEQUENCE, &[b"\x06\x03\x2b\x65\x6e"]);
+        let private = element(SEQUENCE, &[&element(INTEGER, &[&[0]]), &algorithm, &private]);
+        let key = Key::Private { bytes: private, algorithms: &["x25519"], purpose: "agree" };
+        let answer = message(&test.shared_secret);
+        Some((key, format!("derive {}", hex(&test.public_key)), answer))
+    })
+}
+
 /// Tests of signatures with keys of cryptod's own in the place of theirs: none of them is right then.
 pub fn with_own_keys(mut cases: Vec<Case>) -> Vec<Case> {
     for case in &mut cases {
