@@ -3,6 +3,7 @@
 use super::export::exported;
 use super::*;
 use crate::{ImportError, ImportOptions, ImportReport, Note, Unfinished};
+use proptest::prelude::*;
 
 fn import(
     fixture: &Fixture,
@@ -405,4 +406,46 @@ fn passwords_can_be_hashed_fast() {
     assert!(stored.starts_with(b"{SSHA512}") && stored.len() > 100);
     let exported = exported(&fixture, None);
     assert!(!exported.contains("secret"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 100, ..Default::default() })]
+
+    /// Groups of an import are at the committer together. Wherever it stops, and whatever waits for the entry above it
+    /// then, nothing behind that place is in, and the rest follows when it goes on.
+    #[test]
+    fn an_import_that_stops_anywhere_goes_on_there(
+        order in Just((0..60_usize).collect::<Vec<_>>()).prop_shuffle(),
+        place in 0..60_usize,
+        is_read in any::<bool>(),
+    ) {
+        // Units, each with people, in any order: many come before those above them.
+        let record = |at: usize| match at % 6 {
+            0 => format!("dn: ou=u{at},{BASE}\nobjectClass: organizationalUnit\n\n"),
+            _ => person(&format!("p{at}"), "").replace(PEOPLE, &format!("ou=u{},{BASE}", at - at % 6)),
+        };
+        let top = format!("dn: {BASE}\nobjectClass: domain\n\n");
+        let (before, behind) = order.split_at(place);
+        let text = |ats: &[usize]| ats.iter().map(|at| record(*at)).collect::<String>();
+        // One is wrong when it is read, the other when it is done.
+        let wrong = match is_read {
+            true => person("wrong", "shoe: 42\n"),
+            false => format!("dn: {BASE}\nobjectClass: domain\ndescription: another\n\n"),
+        };
+        let (first, last) = (format!("{top}{}", text(before)), text(behind));
+        let fixture = empty(&settings());
+        import(&fixture, &format!("{first}{wrong}{last}"), &ImportOptions::default()).unwrap_err();
+        let reached = fixture.directory.unfinished_import().unwrap().unwrap().records;
+        prop_assert_eq!(reached, 1 + place as u64);
+        let name = |at: &usize| format!("p{at}");
+        let early: Vec<String> = before.iter().map(name).collect();
+        let is_early = |found: &String| early.contains(found);
+        prop_assert!(fixture.names("(uid=*)").iter().all(is_early));
+        let options = ImportOptions { skip_records: reached, ..ImportOptions::default() };
+        import(&fixture, &format!("{first}{last}"), &options).unwrap();
+        let mut all: Vec<String> = (0..60).filter(|at| at % 6 != 0).map(|at| name(&at)).collect();
+        all.sort();
+        prop_assert_eq!(fixture.names("(uid=*)"), all);
+        prop_assert_eq!(fixture.directory.unfinished_import().unwrap(), None);
+    }
 }
