@@ -91,6 +91,16 @@ pub fn pkcs11_module() -> &'static Path {
     MODULE.get_or_init(|| library("keyway-pkcs11", "KEYWAY_PKCS11_MODULE"))
 }
 
+/// The library in the place of `/dev/crypto`: what `KEYWAY_DEVCRYPTO` names, else one in this library's own form, built
+/// once a test run.
+///
+/// # Panics
+/// If it does not build.
+pub fn devcrypto_library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| library("keyway-devcrypto", "KEYWAY_DEVCRYPTO"))
+}
+
 /// The library that a variable names, else that of a package.
 fn library(package: &str, variable: &str) -> PathBuf {
     std::env::var_os(variable).map(PathBuf::from).unwrap_or_else(|| {

@@ -39,9 +39,10 @@ const FILES: &[(&str, &str, u32)] = &[
 ];
 
 /// Libraries that other programs load, and where these look.
-const MODULES: [(&str, &str); 2] = [
+const MODULES: [(&str, &str); 3] = [
     ("libkeyway_openssl.so", "ossl-modules/keyway.so"),
     ("libkeyway_pkcs11.so", "pkcs11/keyway.so"),
+    ("libkeyway_devcrypto.so", "keyway/libkeyway_devcrypto.so"),
 ];
 
 /// Makes the package and says where it is.
@@ -74,7 +75,7 @@ pub fn nightly() -> Result<(), String> {
 }
 
 fn make() -> Result<PathBuf, String> {
-    let packages = ["keyway", "keyway-openssl", "keyway-pkcs11"];
+    let packages = ["keyway", "keyway-openssl", "keyway-pkcs11", "keyway-devcrypto"];
     sh(cargo()
         .args(["build", "--release"])
         .args(packages.iter().flat_map(|it| ["--package", *it])))?;
