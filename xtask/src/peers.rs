@@ -60,6 +60,7 @@ pub const NIGHTLY: &[Peer] = &[
     peer("btrfs-progs", &["mkfs.btrfs", "--version"]),
     peer("golang-go", &["sh", "-c", "command -v go || test -x /usr/local/go/bin/go"]),
     peer("g++", &["c++", "--version"]),
+    peer("debootstrap", &["debootstrap", "--version"]),
 ];
 
 /// The programs that the benchmarks compare with.

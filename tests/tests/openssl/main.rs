@@ -8,6 +8,7 @@ mod end;
 mod haproxy;
 mod httpd;
 mod memory;
+mod newer;
 mod postgresql;
 mod python;
 mod servers;
