@@ -333,7 +333,7 @@ macro_rules! functions {
         /// For keys of so many bytes.
         pub static $name: [Dispatch; 15] = [
             Dispatch::new(CIPHER_NEWCTX, new::<$key_bytes> as *const c_void),
-            Dispatch::new(CIPHER_FREECTX, free as *const c_void),
+            Dispatch::new(CIPHER_FREECTX, free::<Context> as *const c_void),
             Dispatch::new(CIPHER_DUPCTX, dup as *const c_void),
             Dispatch::new(CIPHER_ENCRYPT_INIT, encrypt_init as *const c_void),
             Dispatch::new(CIPHER_DECRYPT_INIT, decrypt_init as *const c_void),
@@ -358,10 +358,6 @@ extern "C" fn new<const KEY_BYTES: usize>(provider: Handle<Arc<Provider>>) -> Ha
         let context = provider.get().and_then(|it| Context::new(it.clone(), KEY_BYTES));
         context.map_or(Handle::NONE, Handle::new)
     })
-}
-
-extern "C" fn free(context: Handle<Context>) {
-    guard((), || drop(context.take()));
 }
 
 extern "C" fn dup(context: Handle<Context>) -> Handle<Context> {

@@ -29,7 +29,7 @@ const LINE_BYTES_MAX: usize = 1024;
 const fn table(decode: *const c_void) -> [Dispatch; 4] {
     [
         Dispatch::new(DECODER_NEWCTX, new as *const c_void),
-        Dispatch::new(DECODER_FREECTX, free as *const c_void),
+        Dispatch::new(DECODER_FREECTX, free::<Arc<Provider>> as *const c_void),
         Dispatch::new(DECODER_DECODE, decode),
         Dispatch::END,
     ]
@@ -40,10 +40,6 @@ extern "C" fn new(provider: Handle<Arc<Provider>>) -> Handle<Arc<Provider>> {
         Some(provider) => Handle::new(provider.clone()),
         None => Handle::NONE,
     })
-}
-
-extern "C" fn free(provider: Handle<Arc<Provider>>) {
-    guard((), || drop(provider.take()));
 }
 
 extern "C" fn decode_pem(

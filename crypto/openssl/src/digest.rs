@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 /// A digest under way.
+#[derive(Clone)]
 struct Hashing {
     algorithm: &'static Algorithm,
     /// None once it has ended.
@@ -17,10 +18,6 @@ struct Hashing {
 impl Hashing {
     fn begin(&mut self) {
         self.context = Some(Context::new(self.algorithm));
-    }
-
-    fn copy(&self) -> Hashing {
-        Hashing { algorithm: self.algorithm, context: self.context.clone() }
     }
 }
 
@@ -55,8 +52,8 @@ const fn functions<const NUMBER: u8>() -> [Dispatch; 10] {
         Dispatch::new(DIGEST_UPDATE, update as *const c_void),
         Dispatch::new(DIGEST_FINAL, finish as *const c_void),
         Dispatch::new(DIGEST_DIGEST, whole::<NUMBER> as *const c_void),
-        Dispatch::new(DIGEST_FREECTX, free as *const c_void),
-        Dispatch::new(DIGEST_DUPCTX, dup as *const c_void),
+        Dispatch::new(DIGEST_FREECTX, free::<Hashing> as *const c_void),
+        Dispatch::new(DIGEST_DUPCTX, dup::<Hashing> as *const c_void),
         Dispatch::new(DIGEST_GET_PARAMS, get_params::<NUMBER> as *const c_void),
         Dispatch::new(DIGEST_GETTABLE_PARAMS, gettable_params as *const c_void),
         Dispatch::END,
@@ -65,14 +62,6 @@ const fn functions<const NUMBER: u8>() -> [Dispatch; 10] {
 
 extern "C" fn new<const NUMBER: u8>(_: Handle<Arc<Provider>>) -> Handle<Hashing> {
     guard(Handle::NONE, || Handle::new(Hashing { algorithm: algorithm::<NUMBER>(), context: None }))
-}
-
-extern "C" fn free(hashing: Handle<Hashing>) {
-    guard((), || drop(hashing.take()));
-}
-
-extern "C" fn dup(hashing: Handle<Hashing>) -> Handle<Hashing> {
-    guard(Handle::NONE, || hashing.get().map_or(Handle::NONE, |it| Handle::new(it.copy())))
 }
 
 extern "C" fn init(mut hashing: Handle<Hashing>, _: Params) -> c_int {

@@ -42,8 +42,8 @@ pub static FUNCTIONS: [Dispatch; 12] = [
     Dispatch::new(ASYM_CIPHER_ENCRYPT, encrypt as *const c_void),
     Dispatch::new(ASYM_CIPHER_DECRYPT_INIT, init as *const c_void),
     Dispatch::new(ASYM_CIPHER_DECRYPT, decrypt as *const c_void),
-    Dispatch::new(ASYM_CIPHER_FREECTX, free as *const c_void),
-    Dispatch::new(ASYM_CIPHER_DUPCTX, dup as *const c_void),
+    Dispatch::new(ASYM_CIPHER_FREECTX, free::<Context> as *const c_void),
+    Dispatch::new(ASYM_CIPHER_DUPCTX, dup::<Context> as *const c_void),
     Dispatch::new(ASYM_CIPHER_GET_CTX_PARAMS, get_params as *const c_void),
     Dispatch::new(ASYM_CIPHER_GETTABLE_CTX_PARAMS, gettable as *const c_void),
     Dispatch::new(ASYM_CIPHER_SET_CTX_PARAMS, set_params as *const c_void),
@@ -243,14 +243,6 @@ extern "C" fn new(provider: Handle<Arc<Provider>>) -> Handle<Context> {
             negotiated_version: 0,
         })
     })
-}
-
-extern "C" fn free(context: Handle<Context>) {
-    guard((), || drop(context.take()));
-}
-
-extern "C" fn dup(context: Handle<Context>) -> Handle<Context> {
-    guard(Handle::NONE, || context.get().map_or(Handle::NONE, |it| Handle::new(it.clone())))
 }
 
 extern "C" fn init(mut context: Handle<Context>, key: Handle<KeyData>, params: Params) -> c_int {

@@ -33,8 +33,8 @@ pub static FUNCTIONS: [Dispatch; 11] = [
     Dispatch::new(KEYEXCH_INIT, init as *const c_void),
     Dispatch::new(KEYEXCH_DERIVE, derive as *const c_void),
     Dispatch::new(KEYEXCH_SET_PEER, set_peer as *const c_void),
-    Dispatch::new(KEYEXCH_FREECTX, free as *const c_void),
-    Dispatch::new(KEYEXCH_DUPCTX, dup as *const c_void),
+    Dispatch::new(KEYEXCH_FREECTX, free::<Context> as *const c_void),
+    Dispatch::new(KEYEXCH_DUPCTX, dup::<Context> as *const c_void),
     Dispatch::new(KEYEXCH_SET_CTX_PARAMS, set_params as *const c_void),
     Dispatch::new(KEYEXCH_SETTABLE_CTX_PARAMS, settable as *const c_void),
     Dispatch::new(KEYEXCH_GET_CTX_PARAMS, get_params as *const c_void),
@@ -188,14 +188,6 @@ extern "C" fn new(provider: Handle<Arc<Provider>>) -> Handle<Context> {
             shared: Vec::new(),
         })
     })
-}
-
-extern "C" fn free(context: Handle<Context>) {
-    guard((), || drop(context.take()));
-}
-
-extern "C" fn dup(context: Handle<Context>) -> Handle<Context> {
-    guard(Handle::NONE, || context.get().map_or(Handle::NONE, |it| Handle::new(it.clone())))
 }
 
 extern "C" fn init(mut context: Handle<Context>, key: Handle<KeyData>, params: Params) -> c_int {

@@ -57,7 +57,7 @@ const fn table(
     [
         Dispatch::new(KEYMGMT_NEW, new),
         Dispatch::new(KEYMGMT_LOAD, load as *const c_void),
-        Dispatch::new(KEYMGMT_FREE, free as *const c_void),
+        Dispatch::new(KEYMGMT_FREE, free::<KeyData> as *const c_void),
         Dispatch::new(KEYMGMT_GET_PARAMS, get_params as *const c_void),
         Dispatch::new(KEYMGMT_GETTABLE_PARAMS, gettable),
         Dispatch::new(KEYMGMT_QUERY_OPERATION_NAME, operation_name as *const c_void),
@@ -114,10 +114,6 @@ extern "C" fn load(mut reference: Output, bytes: usize) -> Handle<KeyData> {
         Some(reference) => Handle::from_reference(&reference),
         None => Handle::NONE,
     })
-}
-
-extern "C" fn free(data: Handle<KeyData>) {
-    guard((), || drop(data.take()));
 }
 
 extern "C" fn dup(data: Handle<KeyData>, selection: c_int) -> Handle<KeyData> {

@@ -19,7 +19,7 @@ struct Generator {
 
 pub static FUNCTIONS: [Dispatch; 12] = [
     Dispatch::new(RAND_NEWCTX, new as *const c_void),
-    Dispatch::new(RAND_FREECTX, free as *const c_void),
+    Dispatch::new(RAND_FREECTX, free::<Generator> as *const c_void),
     Dispatch::new(RAND_INSTANTIATE, instantiate as *const c_void),
     Dispatch::new(RAND_UNINSTANTIATE, uninstantiate as *const c_void),
     Dispatch::new(RAND_GENERATE, generate as *const c_void),
@@ -38,10 +38,6 @@ extern "C" fn new(
     _parent_functions: Opaque,
 ) -> Handle<Generator> {
     guard(Handle::NONE, || Handle::new(Generator { is_ready: false }))
-}
-
-extern "C" fn free(generator: Handle<Generator>) {
-    guard((), || drop(generator.take()));
 }
 
 extern "C" fn instantiate(

@@ -26,8 +26,8 @@ struct Context {
 
 pub static FUNCTIONS: [Dispatch; 20] = [
     Dispatch::new(SIGNATURE_NEWCTX, new as *const c_void),
-    Dispatch::new(SIGNATURE_FREECTX, free as *const c_void),
-    Dispatch::new(SIGNATURE_DUPCTX, dup as *const c_void),
+    Dispatch::new(SIGNATURE_FREECTX, free::<Context> as *const c_void),
+    Dispatch::new(SIGNATURE_DUPCTX, dup::<Context> as *const c_void),
     Dispatch::new(SIGNATURE_SIGN_INIT, sign_init as *const c_void),
     Dispatch::new(SIGNATURE_SIGN, sign as *const c_void),
     Dispatch::new(SIGNATURE_VERIFY_INIT, verify_init as *const c_void),
@@ -232,14 +232,6 @@ extern "C" fn new(provider: Handle<Arc<Provider>>, _properties: Text) -> Handle<
         let choices = Choices::default();
         Handle::new(Context { provider, key: None, choices, message: Vec::new(), hashed: None })
     })
-}
-
-extern "C" fn free(context: Handle<Context>) {
-    guard((), || drop(context.take()));
-}
-
-extern "C" fn dup(context: Handle<Context>) -> Handle<Context> {
-    guard(Handle::NONE, || context.get().map_or(Handle::NONE, |it| Handle::new(it.clone())))
 }
 
 extern "C" fn digest_sign_init(

@@ -15,7 +15,7 @@ mod tests;
 pub use self::core::{Core, CoreBio, CoreHandle};
 pub use numbers::*;
 pub use params::{Param, ParamList, Params, Settable};
-pub use pointers::{Callback, Flag, Handle, Input, Length, Opaque, Output, Text};
+pub use pointers::{Callback, Flag, Handle, Input, Length, Opaque, Output, Text, dup, free};
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

@@ -1,5 +1,6 @@
 //! Pointers that are arguments of functions which libcrypto calls.
 
+use super::guard;
 use super::params::Param;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -45,6 +46,16 @@ impl<T> Handle<T> {
         let address = reference.try_into().map_or(0, usize::from_ne_bytes);
         Handle(ptr::with_exposed_provenance_mut(address))
     }
+}
+
+/// libcrypto holds a value no more.
+pub extern "C" fn free<T>(value: Handle<T>) {
+    guard((), || drop(value.take()));
+}
+
+/// libcrypto wants a copy of a value.
+pub extern "C" fn dup<T: Clone>(value: Handle<T>) -> Handle<T> {
+    guard(Handle::NONE, || value.get().map_or(Handle::NONE, |it| Handle::new(it.clone())))
 }
 
 /// A string that ends with a zero, or none.
