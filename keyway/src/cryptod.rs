@@ -139,6 +139,9 @@ pub struct Cryptod {
     /// A file or folder that the modules of tokens read and write (repeatable); they reach no others but libraries
     #[arg(long = "token-files", value_name = "PATH", requires = "tokens")]
     pub token_files: Vec<PathBuf>,
+    /// Allow legacy algorithms (3des-cbc), for clients that bring such a key
+    #[arg(long)]
+    pub legacy: bool,
     /// Take the place of the daemon that listens there, which hands over its clients and ends: they
     /// notice nothing but a pause
     #[arg(long)]
@@ -187,6 +190,7 @@ impl Cryptod {
             tokens: self.tokens.clone(),
             token_pins: self.token_pins.clone(),
             token_files: self.token_files.clone(),
+            legacy: self.legacy,
             take_over: self.take_over,
             pumps: self.pumps,
             user: self.user.clone(),

@@ -8,7 +8,7 @@ use keyway_daemon::keys::KeyStore;
 use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
 use keyway_drivers::{Remember, Verifier, software};
-use keyway_engine::Engine;
+use keyway_engine::{Builder, Engine};
 use keyway_folder::data::name;
 use keyway_folder::folder_keys::{self, Brought, Which};
 use keyway_folder::user::{self, Half};
@@ -107,7 +107,8 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     process_hardening::lock_memory(true);
     let verifier = Verifier::new(software(), Remember::default(), Box::new(time_since_boot))
         .map_err(|why| Failure::new(format!("cannot make the password verifier: {why}")))?;
-    let engine = keyway_drivers::engine_beside(verifier);
+    let drivers = keyway_drivers::drivers_beside(verifier).into_iter();
+    let engine = drivers.fold(Engine::builder().legacy(arguments.legacy), Builder::driver).build();
     // Before the sandbox, which may keep the daemon from where it comes from.
     let master = master::get(&arguments.master, open, &folder, &engine)?;
     let brought = match (supervised.as_mut(), directory) {

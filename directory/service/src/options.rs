@@ -86,6 +86,8 @@ pub struct CryptodOptions {
     pub token_pins: Vec<Labelled>,
     /// Files and folders that the modules read and write.
     pub token_files: Vec<PathBuf>,
+    /// Whether it does legacy algorithms.
+    pub legacy: bool,
     /// Whether it takes the place of the daemon that listens there.
     pub take_over: bool,
     /// Threads that poll.
