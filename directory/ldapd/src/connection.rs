@@ -1,8 +1,9 @@
 //! One connection's task: it moves bytes between the stream and the session.
 //!
 //! A turn reads what is there, takes every whole request in it, and sends all the answers with one
-//! write; then the other connections have theirs, unless another request is there already. Nothing here waits for one request alone: a peer
-//! that does not read fills its own buffer, and its requests stay where they are.
+//! write; then the other connections have theirs, unless the next request is there already. Nothing
+//! here waits for one request alone: a peer that does not read fills its own buffer, and its requests
+//! stay where they are.
 
 use crate::administrator::FINGERPRINT_BYTES;
 use crate::channel::{Channel, Ending, Stop};

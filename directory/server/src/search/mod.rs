@@ -1,7 +1,7 @@
 //! Searches: cursors that are stepped (RFC 4511 § 4.5).
 //!
 //! A search holds no transaction and no list of results between steps, only where it is; each step
-//! takes a fresh transaction, so that a client that does not read holds up nothing. The one exception is a
+//! reads the last committed state, so that a client that does not read holds up nothing. The one exception is a
 //! large entry, which is sent in pieces of one state of the store (`pieces`). A change between
 //! two steps may be seen or not; an entry is returned at most once unless it is deleted and added
 //! again.
