@@ -1,10 +1,10 @@
 //! Searches: cursors that are stepped (RFC 4511 § 4.5).
 //!
-//! A search holds no transaction and no list of results between steps, only where it is; each step
-//! reads the last committed state, so that a client that does not read holds up nothing. The one exception is a
-//! large entry, which is sent in pieces of one state of the store (`pieces`). A change between
-//! two steps may be seen or not; an entry is returned at most once unless it is deleted and added
-//! again.
+//! A search holds no transaction and no list of results between steps, but for a few candidates, only
+//! where it is; each step reads the last committed state, so that a client that does not read holds up
+//! nothing. The one exception is a large entry, which is sent in pieces of one state of the store
+//! (`pieces`). A change between two steps may be seen or not; an entry is returned at most once unless
+//! it is deleted and added again.
 //!
 //! Referral objects are returned as references, all of them before the entries: whether one matches
 //! the filter its own server knows. The entries that aliases stand for are found before the first step.
