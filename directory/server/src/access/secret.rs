@@ -22,7 +22,8 @@ const ACCESS: &[&str] = &[
     "subtreeACI",
 ];
 
-/// Those that a schema knows, by canonical names, with their subtypes.
+/// Those that a schema knows, by canonical names, with their subtypes. Shorter names come first: most of those that are
+/// looked for differ from all in their length.
 #[derive(Debug)]
 pub(super) struct Secrets(Vec<String>);
 
@@ -31,7 +32,7 @@ impl Secrets {
         let known = SECRETS.iter().chain(ACCESS).filter_map(|name| schema.attribute(name));
         let mut names: Vec<String> =
             known.flat_map(|one| schema.family(one)).map(|one| one.name().to_owned()).collect();
-        names.sort_unstable();
+        names.sort_unstable_by(|one, other| order(one).cmp(&order(other)));
         names.dedup();
         Secrets(names)
     }
@@ -43,10 +44,14 @@ impl Secrets {
 
     /// Whether an attribute is one, given by its canonical name.
     pub fn contain(&self, name: &str) -> bool {
-        self.0.binary_search_by(|one| one.as_str().cmp(name)).is_ok()
+        self.0.binary_search_by(|one| order(one).cmp(&order(name))).is_ok()
     }
 
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.0.iter()
     }
+}
+
+fn order(name: &str) -> (usize, &str) {
+    (name.len(), name)
 }

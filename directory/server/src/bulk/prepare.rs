@@ -270,7 +270,8 @@ impl Group {
 
 /// The name in a list that a description is of.
 fn one_of(list: &[&'static str], description: &str) -> Option<&'static str> {
-    list.iter().find(|name| name.eq_ignore_ascii_case(base(description))).copied()
+    let own = base(description);
+    list.iter().find(|name| name.eq_ignore_ascii_case(own)).copied()
 }
 
 /// An attribute without a definition.
