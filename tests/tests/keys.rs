@@ -1,11 +1,12 @@
 //! `keyway key` as scripts use it: what a key of cryptod does from a shell, compared with OpenSSL.
 
 use keyway_tests::cryptod::{Cryptod, as_user};
-use keyway_tests::{ALL_CALLERS, Finished, UNPRIVILEGED, available, finish, keyway};
+use keyway_tests::{ALL_CALLERS, ALLOW_ALL, Finished, UNPRIVILEGED, available, finish, keyway};
 use serde_json::Value;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn run(cryptod: &Cryptod, arguments: &[&str], input: &str) -> Finished {
     let mut command = Command::new(keyway());
@@ -507,6 +508,45 @@ fn a_client_makes_and_destroys_keys_in_its_name_space() {
     };
     assert!(audit.lines().any(refused), "{audit}");
     assert!(cryptod.stop().success());
+}
+
+/// A client that has keys made which take seconds holds up no administrator, and no daemon that takes over.
+#[test]
+fn keys_in_a_name_space_that_take_long_hold_up_no_administrator() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("left out: only root becomes other users");
+        return;
+    }
+    let space = format!("app.=user:{UNPRIVILEGED}");
+    let old = Cryptod::for_every_user(&["--name-space", &space]);
+    key(&old, &["generate", "web", "--algorithm", "ed25519", "--for", "user:0"]);
+    let generate = |name: &str| {
+        as_user(UNPRIVILEGED, || {
+            let mut command = Command::new(keyway());
+            command.args(["key", "generate", name, "--algorithm", "rsa-8192", "--socket"]);
+            command.arg(old.socket()).current_dir("/");
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+    };
+    // A user may have two of them. One is being made, the other waits.
+    let mut made = ["app.a", "app.b"].map(|name| (name, generate(name)));
+    key(&old, &["generate", "other", "--algorithm", "ed25519"]);
+    key(&old, &["revoke", "web"]);
+    key(&old, &["delete", "web"]);
+    assert!(made.iter_mut().any(|(_, child)| child.try_wait().unwrap().is_none()));
+    let (folder, socket) = (old.folder().clone(), old.socket().display().to_string());
+    let take_over = ["--socket", &socket, "--name-space", &space, "--take-over"];
+    let new = Cryptod::start_on(&folder, &[&[ALLOW_ALL], &take_over[..]].concat());
+    let listed = key(&new, &["list"]);
+    assert!(listed.contains("other"), "{listed}");
+    for (name, mut child) in made {
+        let is_made = child.wait().unwrap().success();
+        assert_eq!(is_made, listed.contains(name), "{listed}");
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(is_made || said.contains("another daemon has taken over"), "{said}");
+    }
+    assert!(new.stop().success());
 }
 
 /// `crypto test` by way of a daemon, as the paper measured /dev/crypto.

@@ -124,7 +124,8 @@ impl KeyClient {
     /// # Errors
     /// As [`KeyClient::keys`]; the daemon's refusal.
     pub fn generate(&self, name: &str, policy: KeyPolicy) -> Result<NamedKey, ClientError> {
-        self.glance()?.generate(name, policy)
+        let connection = self.glance()?;
+        patiently(|| connection.generate(name, policy.clone()))
     }
 
     /// Destroys a key in a name space of this process, for good.
@@ -132,7 +133,8 @@ impl KeyClient {
     /// # Errors
     /// As [`KeyClient::generate`].
     pub fn destroy(&self, name: &str) -> Result<(), ClientError> {
-        self.glance()?.destroy(name)
+        let connection = self.glance()?;
+        patiently(|| connection.destroy(name))
     }
 
     /// Has a request done with a key, whose public half, as a SubjectPublicKeyInfo, is that one.
@@ -196,15 +198,10 @@ impl KeyClient {
         &self,
         mut action: impl FnMut(&Connection) -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {
-        let begun = Instant::now();
-        let (mut pause, mut was_gone) = (PAUSE_MIN, false);
+        let mut was_gone = false;
         loop {
-            match self.heard(action(&*self.connection()?)) {
+            match self.heard(patiently(|| action(&*self.connection()?))) {
                 Err(why) if why.fault == Fault::Unreachable && !was_gone => was_gone = true,
-                Err(why) if why.fault == Fault::Busy && begun.elapsed() < BUSY => {
-                    thread::sleep(pause);
-                    pause = (2 * pause).min(PAUSE_MAX);
-                }
                 result => return result,
             }
         }
@@ -257,6 +254,20 @@ impl KeyClient {
             *self.era().quiet_until.lock().unpoisoned() = Some(Instant::now() + QUIET);
         }
         result
+    }
+}
+
+/// Tries again while the daemon has too much to do, for a while.
+fn patiently<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
+    let (begun, mut pause) = (Instant::now(), PAUSE_MIN);
+    loop {
+        match ask() {
+            Err(why) if why.fault == Fault::Busy && begun.elapsed() < BUSY => {
+                thread::sleep(pause);
+                pause = (2 * pause).min(PAUSE_MAX);
+            }
+            result => return result,
+        }
     }
 }
 

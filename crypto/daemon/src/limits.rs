@@ -230,8 +230,8 @@ pub const WRAPPED_BYTES_MAX: usize = 1 << 20;
 /// ([`KeyStore::save_usage`](crate::keys::KeyStore::save_usage)), in seconds. It bounds what a
 /// crash forgets.
 pub const USAGE_SAVE_S: u64 = 60;
-/// Past this length of the audit log, in bytes, refusals are not written any more, so that no
-/// client fills the disk by asking: 64 MiB, about 300,000 lines. Changes by managers are always
+/// Past this length of the audit log, in bytes, refusals are not written any more, and clients change nothing in their
+/// name spaces, so that none fills the disk by asking: 64 MiB, about 300,000 lines. Changes by managers are always
 /// written.
 pub const AUDIT_REFUSALS_BYTES_MAX: u64 = 64 << 20;
 /// Refusals of one user that the audit log tells of one by one; then of one in [`AUDIT_REFUSALS_S`].
@@ -252,7 +252,7 @@ pub const TPM_BLOB_BYTES_MAX: usize = 4_096;
 pub const GRANTED_KEYS_MAX: usize = 16;
 /// Most keys in a client's name space.
 pub const NAME_SPACE_KEYS_MAX: usize = 256;
-/// Changes in name spaces that wait, of one user and of all: administrators' do not stand behind more.
+/// Changes in name spaces that wait, of one user and of all.
 pub const NAME_SPACE_CHANGES_MAX: Waiting = Waiting { of_user: 2, of_all: 8 };
 /// Changes of keys that wait for the one before them.
 pub const KEY_CHANGES_WAITING_MAX: usize = 64;

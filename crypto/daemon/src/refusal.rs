@@ -27,8 +27,8 @@ impl From<keys::Error> for Refusal {
             Engine(error) => wire::status(error),
             Unwrap => Status::Authentication,
             Refused | Revoked(_) | Unusable(_) | Disabled { .. } | Unfit(_) => Status::Unsupported,
-            Limit { .. } => Status::Busy,
-            Token(_) | System { .. } | Damaged { .. } => Status::Driver,
+            Limit { .. } | Busy(_) => Status::Busy,
+            Token(_) | Unsaved { .. } | System { .. } | Damaged { .. } => Status::Driver,
             _ => Status::InvalidRequest,
         };
         Refusal { status, why: error.to_string() }

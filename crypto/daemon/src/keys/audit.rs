@@ -3,8 +3,8 @@
 //! The file is opened anew for each line, so that it may be moved away at any time. A change is on
 //! the disk with its line before the caller hears of it; a crash between the two loses the line.
 //!
-//! Refusals are written for each user only now and then once there were many ([`super::refusals`]); how many were
-//! not is in a line of its own.
+//! Refusals, and those of changes in name spaces too, are written for each user only now and then once there were
+//! many ([`super::refusals`]); how many were not is in a line of its own.
 
 use super::access::Caller;
 use super::disk::FILE_MODE;
@@ -133,6 +133,9 @@ impl Audit {
         generation: u64,
         result: Result<Option<u32>, &Error>,
     ) {
+        if result.is_err() && !is_manager(asked.by) && !self.may_refuse(asked) {
+            return;
+        }
         let version = result.as_ref().ok().copied().flatten();
         let generation = result.is_ok().then_some(generation);
         let result = result.map_or_else(ToString::to_string, |_| "ok".to_owned());
@@ -142,17 +145,27 @@ impl Audit {
 
     /// Writes down a refusal, for its true reason.
     pub fn refusal(&self, asked: Asked<'_>, why: &Error) {
-        let (may, unwritten) = {
-            let mut refusals = self.refusals.lock().unpoisoned();
-            refusals.came(asked.by.uid, asked.now)
-        };
-        self.sum_up(unwritten, asked.now);
-        if !may {
+        if !self.may_refuse(asked) {
             return;
         }
         let mut line = asked.line(None, None, why.to_string());
         line.unseen = asked.by.executable.as_ref().err().map(ToString::to_string);
         self.write(&line, false);
+    }
+
+    /// Whether a refusal is written down.
+    fn may_refuse(&self, asked: Asked<'_>) -> bool {
+        let (may, unwritten) = {
+            let mut refusals = self.refusals.lock().unpoisoned();
+            refusals.came(asked.by.uid, asked.now)
+        };
+        self.sum_up(unwritten, asked.now);
+        may
+    }
+
+    /// Whether it is so long that only administrators may make it longer.
+    pub fn is_full(&self) -> bool {
+        std::fs::metadata(&self.path).is_ok_and(|it| it.len() >= AUDIT_REFUSALS_BYTES_MAX)
     }
 
     /// Writes down how many refusals were not, where that is due.
@@ -259,6 +272,11 @@ impl<'a> Asked<'a> {
             result,
         }
     }
+}
+
+/// Whether it is root or this process' own user, whose refusals are all written.
+fn is_manager(caller: &Caller) -> bool {
+    caller.uid == 0 || caller.uid == rustix::process::geteuid().as_raw()
 }
 
 /// Seconds since 1970; 0 for what was before.

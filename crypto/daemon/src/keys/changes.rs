@@ -1,5 +1,6 @@
 //! Changes that managers make: each change is alone, on the disk before it is in use, and in the
-//! audit log.
+//! audit log. Keys are made and destroyed before that, beside other changes: it may take seconds, and a
+//! token may not answer at all.
 
 use super::access::{Caller, Grant, Purposes, Who};
 use super::audit::{Asked, unix_s};
@@ -40,6 +41,26 @@ fn grants(callers: &[Who], purposes: Purposes) -> Result<Vec<Grant>, Error> {
     Ok(grants)
 }
 
+/// A version of a key that is in none yet.
+struct Made<'a> {
+    version: Arc<Version>,
+    /// Those of a new key.
+    grants: Vec<Grant>,
+    _working: Working<'a>,
+}
+
+/// The right to work on a key.
+struct Working<'a> {
+    store: &'a KeyStore,
+    name: &'a str,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.store.working.lock().unpoisoned().remove(self.name);
+    }
+}
+
 impl KeyStore {
     /// Makes a key, or imports one. At first no caller may use it ([`KeyStore::allow`]). The engine
     /// must take it for every algorithm.
@@ -75,37 +96,43 @@ impl KeyStore {
         let granted = callers.iter().map(|who| format!("{} to {who}", spec.purposes));
         let detail: Vec<_> = material.tokens().into_iter().chain(granted).collect();
         let detail = Some(detail.join(", ")).filter(|detail| !detail.is_empty());
-        self.change(Asked { action, key: name, by, now }, detail.as_deref(), || {
+        let make = || {
             if !keyway_engine::is_key_name(name) {
                 return Err(Error::Name);
             }
             record::check_use(spec.algorithms, spec.purposes).map_err(Error::Unfit)?;
             callers.iter().try_for_each(record::check_who).map_err(Error::Unfit)?;
             let grants = grants(callers, spec.purposes)?;
-            {
-                let keys = self.keys.read().unpoisoned();
-                if keys.has(name) {
-                    return Err(Error::Exists(name.to_owned()));
-                }
-                if keys.len() >= limits::KEYS_MAX {
-                    return Err(TOO_MANY_KEYS);
-                }
-            }
-            let version = self.version((name, 1), spec, material, now)?;
-            let version = Arc::new(version);
+            let working = self.working_on(name)?;
+            self.has_room_for(name)?;
+            let version = Arc::new(self.version((name, 1), spec, material, now)?);
+            Ok(Made { version, grants, _working: working })
+        };
+        let asked = Asked { action, key: name, by, now };
+        self.make_and_change(asked, detail.as_deref(), make, |made| {
+            self.has_room_for(name)?;
             let record = Record {
                 name: name.to_owned(),
                 algorithms: spec.algorithms.to_vec(),
                 purposes: spec.purposes,
-                grants,
+                grants: made.grants.clone(),
                 created_s: unix_s(now),
                 revoked_s: None,
-                versions: vec![version.clone()],
+                versions: vec![made.version.clone()],
                 chain: None,
             };
-            self.save(None, record, false).inspect_err(|_| self.discard(name, &version))?;
+            self.save(None, record, false)?;
             Ok((Some(1), ()))
         })
+    }
+
+    fn has_room_for(&self, name: &str) -> Result<(), Error> {
+        let keys = self.keys.read().unpoisoned();
+        match keys.has(name) {
+            true => Err(Error::Exists(name.to_owned())),
+            false if keys.len() >= limits::KEYS_MAX => Err(TOO_MANY_KEYS),
+            false => Ok(()),
+        }
     }
 
     /// Gives a key a new version, made or imported, and returns its number. Open sessions of the
@@ -120,22 +147,32 @@ impl KeyStore {
         by: &Caller,
         now: SystemTime,
     ) -> Result<u32, Error> {
-        self.change(Asked { action: "rotate", key: name, by, now }, None, || {
-            let entry = self.active(name)?;
-            let mut record = entry.record.clone();
-            let (most, of) = (limits::VERSIONS_MAX, "versions of a key");
+        let (most, of) = (limits::VERSIONS_MAX, "versions of a key");
+        let make = || {
+            let working = self.working_on(name)?;
+            let record = &self.active(name)?.record;
             if record.versions.len() >= most {
                 return Err(Error::Limit { of, most });
             }
-            let number = record.newest().map_or(0, |version| version.number);
+            let newest = record.newest().map(|version| &**version);
+            let number = newest.map_or(0, |version| version.number);
             let number = number.checked_add(1).ok_or(Error::Limit { of, most })?;
-            let newest = entry.record.newest().map(|version| &**version);
             let material = Self::successor(newest, material)?;
             let spec = Spec { algorithms: &record.algorithms, purposes: record.purposes };
             let version = Arc::new(self.version((name, number), spec, material, now)?);
-            record.versions.push(version.clone());
-            let saved = self.save(Some(&entry), record, true);
-            saved.inspect_err(|_| self.discard(name, &version))?;
+            Ok(Made { version, grants: Vec::new(), _working: working })
+        };
+        let asked = Asked { action: "rotate", key: name, by, now };
+        self.make_and_change(asked, None, make, |made| {
+            let entry = self.active(name)?;
+            let mut record = entry.record.clone();
+            let number = made.version.number;
+            // No other version was made meanwhile; but the key may be another one of that name.
+            if record.newest().is_none_or(|newest| newest.number.checked_add(1) != Some(number)) {
+                return Err(Error::Busy(name.to_owned()));
+            }
+            record.versions.push(made.version.clone());
+            self.save(Some(&entry), record, true)?;
             Ok((Some(number), number))
         })
     }
@@ -175,7 +212,7 @@ impl KeyStore {
         self.change(Asked { action: "revoke", key: name, by, now }, None, || {
             let entry = self.active(name)?;
             let record = Record { revoked_s: Some(unix_s(now)), ..entry.record.clone() };
-            self.save(Some(&entry), record, true)?;
+            self.enforce(&entry, record)?;
             Ok((None, ()))
         })
     }
@@ -186,16 +223,25 @@ impl KeyStore {
     /// # Errors
     /// [`Error::NoSuchKey`], [`Error::NotRevoked`], [`Error::Token`], [`Error::System`].
     pub fn delete(&self, name: &str, by: &Caller, now: SystemTime) -> Result<(), Error> {
-        self.change(Asked { action: "delete", key: name, by, now }, None, || {
-            match self.entry(name) {
-                Ok(entry) if entry.record.revoked_s.is_none() => {
-                    return Err(Error::NotRevoked(name.to_owned()));
-                }
-                // Before its file, which says where it is.
-                Ok(entry) => self.destroy_in_tokens(&entry.record)?,
-                Err(Error::Disabled { .. }) => {}
-                Err(why) => return Err(why),
+        let may_be_deleted = || match self.entry(name) {
+            Ok(entry) if entry.record.revoked_s.is_none() => {
+                Err(Error::NotRevoked(name.to_owned()))
             }
+            Ok(entry) => Ok(Some(entry)),
+            Err(Error::Disabled { .. }) => Ok(None),
+            Err(why) => Err(why),
+        };
+        let destroy = || {
+            let working = self.working_on(name)?;
+            // Before its file, which says where it is.
+            if let Some(entry) = may_be_deleted()? {
+                self.destroy_in_tokens(&entry.record)?;
+            }
+            Ok(working)
+        };
+        let asked = Asked { action: "delete", key: name, by, now };
+        self.prepare_and_change(asked, None, destroy, |_| {
+            may_be_deleted()?;
             disk::remove_any(&self.path(name))?;
             let index = {
                 let mut keys = self.keys.write().unpoisoned();
@@ -297,7 +343,7 @@ impl KeyStore {
                     .map_err(Error::Unfit)?;
             }
             record.grants.retain(|grant| !grant.purposes.is_empty());
-            self.save(Some(&entry), record, true)?;
+            self.enforce(&entry, record)?;
             Ok((None, true))
         })
     }
@@ -309,14 +355,56 @@ impl KeyStore {
         detail: Option<&str>,
         work: impl FnOnce() -> Result<(Option<u32>, T), Error>,
     ) -> Result<T, Error> {
+        self.prepare_and_change(asked, detail, || Ok(()), |_| work())
+    }
+
+    /// Makes a version of a key, then does a change with it; where that fails, takes the version back.
+    fn make_and_change<'a, T>(
+        &self,
+        asked: Asked<'_>,
+        detail: Option<&str>,
+        make: impl FnOnce() -> Result<Made<'a>, Error>,
+        work: impl FnOnce(&Made<'a>) -> Result<(Option<u32>, T), Error>,
+    ) -> Result<T, Error> {
+        let mut made = None;
+        let place = &mut made;
+        let make = move || make().map(|it| &*place.insert(it));
+        let result = self.prepare_and_change(asked, detail, make, |made| work(made));
+        if let (Err(_), Some(Made { version, .. })) = (&result, &made) {
+            self.discard(asked.key, version);
+        }
+        result
+    }
+
+    /// Does what may take long, beside other changes, and then a change, alone; writes down what became of it.
+    fn prepare_and_change<P, T>(
+        &self,
+        asked: Asked<'_>,
+        detail: Option<&str>,
+        prepare: impl FnOnce() -> Result<P, Error>,
+        work: impl FnOnce(&P) -> Result<(Option<u32>, T), Error>,
+    ) -> Result<T, Error> {
+        let prepared = self.is_its_own().and_then(|()| prepare());
         let _changes = self.changes.lock().unpoisoned();
-        let result = match self.is_given_up() {
-            true => Err(Error::InUse(self.folder.clone())),
-            false => work(),
-        };
+        let result = prepared.and_then(|prepared| {
+            self.is_its_own()?;
+            work(&prepared)
+        });
         let generation = self.keys.read().unpoisoned().indexed;
         self.audit.change(asked, detail, generation, result.as_ref().map(|(version, _)| *version));
         result.map(|(_, value)| value)
+    }
+
+    fn is_its_own(&self) -> Result<(), Error> {
+        if self.is_given_up() { Err(Error::InUse(self.folder.clone())) } else { Ok(()) }
+    }
+
+    /// Keeps a name from other work that takes long, until the result is dropped.
+    fn working_on<'a>(&'a self, name: &'a str) -> Result<Working<'a>, Error> {
+        match self.working.lock().unpoisoned().insert(name.to_owned()) {
+            true => Ok(Working { store: self, name }),
+            false => Err(Error::Busy(name.to_owned())),
+        }
     }
 
     fn version(

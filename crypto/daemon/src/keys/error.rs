@@ -20,6 +20,15 @@ pub enum Error {
     Exists(String),
     /// There is no key of that name.
     NoSuchKey(String),
+    /// A key or a version of it is being made or destroyed, which takes long.
+    Busy(String),
+    /// The change is in force, and is not on the disk.
+    Unsaved {
+        /// The key.
+        name: String,
+        /// Why it could not be written.
+        why: Box<Error>,
+    },
     /// The caller is no manager of keys, as the audit log tells it.
     NotManaged,
     /// Nothing that was granted is for this caller. A caller that wants to use a key sees
@@ -96,7 +105,7 @@ impl Error {
     pub fn blame(&self) -> Blame {
         match self {
             Error::Engine(why) => why.blame(),
-            Error::Limit { .. } => Blame::Limit,
+            Error::Limit { .. } | Error::Busy(_) => Blame::Limit,
             Error::Unwrap => Blame::Peer,
             Error::Unwritten
             | Error::Disabled { .. }
@@ -104,6 +113,7 @@ impl Error {
             | Error::Damaged { .. }
             | Error::Tpm { .. }
             | Error::Token(_)
+            | Error::Unsaved { .. }
             | Error::System { .. } => Blame::System,
             _ => Blame::Caller,
         }
@@ -146,6 +156,14 @@ impl fmt::Display for Error {
             ),
             Error::Exists(name) => write!(f, "there is a key `{name}` already"),
             Error::NoSuchKey(name) => write!(f, "there is no key `{name}`"),
+            Error::Busy(name) => {
+                write!(f, "key `{name}` is just being made or destroyed; try again")
+            }
+            Error::Unsaved { name, why } => write!(
+                f,
+                "it is in force for key `{name}` as long as this daemon runs, and not on the disk, so that the next \
+                 start would forget it: {why}; it is written within a minute once that works"
+            ),
             Error::NotManaged => {
                 f.write_str("only the daemon's own user and root look after its keys")
             }
@@ -216,6 +234,7 @@ impl std::error::Error for Error {
         match self {
             Error::Engine(why) => Some(why),
             Error::Token(why) => Some(why),
+            Error::Unsaved { why, .. } => Some(&**why),
             Error::System { why, .. } => Some(why),
             _ => None,
         }

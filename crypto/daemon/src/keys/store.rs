@@ -14,7 +14,7 @@ use crate::limits;
 use keyway_engine::{Algorithm, Engine, Request};
 use keyway_lock::Unpoisoned;
 use keyway_token::Tokens;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -35,6 +35,8 @@ pub struct KeyStore {
     pub(super) keys: RwLock<Keys>,
     /// Held by who changes something. Readers wait only while the map is changed, not for the disk.
     pub(super) changes: Mutex<()>,
+    /// Names of keys that are being made or destroyed beside other changes.
+    pub(super) working: Mutex<BTreeSet<String>>,
     pub(super) audit: Audit,
     pub(super) lock: File,
     /// Whether another process has it now.
@@ -176,6 +178,7 @@ impl KeyStore {
             vault: unlock(folder, header, master, engine)?,
             keys: RwLock::default(),
             changes: Mutex::default(),
+            working: Mutex::default(),
             audit: Audit::new(folder.join(audit::FILE), report),
             lock,
             given_up: AtomicBool::new(false),
@@ -298,6 +301,22 @@ impl KeyStore {
             record.versions.iter().for_each(unsaved);
         }
         written.map(|()| revision)
+    }
+
+    /// As [`KeyStore::save`] of a key whose uses are to end. Where that cannot be written it is in force nevertheless,
+    /// and is tried again with the usage counts.
+    pub(super) fn enforce(&self, before: &Entry, record: Record) -> Result<(), Error> {
+        match self.save(Some(before), record.clone(), true) {
+            Err(why @ Error::System { .. }) => {
+                let name = record.name.clone();
+                for version in &record.versions {
+                    version.saved_uses.store(u64::MAX, Ordering::Relaxed);
+                }
+                self.put(Some(before), record, before.revision, true);
+                Err(Error::Unsaved { name, why: Box::new(why) })
+            }
+            saved => saved.map(drop),
+        }
     }
 
     fn put(&self, before: Option<&Entry>, record: Record, revision: u64, ends: bool) {

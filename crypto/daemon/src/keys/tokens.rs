@@ -50,6 +50,17 @@ impl KeyStore {
         self.tokens.as_ref().map_or(0, |tokens| tokens.labels().len())
     }
 
+    /// The number of a token.
+    pub(crate) fn token(&self, label: &str) -> Option<usize> {
+        self.tokens.as_ref()?.index(label)
+    }
+
+    /// The token that is asked where a key is changed.
+    pub(crate) fn token_of_key(&self, name: &str) -> Option<usize> {
+        let entry = self.entry(name).ok()?;
+        self.token_of(entry.record.newest()?.token.as_ref()?).ok()
+    }
+
     /// The token that is responsible for a key: the first one that there is.
     pub(super) fn token_of(&self, reference: &TokenReference) -> Result<usize, Error> {
         let index = |label: String| self.tokens.as_ref()?.index(&label);

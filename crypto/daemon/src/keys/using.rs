@@ -268,6 +268,11 @@ impl KeyStore {
         self.audit.refusal(Asked { action, key: name, by, now }, &Error::NotManaged);
     }
 
+    /// Whether the audit log is so long that only administrators may change keys.
+    pub fn audit_is_full(&self) -> bool {
+        self.audit.is_full()
+    }
+
     /// Writes a refusal down, and tells the caller no more than it may know.
     fn refused(&self, asked: Asked<'_>, why: Error) -> Error {
         self.audit.refusal(asked, &why);

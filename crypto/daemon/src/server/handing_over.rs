@@ -1,6 +1,5 @@
 //! Handing everything over to a daemon that takes this one's place.
 
-use super::changes::Changes;
 use super::guest::{Guest, Opened, QueuePair};
 use super::state::{SendAway, Server};
 use crate::handover::{self, Part};
@@ -31,13 +30,12 @@ impl Server {
             return self.reply(id, &Answer::Done, &[]);
         }
         let process = guest.caller.pid;
-        // Changes that were asked for are made first. No thread waits for them: the new daemon asks
-        // again.
+        // Changes that were asked for are made first, but for keys that are being made, which are in no use yet. No
+        // thread waits for them: the new daemon asks again, and until then no more are taken.
         if self.changes.as_ref().is_some_and(|changes| !changes.is_idle()) {
             let answer = Answer::refused(Status::Busy, "keys are being changed; ask again");
             return self.reply(id, &answer, &[]);
         }
-        self.changes = None;
         let sent = self.freeze().and_then(|positions| {
             self.give_up_keys()?;
             self.send_everything(id, &positions)
@@ -45,6 +43,9 @@ impl Server {
         match sent {
             Ok(()) => {
                 self.pumps.iter().for_each(|pump| pump.hand_over(true));
+                if let Some(changes) = self.changes.take() {
+                    changes.abandon();
+                }
                 self.ended.0.store(true, Ordering::Release);
                 if let Some(handed_over) = self.handed_over.take() {
                     handed_over(process);
@@ -55,8 +56,6 @@ impl Server {
                 if let Some(keys) = &self.options.keys {
                     // Where the other one has it still, keys are used here and not changed.
                     let _ = keys.take_back();
-                    let sight = self.options.admission.witness.sight();
-                    self.changes = Changes::start(keys, sight).ok();
                 }
                 self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
                 Err(SendAway)

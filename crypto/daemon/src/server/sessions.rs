@@ -203,11 +203,21 @@ impl Server {
             };
             return self.reply(id, &answer, &[]);
         }
-        let put = |changes: &Changes| match space {
+        let unfit = if self.guests.values().any(|guest| guest.takes_over) {
+            Some("another daemon is about to take over; try again")
+        } else if space.is_some() && keys.audit_is_full() {
+            Some("the audit log is full: nothing is changed in name spaces until it is moved away")
+        } else {
+            None
+        };
+        if let Some(why) = unfit {
+            return self.reply(id, &Answer::refused(Status::Busy, why), &[]);
+        }
+        let put = |changes: &mut Changes| match space {
             Some(space) => changes.ask_in(space.clone(), caller, ask, socket),
             None => changes.ask(caller, ask, socket),
         };
-        match self.changes.as_ref().is_some_and(put) {
+        match self.changes.as_mut().is_some_and(put) {
             true => Ok(()),
             false => {
                 let why = "too many changes of keys wait; try again";

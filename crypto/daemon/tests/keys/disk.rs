@@ -157,14 +157,31 @@ fn a_disk_that_refuses_leaves_the_key_as_it_was() {
     let before = store.list();
     // Nothing can be written where a folder is.
     fs::create_dir_all(place.folder().join("a.key.new/full")).unwrap();
-    assert!(matches!(store.revoke("a", &manager(), now()), Err(Error::System { .. })));
     assert!(matches!(
         store.rotate("a", Material::NEW, &manager(), now()),
         Err(Error::System { .. })
     ));
     assert_eq!(store.list(), before);
     fs::remove_dir_all(place.folder().join("a.key.new")).unwrap();
-    store.revoke("a", &manager(), now()).unwrap();
+    store.rotate("a", Material::NEW, &manager(), now()).unwrap();
+}
+
+/// The end of a key's use does not wait for a disk, and is on it once that works.
+#[test]
+fn a_key_is_revoked_although_the_disk_refuses() {
+    let place = filled();
+    let store = place.open();
+    fs::create_dir_all(place.folder().join("a.key.new/full")).unwrap();
+    let why = store.revoke("a", &manager(), now()).unwrap_err();
+    assert!(matches!(&why, Error::Unsaved { name, .. } if name == "a"), "{why}");
+    assert!(why.to_string().contains("the next start would forget it"), "{why}");
+    let revoked = |store: &KeyStore| store.show("a").unwrap().revoked_s.is_some();
+    assert!(revoked(&store));
+    store.save_usage().unwrap_err();
+    fs::remove_dir_all(place.folder().join("a.key.new")).unwrap();
+    store.save_usage().unwrap();
+    drop(store);
+    assert!(revoked(&place.open()));
 }
 
 /// In the environment of a process that changes a store until it is killed.
