@@ -28,16 +28,25 @@ pub struct Provider {
 }
 
 impl Provider {
-    fn new(core: Core) -> Provider {
+    /// `None`, with an error in OpenSSL's queue, if its section makes no sense.
+    fn new(core: Core) -> Option<Provider> {
         let configured = core.configured(SOCKET);
         let socket = socket_path(configured.as_deref().map(Path::new));
         // For those who watch the daemon.
         let program = std::env::args_os().next().unwrap_or_default();
         let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
         let client = KeyClient::new(socket, format!("openssl: {program}"));
-        let is_on = |entry| core.configured(entry).is_some_and(|value| is_yes(&value));
-        let (has_ciphers, has_digests) = (is_on(WITH_CIPHERS), is_on(WITH_DIGESTS));
-        Provider { core, client, has_ciphers, has_digests }
+        let is_on = |entry: &CStr| {
+            let Some(value) = core.configured(entry) else { return Some(false) };
+            let is_on = yes_or_no(&value);
+            if is_on.is_none() {
+                let entry = entry.to_string_lossy();
+                core.raise(NOT_SUPPORTED, &format!("{entry} is yes or no, and not {value}"));
+            }
+            is_on
+        };
+        let (has_ciphers, has_digests) = (is_on(WITH_CIPHERS)?, is_on(WITH_DIGESTS)?);
+        Some(Provider { core, client, has_ciphers, has_digests })
     }
 
     pub fn core(&self) -> &Core {
@@ -62,9 +71,13 @@ impl Provider {
     }
 }
 
-/// The words that OpenSSL's configuration takes for `activate`.
-fn is_yes(value: &str) -> bool {
-    ["1", "yes", "true", "on"].iter().any(|word| value.eq_ignore_ascii_case(word))
+/// In the words that OpenSSL's configuration takes for `activate`.
+fn yes_or_no(value: &str) -> Option<bool> {
+    let is_one_of = |words: [&str; 4]| words.iter().any(|word| value.eq_ignore_ascii_case(word));
+    match (is_one_of(["1", "yes", "true", "on"]), is_one_of(["0", "no", "false", "off"])) {
+        (false, false) => None,
+        (is_yes, _) => Some(is_yes),
+    }
 }
 
 const PROPERTIES: &CStr = c"provider=keyway";
@@ -216,9 +229,9 @@ static FUNCTIONS: [Dispatch; 5] = [
     Dispatch::END,
 ];
 
-/// Begins the provider, for [`OSSL_provider_init`](crate::abi).
-pub fn begin(core: Core) -> (&'static [Dispatch], Handle<Arc<Provider>>) {
-    (&FUNCTIONS, Handle::new(Arc::new(Provider::new(core))))
+/// Begins the provider, for [`OSSL_provider_init`](crate::abi). `None` if it is configured wrongly.
+pub fn begin(core: Core) -> Option<(&'static [Dispatch], Handle<Arc<Provider>>)> {
+    Some((&FUNCTIONS, Handle::new(Arc::new(Provider::new(core)?))))
 }
 
 extern "C" fn teardown(provider: Handle<Arc<Provider>>) {

@@ -44,6 +44,12 @@ fn nothing_is_offered_unasked() {
         command.args(["list", "-cipher-algorithms"]).env("OPENSSL_CONF", site.file("other.cnf"));
         assert_eq!(finish(&mut command, "").expect(0).out.contains("@ keyway"), is_on, "{word}");
     }
+    let text = fs::read_to_string(site.file("openssl.cnf")).unwrap();
+    let text = text.replace("digests = yes", "digests = maybe");
+    fs::write(site.file("openssl.cnf"), text).unwrap();
+    // It is not there then. OpenSSL keeps the reason to itself.
+    let listed = site.openssl(&["list", "-providers"]).expect(0).out;
+    assert!(listed.contains("default") && !listed.contains("keyway"), "{listed}");
     assert!(site.cryptod.stop().success());
 }
 

@@ -10,7 +10,7 @@ fn begin(site: &Site, lines: &str) {
     site.out(
         "chgrp nslcd /etc/nslcd.conf; chmod 640 /etc/nslcd.conf
          sed -i -E 's/^(passwd|group|shadow):.*/\\1: files ldap/' /etc/nsswitch.conf
-         pam-auth-update --package --remove sss pwquality
+         pam-auth-update --package --remove sss
          mkdir -p /run/nslcd && chown nslcd: /run/nslcd",
     );
     site.daemon("nslcd -d");

@@ -30,8 +30,9 @@ policy = \"cn=default,ou=Policies,dc=example,dc=com\"
 [log]
 access = \"everything\"
 ";
-/// Debian's packages of what is tested, and of what tests it.
-const PACKAGES: &str = "sssd-ldap libsss-sudo sudo nslcd libnss-ldapd libpam-ldapd pamtester \
+/// Debian's packages of what is tested, and of what tests it. `passwd` of sssd asks for passwords by `pam_pwquality`, which
+/// needs a dictionary.
+const PACKAGES: &str = "sssd-ldap libsss-sudo sudo nslcd libnss-ldapd libpam-ldapd pamtester cracklib-runtime \
      openssh-server openssh-client apache2 curl postfix postfix-ldap postgresql \
      default-jdk-headless maven ldap-utils ldapvi \
      shelldap libio-socket-ssl-perl openssl";

@@ -24,7 +24,7 @@ pub fn begin(site: &Site, change: impl Fn(String) -> String) {
     let lines = change(site.configuration("/etc/sssd/sssd.conf")) + IMPATIENT;
     site.write("/etc/sssd/sssd.conf", &lines);
     site.write("/etc/pam.d/keyway", SERVICE);
-    site.out("chmod 600 /etc/sssd/sssd.conf; pam-auth-update --package --remove ldap pwquality");
+    site.out("chmod 600 /etc/sssd/sssd.conf; pam-auth-update --package --remove ldap");
     site.daemon("sssd -i -d 3");
 }
 

@@ -105,7 +105,7 @@ extern "C" fn OSSL_provider_init(
         let Some(functions) = (unsafe { functions.0.as_mut() }) else { return 0 };
         // SAFETY: and for the context.
         let Some(context) = (unsafe { context.0.as_mut() }) else { return 0 };
-        let (own, provider) = crate::provider::begin(core);
+        let Some((own, provider)) = crate::provider::begin(core) else { return 0 };
         *functions = own.as_ptr();
         *context = provider;
         1
