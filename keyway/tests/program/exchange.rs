@@ -177,7 +177,8 @@ fn an_import_that_was_killed_is_noticed_and_goes_on() {
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let text = many(5_000);
+    // Several times what may wait for its commit.
+    let text = many(20_000);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(text.as_bytes()).unwrap();
     // All but a pipe's worth has been taken by now, and so the first commits are done.
@@ -189,13 +190,13 @@ fn an_import_that_was_killed_is_noticed_and_goes_on() {
     // A start serves what is there, and says that it is not all.
     let running = Running::start(&data, &[]);
     let entries = running.ready["entries"].as_u64().unwrap();
-    assert!((1_000..5_003).contains(&entries), "{entries}");
+    assert!((1_000..20_003).contains(&entries), "{entries}");
     running.stop();
     let json = import(&["--resume", "--json"]).well().json();
     assert_eq!(json["skipped"], entries);
-    assert_eq!(json["records"], 5_003 - entries);
+    assert_eq!(json["records"], 20_003 - entries);
     directory(&data, &["check"]).well();
-    assert_eq!(directory(&data, &["export"]).well().out.matches("dn: ").count(), 5_003);
+    assert_eq!(directory(&data, &["export"]).well().out.matches("dn: ").count(), 20_003);
     // Nothing is unfinished any more.
     directory_with(&data, &["import", "-"], MORE).well();
 }
