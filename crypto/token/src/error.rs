@@ -116,6 +116,14 @@ impl Error {
         self.is_of_token() && !is_other
     }
 
+    /// What the token does is not done with the key that was made or imported.
+    pub(crate) fn other_key(label: &str) -> Error {
+        let why = "another key is in the place of one of Keyway's, since its public half or its signature is not that \
+                   one's; it is not used: put the key back, or delete it and import the other one"
+            .to_owned();
+        Error::Key { label: label.to_owned(), why }
+    }
+
     /// The module's answer to a call in a session of this token.
     pub(crate) fn of_call(label: &str, error: &ModuleError) -> Error {
         let (label, why) = (label.to_owned(), reason(error));

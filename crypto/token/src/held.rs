@@ -4,6 +4,7 @@ use crate::error::Error as TokenError;
 use crate::kind::KeyKind;
 use crate::limits::{CALL_MAX, LEFT_OUT};
 use crate::operation::Operation;
+use crate::seat::Seated;
 use crate::token::Token;
 use keyway_engine::{
     Algorithm, Driver, DriverSession, Error, ExpectedLength, Field, Key, OaepParameters, Request,
@@ -44,14 +45,28 @@ impl HeldPlace {
         self.out_until.lock().unpoisoned().is_some_and(|until| now < until)
     }
 
-    fn run(&self, operation: &Operation) -> Result<Zeroizing<Vec<u8>>, TokenError> {
-        let (operation, id) = (operation.clone(), self.id.clone());
-        let done = self.token.call(CALL_MAX, move |seated| operation.run(seated, &id));
+    /// `is_right` looks at what comes out.
+    fn run(
+        &self,
+        operation: &Operation,
+        (kind, public): (KeyKind, &[u8]),
+        is_right: &impl Fn(&[u8]) -> bool,
+    ) -> Result<Zeroizing<Vec<u8>>, TokenError> {
+        let (operation, id, public) = (operation.clone(), self.id.clone(), public.to_vec());
+        let work = move |seated: &mut Seated<'_>| operation.run(seated, &id, (kind, &public));
+        let done = self.token.call(CALL_MAX, work).and_then(|done| match is_right(&done) {
+            true => Ok(done),
+            false => Err(TokenError::other_key(self.token.label())),
+        });
         let out = match &done {
             Err(why) if why.is_of_token() => Some(Instant::now() + LEFT_OUT),
             _ => None,
         };
-        *self.out_until.lock().unpoisoned() = out;
+        let before = std::mem::replace(&mut *self.out_until.lock().unpoisoned(), out);
+        // Faults of the token itself are told where it is asked.
+        if let (Err(why @ TokenError::Key { .. }), None) = (&done, before) {
+            self.token.say(&why.to_string());
+        }
         done
     }
 }
@@ -61,11 +76,17 @@ impl HeldKey {
         HeldKey { kind, public, places, turn: AtomicUsize::new(0) }
     }
 
-    /// Has one of its tokens do it: the one with the least to do of those that work, and then the others.
-    pub fn run(&self, operation: &Operation) -> Result<Zeroizing<Vec<u8>>, TokenError> {
+    /// Has one of its tokens do it: the one with the least to do of those that work, and then the others. What comes out
+    /// has to be right: a token that fails, or has another key by now, gives no wrong signature away, which could
+    /// tell of a key of RSA.
+    pub fn run(
+        &self,
+        operation: &Operation,
+        is_right: impl Fn(&[u8]) -> bool,
+    ) -> Result<Zeroizing<Vec<u8>>, TokenError> {
         let mut result = Err(NOWHERE);
         for place in self.order() {
-            result = place.run(operation);
+            result = place.run(operation, (self.kind, &self.public), &is_right);
             match &result {
                 // The token has understood, and its word on the ciphertext is the other one's too.
                 Err(TokenError::Refused { .. }) if operation.is_decryption() => break,
@@ -135,8 +156,13 @@ impl TokenSession {
         self.software.open(&[Step { algorithm, key: Key::None }])
     }
 
-    fn done(&self, operation: &Operation, out: &mut [u8]) -> Result<usize, Error> {
-        let done = self.key.run(operation).map_err(|why| match why {
+    fn done(
+        &self,
+        operation: &Operation,
+        is_right: impl Fn(&[u8]) -> bool,
+        out: &mut [u8],
+    ) -> Result<usize, Error> {
+        let done = self.key.run(operation, is_right).map_err(|why| match why {
             TokenError::Refused { .. } if operation.is_decryption() => Error::Authentication,
             TokenError::Busy { .. } => Error::Busy,
             why => Error::Driver { driver: NAME, why: brief(&why) },
@@ -152,7 +178,7 @@ fn brief(why: &TokenError) -> &'static str {
         TokenError::PinRefused { .. } | TokenError::PinNeeded { .. } => {
             "the daemon has no PIN that the token takes"
         }
-        TokenError::Key { .. } => "the key is not in its token any more",
+        TokenError::Key { .. } => "the key is not in its token any more, or another one is",
         TokenError::Refused { .. } => "the token has refused the request",
         TokenError::Sessions { .. } => "the token opens no session",
         _ => "the token is not there",
@@ -164,14 +190,21 @@ impl DriverSession for TokenSession {
         match request {
             Request::PublicKey { out } => put(&self.key.public, out),
             Request::Sign { message, parameters, out } => {
-                self.done(&self.sign(parameters, message)?, out)
+                let verifier = self.keyless(self.algorithm)?;
+                let (public_key, parameters) = (&self.key.public[..], *parameters);
+                let is_right = |signature: &[u8]| {
+                    let mut request =
+                        Request::Verify { public_key, message, parameters, signature };
+                    verifier.run(&mut request).is_ok()
+                };
+                self.done(&self.sign(&parameters, message)?, is_right, out)
             }
             Request::PrivateDecrypt { ciphertext, parameters, label, out } => {
-                self.done(&self.decrypt(parameters, label, ciphertext)?, out)
+                self.done(&self.decrypt(parameters, label, ciphertext)?, |_| true, out)
             }
             Request::Agree { peer, out } => {
                 let secret_bytes = self.algorithm.output_bytes().unwrap_or(0);
-                self.done(&self.agree(peer, secret_bytes)?, out)
+                self.done(&self.agree(peer, secret_bytes)?, |_| true, out)
             }
             Request::Verify { .. } | Request::PublicEncrypt { .. } => {
                 self.keyless(self.algorithm)?.run(request)

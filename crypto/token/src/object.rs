@@ -52,10 +52,12 @@ pub(crate) fn generate(
         Attribute::Sensitive(true),
         Attribute::Extractable(false),
         Attribute::Sign(uses.sign),
+        // Many tokens allow what is not forbidden.
+        Attribute::Unwrap(false),
     ];
     let rsa = kind == KeyKind::Rsa;
     let decrypts = [Attribute::Decrypt(uses.decrypt)];
-    let derives = [Attribute::Derive(uses.agree)];
+    let derives = [Attribute::Derive(uses.agree), Attribute::Decrypt(false)];
     let more: &[Attribute] = match kind {
         KeyKind::Rsa => &decrypts,
         KeyKind::Ed25519 => &[],
@@ -64,9 +66,7 @@ pub(crate) fn generate(
     let private = [&named[..], &own, more].concat();
     let mut public =
         [&named[..], &[Attribute::Verify(uses.sign)], &kind.parameters(rsa_bits)].concat();
-    if rsa {
-        public.push(Attribute::Encrypt(uses.decrypt));
-    }
+    public.extend([Attribute::Encrypt(rsa && uses.decrypt), Attribute::Wrap(false)]);
     let label = token.label().to_owned();
     let made = token.call(GENERATE_MAX, move |seated| {
         let session = seated.session;
@@ -148,14 +148,8 @@ pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Foun
             );
             return Err(fault(why));
         }
-        let halves = [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::Id(id.clone())];
-        let mut objects = seated.session.find_objects(&halves)?;
-        // Private keys of RSA have the public numbers too, and those of curves in some tokens.
-        objects.push(key);
-        for object in objects {
-            if let Some(public) = public_half(seated, kind, object)? {
-                return Ok(Found { id, public });
-            }
+        if let Some(public) = public_half_of(seated, kind, &id, key)? {
+            return Ok(Found { id, public });
         }
         let why = format!(
             "the key with {shown} has no public half there, or is of another curve; put the public key there with \
@@ -165,17 +159,55 @@ pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Foun
     })
 }
 
-/// Destroys a key and its public half. A key that is not there is destroyed already.
-pub(crate) fn destroy(token: &Token, id: &[u8]) -> Result<(), Error> {
+/// The public half of a private key, if the token shows it.
+fn public_half_of(
+    seated: &Seated<'_>,
+    kind: KeyKind,
+    id: &[u8],
+    key: ObjectHandle,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let halves = [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::Id(id.to_vec())];
+    let mut objects = seated.session.find_objects(&halves)?;
+    // Private keys of RSA have the public numbers too, and those of curves in some tokens.
+    objects.push(key);
+    for object in objects {
+        if let Some(public) = public_half(seated, kind, object)? {
+            return Ok(Some(public));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a private key is the one of this public half, as far as the token shows that.
+pub(crate) fn is_it(
+    seated: &Seated<'_>,
+    (kind, public): (KeyKind, &[u8]),
+    id: &[u8],
+    key: ObjectHandle,
+) -> Result<bool, Fault> {
+    let there = public_half_of(seated, kind, id, key)?;
+    Ok(there.is_none_or(|there| there == public))
+}
+
+/// Destroys a key and its public half. A key that is not there is destroyed already; one that has taken the place of
+/// that with this public half stays, and then it says `false`.
+pub(crate) fn destroy(token: &Token, id: &[u8], known: (KeyKind, &[u8])) -> Result<bool, Error> {
     let its = [Attribute::Token(true), Attribute::Id(id.to_vec())];
+    let ((kind, public), id) = ((known.0, known.1.to_vec()), id.to_vec());
     token.call(CALL_MAX, move |seated| {
+        let private = [&[Attribute::Class(ObjectClass::PRIVATE_KEY)], &its[..]].concat();
+        for key in seated.session.find_objects(&private)? {
+            if !is_it(seated, (kind, &public), &id, key)? {
+                return Ok(false);
+            }
+        }
         for class in [ObjectClass::PRIVATE_KEY, ObjectClass::PUBLIC_KEY] {
             let wanted = [&[Attribute::Class(class)], &its[..]].concat();
             for object in seated.session.find_objects(&wanted)? {
                 seated.session.destroy_object(object)?;
             }
         }
-        Ok(())
+        Ok(true)
     })
 }
 

@@ -8,6 +8,7 @@ use cryptoki::slot::{Slot, TokenInfo};
 use cryptoki::types::RawAuthPin;
 use keyway_lock::Unpoisoned;
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use zeroize::Zeroizing;
@@ -40,7 +41,9 @@ impl Pin {
     ) -> Self {
         let before = fs::read_to_string(&note).is_ok_and(|noted| noted == identity);
         let standing = match before {
-            true => Standing::Refused("before this start".to_owned()),
+            true => Standing::Refused(
+                "before this start, or the daemon ended while the token was asked".to_owned(),
+            ),
             false => Standing::Untried,
         };
         let secret = RawAuthPin::new(Box::new(secret.to_vec()));
@@ -62,18 +65,21 @@ impl Pin {
         if let Standing::Refused(why) = &*standing {
             return Err(refused(why));
         }
+        // Before the token is asked: a daemon that ends meanwhile, or is ended by the module, does not try it again and
+        // again.
+        if matches!(*standing, Standing::Untried) {
+            self.note_try();
+        }
         let error = match session.login_with_raw(UserType::User, &self.secret) {
             Ok(()) | Err(ModuleError::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => {
-                if matches!(*standing, Standing::Untried) {
-                    // One that is not there is none to remove.
-                    let _ = fs::remove_file(&self.note);
-                }
+                self.forget_try(&standing);
                 *standing = Standing::Right;
                 return Ok(());
             }
             Err(error) => error,
         };
         let ModuleError::Pkcs11(code, _) = &error else {
+            self.forget_try(&standing);
             return Err(Error::of_call(label, &error));
         };
         use RvError::{
@@ -81,17 +87,34 @@ impl Pin {
         };
         let of_pin = [PinExpired, PinIncorrect, PinInvalid, PinLenRange, PinLocked];
         if !of_pin.contains(code) && *code != UserPinNotInitialized {
+            self.forget_try(&standing);
             return Err(Error::of_call(label, &error));
         }
         let why = match module.get_token_info(slot) {
             Ok(info) => format!("{}; {}", reason(&error), tries(&info)),
             Err(_) => reason(&error),
         };
-        // If it cannot be noted, this process still remembers.
-        let _ = fs::write(&self.note, &self.identity);
+        self.note_try();
         let error = refused(&why);
         *standing = Standing::Refused(why);
         Err(error)
+    }
+}
+
+impl Pin {
+    /// Notes for later starts that the PIN is not to be tried again. If it cannot be noted, this process still remembers.
+    fn note_try(&self) {
+        let _ = fs::File::create(&self.note).and_then(|mut note| {
+            note.write_all(self.identity.as_bytes())?;
+            note.sync_all()
+        });
+    }
+
+    /// The token has not refused it. A note of before is another one's.
+    fn forget_try(&self, standing: &Standing) {
+        if matches!(standing, Standing::Untried) {
+            let _ = fs::remove_file(&self.note);
+        }
     }
 }
 

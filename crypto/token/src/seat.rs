@@ -19,6 +19,8 @@ pub(crate) enum Fault {
     Module(ModuleError),
     /// The token has no private key of the wanted `CKA_ID`.
     NoKey,
+    /// It has another one in its place.
+    OtherKey,
     Token(Error),
 }
 
@@ -47,6 +49,7 @@ impl Fault {
                         .to_owned();
                 Error::Key { label: label.to_owned(), why }
             }
+            Fault::OtherKey => Error::other_key(label),
             Fault::Token(error) => error,
         }
     }
@@ -204,10 +207,10 @@ impl Drop for Seat {
 }
 
 impl Seated<'_> {
-    /// The private key of this `CKA_ID`.
-    pub fn private_key(&mut self, id: &[u8]) -> Result<ObjectHandle, Fault> {
+    /// The private key of this `CKA_ID`, and whether it was looked up just now.
+    pub fn private_key(&mut self, id: &[u8]) -> Result<(ObjectHandle, bool), Fault> {
         if let Some(handle) = self.handles.get(id) {
-            return Ok(*handle);
+            return Ok((*handle, false));
         }
         let wanted = [
             Attribute::Class(ObjectClass::PRIVATE_KEY),
@@ -217,6 +220,6 @@ impl Seated<'_> {
         let found = self.session.find_objects(&wanted)?;
         let handle = *found.first().ok_or(Fault::NoKey)?;
         self.handles.insert(id.to_vec(), handle);
-        Ok(handle)
+        Ok((handle, true))
     }
 }

@@ -78,6 +78,11 @@ impl Token {
         &self.shared.source.label
     }
 
+    /// Tells the administrator something of it.
+    pub fn say(&self, what: &str) {
+        (self.shared.report)(what);
+    }
+
     /// How many calls wait or are under way.
     pub fn load(&self) -> usize {
         let state = self.shared.lock();

@@ -126,7 +126,7 @@ impl Tokens {
         let tried = self.try_out(&place, &made.public, kind, algorithms, uses);
         if let Err(why) = tried {
             // The first fault says more than one on the way back.
-            let _ = object::destroy(token, &place.id);
+            let _ = object::destroy(token, &place.id, (kind, &made.public));
             return Err(why);
         }
         Ok(TokenKey { places: vec![place], public: made.public })
@@ -171,14 +171,16 @@ impl Tokens {
         Ok(TokenKey { places, public })
     }
 
-    /// Destroys a key in all its tokens.
+    /// Destroys a key for these algorithms in all its tokens. One that has taken its place there stays.
     ///
     /// # Errors
     /// Errors of the tokens; a token that this daemon does not know is passed over.
-    pub fn destroy(&self, places: &[TokenPlace]) -> Result<(), Error> {
-        for TokenPlace { token, id } in places {
-            if let Ok(token) = self.token(token) {
-                object::destroy(token, id)?;
+    pub fn destroy(&self, key: &TokenKey, algorithms: &[Algorithm]) -> Result<(), Error> {
+        let kind = KeyKind::of(algorithms)?;
+        for TokenPlace { token, id } in &key.places {
+            let Ok(token) = self.token(token) else { continue };
+            if !object::destroy(token, id, (kind, &key.public))? {
+                token.say(&format!("{}; it stays there", Error::other_key(token.label())));
             }
         }
         Ok(())

@@ -30,7 +30,8 @@ fn sign(session: &TokenSession) -> Result<(), String> {
     let parameters = SignatureParameters { hash: hash(session.algorithm), ..Default::default() };
     let operation =
         session.sign(&parameters, TEXT).map_err(|why| said("it signs nothing", &why))?;
-    let signature = session.key.run(&operation).map_err(|why| said("it signs nothing", &why))?;
+    let signature =
+        session.key.run(&operation, |_| true).map_err(|why| said("it signs nothing", &why))?;
     let (message, public_key) = (TEXT, &session.key.public[..]);
     session
         .run(&mut Request::Verify { public_key, message, parameters, signature: &signature })
@@ -61,7 +62,7 @@ fn decrypt(session: &TokenSession) -> Result<(), String> {
     };
     let operation = session.decrypt(&parameters, label, &sealed[..used]);
     let operation = operation.map_err(|why| said(what, &why))?;
-    let opened = session.key.run(&operation).map_err(|why| said(what, &why))?;
+    let opened = session.key.run(&operation, |_| true).map_err(|why| said(what, &why))?;
     match opened[..] == *TEXT {
         true => Ok(()),
         false => Err("it decrypts to something else".to_owned()),
@@ -77,7 +78,8 @@ fn agree(session: &TokenSession) -> Result<(), String> {
     other.run(&mut Request::PublicKey { out: &mut point }).map_err(failed)?;
     let mut secret = Zeroizing::new(vec![0; algorithm.output_bytes().unwrap_or(0)]);
     let operation = session.agree(&point, secret.len()).map_err(failed)?;
-    let agreed = session.key.run(&operation).map_err(|why| said("it agrees on nothing", &why))?;
+    let agreed =
+        session.key.run(&operation, |_| true).map_err(|why| said("it agrees on nothing", &why))?;
     let peer = &session.key.public[..];
     other.run(&mut Request::Agree { peer, out: &mut secret }).map_err(failed)?;
     match agreed == secret {

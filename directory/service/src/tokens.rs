@@ -7,9 +7,10 @@ use keyway_host::output;
 use keyway_host::sandbox::Places;
 use keyway_token::limits::{LABEL_BYTES_MAX, PIN_BYTES_MAX};
 use keyway_token::{Error, Pin, TokenOptions, Tokens};
-use std::fs::{self, DirBuilder, File};
+use rustix::fs::OFlags;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -78,8 +79,18 @@ pub fn open(
         if pins.iter().any(|(before, _)| before.label == *label) {
             return Err(Failure::usage(format!("--token-pin {label}: there are two PINs")));
         }
-        let opened = File::open(file).map_err(|why| Failure::system("read the PIN in", file, &why));
-        pins.push((pin.clone(), opened?));
+        // To open a FIFO would wait until another process opens its other end.
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let system = |why| Failure::system("read the PIN in", file, &why);
+        let opened = options.open(file).map_err(system)?;
+        if !opened.metadata().map_err(system)?.is_file() {
+            return Err(Failure::new(format!(
+                "--token-pin {label}: {} is no plain file",
+                file.display()
+            )));
+        }
+        pins.push((pin.clone(), opened));
     }
     let files = files.iter().map(|path| {
         fs::canonicalize(path).map_err(|why| Failure::system("let modules reach", path, &why))
@@ -134,6 +145,9 @@ fn read(
     open.take(PIN_BYTES_MAX as u64 + 2).read_to_end(&mut secret).map_err(system)?;
     let end = secret.iter().position(|byte| *byte == b'\n').unwrap_or(secret.len());
     secret.truncate(end);
+    if secret.last() == Some(&b'\r') {
+        secret.pop();
+    }
     if secret.is_empty() || secret.len() > PIN_BYTES_MAX {
         return Err(Failure::new(format!(
             "no PIN of token {label}: the first line of {} is empty or longer than {PIN_BYTES_MAX} bytes",

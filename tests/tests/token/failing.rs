@@ -32,7 +32,7 @@ pub fn shim(tokens: &Tokens) -> Option<PathBuf> {
     Some(module)
 }
 
-fn set(shim: &Path, state: &str) {
+pub fn set(shim: &Path, state: &str) {
     let folder = shim.parent().unwrap();
     fs::write(folder.join("new"), state).unwrap();
     fs::rename(folder.join("new"), folder.join("state")).unwrap();
@@ -40,7 +40,7 @@ fn set(shim: &Path, state: &str) {
 
 /// A site with a key `web` that both tokens have; the first one is behind the shim.
 fn two() -> Option<(Site, PathBuf)> {
-    let tokens = Tokens::new(&["office", "cellar"], &["cc"])?;
+    let tokens = Tokens::new(&["office", "cellar"], &["cc", "pkcs11-tool"])?;
     let key = tokens.private_key("key", &CURVE);
     tokens.import(&key, "office", "shared", "0a1b");
     tokens.import(&key, "cellar", "copy", "0a1b");
@@ -112,6 +112,53 @@ fn both_tokens_have_to_have_the_same_key() {
     let mut one = import;
     one[5] = "office,attic";
     site.refused(&[&one[..], &["--id", "0a1b"]].concat(), "knows no token attic");
+    assert!(site.cryptod.stop().success());
+}
+
+/// Whatever a token signs with, no wrong signature leaves the daemon: the other token signs, or none does.
+#[test]
+fn signatures_of_another_key_or_that_are_wrong_are_no_ones() {
+    let Some((site, shim)) = two() else { return };
+    fs::write(site.path("text"), "a text").unwrap();
+    let signs = |name: &str| {
+        for _ in 0..6 {
+            site.key(&["sign", name, "text", "-o", "signature"]);
+            site.key(&["verify", name, "text", "--signature", "signature"]);
+        }
+    };
+    signs("web");
+    set(&shim, "wrong");
+    signs("web");
+    let said = site.said();
+    assert_eq!(said.matches("token office: another key is in the place").count(), 1, "{said}");
+    for (name, algorithm) in [("r", "rsa-2048"), ("e", "ec-p256")] {
+        let made = ["generate", name, "--algorithm", algorithm, "--in", "office"];
+        set(&shim, "");
+        site.key(&[&made[..], &["--for", ALL_CALLERS]].concat());
+        set(&shim, "wrong");
+        site.refused(&["sign", name, "text"], "cannot sign");
+    }
+    set(&shim, "");
+    // Another key is put into its place in the cellar, and then in both.
+    for (token, label) in [("cellar", "copy"), ("office", "shared")] {
+        let other = site.tokens.private_key("other", &CURVE);
+        site.tokens.delete(token, "0a1b");
+        site.tokens.import(&other, token, label, "0a1b");
+        match token {
+            "cellar" => signs("web"),
+            _ => site.refused(&["sign", "web", "text"], "cannot sign"),
+        }
+        let said = site.said();
+        let told = format!("token {token}: another key is in the place");
+        assert!(said.contains(&told), "{said}");
+    }
+    // One of the daemon's own that was replaced is not destroyed with the name.
+    let (id, other) = (site.id_of("office", "e"), site.tokens.private_key("other", &CURVE));
+    site.tokens.delete("office", &id);
+    site.tokens.import(&other, "office", "e", &id);
+    site.key(&["revoke", "e"]);
+    site.key(&["delete", "e"]);
+    assert!(site.keys_of("office").contains(&"e".to_owned()));
     assert!(site.cryptod.stop().success());
 }
 

@@ -92,6 +92,21 @@ impl Tokens {
         self.try_util(&[&["--import", &file], &where_to[..]].concat()).code == 0
     }
 
+    /// OpenSC's tool with a token's own user.
+    fn tool(&self, token: &str, arguments: &[&str]) -> String {
+        let mut tool = Command::new("pkcs11-tool");
+        tool.arg("--module").arg(&self.module).args(["--token-label", token]);
+        tool.args(["--login", "--pin", PIN]).args(arguments);
+        finish(tool.env("SOFTHSM2_CONF", self.path("conf")), "").expect(0).out
+    }
+
+    /// Takes a key out of a token, both halves.
+    fn delete(&self, token: &str, id: &str) {
+        for half in ["privkey", "pubkey"] {
+            self.tool(token, &["--delete-object", "--type", half, "--id", id]);
+        }
+    }
+
     /// A new private key in a file.
     fn private_key(&self, name: &str, options: &[&str]) -> PathBuf {
         let path = self.path(name);
@@ -198,13 +213,18 @@ impl Site {
 
     /// The labels of a token's private keys.
     fn keys_of(&self, token: &str) -> Vec<String> {
-        let mut tool = Command::new("pkcs11-tool");
-        tool.arg("--module").arg(&self.tokens.module).args(["--token-label", token]);
-        tool.args(["--login", "--pin", PIN, "--list-objects", "--type", "privkey"]);
-        tool.env("SOFTHSM2_CONF", self.tokens.path("conf"));
-        let listed = finish(&mut tool, "").expect(0).out;
+        let listed = self.tokens.tool(token, &["--list-objects", "--type", "privkey"]);
         let labels = listed.lines().filter_map(|line| line.trim().strip_prefix("label:"));
         labels.map(|label| label.trim().to_owned()).collect()
+    }
+
+    /// The `CKA_ID` of a token's private key.
+    fn id_of(&self, token: &str, label: &str) -> String {
+        let listed = self.tokens.tool(token, &["--list-objects", "--type", "privkey"]);
+        let mut lines = listed.lines().map(str::trim);
+        let its = format!("label:      {label}");
+        lines.find(|line| *line == its).unwrap_or_else(|| panic!("{listed}"));
+        lines.find_map(|line| line.strip_prefix("ID:")).unwrap().trim().to_owned()
     }
 
     /// The daemon's standard error until now.

@@ -5,6 +5,7 @@ use keyway_tests::{ALL_CALLERS, finish, keyway, secret};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::sync::Arc;
 
 #[test]
 fn a_wrong_pin_is_tried_once_and_keeps_no_other_key_from_being_used() {
@@ -39,11 +40,34 @@ fn a_wrong_pin_is_tried_once_and_keeps_no_other_key_from_being_used() {
     for part in ["C_Login; it was wrong at least once", "before this start", "is not tried again"] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    secret(&site.tokens.pin(), PIN);
+    // One line's end is not the PIN's.
+    secret(&site.tokens.pin(), &format!("{PIN}\r\n"));
     let site = site.restart();
     site.key(&["sign", "web", "text", "-o", "signature"]);
     site.key(&["verify", "web", "text", "--signature", "signature"]);
     assert!(site.cryptod.stop().success());
+}
+
+/// A module that ends the daemon in a login is asked once.
+#[test]
+fn a_pin_is_not_tried_again_after_the_daemon_has_died_of_it() {
+    let Some(tokens) = Tokens::new(&["office"], &["cc"]) else { return };
+    let Some(shim) = super::failing::shim(&tokens) else { return };
+    super::failing::set(&shim, "end");
+    let flags = tokens.flags(&[("office", &shim)]);
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let logins = || fs::read(shim.with_file_name("logins")).unwrap_or_default().len();
+    let mut command = Command::new(keyway());
+    command.args(["cryptod", "--json", "--data"]).arg(folder.path().join("data")).args(&flags);
+    command.env("SOFTHSM2_CONF", tokens.path("conf"));
+    assert_eq!(finish(&mut command, "").code, 1);
+    assert_eq!(logins(), 1);
+    super::failing::set(&shim, "");
+    let cryptod = start(&tokens, &folder, &flags);
+    let told = said(&folder);
+    assert!(told.contains("the daemon ended while the token was asked"), "{told}");
+    assert_eq!(logins(), 1);
+    assert!(cryptod.stop().success());
 }
 
 #[test]
@@ -63,6 +87,10 @@ fn a_start_says_what_is_wrong_with_its_flags() {
     refused(&["--token", &token, "--token", &token], "a token is named twice");
     refused(&["--token", &token, "--token-pin", "attic=x"], "no --token names a token attic");
     refused(&["--token", &token, "--token-pin", "office=/none"], "/none");
+    let fifo = tokens.path("fifo");
+    finish(Command::new("mkfifo").arg(&fifo), "").expect(0);
+    let from_fifo = format!("office={}", fifo.display());
+    refused(&["--token", &token, "--token-pin", &from_fifo], "is no plain file");
     fs::set_permissions(tokens.pin(), Permissions::from_mode(0o644)).unwrap();
     refused(&["--token", &token, "--token-pin", &pinned], "chmod go=");
     let other = format!("office={pin}");

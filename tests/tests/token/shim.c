@@ -1,5 +1,6 @@
 // A PKCS#11 module before another one: it counts logins and signatures, and fails as the file `state` beside it says.
-// `gone`: its device was pulled out. `hang`: no signature comes back as long as the file says so.
+// `gone`: its device was pulled out. `hang`: no signature comes back as long as the file says so. `wrong`: signatures are.
+// `end`: the process ends in a login.
 
 #include <dlfcn.h>
 #include <p11-kit/pkcs11.h>
@@ -36,7 +37,10 @@ static void note(const char *name) {
 static CK_RV sign(CK_SESSION_HANDLE session, CK_BYTE_PTR data, CK_ULONG length, CK_BYTE_PTR out, CK_ULONG_PTR used) {
     while (state_is("hang")) usleep(5000);
     if (out != NULL) note("signatures");
-    return state_is("gone") ? CKR_DEVICE_REMOVED : real->C_Sign(session, data, length, out, used);
+    if (state_is("gone")) return CKR_DEVICE_REMOVED;
+    CK_RV result = real->C_Sign(session, data, length, out, used);
+    if (result == CKR_OK && out != NULL && state_is("wrong")) out[*used / 2] ^= 1;
+    return result;
 }
 
 static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK_NOTIFY notify,
@@ -46,6 +50,7 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK
 
 static CK_RV login(CK_SESSION_HANDLE session, CK_USER_TYPE user, CK_BYTE_PTR pin, CK_ULONG length) {
     note("logins");
+    if (state_is("end")) _exit(1);
     return real->C_Login(session, user, pin, length);
 }
 

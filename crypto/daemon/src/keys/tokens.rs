@@ -138,11 +138,11 @@ impl KeyStore {
     }
 
     /// Takes a version back that could not be saved.
-    pub(super) fn discard(&self, name: &str, version: &Version) {
+    pub(super) fn discard(&self, name: &str, algorithms: &[Algorithm], version: &Version) {
         let (Some(tokens), Some(reference)) = (&self.tokens, &version.token) else { return };
         tokens.let_go(&held_name(name, version.number));
         if reference.made_here
-            && let Err(why) = tokens.destroy(&places(reference))
+            && let Err(why) = tokens.destroy(&key_of(version, reference), algorithms)
         {
             self.audit
                 .report(&format!("a new key `{name}` that is not used is left behind: {why}"));
@@ -152,9 +152,11 @@ impl KeyStore {
     /// Destroys the keys in tokens that the daemon made there for a record. Those in a token that this daemon was not
     /// started with stay.
     pub(super) fn destroy_in_tokens(&self, record: &Record) -> Result<(), Error> {
-        for (_, reference) in in_tokens(record).filter(|(_, reference)| reference.made_here) {
+        for (version, reference) in in_tokens(record).filter(|(_, reference)| reference.made_here) {
             match (&self.tokens, self.token_of(reference)) {
-                (Some(tokens), Ok(_)) => tokens.destroy(&places(reference))?,
+                (Some(tokens), Ok(_)) => {
+                    tokens.destroy(&key_of(version, reference), &record.algorithms)?;
+                }
                 (_, unknown) => self.audit.report(&format!(
                     "key `{}` is deleted, and stays in its token: {}",
                     record.name,
@@ -175,10 +177,11 @@ fn in_tokens(record: &Record) -> impl Iterator<Item = (&Version, &TokenReference
     record.versions.iter().filter_map(|version| Some((&**version, version.token.as_ref()?)))
 }
 
-fn places(reference: &TokenReference) -> Vec<TokenPlace> {
+fn key_of(version: &Version, reference: &TokenReference) -> TokenKey {
     let place =
         |(token, id): &(String, Vec<u8>)| TokenPlace { token: token.clone(), id: id.clone() };
-    reference.places.iter().map(place).collect()
+    let places = reference.places.iter().map(place).collect();
+    TokenKey { places, public: version.public.clone() }
 }
 
 fn hold(
@@ -188,6 +191,6 @@ fn hold(
     reference: &TokenReference,
     algorithms: &[Algorithm],
 ) -> Result<(), TokenError> {
-    let key = TokenKey { places: places(reference), public: version.public.clone() };
+    let key = key_of(version, reference);
     tokens.hold(&held_name(name, version.number), &key, algorithms)
 }
