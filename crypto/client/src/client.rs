@@ -200,7 +200,8 @@ impl KeyClient {
     ) -> Result<T, ClientError> {
         let mut was_gone = false;
         loop {
-            match self.heard(patiently(|| action(&*self.connection()?))) {
+            // Not where no connection is made since the daemon was silent: that would be so for ever.
+            match patiently(|| self.heard(action(&*self.connection()?))) {
                 Err(why) if why.fault == Fault::Unreachable && !was_gone => was_gone = true,
                 result => return result,
             }
