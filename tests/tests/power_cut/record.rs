@@ -56,7 +56,7 @@ pub fn read(folder: &Path, root: &Path) -> Vec<Event> {
         let path = file.unwrap().path();
         let thread = path.extension().and_then(|id| id.to_str()?.parse().ok()).unwrap();
         let text = std::fs::read_to_string(path).unwrap();
-        let ours = |line: &&str| !line.contains("+++ ");
+        let ours = |line: &&str| !line.contains("+++ ") && !line.ends_with("<detached ...>");
         calls.extend(text.lines().filter(ours).filter_map(|line| {
             let (begun, call) = line.split_once(' ')?;
             let begun: u128 = begun.replace('.', "").parse().ok()?;
