@@ -5,7 +5,7 @@ use crate::parts::{RecordError, slice, text, varint};
 
 /// Iterator over the attributes of an entry.
 ///
-/// [`Attributes::check`] alone makes one that is not empty.
+/// `Attributes::check` alone makes one that is not empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes<'t> {
     count: u64,
