@@ -50,6 +50,8 @@ pub enum Error {
         label: String,
         /// The file with the PIN.
         file: PathBuf,
+        /// The file that notes the refusal.
+        note: PathBuf,
         /// The token's reason, and what is known of the tries that are left.
         why: String,
     },
@@ -70,6 +72,16 @@ pub enum Error {
         label: String,
         /// The key that was looked for, and the keys that are there.
         why: String,
+    },
+    /// The token has another key in the place of the one that is known.
+    OtherKey {
+        /// The token's label.
+        label: String,
+    },
+    /// The token has made a signature that does not fit the key.
+    WrongSignature {
+        /// The token's label.
+        label: String,
     },
     /// The token has not answered in time.
     Silent {
@@ -111,17 +123,12 @@ impl Error {
     /// Whether it is worth a word to the administrator, and lasts: a fault of the token, and not of one key in it. A
     /// module that is none keeps the daemon from starting.
     pub(crate) fn is_notable(&self) -> bool {
-        let is_other =
-            matches!(self, Error::Key { .. } | Error::Unsupported { .. } | Error::Module { .. });
-        self.is_of_token() && !is_other
-    }
-
-    /// What the token does is not done with the key that was made or imported.
-    pub(crate) fn other_key(label: &str) -> Error {
-        let why = "another key is in the place of one of Keyway's, since its public half or its signature is not that \
-                   one's; it is not used: put the key back, or delete it and import the other one"
-            .to_owned();
-        Error::Key { label: label.to_owned(), why }
+        let is_of_key = matches!(
+            self,
+            Error::Key { .. } | Error::OtherKey { .. } | Error::WrongSignature { .. }
+        );
+        let is_other = matches!(self, Error::Unsupported { .. } | Error::Module { .. });
+        self.is_of_token() && !is_of_key && !is_other
     }
 
     /// The module's answer to a call in a session of this token.
@@ -219,11 +226,12 @@ impl fmt::Display for Error {
                 f,
                 "token {label} wants a PIN; start the daemon with --token-pin {label}=FILE"
             ),
-            Error::PinRefused { label, file, why } => write!(
+            Error::PinRefused { label, file, note, why } => write!(
                 f,
                 "token {label} has refused the PIN in {} ({why}); it is not tried again: put the right one into \
-                 the file and start the daemon again",
-                file.display()
+                 the file, or remove {} if it is right, and start the daemon again",
+                file.display(),
+                note.display()
             ),
             Error::Unsupported { label, algorithm, why } => write!(
                 f,
@@ -232,6 +240,16 @@ impl fmt::Display for Error {
             ),
             Error::Kind(why) => f.write_str(why),
             Error::Key { label, why } => write!(f, "token {label}: {why}"),
+            Error::OtherKey { label } => write!(
+                f,
+                "token {label} has another key in its place, under its CKA_ID, which is not used: put the right key \
+                 back into the token, or delete the key here, which leaves the other one there"
+            ),
+            Error::WrongSignature { label } => write!(
+                f,
+                "token {label} has made a signature that does not fit the key's public half, and it is kept back: \
+                 the token or its module is at fault, or has another key there"
+            ),
             Error::Silent { label } => write!(
                 f,
                 "token {label} does not answer; its keys are refused until it does, or the daemon is started again"

@@ -2,9 +2,9 @@
 
 use crate::error::Error as TokenError;
 use crate::kind::KeyKind;
+use crate::known::Known;
 use crate::limits::{CALL_MAX, LEFT_OUT};
 use crate::operation::Operation;
-use crate::seat::Seated;
 use crate::token::Token;
 use keyway_engine::{
     Algorithm, Driver, DriverSession, Error, ExpectedLength, Field, Key, OaepParameters, Request,
@@ -20,6 +20,8 @@ use zeroize::Zeroizing;
 pub const NAME: &str = "token";
 
 pub(crate) struct HeldKey {
+    /// In messages, which a trial has none of: its caller hears.
+    name: Option<String>,
     pub kind: KeyKind,
     /// As the engine has it.
     pub public: Vec<u8>,
@@ -49,31 +51,28 @@ impl HeldPlace {
     fn run(
         &self,
         operation: &Operation,
-        (kind, public): (KeyKind, &[u8]),
+        public: &[u8],
         is_right: &impl Fn(&[u8]) -> bool,
     ) -> Result<Zeroizing<Vec<u8>>, TokenError> {
-        let (operation, id, public) = (operation.clone(), self.id.clone(), public.to_vec());
-        let work = move |seated: &mut Seated<'_>| operation.run(seated, &id, (kind, &public));
-        let done = self.token.call(CALL_MAX, work).and_then(|done| match is_right(&done) {
+        let operation = operation.clone();
+        let known = Known { id: self.id.clone(), public: public.to_vec() };
+        let done = self.token.call(CALL_MAX, move |seated| operation.run(seated, &known));
+        let done = done.and_then(|done| match is_right(&done) {
             true => Ok(done),
-            false => Err(TokenError::other_key(self.token.label())),
+            false => Err(TokenError::WrongSignature { label: self.token.label().to_owned() }),
         });
         let out = match &done {
             Err(why) if why.is_of_token() => Some(Instant::now() + LEFT_OUT),
             _ => None,
         };
-        let before = std::mem::replace(&mut *self.out_until.lock().unpoisoned(), out);
-        // Faults of the token itself are told where it is asked.
-        if let (Err(why @ TokenError::Key { .. }), None) = (&done, before) {
-            self.token.say(&why.to_string());
-        }
+        *self.out_until.lock().unpoisoned() = out;
         done
     }
 }
 
 impl HeldKey {
-    pub fn new(kind: KeyKind, public: Vec<u8>, places: Vec<HeldPlace>) -> Self {
-        HeldKey { kind, public, places, turn: AtomicUsize::new(0) }
+    pub fn new(name: Option<&str>, kind: KeyKind, public: Vec<u8>, places: Vec<HeldPlace>) -> Self {
+        HeldKey { name: name.map(str::to_owned), kind, public, places, turn: AtomicUsize::new(0) }
     }
 
     /// Has one of its tokens do it: the one with the least to do of those that work, and then the others. What comes out
@@ -86,11 +85,15 @@ impl HeldKey {
     ) -> Result<Zeroizing<Vec<u8>>, TokenError> {
         let mut result = Err(NOWHERE);
         for place in self.order() {
-            result = place.run(operation, (self.kind, &self.public), &is_right);
+            result = place.run(operation, &self.public, &is_right);
             match &result {
                 // The token has understood, and its word on the ciphertext is the other one's too.
                 Err(TokenError::Refused { .. }) if operation.is_decryption() => break,
-                Err(_) => {}
+                Err(why) => {
+                    if let Some(name) = &self.name {
+                        place.token.say_of(name, why);
+                    }
+                }
                 Ok(_) => break,
             }
         }
@@ -178,7 +181,10 @@ fn brief(why: &TokenError) -> &'static str {
         TokenError::PinRefused { .. } | TokenError::PinNeeded { .. } => {
             "the daemon has no PIN that the token takes"
         }
-        TokenError::Key { .. } => "the key is not in its token any more, or another one is",
+        TokenError::Key { .. } | TokenError::OtherKey { .. } => {
+            "the key is not in its token any more, or another one is"
+        }
+        TokenError::WrongSignature { .. } => "the token makes wrong signatures",
         TokenError::Refused { .. } => "the token has refused the request",
         TokenError::Sessions { .. } => "the token opens no session",
         _ => "the token is not there",

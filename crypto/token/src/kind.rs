@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use cryptoki::mechanism::{Mechanism, MechanismType};
-use cryptoki::object::{Attribute, KeyType};
+use cryptoki::object::{Attribute, AttributeType, KeyType};
 use keyway_engine::{Algorithm, Kind as AlgorithmKind};
 use keyway_wire::der::{INTEGER, SEQUENCE, element, split};
 
@@ -49,6 +49,10 @@ pub(crate) const ALGORITHMS: &[Algorithm] = {
     ]
 };
 
+/// The kinds of keys of curves.
+pub(crate) const CURVES: &[KeyKind] =
+    &[KeyKind::P256, KeyKind::P384, KeyKind::P521, KeyKind::Ed25519];
+
 const NOT_SAFE: Error = Error::Kind(
     "no key in a token is for rsaes-pkcs1: a token answers a wrong padding with an error, which tells an attacker of \
      the padding (Bleichenbacher's attack), and the daemon cannot hide it; rsa-oaep decrypts in tokens",
@@ -91,6 +95,14 @@ impl KeyKind {
             KeyKind::Rsa => KeyType::RSA,
             KeyKind::Ed25519 => KeyType::EC_EDWARDS,
             _ => KeyType::EC,
+        }
+    }
+
+    /// The attributes that show a public half.
+    pub fn shown(self) -> &'static [AttributeType] {
+        match self {
+            KeyKind::Rsa => &[AttributeType::Modulus, AttributeType::PublicExponent],
+            _ => &[AttributeType::EcParams, AttributeType::EcPoint],
         }
     }
 

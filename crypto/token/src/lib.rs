@@ -17,6 +17,7 @@
 mod error;
 mod held;
 mod kind;
+mod known;
 pub mod limits;
 mod module;
 mod object;

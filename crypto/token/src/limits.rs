@@ -23,8 +23,17 @@ pub const RESTART: Duration = Duration::from_secs(2);
 pub const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between two such starts.
 pub const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How long the end of the process waits for threads that are in a module.
+/// How long the end of the process waits for threads that are in a module, and then for the module's own end.
 pub const CLOSE: Duration = Duration::from_secs(2);
+/// How long the end of the process leaves requests to tokens before it gives them up. A card that takes a second for
+/// each signature does a few more.
+pub const LAST_CALLS: Duration = Duration::from_secs(5);
+/// How long the start of the process waits for tokens. One that takes longer is looked for beside the daemon's work.
+pub const LOOK: Duration = Duration::from_secs(2);
+/// How long a trouble with a key in a token is not said again, and how many are remembered for each token.
+pub const SAID: Duration = Duration::from_secs(60);
+/// See [`SAID`].
+pub const SAID_MAX: usize = 32;
 /// Longest label of a token, in bytes (`CK_TOKEN_INFO`).
 pub const LABEL_BYTES_MAX: usize = 32;
 /// Longest PIN, in bytes.

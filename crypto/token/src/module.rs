@@ -85,6 +85,11 @@ impl Module {
         Module { path: path.to_owned(), state: Mutex::default(), changed: Condvar::new() }
     }
 
+    /// Its library.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Enters the module, which is loaded and started if it is not. It may take as long as the module likes.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::kind::KeyKind;
+use crate::known::Known;
 use crate::limits::{CALL_MAX, GENERATE_MAX, ID_BYTES_MAX};
 use crate::seat::{Fault, Seated};
 use crate::token::Token;
@@ -27,13 +28,6 @@ pub enum Wanted {
     Label(String),
 }
 
-/// A key that was found or made: its `CKA_ID`, and its public half as the engine has it.
-#[derive(Clone, Debug)]
-pub(crate) struct Found {
-    pub id: Vec<u8>,
-    pub public: Vec<u8>,
-}
-
 /// Makes a key that never leaves the token.
 pub(crate) fn generate(
     token: &Token,
@@ -41,38 +35,36 @@ pub(crate) fn generate(
     rsa_bits: u32,
     uses: Uses,
     (name, id): (&str, Vec<u8>),
-) -> Result<Found, Error> {
+) -> Result<Known, Error> {
     let named = [
         Attribute::Token(true),
         Attribute::Label(name.as_bytes().to_vec()),
         Attribute::Id(id.clone()),
     ];
-    let own = [
+    // Many tokens allow what is not forbidden.
+    let private = [
         Attribute::Private(true),
         Attribute::Sensitive(true),
         Attribute::Extractable(false),
         Attribute::Sign(uses.sign),
-        // Many tokens allow what is not forbidden.
+        Attribute::Decrypt(uses.decrypt),
         Attribute::Unwrap(false),
+        Attribute::Derive(uses.agree),
     ];
-    let rsa = kind == KeyKind::Rsa;
-    let decrypts = [Attribute::Decrypt(uses.decrypt)];
-    let derives = [Attribute::Derive(uses.agree), Attribute::Decrypt(false)];
-    let more: &[Attribute] = match kind {
-        KeyKind::Rsa => &decrypts,
-        KeyKind::Ed25519 => &[],
-        _ => &derives,
-    };
-    let private = [&named[..], &own, more].concat();
-    let mut public =
-        [&named[..], &[Attribute::Verify(uses.sign)], &kind.parameters(rsa_bits)].concat();
-    public.extend([Attribute::Encrypt(rsa && uses.decrypt), Attribute::Wrap(false)]);
+    let private = [&named[..], &private].concat();
+    let public = [
+        Attribute::Verify(uses.sign),
+        Attribute::Encrypt(uses.decrypt),
+        Attribute::Wrap(false),
+        Attribute::Derive(false),
+    ];
+    let public = [&named[..], &public, &kind.parameters(rsa_bits)].concat();
     let label = token.label().to_owned();
     let made = token.call(GENERATE_MAX, move |seated| {
         let session = seated.session;
         let (half, key) = session.generate_key_pair(&kind.generation(), &public, &private)?;
         match public_half(seated, kind, half)? {
-            Some(public) => Ok(Found { id: id.clone(), public }),
+            Some(public) => Ok(Known { id: id.clone(), public }),
             None => {
                 let _ = (session.destroy_object(half), session.destroy_object(key));
                 let why = "it has made a key and does not show its public half".to_owned();
@@ -98,15 +90,11 @@ fn public_half(
     kind: KeyKind,
     object: ObjectHandle,
 ) -> Result<Option<Vec<u8>>, Fault> {
-    let wanted: &[AttributeType] = match kind {
-        KeyKind::Rsa => &[AttributeType::Modulus, AttributeType::PublicExponent],
-        _ => &[AttributeType::EcParams, AttributeType::EcPoint],
-    };
-    Ok(kind.public_half(&seated.session.get_attributes(object, wanted)?))
+    Ok(kind.public_half(&seated.session.get_attributes(object, kind.shown())?))
 }
 
 /// Finds the one private key that is meant, and its public half.
-pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Found, Error> {
+pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Known, Error> {
     let (label, wanted) = (token.label().to_owned(), wanted.clone());
     token.call(CALL_MAX, move |seated| {
         let fault = |why: String| Fault::Token(Error::Key { label: label.clone(), why });
@@ -148,8 +136,14 @@ pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Foun
             );
             return Err(fault(why));
         }
-        if let Some(public) = public_half_of(seated, kind, &id, key)? {
-            return Ok(Found { id, public });
+        let halves = [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::Id(id.clone())];
+        let mut objects = seated.session.find_objects(&halves)?;
+        // Private keys of RSA have the public numbers too, and those of curves in some tokens.
+        objects.push(key);
+        for object in objects {
+            if let Some(public) = public_half(seated, kind, object)? {
+                return Ok(Known { id, public });
+            }
         }
         let why = format!(
             "the key with {shown} has no public half there, or is of another curve; put the public key there with \
@@ -159,55 +153,15 @@ pub(crate) fn find(token: &Token, kind: KeyKind, wanted: &Wanted) -> Result<Foun
     })
 }
 
-/// The public half of a private key, if the token shows it.
-fn public_half_of(
-    seated: &Seated<'_>,
-    kind: KeyKind,
-    id: &[u8],
-    key: ObjectHandle,
-) -> Result<Option<Vec<u8>>, Fault> {
-    let halves = [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::Id(id.to_vec())];
-    let mut objects = seated.session.find_objects(&halves)?;
-    // Private keys of RSA have the public numbers too, and those of curves in some tokens.
-    objects.push(key);
-    for object in objects {
-        if let Some(public) = public_half(seated, kind, object)? {
-            return Ok(Some(public));
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a private key is the one of this public half, as far as the token shows that.
-pub(crate) fn is_it(
-    seated: &Seated<'_>,
-    (kind, public): (KeyKind, &[u8]),
-    id: &[u8],
-    key: ObjectHandle,
-) -> Result<bool, Fault> {
-    let there = public_half_of(seated, kind, id, key)?;
-    Ok(there.is_none_or(|there| there == public))
-}
-
-/// Destroys a key and its public half. A key that is not there is destroyed already; one that has taken the place of
-/// that with this public half stays, and then it says `false`.
-pub(crate) fn destroy(token: &Token, id: &[u8], known: (KeyKind, &[u8])) -> Result<bool, Error> {
-    let its = [Attribute::Token(true), Attribute::Id(id.to_vec())];
-    let ((kind, public), id) = ((known.0, known.1.to_vec()), id.to_vec());
+/// Destroys a key and its public half. A key that is not there is destroyed already. Says whether objects stay under its
+/// `CKA_ID`, which are another key's or may be.
+pub(crate) fn destroy(token: &Token, known: Known) -> Result<bool, Error> {
     token.call(CALL_MAX, move |seated| {
-        let private = [&[Attribute::Class(ObjectClass::PRIVATE_KEY)], &its[..]].concat();
-        for key in seated.session.find_objects(&private)? {
-            if !is_it(seated, (kind, &public), &id, key)? {
-                return Ok(false);
-            }
+        let objects = known.find(seated)?;
+        for object in objects.private.iter().chain(&objects.public) {
+            seated.session.destroy_object(*object)?;
         }
-        for class in [ObjectClass::PRIVATE_KEY, ObjectClass::PUBLIC_KEY] {
-            let wanted = [&[Attribute::Class(class)], &its[..]].concat();
-            for object in seated.session.find_objects(&wanted)? {
-                seated.session.destroy_object(object)?;
-            }
-        }
-        Ok(true)
+        Ok(objects.has_others || objects.has_untold)
     })
 }
 

@@ -1,7 +1,7 @@
 //! A private key's operation as a token does it.
 
 use crate::kind::{KeyKind, ecdsa_signature, modulus_bytes};
-use crate::object;
+use crate::known::Known;
 use crate::seat::{Fault, Seated};
 use cryptoki::error::{Error as ModuleError, RvError};
 use cryptoki::mechanism::eddsa::{EddsaParams, EddsaSignatureScheme};
@@ -155,17 +155,9 @@ impl Operation {
         matches!(self, Operation::RsaOaep { .. })
     }
 
-    /// Does it in a session, under the private key of this `CKA_ID`, which has to be that of the known public half.
-    pub fn run(
-        &self,
-        seated: &mut Seated<'_>,
-        id: &[u8],
-        known: (KeyKind, &[u8]),
-    ) -> Result<Zeroizing<Vec<u8>>, Fault> {
-        let (key, is_new) = seated.private_key(id)?;
-        if is_new && !object::is_it(seated, known, id, key)? {
-            return Err(Fault::OtherKey);
-        }
+    /// Does it in a session, under this key.
+    pub fn run(&self, seated: &mut Seated<'_>, key: &Known) -> Result<Zeroizing<Vec<u8>>, Fault> {
+        let key = key.private_key(seated)?;
         let session = seated.session;
         let signed =
             |mechanism: Mechanism<'_>, data: &[u8]| Ok(session.sign(&mechanism, key, data)?);

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 pub struct Pin {
     secret: RawAuthPin,
     file: PathBuf,
-    /// Another one after the file was corrected.
+    /// Another one for another PIN.
     identity: String,
     /// Where a refusal is noted, for later starts of the daemon.
     note: PathBuf,
@@ -31,8 +31,8 @@ enum Standing {
 }
 
 impl Pin {
-    /// A PIN that was read from a file. `identity` is another one when the file has been written anew; the file `note`
-    /// says that the token has refused it, if it has.
+    /// A PIN that was read from a file. `identity` is another one for another PIN, which nothing can be guessed from; the
+    /// file `note` says that the token has refused the PIN, if it has.
     pub fn new(
         secret: &Zeroizing<Vec<u8>>,
         file: PathBuf,
@@ -60,7 +60,7 @@ impl Pin {
         let mut standing = self.standing.lock().unpoisoned();
         let refused = |why: &str| {
             let (label, why) = (label.to_owned(), why.to_owned());
-            Error::PinRefused { label, file: self.file.clone(), why }
+            Error::PinRefused { label, file: self.file.clone(), note: self.note.clone(), why }
         };
         if let Standing::Refused(why) = &*standing {
             return Err(refused(why));
@@ -108,13 +108,19 @@ impl Pin {
             note.write_all(self.identity.as_bytes())?;
             note.sync_all()
         });
+        self.sync_folder();
     }
 
     /// The token has not refused it. A note of before is another one's.
     fn forget_try(&self, standing: &Standing) {
         if matches!(standing, Standing::Untried) {
             let _ = fs::remove_file(&self.note);
+            self.sync_folder();
         }
+    }
+
+    fn sync_folder(&self) {
+        let _ = self.note.parent().map(|folder| fs::File::open(folder)?.sync_all());
     }
 }
 

@@ -5,7 +5,7 @@ use crate::module::{Inside, Module, Restarts};
 use crate::pin::Pin;
 use cryptoki::context::Pkcs11;
 use cryptoki::error::{Error as ModuleError, RvError};
-use cryptoki::object::{Attribute, ObjectClass, ObjectHandle};
+use cryptoki::object::ObjectHandle;
 use cryptoki::session::Session;
 use cryptoki::slot::Slot;
 use keyway_lock::Unpoisoned;
@@ -21,6 +21,8 @@ pub(crate) enum Fault {
     NoKey,
     /// It has another one in its place.
     OtherKey,
+    /// It does not tell whether the one that it has is the wanted one.
+    NoHalf,
     Token(Error),
 }
 
@@ -49,7 +51,13 @@ impl Fault {
                         .to_owned();
                 Error::Key { label: label.to_owned(), why }
             }
-            Fault::OtherKey => Error::other_key(label),
+            Fault::OtherKey => Error::OtherKey { label: label.to_owned() },
+            Fault::NoHalf => {
+                let why = "it shows no public half of the key any more, so that another key could be in its place; \
+                           put the public key back, with its CKA_ID"
+                    .to_owned();
+                Error::Key { label: label.to_owned(), why }
+            }
             Fault::Token(error) => error,
         }
     }
@@ -74,7 +82,7 @@ struct Open {
     slot: Slot,
     /// The generation of the module that it was opened in.
     generation: u64,
-    /// Handles of private keys by their `CKA_ID`, as this session has found them.
+    /// As [`Seated`] has them.
     handles: HashMap<Vec<u8>, ObjectHandle>,
 }
 
@@ -83,7 +91,8 @@ pub(crate) struct Seated<'a> {
     pub session: &'a Session,
     pub pkcs11: &'a Pkcs11,
     pub slot: Slot,
-    handles: &'a mut HashMap<Vec<u8>, ObjectHandle>,
+    /// Handles of private keys by their `CKA_ID`, as this session has found them.
+    pub handles: &'a mut HashMap<Vec<u8>, ObjectHandle>,
 }
 
 impl Seat {
@@ -203,23 +212,5 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Seated<'_> {
-    /// The private key of this `CKA_ID`, and whether it was looked up just now.
-    pub fn private_key(&mut self, id: &[u8]) -> Result<(ObjectHandle, bool), Fault> {
-        if let Some(handle) = self.handles.get(id) {
-            return Ok((*handle, false));
-        }
-        let wanted = [
-            Attribute::Class(ObjectClass::PRIVATE_KEY),
-            Attribute::Token(true),
-            Attribute::Id(id.to_vec()),
-        ];
-        let found = self.session.find_objects(&wanted)?;
-        let handle = *found.first().ok_or(Fault::NoKey)?;
-        self.handles.insert(id.to_vec(), handle);
-        Ok((handle, true))
     }
 }

@@ -5,24 +5,24 @@
 //! do not come back is *silent*, and is asked nothing more until one does.
 
 use crate::error::Error;
-use crate::limits::{CALL_MAX, CLOSE, SESSIONS_MAX, WAITING_MAX};
+use crate::limits::{CALL_MAX, SAID, SAID_MAX, SESSIONS_MAX, WAITING_MAX};
 use crate::module::Module;
 use crate::pin::Pin;
 use crate::seat::{Fault, Seat, Seated, Source};
 use cryptoki::mechanism::MechanismType;
 use keyway_lock::Unpoisoned;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Hears what happens to tokens, in sentences, from any thread.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A token, by its label. When it is dropped, its sessions are closed.
+/// A token, by its label.
 pub(crate) struct Token {
     shared: Arc<Shared>,
 }
@@ -47,6 +47,11 @@ struct State {
     closed: bool,
     /// The fault that was reported last, until the token is well again.
     fault: Option<String>,
+    /// Troubles with keys that were said, and when.
+    said: VecDeque<(String, Instant)>,
+    /// Those that wait for an answer, by a number, and how each hears that none comes any more.
+    callers: HashMap<u64, Box<dyn Fn() + Send>>,
+    calls: u64,
 }
 
 /// A call, which is told of a session that could not be opened.
@@ -62,6 +67,9 @@ impl Token {
             silent: false,
             closed: false,
             fault: None,
+            said: VecDeque::new(),
+            callers: HashMap::new(),
+            calls: 0,
         };
         let (label, restarts) = (label.to_owned(), Mutex::default());
         let shared = Shared {
@@ -83,6 +91,27 @@ impl Token {
         (self.shared.report)(what);
     }
 
+    /// Tells the administrator of a fault with a key, and not for each request. Faults of the token as a whole are told
+    /// where it is asked.
+    pub fn say_of(&self, key: &str, fault: &Error) {
+        if fault.is_notable() {
+            return;
+        }
+        let text = format!("key {key}: {fault}");
+        let now = Instant::now();
+        let mut state = self.shared.lock();
+        while state.said.front().is_some_and(|(_, when)| now.duration_since(*when) > SAID) {
+            state.said.pop_front();
+        }
+        let is_said = state.said.iter().any(|(said, _)| *said == text);
+        if is_said || state.said.len() >= SAID_MAX {
+            return;
+        }
+        state.said.push_back((text.clone(), now));
+        drop(state);
+        self.say(&text);
+    }
+
     /// How many calls wait or are under way.
     pub fn load(&self) -> usize {
         let state = self.shared.lock();
@@ -102,14 +131,22 @@ impl Token {
         let (answer, answered) = sync_channel(1);
         let given_up = Arc::new(AtomicBool::new(false));
         let is_given_up = given_up.clone();
-        self.shared.put(Box::new(move |seat, ready| {
-            if !is_given_up.load(Ordering::Acquire) {
-                // A caller that gives up meanwhile hears nothing more.
-                let _ = answer.send(ready.and_then(|()| seat.attempt(&work)));
-            }
-        }))?;
         let label = self.shared.source.label.clone();
-        let result = match answered.recv_timeout(limit) {
+        let (end, its) = (answer.clone(), label.clone());
+        let end = move || {
+            let _ = end.try_send(Err(ended(&its)));
+        };
+        let number = self.shared.put(
+            Box::new(end),
+            Box::new(move |seat, ready| {
+                if !is_given_up.load(Ordering::Acquire) {
+                    // A caller that gives up meanwhile hears nothing more.
+                    let _ = answer.send(ready.and_then(|()| seat.attempt(&work)));
+                }
+            }),
+        )?;
+        let answered = answered.recv_timeout(limit);
+        let result = match answered {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => {
                 given_up.store(true, Ordering::Release);
@@ -121,6 +158,7 @@ impl Token {
                 Err(Error::Refused { label, why })
             }
         };
+        self.shared.lock().callers.remove(&number);
         self.shared.note(result.as_ref().err());
         result
     }
@@ -143,11 +181,12 @@ impl Shared {
         self.state.lock().unpoisoned()
     }
 
-    fn put(self: &Arc<Self>, job: Job) -> Result<(), Error> {
+    /// Puts a call into the queue, and says by what number its caller is known.
+    fn put(self: &Arc<Self>, end: Box<dyn Fn() + Send>, job: Job) -> Result<u64, Error> {
         let label = || self.source.label.clone();
         let mut state = self.lock();
         if state.closed {
-            return Err(Error::Gone { label: label(), why: "the daemon ends".to_owned() });
+            return Err(ended(&label()));
         }
         if state.is_silent() {
             return Err(Error::Silent { label: label() });
@@ -166,9 +205,12 @@ impl Shared {
             }
         }
         state.waiting.push_back(job);
+        state.calls += 1;
+        let number = state.calls;
+        state.callers.insert(number, end);
         drop(state);
         self.arrived.notify_one();
-        Ok(())
+        Ok(number)
     }
 
     /// The work of a thread with a session.
@@ -227,6 +269,10 @@ impl Shared {
             return;
         }
         let mut state = self.lock();
+        // The end is no news.
+        if state.closed {
+            return;
+        }
         let said = match (&state.fault, &fault) {
             (before, Some(now)) if before.as_ref() != Some(now) => now.clone(),
             (Some(_), None) => format!("token {} works again", self.source.label),
@@ -243,20 +289,29 @@ fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
+/// The answer to calls when the process ends.
+fn ended(label: &str) -> Error {
+    Error::Gone { label: label.to_owned(), why: "the daemon ends".to_owned() }
+}
+
 impl Token {
-    /// Closes its sessions, for good. A thread that does not come back from its module is left there.
-    pub fn close(&self) {
+    /// Takes no calls any more. Those that wait for an answer get none.
+    pub fn shut(&self) {
         let mut state = self.shared.lock();
         state.closed = true;
         let abandoned = std::mem::take(&mut state.waiting);
+        let callers = std::mem::take(&mut state.callers);
+        drop(state);
         self.shared.arrived.notify_all();
-        drop(self.shared.ended.wait_timeout_while(state, CLOSE, |it| it.threads > 0));
         drop(abandoned);
+        callers.values().for_each(|end| end());
     }
-}
 
-impl Drop for Token {
-    fn drop(&mut self) {
-        self.close();
+    /// Waits until its sessions are closed, after [`Token::shut`], or until then. A thread that does not come back from
+    /// its module is left there.
+    pub fn wait(&self, until: Instant) {
+        let left = until.saturating_duration_since(Instant::now());
+        let state = self.shared.lock();
+        drop(self.shared.ended.wait_timeout_while(state, left, |it| it.threads > 0));
     }
 }

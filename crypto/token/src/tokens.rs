@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::held::{HeldKey, HeldPlace, NAME, TokenSession};
 use crate::kind::{ALGORITHMS, KeyKind, mechanism};
-use crate::limits::{NEW_ID_BYTES, PLACES_MAX, TOKENS_MAX};
+use crate::known::Known;
+use crate::limits::{CLOSE, NEW_ID_BYTES, PLACES_MAX, TOKENS_MAX};
 use crate::module::Module;
 use crate::object::{self, Uses, Wanted};
 use crate::pin::Pin;
@@ -15,7 +16,9 @@ use keyway_engine::{
 use keyway_lock::Unpoisoned;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock, mpsc};
+use std::thread;
+use std::time::Instant;
 
 /// A token that the daemon is to use.
 pub struct TokenOptions {
@@ -52,6 +55,8 @@ pub struct Tokens {
     modules: Vec<Arc<Module>>,
     held: RwLock<HashMap<String, Arc<HeldKey>>>,
     software: Arc<dyn Driver>,
+    report: Report,
+    is_closed: Mutex<bool>,
 }
 
 impl Tokens {
@@ -79,13 +84,41 @@ impl Tokens {
             all.push(Arc::new(Token::new(&label, module, pin, report.clone())));
         }
         let modules = modules.into_values().collect();
-        Ok(Tokens { all, modules, held: RwLock::default(), software })
+        let (held, is_closed) = (RwLock::default(), Mutex::default());
+        Ok(Tokens { all, modules, held, software, report, is_closed })
     }
 
     /// Closes all sessions, for good: before the process ends, which would tear the modules down around its threads.
+    /// Requests that wait for a token fail. It takes no longer than two times [`CLOSE`], whatever the modules do.
     pub fn close(&self) {
-        self.all.iter().for_each(|token| token.close());
-        self.modules.iter().for_each(|module| module.finish());
+        let mut is_closed = self.is_closed.lock().unpoisoned();
+        if std::mem::replace(&mut *is_closed, true) {
+            return;
+        }
+        self.all.iter().for_each(|token| token.shut());
+        let until = Instant::now() + CLOSE;
+        self.all.iter().for_each(|token| token.wait(until));
+        let (tell, told) = mpsc::channel();
+        for (index, module) in self.modules.iter().enumerate() {
+            let (module, tell) = (module.clone(), tell.clone());
+            let thread = thread::Builder::new().name("token-end".to_owned());
+            let _ = thread.spawn(move || {
+                module.finish();
+                let _ = tell.send(index);
+            });
+        }
+        drop(tell);
+        let until = Instant::now() + CLOSE;
+        let left = || until.saturating_duration_since(Instant::now());
+        let ended: Vec<_> = std::iter::from_fn(|| told.recv_timeout(left()).ok()).collect();
+        for (index, module) in self.modules.iter().enumerate() {
+            if !ended.contains(&index) {
+                (self.report)(&format!(
+                    "the PKCS#11 module {} does not end (C_Finalize); the daemon ends without it",
+                    module.path().display()
+                ));
+            }
+        }
     }
 
     /// The labels of all tokens.
@@ -122,11 +155,11 @@ impl Tokens {
         self.offers(token, kind, algorithms, true)?;
         let id = self.random_id()?;
         let made = object::generate(token, kind, rsa_bits, uses, (name, id))?;
-        let place = TokenPlace { token: label.to_owned(), id: made.id };
+        let place = TokenPlace { token: label.to_owned(), id: made.id.clone() };
         let tried = self.try_out(&place, &made.public, kind, algorithms, uses);
         if let Err(why) = tried {
             // The first fault says more than one on the way back.
-            let _ = object::destroy(token, &place.id, (kind, &made.public));
+            let _ = object::destroy(token, made);
             return Err(why);
         }
         Ok(TokenKey { places: vec![place], public: made.public })
@@ -171,16 +204,19 @@ impl Tokens {
         Ok(TokenKey { places, public })
     }
 
-    /// Destroys a key for these algorithms in all its tokens. One that has taken its place there stays.
+    /// Destroys a key in all its tokens. One that has taken its place there stays.
     ///
     /// # Errors
     /// Errors of the tokens; a token that this daemon does not know is passed over.
-    pub fn destroy(&self, key: &TokenKey, algorithms: &[Algorithm]) -> Result<(), Error> {
-        let kind = KeyKind::of(algorithms)?;
+    pub fn destroy(&self, name: &str, key: &TokenKey) -> Result<(), Error> {
         for TokenPlace { token, id } in &key.places {
             let Ok(token) = self.token(token) else { continue };
-            if !object::destroy(token, id, (kind, &key.public))? {
-                token.say(&format!("{}; it stays there", Error::other_key(token.label())));
+            let known = Known { id: id.clone(), public: key.public.clone() };
+            if object::destroy(token, known)? {
+                token.say(&format!(
+                    "key {name} is deleted; token {} has another key under its CKA_ID, which stays there",
+                    token.label()
+                ));
             }
         }
         Ok(())
@@ -192,7 +228,7 @@ impl Tokens {
     /// # Errors
     /// [`Error::Unknown`] if it knows none of them, [`Error::Kind`].
     pub fn hold(&self, name: &str, key: &TokenKey, algorithms: &[Algorithm]) -> Result<(), Error> {
-        let held = self.held(key, KeyKind::of(algorithms)?)?;
+        let held = self.held(Some(name), key, KeyKind::of(algorithms)?)?;
         self.held.write().unpoisoned().insert(name.to_owned(), Arc::new(held));
         Ok(())
     }
@@ -202,7 +238,7 @@ impl Tokens {
         self.held.write().unpoisoned().remove(name);
     }
 
-    fn held(&self, key: &TokenKey, kind: KeyKind) -> Result<HeldKey, Error> {
+    fn held(&self, name: Option<&str>, key: &TokenKey, kind: KeyKind) -> Result<HeldKey, Error> {
         let place = |place: &TokenPlace| Some((self.index(&place.token)?, place.id.clone()));
         let places: Vec<_> = key.places.iter().filter_map(place).collect();
         let places = places
@@ -213,7 +249,7 @@ impl Tokens {
             let labels: Vec<_> = key.places.iter().map(|place| &*place.token).collect();
             return Err(Error::Unknown { label: labels.join(","), known: self.labels() });
         }
-        Ok(HeldKey::new(kind, key.public.clone(), places))
+        Ok(HeldKey::new(name, kind, key.public.clone(), places))
     }
 
     fn token(&self, label: &str) -> Result<&Arc<Token>, Error> {
@@ -253,7 +289,7 @@ impl Tokens {
         uses: Uses,
     ) -> Result<(), Error> {
         let key = TokenKey { places: vec![place.clone()], public: public.to_vec() };
-        let key = Arc::new(self.held(&key, kind)?);
+        let key = Arc::new(self.held(None, &key, kind)?);
         let wanted = |algorithm: &&Algorithm| match algorithm.kind() {
             keyway_engine::Kind::Signature => uses.sign,
             keyway_engine::Kind::Encryption => uses.decrypt,

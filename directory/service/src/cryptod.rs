@@ -130,7 +130,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         sandbox::of_cryptod(&folder, socket, token_places).enter()?;
     }
     // In the sandbox, as all that their modules do.
-    tokens.as_deref().map(tokens::look).transpose()?;
+    tokens.as_ref().map(tokens::look).transpose()?;
     let pumps = arguments.pumps.map_or_else(pumps, usize::from);
     let keys = || {
         let keys = master.open(&folder.join(name::cryptod::KEYS), &engine)?;
@@ -214,10 +214,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         Ok(Some(process)) => notify::succeeded_by(process),
         _ => notify::stopping(),
     }
-    drop(daemon);
-    if let Some(tokens) = &tokens {
-        tokens.close();
-    }
+    tokens::end(tokens, || drop(daemon));
     let event = if ended?.is_some() { "handed over" } else { "stopped" };
     // The reader of the output may be gone; the stop succeeded all the same.
     let _ = match arguments.json {

@@ -2,18 +2,21 @@
 
 use keyway_daemon::keys;
 use keyway_drivers::software;
+use keyway_engine::{Algorithm, Key, Request, Step};
 use keyway_host::failure::{Failure, plain};
 use keyway_host::output;
 use keyway_host::sandbox::Places;
-use keyway_token::limits::{LABEL_BYTES_MAX, PIN_BYTES_MAX};
+use keyway_token::limits::{LABEL_BYTES_MAX, LAST_CALLS, LOOK, PIN_BYTES_MAX};
 use keyway_token::{Error, Pin, TokenOptions, Tokens};
 use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{Read, Seek};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Instant;
 use zeroize::Zeroizing;
 
 /// A label, and a file: a module's library, or one with a PIN.
@@ -139,7 +142,6 @@ fn read(
     keys::is_private(&open, file)
         .map_err(|why| Failure::new(format!("no PIN of token {label}: {why}")))?;
     let system = |why| Failure::system("read the PIN in", file, &why);
-    let metadata = open.metadata().map_err(system)?;
     let mut secret = Zeroizing::new(Vec::with_capacity(PIN_BYTES_MAX + 3));
     let _ = open.rewind();
     open.take(PIN_BYTES_MAX as u64 + 2).read_to_end(&mut secret).map_err(system)?;
@@ -154,31 +156,82 @@ fn read(
             file.display()
         )));
     }
-    let written = (metadata.mtime(), metadata.mtime_nsec());
-    let identity = format!("{} {} {} {}", metadata.dev(), metadata.ino(), written.0, written.1);
-    let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    let hex: String = label.bytes().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Pin::new(&secret, file.clone(), identity, folder.join(format!("{hex}.refused"))))
+    let identity = identity(&secret, label, folder)?;
+    let note = folder.join(format!("{}.refused", hex(label.as_bytes())));
+    Ok(Pin::new(&secret, file.clone(), identity, note))
+}
+
+/// The file in the folder with the key of the PINs' identities, and its length in bytes.
+const IDENTITIES: &str = "identities.key";
+const IDENTITIES_BYTES: usize = 32;
+
+/// A PIN's identity: HMAC-SHA-256 of the label and the PIN. A digest without a key would give a PIN of few digits away.
+fn identity(secret: &[u8], label: &str, folder: &Path) -> Result<String, Failure> {
+    let path = folder.join(IDENTITIES);
+    let failed = |why| Failure::new(format!("no PIN of token {label} can be noted: {why}"));
+    let system = |why| Failure::system("write", &path, &why);
+    let software = software();
+    let mut key = Zeroizing::new(fs::read(&path).unwrap_or_default());
+    if key.len() != IDENTITIES_BYTES {
+        *key = vec![0; IDENTITIES_BYTES];
+        let random = software.open(&[Step { algorithm: Algorithm::Random, key: Key::None }]);
+        random.and_then(|it| it.run(&mut Request::Random { out: &mut key })).map_err(failed)?;
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let mut options = OpenOptions::new();
+        let made = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let written = made.and_then(|mut made| made.write_all(&key).and_then(|()| made.sync_all()));
+        written.map_err(system)?;
+    }
+    let mut mac = [0; 32];
+    let step = Step { algorithm: Algorithm::HmacSha256, key: Key::Secret(&key) };
+    let mut request = Request::Mac { data: &[label.as_bytes(), &[0], secret], out: &mut mac };
+    software.open(&[step]).and_then(|it| it.run(&mut request)).map_err(failed)?;
+    Ok(hex(&mac))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Looks for the tokens, all at the same time. One that is not there, or has refused its PIN, keeps no key but its own
-/// from being used: an operator is told of it, and it is looked for again with each use.
+/// from being used: an operator is told of it, and it is looked for again with each use. One that does not answer at
+/// once is not waited for.
 ///
 /// # Errors
 /// If a module is none.
-pub fn look(tokens: &Tokens) -> Result<(), Failure> {
-    let labels = tokens.labels();
-    thread::scope(|scope| {
-        let looks: Vec<_> =
-            labels.iter().map(|label| scope.spawn(move || tokens.look(label))).collect();
-        for look in looks {
-            // The tokens have reported what else may be wrong.
-            if let Ok(Err(why @ Error::Module { .. })) = look.join() {
-                return Err(Failure::new(why.to_string()));
-            }
+pub fn look(tokens: &Arc<Tokens>) -> Result<(), Failure> {
+    let (tell, told) = mpsc::channel();
+    for label in tokens.labels() {
+        let (tokens, tell) = (tokens.clone(), tell.clone());
+        thread::spawn(move || {
+            // The start may be over.
+            let _ = tell.send(tokens.look(&label));
+        });
+    }
+    drop(tell);
+    let until = Instant::now() + LOOK;
+    while let Ok(looked) = told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        // The tokens have reported what else may be wrong.
+        if let Err(why @ Error::Module { .. }) = looked {
+            return Err(Failure::new(why.to_string()));
         }
-        Ok(())
-    })
+    }
+    Ok(())
+}
+
+/// Lets the daemon end. Requests that tokens do not answer hold that up for a while, and no longer.
+pub fn end(tokens: Option<Arc<Tokens>>, daemon: impl FnOnce()) {
+    let Some(tokens) = tokens else { return daemon() };
+    let (ended, is_ended) = mpsc::channel::<()>();
+    let silent = tokens.clone();
+    thread::spawn(move || {
+        if is_ended.recv_timeout(LAST_CALLS) == Err(RecvTimeoutError::Timeout) {
+            silent.close();
+        }
+    });
+    daemon();
+    drop(ended);
+    tokens.close();
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Tokens that are pulled out, fail in the middle, or do not answer.
 
 use super::using::{client, sign};
-use super::{Site, Tokens};
+use super::{Site, Tokens, said, start};
 use keyway_tests::cryptod::{Neighbour, eventually};
 use keyway_tests::{ALL_CALLERS, finish, nightly};
+use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,6 +50,18 @@ fn two() -> Option<(Site, PathBuf)> {
     let site = Site::start(tokens, flags);
     let import = ["import", "web", "--algorithm", "ec-p256", "--for", ALL_CALLERS];
     site.key(&[&import[..], &["--in", "office,cellar", "--id", "0a1b"]].concat());
+    Some((site, shim))
+}
+
+/// A site with a key `web` in one token, behind the shim, and a file `text`.
+fn alone() -> Option<(Site, PathBuf)> {
+    let tokens = Tokens::new(&["office"], &["cc"])?;
+    let shim = shim(&tokens)?;
+    let flags = tokens.flags(&[("office", &shim)]);
+    let site = Site::start(tokens, flags);
+    let made = ["generate", "web", "--algorithm", "ec-p256", "--for", ALL_CALLERS];
+    site.key(&[&made[..], &["--in", "office"]].concat());
+    fs::write(site.path("text"), "a text").unwrap();
     Some((site, shim))
 }
 
@@ -130,7 +143,11 @@ fn signatures_of_another_key_or_that_are_wrong_are_no_ones() {
     set(&shim, "wrong");
     signs("web");
     let said = site.said();
-    assert_eq!(said.matches("token office: another key is in the place").count(), 1, "{said}");
+    assert_eq!(
+        said.matches("key web@1: token office has made a signature that does not fit").count(),
+        1,
+        "{said}"
+    );
     for (name, algorithm) in [("r", "rsa-2048"), ("e", "ec-p256")] {
         let made = ["generate", name, "--algorithm", algorithm, "--in", "office"];
         set(&shim, "");
@@ -149,7 +166,7 @@ fn signatures_of_another_key_or_that_are_wrong_are_no_ones() {
             _ => site.refused(&["sign", "web", "text"], "cannot sign"),
         }
         let said = site.said();
-        let told = format!("token {token}: another key is in the place");
+        let told = format!("key web@1: token {token} has another key in its place");
         assert!(said.contains(&told), "{said}");
     }
     // One of the daemon's own that was replaced is not destroyed with the name.
@@ -159,6 +176,14 @@ fn signatures_of_another_key_or_that_are_wrong_are_no_ones() {
     site.key(&["revoke", "e"]);
     site.key(&["delete", "e"]);
     assert!(site.keys_of("office").contains(&"e".to_owned()));
+    assert!(site.said().contains("key e is deleted; token office has another key"));
+    // Not one of another kind either.
+    let id = site.id_of("office", "r");
+    site.tokens.delete("office", &id);
+    site.tokens.import(&other, "office", "r", &id);
+    site.key(&["revoke", "r"]);
+    site.key(&["delete", "r"]);
+    assert!(site.keys_of("office").contains(&"r".to_owned()));
     assert!(site.cryptod.stop().success());
 }
 
@@ -249,4 +274,72 @@ fn a_daemon_ends_although_a_token_does_not_answer() {
         assert!(site.cryptod.stop().success());
         assert!(results.into_iter().any(|result| result.join().unwrap()));
     });
+}
+
+/// CKR_SESSION_HANDLE_INVALID, CKR_SESSION_CLOSED, CKR_USER_NOT_LOGGED_IN, CKR_OBJECT_HANDLE_INVALID and
+/// CKR_KEY_HANDLE_INVALID.
+#[test]
+fn a_session_that_was_lost_is_opened_again_without_a_word() {
+    let Some((site, shim)) = alone() else { return };
+    for code in [0xb3, 0xb0, 0x101, 0x82, 0x60] {
+        set(&shim, &format!("lost {code}"));
+        site.key(&["sign", "web", "text", "-o", "signature"]);
+        site.key(&["verify", "web", "text", "--signature", "signature"]);
+        assert!(!shim.with_file_name("state").exists(), "{code:#x}");
+    }
+    assert_eq!(site.said(), "");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn a_trouble_of_a_token_is_told_once_with_the_key_and_the_modules_word() {
+    let Some((site, shim)) = alone() else { return };
+    for (code, name) in [(5, "CKR_GENERAL_ERROR"), (0x68, "CKR_KEY_FUNCTION_NOT_PERMITTED")] {
+        set(&shim, &format!("fails {code}"));
+        for _ in 0..5 {
+            site.refused(&["sign", "web", "text"], "cannot sign");
+        }
+        let (said, line) =
+            (site.said(), format!("key web@1: token office has refused that: {name}"));
+        assert_eq!(said.matches(&line).count(), 1, "{said}");
+    }
+    assert_eq!(site.said().lines().count(), 2);
+    set(&shim, "");
+    site.key(&["sign", "web", "text", "-o", "signature"]);
+    assert!(site.cryptod.stop().success());
+}
+
+/// A module may stay in any call: the daemon starts, serves other keys, and ends.
+#[test]
+fn a_module_that_never_returns_holds_up_neither_the_start_nor_the_end() {
+    let Some((site, shim)) = alone() else { return };
+    site.key(&["generate", "here", "--algorithm", "ec-p256", "--for", ALL_CALLERS]);
+    let Site { tokens, folder, flags, cryptod } = site;
+    set(&shim, "stay");
+    assert!(cryptod.stop().success());
+    assert!(said(&folder).contains("shim.so does not end (C_Finalize)"), "{}", said(&folder));
+    set(&shim, "deaf");
+    let cryptod = start(&tokens, &folder, &flags);
+    let site = Site { tokens, folder, flags, cryptod };
+    site.key(&["sign", "here", "text", "-o", "signature"]);
+    // That is said of a token that was waited for.
+    assert!(!site.said().contains("does not answer"), "{}", site.said());
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn a_key_that_a_token_does_not_get_done_holds_up_no_end() {
+    let Some((site, shim)) = alone() else { return };
+    set(&shim, "deaf");
+    thread::scope(|scope| {
+        let make = ["generate", "other", "--algorithm", "ec-p256", "--in", "office"];
+        let site = &site;
+        let made = scope.spawn(move || site.try_key(&make));
+        eventually("the token is asked", || shim.with_file_name("deaf").exists());
+        site.cryptod.signal(Signal::TERM);
+        let made = made.join().unwrap();
+        // As it says when the time is up that a key may take.
+        assert!(made.code != 0 && !made.err.contains("has made no key within"), "{}", made.err);
+    });
+    assert!(site.cryptod.stop().success());
 }

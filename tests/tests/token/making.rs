@@ -64,6 +64,14 @@ fn a_key_in_a_token_is_listed_rotated_and_deleted_there() {
     let Some(site) = site(&["pkcs11-tool"]) else { return };
     let made = ["generate", "web", "--algorithm", "ec-p256", "--for", ALL_CALLERS];
     site.key(&[&made[..], &["--in", "cellar"]].concat());
+    site.key(&["generate", "signer", "--algorithm", "rsa-2048", "--in", "office"]);
+    for token in ["cellar", "office"] {
+        let listed = site.tokens.tool(token, &["--list-objects", "--type", "privkey"]);
+        let usages = listed.lines().filter_map(|line| line.trim().strip_prefix("Usage:"));
+        assert_eq!(usages.map(str::trim).collect::<Vec<_>>(), ["sign"], "{listed}");
+    }
+    site.key(&["revoke", "signer"]);
+    site.key(&["delete", "signer"]);
     site.key(&["generate", "here", "--algorithm", "ec-p256"]);
     let listed = site.key(&["list", "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();

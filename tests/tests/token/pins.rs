@@ -35,8 +35,13 @@ fn a_wrong_pin_is_tried_once_and_keeps_no_other_key_from_being_used() {
     let site = site.restart();
     site.refused(&["sign", "web", "text"], "cannot sign");
     assert_eq!(logins(), 1);
+    // Nor when the file was written anew and has the same PIN.
+    secret(&site.tokens.pin(), "4321");
+    let site = site.restart();
+    site.refused(&["sign", "web", "text"], "cannot sign");
+    assert_eq!(logins(), 1);
     let said = site.said();
-    assert_eq!(said.matches("has refused the PIN in").count(), 2, "{said}");
+    assert_eq!(said.matches("has refused the PIN in").count(), 3, "{said}");
     for part in ["C_Login; it was wrong at least once", "before this start", "is not tried again"] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -67,6 +72,16 @@ fn a_pin_is_not_tried_again_after_the_daemon_has_died_of_it() {
     let told = said(&folder);
     assert!(told.contains("the daemon ended while the token was asked"), "{told}");
     assert_eq!(logins(), 1);
+    assert!(cryptod.stop().success());
+    // It was right, and the operator says so.
+    let notes = folder.path().join("data/cryptod/tokens");
+    let note = notes.join("6f6666696365.refused");
+    assert!(told.contains(&format!("or remove {} if it is right", note.display())), "{told}");
+    fs::remove_file(&note).unwrap();
+    let cryptod = start(&tokens, &folder, &flags);
+    assert_eq!((said(&folder), logins(), note.exists()), (told, 2, false));
+    let mode = fs::metadata(notes.join("identities.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     assert!(cryptod.stop().success());
 }
 

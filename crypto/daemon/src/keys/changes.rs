@@ -44,7 +44,6 @@ fn grants(callers: &[Who], purposes: Purposes) -> Result<Vec<Grant>, Error> {
 /// A version of a key that is in none yet.
 struct Made<'a> {
     version: Arc<Version>,
-    algorithms: Vec<Algorithm>,
     /// Those of a new key.
     grants: Vec<Grant>,
     _working: Working<'a>,
@@ -107,8 +106,7 @@ impl KeyStore {
             let working = self.working_on(name)?;
             self.has_room_for(name)?;
             let version = Arc::new(self.version((name, 1), spec, material, now)?);
-            let algorithms = spec.algorithms.to_vec();
-            Ok(Made { version, algorithms, grants, _working: working })
+            Ok(Made { version, grants, _working: working })
         };
         let asked = Asked { action, key: name, by, now };
         self.make_and_change(asked, detail.as_deref(), make, |made| {
@@ -162,8 +160,7 @@ impl KeyStore {
             let material = Self::successor(newest, material)?;
             let spec = Spec { algorithms: &record.algorithms, purposes: record.purposes };
             let version = Arc::new(self.version((name, number), spec, material, now)?);
-            let algorithms = record.algorithms.clone();
-            Ok(Made { version, algorithms, grants: Vec::new(), _working: working })
+            Ok(Made { version, grants: Vec::new(), _working: working })
         };
         let asked = Asked { action: "rotate", key: name, by, now };
         self.make_and_change(asked, None, make, |made| {
@@ -373,8 +370,8 @@ impl KeyStore {
         let place = &mut made;
         let make = move || make().map(|it| &*place.insert(it));
         let result = self.prepare_and_change(asked, detail, make, |made| work(made));
-        if let (Err(_), Some(Made { version, algorithms, .. })) = (&result, &made) {
-            self.discard(asked.key, algorithms, version);
+        if let (Err(_), Some(Made { version, .. })) = (&result, &made) {
+            self.discard(asked.key, version);
         }
         result
     }

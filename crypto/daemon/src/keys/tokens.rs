@@ -138,11 +138,11 @@ impl KeyStore {
     }
 
     /// Takes a version back that could not be saved.
-    pub(super) fn discard(&self, name: &str, algorithms: &[Algorithm], version: &Version) {
+    pub(super) fn discard(&self, name: &str, version: &Version) {
         let (Some(tokens), Some(reference)) = (&self.tokens, &version.token) else { return };
         tokens.let_go(&held_name(name, version.number));
         if reference.made_here
-            && let Err(why) = tokens.destroy(&key_of(version, reference), algorithms)
+            && let Err(why) = tokens.destroy(name, &key_of(version, reference))
         {
             self.audit
                 .report(&format!("a new key `{name}` that is not used is left behind: {why}"));
@@ -155,7 +155,7 @@ impl KeyStore {
         for (version, reference) in in_tokens(record).filter(|(_, reference)| reference.made_here) {
             match (&self.tokens, self.token_of(reference)) {
                 (Some(tokens), Ok(_)) => {
-                    tokens.destroy(&key_of(version, reference), &record.algorithms)?;
+                    tokens.destroy(&record.name, &key_of(version, reference))?;
                 }
                 (_, unknown) => self.audit.report(&format!(
                     "key `{}` is deleted, and stays in its token: {}",
