@@ -13,13 +13,34 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 pub static PEM: [Dispatch; 4] = table(decode_pem as *const c_void);
-pub static RSA: [Dispatch; 4] = table(decode_rsa as *const c_void);
-pub static EC: [Dispatch; 4] = table(decode_ec as *const c_void);
-pub static ED25519: [Dispatch; 4] = table(decode_ed25519 as *const c_void);
-pub static X25519: [Dispatch; 4] = table(decode_x25519 as *const c_void);
-pub static ML_DSA_44: [Dispatch; 4] = table(decode_ml_dsa_44 as *const c_void);
-pub static ML_DSA_65: [Dispatch; 4] = table(decode_ml_dsa_65 as *const c_void);
-pub static ML_DSA_87: [Dispatch; 4] = table(decode_ml_dsa_87 as *const c_void);
+
+/// A decoder for each kind of keys.
+macro_rules! decoders {
+    ($($functions:ident $kind:expr;)*) => {
+        $(pub static $functions: [Dispatch; 4] = {
+            extern "C" fn decode_kind(
+                provider: Handle<Arc<Provider>>,
+                bio: CoreBio,
+                _selection: c_int,
+                callback: Callback,
+                argument: Opaque,
+            ) -> c_int {
+                decode($kind, &provider, bio, callback, argument)
+            }
+            table(decode_kind as *const c_void)
+        };)*
+    };
+}
+
+decoders! {
+    RSA Kind::Rsa;
+    EC Kind::Ec;
+    ED25519 Kind::Ed25519;
+    X25519 Kind::X25519;
+    ML_DSA_44 Kind::MlDsa(MlDsa::MlDsa44);
+    ML_DSA_65 Kind::MlDsa(MlDsa::MlDsa65);
+    ML_DSA_87 Kind::MlDsa(MlDsa::MlDsa87);
+}
 
 /// Others may try.
 const NOT_OURS: c_int = 1;
@@ -121,74 +142,4 @@ fn decode(
             None => 0,
         }
     })
-}
-
-extern "C" fn decode_rsa(
-    provider: Handle<Arc<Provider>>,
-    bio: CoreBio,
-    _selection: c_int,
-    callback: Callback,
-    argument: Opaque,
-) -> c_int {
-    decode(Kind::Rsa, &provider, bio, callback, argument)
-}
-
-extern "C" fn decode_ec(
-    provider: Handle<Arc<Provider>>,
-    bio: CoreBio,
-    _selection: c_int,
-    callback: Callback,
-    argument: Opaque,
-) -> c_int {
-    decode(Kind::Ec, &provider, bio, callback, argument)
-}
-
-extern "C" fn decode_ed25519(
-    provider: Handle<Arc<Provider>>,
-    bio: CoreBio,
-    _selection: c_int,
-    callback: Callback,
-    argument: Opaque,
-) -> c_int {
-    decode(Kind::Ed25519, &provider, bio, callback, argument)
-}
-
-extern "C" fn decode_x25519(
-    provider: Handle<Arc<Provider>>,
-    bio: CoreBio,
-    _selection: c_int,
-    callback: Callback,
-    argument: Opaque,
-) -> c_int {
-    decode(Kind::X25519, &provider, bio, callback, argument)
-}
-
-extern "C" fn decode_ml_dsa_44(
-    provider: Handle<Arc<Provider>>,
-    bio: CoreBio,
-    _selection: c_int,
-    callback: Callback,
-    argument: Opaque,
-) -> c_int {
-    decode(Kind::MlDsa(MlDsa::MlDsa44), &provider, bio, callback, argument)
-}
-
-extern "C" fn decode_ml_dsa_65(
-    provider: Handle<Arc<Provider>>,
-    bio: CoreBio,
-    _selection: c_int,
-    callback: Callback,
-    argument: Opaque,
-) -> c_int {
-    decode(Kind::MlDsa(MlDsa::MlDsa65), &provider, bio, callback, argument)
-}
-
-extern "C" fn decode_ml_dsa_87(
-    provider: Handle<Arc<Provider>>,
-    bio: CoreBio,
-    _selection: c_int,
-    callback: Callback,
-    argument: Opaque,
-) -> c_int {
-    decode(Kind::MlDsa(MlDsa::MlDsa87), &provider, bio, callback, argument)
 }
