@@ -335,8 +335,8 @@ macro_rules! functions {
             Dispatch::new(CIPHER_NEWCTX, new::<$key_bytes> as *const c_void),
             Dispatch::new(CIPHER_FREECTX, free::<Context> as *const c_void),
             Dispatch::new(CIPHER_DUPCTX, dup as *const c_void),
-            Dispatch::new(CIPHER_ENCRYPT_INIT, encrypt_init as *const c_void),
-            Dispatch::new(CIPHER_DECRYPT_INIT, decrypt_init as *const c_void),
+            Dispatch::new(CIPHER_ENCRYPT_INIT, init::<true> as *const c_void),
+            Dispatch::new(CIPHER_DECRYPT_INIT, init::<false> as *const c_void),
             Dispatch::new(CIPHER_UPDATE, update as *const c_void),
             Dispatch::new(CIPHER_FINAL, finish as *const c_void),
             Dispatch::new(CIPHER_CIPHER, cipher as *const c_void),
@@ -364,7 +364,7 @@ extern "C" fn dup(context: Handle<Context>) -> Handle<Context> {
     guard(Handle::NONE, || context.get().and_then(Context::copy).map_or(Handle::NONE, Handle::new))
 }
 
-extern "C" fn encrypt_init(
+extern "C" fn init<const ENCRYPTS: bool>(
     mut context: Handle<Context>,
     key: Input,
     key_bytes: usize,
@@ -374,22 +374,7 @@ extern "C" fn encrypt_init(
 ) -> c_int {
     guard(0, || {
         let it = context.get_mut();
-        let begun = it.and_then(|it| it.begin(true, (key, key_bytes), (iv, iv_bytes), &params));
-        begun.is_some().into()
-    })
-}
-
-extern "C" fn decrypt_init(
-    mut context: Handle<Context>,
-    key: Input,
-    key_bytes: usize,
-    iv: Input,
-    iv_bytes: usize,
-    params: Params,
-) -> c_int {
-    guard(0, || {
-        let it = context.get_mut();
-        let begun = it.and_then(|it| it.begin(false, (key, key_bytes), (iv, iv_bytes), &params));
+        let begun = it.and_then(|it| it.begin(ENCRYPTS, (key, key_bytes), (iv, iv_bytes), &params));
         begun.is_some().into()
     })
 }
