@@ -17,6 +17,8 @@ pub struct Checked {
     pub entries: u64,
     /// Identifiers in posting lists, all of them of entries that exist.
     pub postings: u64,
+    /// Rows of the feed, each of which follows the one before it.
+    pub commits: u64,
 }
 
 /// Parent of every entry.
@@ -56,7 +58,28 @@ impl<'t> View<'t> {
         self.check_tree(&parents, progress)?;
         self.check_children(&parents, progress)?;
         let postings = self.check_postings(&parents, without, progress)?;
-        Ok(Checked { entries: parents.len() as u64, postings })
+        let commits = self.check_feed(progress)?;
+        Ok(Checked { entries: parents.len() as u64, postings, commits })
+    }
+
+    /// Follows the feed from the first row that is kept to its head.
+    fn check_feed(self, progress: Progress<'_>) -> Result<u64, Error> {
+        let Some(head) = self.feed_head()? else { return Ok(0) };
+        let (mut rows, mut changes, mut bytes) = (0, None, 0);
+        for row in self.feed_after(head.first - 1)? {
+            let row = row?;
+            rows += 1;
+            tell(progress, "feed", rows);
+            if changes.is_some_and(|changes| row.first_change != changes + 1) {
+                return damaged(format!("position {} of the feed miscounts changes", row.position));
+            }
+            changes = Some(row.first_change - 1 + row.changes());
+            bytes += row.bytes;
+        }
+        match bytes == head.bytes && changes.is_none_or(|changes| changes == head.changes) {
+            true => Ok(rows),
+            false => damaged("the head of the feed counts other changes than there are"),
+        }
     }
 
     fn check_entries(self, progress: Progress<'_>) -> Result<(Parents, Numbers), Error> {
@@ -299,7 +322,7 @@ mod tests {
     #[test]
     fn a_sound_store_is_counted() {
         // Children 3, subtrees 3 + 1 + 1, the caller's 2.
-        assert_eq!(after(|_, _| {}).unwrap(), Checked { entries: 3, postings: 10 });
+        assert_eq!(after(|_, _| {}).unwrap(), Checked { entries: 3, postings: 10, commits: 1 });
     }
 
     #[test]

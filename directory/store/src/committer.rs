@@ -87,6 +87,7 @@ impl<'s> Committer<'s> {
             && write.bytes() <= GROUP_BYTES_MAX
         {
             let (puts, growth) = (write.puts(), write.growth());
+            write.begin_job();
             let good = member.task.run(&mut write);
             member.shrinks = write.growth() < growth;
             if !good && write.puts() != puts {

@@ -47,6 +47,22 @@ pub enum Error {
         /// Where, as far as it is known.
         what: String,
     },
+    /// The caller: the feed does not have what comes next behind this position any more. It has to take the whole
+    /// state anew.
+    FeedTrimmed {
+        /// The position that was named.
+        position: u64,
+        /// The first one that is kept.
+        first: u64,
+    },
+    /// The caller: the feed has not come to this position. It is another store's, or that of a state that this
+    /// store was in before it was restored.
+    FeedAhead {
+        /// The position that was named.
+        position: u64,
+        /// The last one.
+        last: u64,
+    },
     /// The caller: the job panicked; its changes were undone.
     JobPanicked,
     /// The store has stopped taking changes, because an earlier commit failed in a way after which
@@ -112,6 +128,16 @@ impl fmt::Display for Error {
                  in keyway.toml or what the system granted of it; raise it and start again"
             ),
             Error::Damaged { what } => write!(f, "the store is damaged: {what}"),
+            Error::FeedTrimmed { position, first } => write!(
+                f,
+                "the changes behind position {position} are not kept any more: the feed begins with \
+                 position {first}"
+            ),
+            Error::FeedAhead { position, last } => write!(
+                f,
+                "there is no position {position}: the last one is {last}; a reader that has seen it has read \
+                 another store, or this one before it was restored"
+            ),
             Error::JobPanicked => f.write_str("the change failed by a fault of the program"),
             Error::Displaced { path } => write!(
                 f,

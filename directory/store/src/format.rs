@@ -11,8 +11,12 @@ pub(crate) const FORMAT_FIRST: u32 = 1;
 /// The format of a store that has had one.
 pub(crate) const FORMAT_WITH_LARGE: u32 = 2;
 
+/// The format of a store that has a feed of changes.
+pub(crate) const FORMAT_WITH_FEED: u32 = 3;
+
 /// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
 pub(crate) const META_FORMAT: &[u8] = b"format";
+pub(crate) const META_FEED: &[u8] = b"feed";
 pub(crate) const META_INCARNATION: &[u8] = b"incarnation";
 pub(crate) const META_NEXT_ID: &[u8] = b"next-id";
 pub(crate) const META_RENAMES: &[u8] = b"renames";

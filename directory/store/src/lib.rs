@@ -54,6 +54,7 @@ mod deferred;
 mod disk;
 mod entry;
 mod error;
+mod feed;
 mod format;
 mod header;
 mod idle;
@@ -82,6 +83,10 @@ pub use attributes::{Attributes, Values};
 pub use check::Checked;
 pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
+pub use feed::{
+    AttributeEdit, Change, EditKind, FeedDigest, FeedHead, FeedJob, FeedRow, FeedRows,
+    LargeValuesEdit, MetaChange, Moved, Updated, Whole,
+};
 pub use key::{Key, KeyRange};
 pub use large::{Large, LargeEdit, ValueKey};
 pub use names::Names;

@@ -34,12 +34,14 @@ pub(crate) struct Tables {
     /// Entry id, slot, key → values of a large attribute. A store that is only read, and was last
     /// written by a program that did not know of them, has none.
     pub value: Option<Table<'static>>,
+    /// Position → the changes of a commit. As with `value`, a store that is only read may have none.
+    pub feed: Option<Table<'static>>,
 }
 
 impl Tables {
     pub(crate) fn all(self) -> impl Iterator<Item = Table<'static>> {
         let always = [self.meta, self.entry, self.tree, self.posting, self.children];
-        always.into_iter().chain(self.value)
+        always.into_iter().chain(self.value).chain(self.feed)
     }
 }
 
@@ -55,10 +57,13 @@ pub(crate) const READER_BYTES: usize = 64;
 pub(crate) const READERS_BYTES: u64 = READERS_MAX as u64 * READER_BYTES as u64;
 
 /// All tables.
-pub(crate) const TABLES: [&str; 6] = [META, "entry", "tree", "posting", "children", VALUE];
+pub(crate) const TABLES: [&str; 7] = [META, "entry", "tree", "posting", "children", VALUE, FEED];
 
 /// The table of the values of large attributes, which came after the others.
 pub(crate) const VALUE: &str = "value";
+
+/// The table of the feed, which came after that.
+pub(crate) const FEED: &str = "feed";
 
 /// The purpose of an open environment.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,9 +118,9 @@ pub(crate) fn beside_locked_memory<R>(map: impl FnOnce() -> R) -> R {
 /// Opens the tables; creates those that are missing.
 pub(crate) fn open_tables(env: &Environment) -> Result<Tables, heed::Error> {
     let txn = env.write_txn()?;
-    let tables: CommitOrAbort<[Table<'static>; 6], ()> =
+    let tables: CommitOrAbort<[Table<'static>; 7], ()> =
         env.create_databases_and_commit(txn, |opener, txn| {
-            let [a, b, c, d, e, f] = TABLES;
+            let [a, b, c, d, e, f, g] = TABLES;
             let open = |name, txn: &mut _| opener.create_database::<Bytes, Bytes>(txn, Some(name));
             Ok::<_, heed::Error>(CommitOrAbort::Commit([
                 open(a, &mut *txn)?,
@@ -124,18 +129,20 @@ pub(crate) fn open_tables(env: &Environment) -> Result<Tables, heed::Error> {
                 open(d, &mut *txn)?,
                 open(e, &mut *txn)?,
                 open(f, &mut *txn)?,
+                open(g, &mut *txn)?,
             ]))
         })?;
-    let [meta, entry, tree, posting, children, value] = tables.unwrap_commit();
-    Ok(Tables { meta, entry, tree, posting, children, value: Some(value) })
+    let [meta, entry, tree, posting, children, value, feed] = tables.unwrap_commit();
+    let (value, feed) = (Some(value), Some(feed));
+    Ok(Tables { meta, entry, tree, posting, children, value, feed })
 }
 
 /// Opens the tables of an environment that is only read; `None` if one is not there.
 pub(crate) fn find_tables(env: &Environment) -> Result<Option<Tables>, heed::Error> {
     let txn = env.read_txn()?;
-    let tables: CommitOrAbort<[Option<Table<'static>>; 6], ()> =
+    let tables: CommitOrAbort<[Option<Table<'static>>; 7], ()> =
         env.open_databases_and_commit(txn, |opener, txn| {
-            let [a, b, c, d, e, f] = TABLES;
+            let [a, b, c, d, e, f, g] = TABLES;
             let open = |name, txn: &_| opener.open_database::<Bytes, Bytes>(txn, Some(name));
             Ok::<_, heed::Error>(CommitOrAbort::Commit([
                 open(a, txn)?,
@@ -144,14 +151,15 @@ pub(crate) fn find_tables(env: &Environment) -> Result<Option<Tables>, heed::Err
                 open(d, txn)?,
                 open(e, txn)?,
                 open(f, txn)?,
+                open(g, txn)?,
             ]))
         })?;
-    let [Some(meta), Some(entry), Some(tree), Some(posting), Some(children), value] =
+    let [Some(meta), Some(entry), Some(tree), Some(posting), Some(children), value, feed] =
         tables.unwrap_commit()
     else {
         return Ok(None);
     };
-    Ok(Some(Tables { meta, entry, tree, posting, children, value }))
+    Ok(Some(Tables { meta, entry, tree, posting, children, value, feed }))
 }
 
 /// The meaning of LMDB's error for the caller; `what` is the action that was attempted.

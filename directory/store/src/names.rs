@@ -48,6 +48,11 @@ impl Names {
         Ok(dn)
     }
 
+    /// The name of the entry `id`; empty for the root.
+    pub(crate) fn dn_of(&mut self, view: View<'_>, id: EntryId) -> Result<String, Error> {
+        Ok(self.name(view, id)?.dn.clone())
+    }
+
     /// The entries above `entry`, topmost first.
     pub(crate) fn ancestors(
         &mut self,

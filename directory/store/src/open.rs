@@ -9,7 +9,10 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, MdbError};
 
 use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark, NAMES};
-use crate::format::{FORMAT_FIRST, FORMAT_WITH_LARGE, META_FORMAT, META_INCARNATION};
+use crate::feed::{FIRST_OF_A_NEW_STORE, head_row};
+use crate::format::{
+    FORMAT_FIRST, FORMAT_WITH_FEED, FORMAT_WITH_LARGE, META_FEED, META_FORMAT, META_INCARNATION,
+};
 use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
 use crate::lmdb::{self, Access, Environment, Tables};
 use crate::lock::Lock;
@@ -34,6 +37,11 @@ pub struct Options {
     /// The store that has to be there, by its [`Store::incarnation`](crate::Store::incarnation). None is made
     /// in its place then, and another one is refused.
     pub expected: Option<[u8; 16]>,
+    /// Whether changes are put into the feed ([`FeedRow`](crate::FeedRow)). A change that is made without it
+    /// takes all that the feed has along.
+    pub feed: bool,
+    /// The attribute whose first value says in the feed which entry was changed, also in the eyes of another store.
+    pub identity: Option<&'static str>,
 }
 
 impl Default for Options {
@@ -44,6 +52,8 @@ impl Default for Options {
             queue_jobs_max: QUEUE_JOBS_MAX,
             locked_memory: false,
             expected: None,
+            feed: true,
+            identity: None,
         }
     }
 }
@@ -80,7 +90,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     }
     let tables = lmdb::open_tables(&env).map_err(|e| refused("opening the tables", e))?;
     if fresh {
-        sign(&env, &tables).map_err(|e| refused("creating the store", e))?;
+        sign(&env, &tables, options.feed).map_err(|e| refused("creating the store", e))?;
         disk::unmark(dir)?;
     }
     // Slots of readers that were killed would keep free pages from being used.
@@ -89,7 +99,8 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     if options.expected.is_some_and(|expected| expected != incarnation) {
         return Err(OpenError::Another { found: incarnation });
     }
-    let opened = Opened { env, tables, map_bytes, incarnation, loading: !options.sync };
+    let (loading, feed) = (!options.sync, options.feed.then_some(options.identity));
+    let opened = Opened { env, tables, map_bytes, incarnation, loading, feed };
     let shared = Shared::new(dir, opened, Some(lock))
         .map_err(|e| OpenError::system("looking at the data file", e))?;
     if !options.sync {
@@ -116,7 +127,7 @@ pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, Open
     let tables = lmdb::find_tables(&env).map_err(|e| refused("opening the tables", e))?;
     let tables = tables.ok_or_else(|| OpenError::Damaged { what: "a table is missing".into() })?;
     let incarnation = incarnation(&env, &tables)?;
-    let opened = Opened { env, tables, map_bytes, incarnation, loading: false };
+    let opened = Opened { env, tables, map_bytes, incarnation, loading: false, feed: None };
     Shared::new(dir, opened, None).map_err(|e| OpenError::system("looking at the data file", e))
 }
 
@@ -173,10 +184,13 @@ fn holds_our_data(dir: &Path) -> Result<bool, OpenError> {
     let found = header::tables(&dir.join(DATA))
         .map_err(|e| OpenError::system("reading the store's data file", e))?;
     let Some(found) = found else { return Ok(false) };
-    let is_whole = found == tables;
-    // The earlier version made no such table.
-    tables.retain(|name| *name != lmdb::VALUE.as_bytes());
-    Ok(is_whole || found == tables)
+    let mut is_whole = found == tables;
+    // Earlier versions did not make these tables.
+    for later in [lmdb::FEED, lmdb::VALUE] {
+        tables.retain(|name| *name != later.as_bytes());
+        is_whole |= found == tables;
+    }
+    Ok(is_whole)
 }
 
 /// Whether there is a store of ours in `dir`, whatever state it is in. Changes nothing.
@@ -238,21 +252,25 @@ fn check_format(env: &Environment) -> Result<(), OpenError> {
     let txn = env.read_txn().map_err(opening)?;
     let found = meta.get(&txn, META_FORMAT).map_err(opening)?;
     match found.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes) {
-        Some(FORMAT_FIRST | FORMAT_WITH_LARGE) => Ok(()),
-        Some(found) => Err(OpenError::OtherVersion { found, ours: FORMAT_WITH_LARGE }),
+        Some(FORMAT_FIRST | FORMAT_WITH_LARGE | FORMAT_WITH_FEED) => Ok(()),
+        Some(found) => Err(OpenError::OtherVersion { found, ours: FORMAT_WITH_FEED }),
         None => Err(OpenError::Damaged { what: "its format row is missing".into() }),
     }
 }
 
 /// Writes the rows that make the tables a store.
-fn sign(env: &Environment, tables: &Tables) -> Result<(), heed::Error> {
+fn sign(env: &Environment, tables: &Tables, feed: bool) -> Result<(), heed::Error> {
     let mut uuid = [0; 16];
     getrandom::fill(&mut uuid).map_err(io::Error::other)?;
     uuid[6] = uuid[6] & 0x0F | 0x40;
     uuid[8] = uuid[8] & 0x3F | 0x80;
     let mut txn = env.write_txn()?;
     tables.meta.put(&mut txn, META_INCARNATION, &uuid)?;
-    tables.meta.put(&mut txn, META_FORMAT, &FORMAT_FIRST.to_be_bytes())?;
+    let format = if feed { FORMAT_WITH_FEED } else { FORMAT_FIRST };
+    tables.meta.put(&mut txn, META_FORMAT, &format.to_be_bytes())?;
+    if feed {
+        tables.meta.put(&mut txn, META_FEED, &head_row(&FIRST_OF_A_NEW_STORE))?;
+    }
     txn.commit()?;
     env.force_sync()
 }

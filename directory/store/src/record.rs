@@ -36,16 +36,7 @@ impl<'t> EntryRef<'t> {
         if sum != checksum(id, body) {
             return Err(RecordError::Checksum);
         }
-        let mut rest = body;
-        let parent = EntryId(varint(&mut rest).ok_or(RecordError::Length)?);
-        let rdn = text(&mut rest)?;
-        let count = varint(&mut rest).ok_or(RecordError::Length)?;
-        let attributes = Attributes::check(count, &mut rest)?;
-        let large = match rest.is_empty() {
-            true => LargeAttributes::default(),
-            false => LargeAttributes::decode(rest)?,
-        };
-        Ok(EntryRef { parent, rdn, attributes, large })
+        read_body(body)
     }
 
     /// The entry above; [`EntryId::ROOT`] for a topmost one.
@@ -95,6 +86,25 @@ impl<'t> EntryRef<'t> {
             large: self.large().map(|large| LargeEdit::none(large.name)).collect(),
         }
     }
+}
+
+/// Checks and reads the stored form without its checksum.
+pub(crate) fn read_body(body: &[u8]) -> Result<EntryRef<'_>, RecordError> {
+    let mut rest = body;
+    let parent = EntryId(varint(&mut rest).ok_or(RecordError::Length)?);
+    let rdn = text(&mut rest)?;
+    let count = varint(&mut rest).ok_or(RecordError::Length)?;
+    let attributes = Attributes::check(count, &mut rest)?;
+    let large = match rest.is_empty() {
+        true => LargeAttributes::default(),
+        false => LargeAttributes::decode(rest)?,
+    };
+    Ok(EntryRef { parent, rdn, attributes, large })
+}
+
+/// The stored form without its checksum; empty for bytes that are too short.
+pub(crate) fn body(record: &[u8]) -> &[u8] {
+    record.get(CHECKSUM_BYTES..).unwrap_or_default()
 }
 
 /// Iterator over the large attributes of an entry.

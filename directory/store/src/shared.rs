@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     data: (PathBuf, (u64, u64)),
     /// Commits do not sync; the folder carries the mark of a bulk load.
     loading: bool,
+    /// Changes go into the feed, with the value of this attribute.
+    pub feed: Option<Option<&'static str>>,
     failed: Mutex<Option<String>>,
     /// Why the last commit was refused, if it was.
     refused: Mutex<Option<Error>>,
@@ -45,13 +47,14 @@ pub(crate) struct Opened {
     pub map_bytes: usize,
     pub incarnation: [u8; 16],
     pub loading: bool,
+    pub feed: Option<Option<&'static str>>,
 }
 
 impl Shared {
     /// # Errors
     /// If the data file is not there any more.
     pub(crate) fn new(dir: &Path, opened: Opened, lock: Option<Lock>) -> io::Result<Shared> {
-        let Opened { env, tables, map_bytes, incarnation, loading } = opened;
+        let Opened { env, tables, map_bytes, incarnation, loading, feed } = opened;
         let path = absolute(dir)?.join(DATA);
         let data = (path.clone(), file_at(&path)?);
         let dir = env.path().to_owned();
@@ -68,6 +71,7 @@ impl Shared {
             dir,
             data,
             loading,
+            feed,
             failed,
             refused,
             reader_table,

@@ -212,7 +212,7 @@ impl ValueTable {
         id: EntryId,
         large: &Large<'_>,
     ) -> Result<LargeValues<'t>, Error> {
-        let rows = self.rows(txn, id, Some(large.slot)).map(Some)?;
+        let rows = self.rows(txn, id, large.slot).map(Some)?;
         let (chunk, left, map_bytes) = (ValueChunk::default(), large.count, self.map_bytes);
         Ok(LargeValues { rows, chunk, id, left, map_bytes })
     }
@@ -242,37 +242,51 @@ impl ValueTable {
         Ok(LargeValues { rows: Some(rows), chunk, id, left, map_bytes })
     }
 
-    /// The rows of an attribute, or of all of an entry.
+    /// The rows of an attribute.
     fn rows<'t>(
         self,
         txn: &'t Txn<'_>,
         id: EntryId,
-        slot: Option<u32>,
+        slot: u32,
     ) -> Result<RoRange<'t, Bytes, Bytes>, Error> {
-        let low = Row { id, slot: slot.unwrap_or(0), from: ValueKey::LEAST }.to_bytes();
+        let low = Row { id, slot, from: ValueKey::LEAST }.to_bytes();
         let greatest = ValueKey([0xFF; ValueKey::BYTES]);
-        let high = Row { id, slot: slot.unwrap_or(u32::MAX), from: greatest }.to_bytes();
+        let high = Row { id, slot, from: greatest }.to_bytes();
         let bounds = (Bound::Included(low.as_slice()), Bound::Included(high.as_slice()));
         self.table.range(txn, &bounds).map_err(|e| self.error(e))
     }
 
-    /// Removes the values of an attribute, or of all of an entry.
-    pub fn drop(self, txn: &mut RwTxn<'_>, id: EntryId, slot: Option<u32>) -> Result<(), Error> {
-        let rows = self.rows(txn, id, slot)?.map(|row| row.map(|(row, _)| row.to_vec()));
-        let rows: Vec<Vec<u8>> = rows.collect::<Result<_, _>>().map_err(|e| self.error(e))?;
+    /// Removes the values of an attribute. `gone` hears of each.
+    pub fn drop(
+        self,
+        txn: &mut RwTxn<'_>,
+        id: EntryId,
+        slot: u32,
+        mut gone: Option<&mut dyn FnMut(ValueKey, &[u8])>,
+    ) -> Result<(), Error> {
+        let mut rows = Vec::new();
+        for row in self.rows(txn, id, slot)? {
+            let (row, bytes) = row.map_err(|e| self.error(e))?;
+            if let Some(gone) = &mut gone {
+                chunk(id, row, bytes)?.for_each(|(key, value)| gone(key, value));
+            }
+            rows.push(row.to_vec());
+        }
         for row in rows {
             self.table.delete(txn, &row).map_err(|e| self.error(e))?;
         }
         Ok(())
     }
 
-    /// Changes the values of an attribute; each chunk that is concerned is read and written once.
+    /// Changes the values of an attribute; each chunk that is concerned is read and written once. `changed` hears of
+    /// each value that comes, goes or takes the place of another one: the one before and the one after.
     pub fn edit(
         self,
         txn: &mut RwTxn<'_>,
         id: EntryId,
         slot: u32,
         edit: &LargeEdit,
+        changed: &mut dyn FnMut(ValueKey, Option<&[u8]>, Option<&[u8]>),
     ) -> Result<Change, Error> {
         let outcomes = edit.outcomes();
         let (mut rest, mut change) = (outcomes.as_slice(), Change::default());
@@ -287,7 +301,7 @@ impl ValueTable {
                 (_, Some(next)) => rest.partition_point(|(key, _)| *key < next.from),
             };
             let (outcomes, others) = rest.split_at(here);
-            let values = merge(ValueChunk { rest: &old }, outcomes, &mut change);
+            let values = merge(ValueChunk { rest: &old }, outcomes, &mut change, changed);
             change.put_bytes += self.write(txn, row, &values)?;
             rest = others;
         }
@@ -364,15 +378,20 @@ fn merge<'v>(
     old: ValueChunk<'v>,
     outcomes: &[(ValueKey, Option<&'v [u8]>)],
     change: &mut Change,
+    changed: &mut dyn FnMut(ValueKey, Option<&[u8]>, Option<&[u8]>),
 ) -> Vec<(ValueKey, &'v [u8])> {
     let (mut values, mut old) = (Vec::new(), old.peekable());
     for (key, outcome) in outcomes {
         while let Some(before) = old.next_if(|(found, _)| found < key) {
             values.push(before);
         }
-        if let Some((_, gone)) = old.next_if(|(found, _)| found == key) {
+        let gone = old.next_if(|(found, _)| found == key).map(|(_, value)| value);
+        if let Some(gone) = gone {
             change.count -= 1;
             change.bytes -= gone.len() as i64;
+        }
+        if gone != *outcome {
+            changed(*key, gone, *outcome);
         }
         if let Some(value) = outcome {
             values.push((*key, *value));

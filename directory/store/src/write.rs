@@ -1,19 +1,24 @@
 //! Changes: what a job can do inside the committer's transaction.
 
+mod feed;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use heed::RwTxn;
 
 use crate::deferred::Deferred;
+use crate::feed::{Came, Recorder, put_large, put_move, put_update, put_whole};
 use crate::format::{
     FORMAT_WITH_LARGE, META_FORMAT, META_NEXT_ID, META_RENAMES, meta_row, tree_row,
 };
 use crate::limits::{DEPTH_LEVELS_MAX, META_NAME_BYTES_MAX};
 use crate::lmdb::Table;
 use crate::read::{View, number};
-use crate::record::finish;
+use crate::record::{body, finish};
 use crate::shared::Shared;
-use crate::{Entry, EntryId, EntryRef, Error, Key, KeyRange, Large, LargeEdit};
+use crate::{Entry, EntryId, Error, Key, KeyRange, Large, LargeEdit, Names, ValueKey};
+
+use feed::LargeNotes;
 
 /// A running change. It sees what it and the jobs before it in the same group have put.
 ///
@@ -28,6 +33,12 @@ pub struct Write<'e> {
     path: Option<(EntryId, Vec<EntryId>)>,
     /// Postings of the entries that it has added or listed.
     deferred: Deferred,
+    /// Changes for the feed; `None` if it gets none.
+    recorder: Option<Recorder>,
+    /// Changes that the feed gets, or would get if there were one.
+    recordable: u64,
+    /// Names of the entries above those that were changed.
+    names: Names,
     puts: u64,
     bytes: usize,
     growth: i64,
@@ -49,6 +60,9 @@ impl<'e> Write<'e> {
             naming,
             path: None,
             deferred: Deferred::default(),
+            recorder: shared.feed.map(|_| Recorder::default()),
+            recordable: 0,
+            names: Names::new(),
             puts: 0,
             bytes: 0,
             growth: 0,
@@ -73,6 +87,35 @@ impl<'e> Write<'e> {
         entry: &Entry,
         keys: &[Key],
     ) -> Result<EntryId, Error> {
+        let id = self.next_id()?;
+        self.insert_at(id, parent, component, entry, keys)?;
+        Ok(id)
+    }
+
+    /// Adds an entry whose identifier was given in another store.
+    ///
+    /// Errors: as [`Write::insert`], and [`Error::Damaged`] if the identifier is given already.
+    pub(crate) fn insert_as(
+        &mut self,
+        id: EntryId,
+        parent: EntryId,
+        component: &[u8],
+        entry: &Entry,
+    ) -> Result<(), Error> {
+        match id >= self.next_id()? {
+            true => self.insert_at(id, parent, component, entry, &[]),
+            false => Err(Error::damaged(format!("the identifier {id} is given already"))),
+        }
+    }
+
+    fn insert_at(
+        &mut self,
+        id: EntryId,
+        parent: EntryId,
+        component: &[u8],
+        entry: &Entry,
+        keys: &[Key],
+    ) -> Result<(), Error> {
         let path = self.path(parent)?;
         if path.len() >= DEPTH_LEVELS_MAX {
             return Err(Error::TooDeep);
@@ -80,11 +123,15 @@ impl<'e> Write<'e> {
         if self.view().child(parent, component)?.is_some() {
             return Err(Error::Exists);
         }
-        let id = self.next_id()?;
         let mut record = entry.begin(parent)?;
+        let above = self.above(parent)?;
         self.next_id = Some(EntryId(id.0 + 1));
-        let large = self.edit_large(id, &[], &entry.large)?;
+        let mut notes = self.large_notes();
+        let large = self.edit_large(id, &[], &entry.large, &mut notes)?;
         finish(&mut record, id, &large);
+        self.record(|| {
+            put_whole(Came::Inserted, id, (&above, component), body(&record), notes.edits())
+        });
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         self.put(self.shared.tables.tree, &tree_row(parent, component), &id.to_bytes())?;
         self.count_children(parent, 1)?;
@@ -100,7 +147,7 @@ impl<'e> Write<'e> {
         }
         self.growth += 1;
         self.changes += 1;
-        Ok(id)
+        Ok(())
     }
 
     /// Replaces the entry's relative name and attributes, and changes its large ones as it says; its
@@ -117,15 +164,22 @@ impl<'e> Write<'e> {
         let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
         let (parent, renamed) = (old.parent(), old.rdn() != entry.rdn);
         let mut record = entry.begin(parent)?;
-        if !(old.large().is_empty() && entry.large.is_empty()) {
-            let names: Vec<String> = old.large().map(|large| large.name.to_owned()).collect();
-            let old = old.large().zip(&names).map(|(large, name)| Large { name, ..large });
-            let old: Vec<Large<'_>> = old.collect();
-            let large = self.edit_large(id, &old, &entry.large)?;
-            finish(&mut record, id, &large);
-        } else {
-            finish(&mut record, id, &[]);
+        let names: Vec<String> = old.large().map(|large| large.name.to_owned()).collect();
+        let old_large = old.large().zip(&names).map(|(large, name)| Large { name, ..large });
+        let old_large: Vec<Large<'_>> = old_large.collect();
+        let mut change = Vec::new();
+        if self.recorder.is_some() {
+            let above = self.above(parent)?;
+            let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
+            change = put_update(id, self.identity(&old), &above, &old, entry);
         }
+        let mut notes = self.large_notes();
+        let large = self.edit_large(id, &old_large, &entry.large, &mut notes)?;
+        finish(&mut record, id, &large);
+        self.record(|| {
+            put_large(&mut change, notes.edits());
+            change
+        });
         self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
         if renamed {
             self.names_changed()?;
@@ -166,7 +220,7 @@ impl<'e> Write<'e> {
         let (lists, txn) = (self.shared.lists(), &mut self.txn);
         match lists.drop_range(txn, range, rows_max) {
             Ok(more) => Ok(more),
-            Err(error) => self.note(Err(error)).map(|()| false),
+            Err(error) => self.note_failure(Err(error)).map(|()| false),
         }
     }
 
@@ -176,7 +230,9 @@ impl<'e> Write<'e> {
     /// [`Error::HasChildren`].
     pub fn delete(&mut self, id: EntryId, component: &[u8], keys: &[Key]) -> Result<(), Error> {
         let entry = self.view().entry(id)?.ok_or(Error::NotFound)?;
-        let (parent, has_large) = (entry.parent(), !entry.large().is_empty());
+        let parent = entry.parent();
+        let large: Vec<(u32, String)> =
+            entry.large().map(|large| (large.slot, large.name.to_owned())).collect();
         if self.view().child(parent, component)? != Some(id) {
             return Err(Error::NotFound);
         }
@@ -184,10 +240,20 @@ impl<'e> Write<'e> {
             return Err(Error::HasChildren);
         }
         let path = self.path(parent)?;
-        self.remove(self.shared.tables.entry, &id.to_bytes())?;
-        if has_large {
-            self.drop_large(id, None)?;
+        let above = self.above(parent)?;
+        let mut notes = self.large_notes();
+        for (slot, name) in &large {
+            self.drop_large(id, (*slot, name), &mut notes)?;
         }
+        if self.recorder.is_some() {
+            let record = self.shared.get(self.shared.tables.entry, &self.txn, &id.to_bytes())?;
+            let record = body(record.unwrap_or_default());
+            let change = put_whole(Came::Deleted, id, (&above, component), record, notes.edits());
+            self.record(|| change);
+        } else {
+            self.record(Vec::new);
+        }
+        self.remove(self.shared.tables.entry, &id.to_bytes())?;
         self.remove(self.shared.tables.tree, &tree_row(parent, component))?;
         self.count_children(parent, -1)?;
         self.unpost(&Key::children(parent), id)?;
@@ -234,8 +300,23 @@ impl<'e> Write<'e> {
         if new_path.len() > old_path.len() {
             self.check_depth(&moved, new_path.len() - old_path.len())?;
         }
-        let large: Vec<_> = self.view().entry(id)?.iter().flat_map(EntryRef::large).collect();
+        let aboves = [self.above(old_parent)?, self.above(new_parent)?];
+        let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
+        let large: Vec<_> = old.large().collect();
         let record = entry.encode(id, new_parent, &large)?;
+        if self.recorder.is_some() {
+            let change = put_move(
+                id,
+                self.identity(&old),
+                old.rdn(),
+                [old_parent, new_parent],
+                aboves.each_ref().map(String::as_str),
+                [old_component, new_component],
+            );
+            self.record(|| change);
+        } else {
+            self.record(Vec::new);
+        }
         self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
         self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
         self.names_changed()?;
@@ -264,11 +345,12 @@ impl<'e> Write<'e> {
         id: EntryId,
         old: &[Large<'a>],
         edits: &'a [LargeEdit],
+        notes: &mut LargeNotes,
     ) -> Result<Vec<Large<'a>>, Error> {
         let named = |name: &str| old.iter().find(|large| large.name == name).copied();
         let gone = old.iter().filter(|large| edits.iter().all(|edit| edit.name != large.name));
         for large in gone {
-            self.drop_large(id, Some(large.slot))?;
+            self.drop_large(id, (large.slot, large.name), notes)?;
         }
         let mut large: Vec<Large<'a>> = Vec::with_capacity(edits.len());
         for edit in edits {
@@ -277,9 +359,9 @@ impl<'e> Write<'e> {
                 let slot = (0..=u32::MAX).find(is_free).unwrap_or_default();
                 Large { name: &edit.name, slot, count: 0, bytes: 0 }
             });
-            self.edit_values(id, &mut one, edit)?;
+            self.edit_values(id, &mut one, edit, notes)?;
             match one.count {
-                0 => self.drop_large(id, Some(one.slot))?,
+                0 => self.drop_values(id, one.slot, None)?,
                 _ => large.push(one),
             }
         }
@@ -291,17 +373,24 @@ impl<'e> Write<'e> {
         id: EntryId,
         large: &mut Large<'_>,
         edit: &LargeEdit,
+        notes: &mut LargeNotes,
     ) -> Result<(), Error> {
+        let mut noted = notes.attribute(large.name, true);
         if edit.removed.is_empty() && edit.added.is_empty() {
             return Ok(());
         }
-        self.require_format_with_large()?;
+        self.require_format(FORMAT_WITH_LARGE)?;
         self.puts += 1;
         let table = self.shared.values()?;
-        let edited = table.edit(&mut self.txn, id, large.slot, edit);
+        let mut changed = |key: ValueKey, old: Option<&[u8]>, new: Option<&[u8]>| {
+            let Some(noted) = &mut noted else { return };
+            noted.removed.extend(old.map(|value| (key, value.to_vec())));
+            noted.added.extend(new.map(|value| (key, value.to_vec())));
+        };
+        let edited = table.edit(&mut self.txn, id, large.slot, edit, &mut changed);
         let change = match edited {
             Ok(change) => change,
-            Err(error) => return self.note(Err(error)),
+            Err(error) => return self.note_failure(Err(error)),
         };
         self.bytes += change.put_bytes;
         let by = |number: u64, by| {
@@ -313,33 +402,70 @@ impl<'e> Write<'e> {
         Ok(())
     }
 
-    /// Removes the values of one large attribute, or of all of an entry.
-    fn drop_large(&mut self, id: EntryId, slot: Option<u32>) -> Result<(), Error> {
-        self.puts += 1;
-        let table = self.shared.values()?;
-        let result = table.drop(&mut self.txn, id, slot);
-        self.note(result)
+    /// Removes all values of a large attribute.
+    fn drop_large(
+        &mut self,
+        id: EntryId,
+        (slot, name): (u32, &str),
+        notes: &mut LargeNotes,
+    ) -> Result<(), Error> {
+        let Some(noted) = notes.attribute(name, false) else {
+            return self.drop_values(id, slot, None);
+        };
+        self.drop_values(
+            id,
+            slot,
+            Some(&mut |key, value| noted.removed.push((key, value.to_vec()))),
+        )
     }
 
-    /// From now on programs that know nothing of large attributes refuse the store.
-    fn require_format_with_large(&mut self) -> Result<(), Error> {
-        let format = FORMAT_WITH_LARGE.to_be_bytes();
+    fn drop_values(
+        &mut self,
+        id: EntryId,
+        slot: u32,
+        gone: Option<&mut dyn FnMut(ValueKey, &[u8])>,
+    ) -> Result<(), Error> {
+        self.puts += 1;
+        let table = self.shared.values()?;
+        let result = table.drop(&mut self.txn, id, slot, gone);
+        self.note_failure(result)
+    }
+
+    /// From now on programs that know no later format than those before this one refuse the store.
+    fn require_format(&mut self, format: u32) -> Result<(), Error> {
         let found = self.shared.get(self.shared.tables.meta, &self.txn, META_FORMAT)?;
-        match found == Some(format.as_slice()) {
+        match found.is_some_and(|found| found >= format.to_be_bytes().as_slice()) {
             true => Ok(()),
-            false => self.put(self.shared.tables.meta, META_FORMAT, &format),
+            false => self.put(self.shared.tables.meta, META_FORMAT, &format.to_be_bytes()),
         }
     }
 
-    /// Puts a row that `View::meta_get` finds under `name`; an empty value is a value.
+    /// Puts a row that `View::meta_get` finds under `name`; an empty value is a value. It is a change that the feed
+    /// has.
     ///
     /// Errors: [`Error::BadMetaName`].
     pub fn meta_put(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
+        let row = checked_meta_row(name)?;
+        self.record_meta(name, &row, Some(value))?;
+        self.put(self.shared.tables.meta, &row, value)
+    }
+
+    /// Removes the row of `name`, if there is one. As [`Write::meta_put`].
+    pub fn meta_delete(&mut self, name: &str) -> Result<(), Error> {
+        let row = checked_meta_row(name)?;
+        self.record_meta(name, &row, None)?;
+        self.remove(self.shared.tables.meta, &row)
+    }
+
+    /// Puts a row that is of this store alone: as [`Write::meta_put`], but the feed does not have it.
+    ///
+    /// Errors: [`Error::BadMetaName`].
+    pub fn local_put(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
         self.put(self.shared.tables.meta, &checked_meta_row(name)?, value)
     }
 
-    /// Removes the row of `name`, if there is one.
-    pub fn meta_delete(&mut self, name: &str) -> Result<(), Error> {
+    /// Removes a row of [`Write::local_put`], if there is one.
+    pub fn local_delete(&mut self, name: &str) -> Result<(), Error> {
         self.remove(self.shared.tables.meta, &checked_meta_row(name)?)
     }
 
@@ -369,6 +495,7 @@ impl<'e> Write<'e> {
     }
 
     pub(crate) fn commit(mut self) -> Result<(), Error> {
+        self.write_feed()?;
         if let Some(next) = self.next_id {
             self.put(self.shared.tables.meta, META_NEXT_ID, &next.to_bytes())?;
         }
@@ -467,7 +594,7 @@ impl<'e> Write<'e> {
         self.bytes += key.as_bytes().len() + 8 * ids.len();
         let lists = self.shared.lists();
         let result = lists.add(&mut self.txn, key.as_bytes(), ids);
-        self.note(result)
+        self.note_failure(result)
     }
 
     fn unpost(&mut self, key: &Key, id: EntryId) -> Result<(), Error> {
@@ -479,20 +606,20 @@ impl<'e> Write<'e> {
         self.write_deferred()?;
         let (lists, txn) = (self.shared.lists(), &mut self.txn);
         let result = ids.iter().try_for_each(|&id| lists.remove(txn, key.as_bytes(), id));
-        self.note(result)
+        self.note_failure(result)
     }
 
     fn write_deferred(&mut self) -> Result<(), Error> {
         let lists = self.shared.lists();
         let result = self.deferred.write(lists, &mut self.txn);
-        self.note(result)
+        self.note_failure(result)
     }
 
     fn put(&mut self, table: Table<'static>, row: &[u8], value: &[u8]) -> Result<(), Error> {
         self.puts += 1;
         self.bytes += row.len() + value.len();
         let result = table.put(&mut self.txn, row, value);
-        self.note(
+        self.note_failure(
             result.map_err(|e| self.shared.write_error("writing to the store", e, self.bytes)),
         )
     }
@@ -500,14 +627,14 @@ impl<'e> Write<'e> {
     fn remove(&mut self, table: Table<'static>, row: &[u8]) -> Result<(), Error> {
         self.puts += 1;
         let result = table.delete(&mut self.txn, row).map(drop);
-        self.note(
+        self.note_failure(
             result.map_err(|e| self.shared.write_error("writing to the store", e, self.bytes)),
         )
     }
 
     /// Remembers the first failure, whatever the job makes of it. After it LMDB says no more than
     /// that the transaction is broken.
-    fn note(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+    fn note_failure(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         result.map_err(|error| self.broken.get_or_insert(error).clone())
     }
 }

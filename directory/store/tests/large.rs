@@ -160,11 +160,22 @@ proptest! {
             compare(&beside, read.view(), ids[0]);
             compare(&beside, read.view(), ids[2]);
         }
+        replays(&store);
         store.write_now(move |w| w.delete(id, &component, &[])).unwrap();
         store.read().unwrap().view().check().unwrap();
+        replays(&store);
         store.close().unwrap();
         inspect(dir.path(), &mut |damage| panic!("{damage}")).unwrap();
     }
+}
+
+/// The feed has all that was done.
+fn replays(store: &Store) {
+    let other = tempfile::tempdir().unwrap();
+    let replayed = Store::open(other.path(), options()).unwrap();
+    let read = store.read().unwrap();
+    replayed.replay(&read, &mut |_| {}).unwrap();
+    assert_eq!(read.view().difference(replayed.read().unwrap().view()).unwrap(), None);
 }
 
 /// A store with one entry of so many values, closed; the entry.
@@ -177,11 +188,12 @@ fn group(dir: &std::path::Path, count: u16) -> EntryId {
     id
 }
 
-/// An earlier program goes by the format: it refuses a store whose format is not 1.
+/// Earlier programs go by the format: they refuse a store with one that they do not know.
 #[test]
-fn a_store_with_a_large_attribute_has_another_format() {
+fn large_attributes_and_the_feed_have_formats_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), options()).unwrap();
+    let without = Options { feed: false, ..options() };
+    let store = Store::open(dir.path(), without.clone()).unwrap();
     let add =
         |w: &mut keyway_store::Write<'_>| w.insert(EntryId::ROOT, b"a", &Entry::default(), &[]);
     store.write_now(add).unwrap();
@@ -191,8 +203,25 @@ fn a_store_with_a_large_attribute_has_another_format() {
     };
     assert!(has(1) && !has(2));
     store.close().unwrap();
-    group(dir.path(), 3);
-    assert!(has(2));
+    let with_large = |w: &mut keyway_store::Write<'_>| {
+        let entry = entry(&Model::new(), vec![edit(0, &[], &[(1, 40)])]);
+        w.insert(EntryId::ROOT, b"b", &entry, &[])
+    };
+    let store = Store::open(dir.path(), without).unwrap();
+    store.write_now(with_large).unwrap();
+    assert!(has(2) && !has(3));
+    store.close().unwrap();
+    let store = Store::open(dir.path(), options()).unwrap();
+    store.write_now(|w| w.insert(EntryId::ROOT, b"c", &Entry::default(), &[])).unwrap();
+    store.close().unwrap();
+    assert!(has(3));
+    // What was there before has no changes that could be made again.
+    let store = Store::open(dir.path(), options()).unwrap();
+    let read = store.read().unwrap();
+    let head = read.view().feed_head().unwrap().unwrap();
+    assert_eq!((head.first, head.position, head.changes), (2, 2, 1));
+    assert!(matches!(read.view().feed_after(0).err(), Some(Error::FeedTrimmed { first: 2, .. })));
+    read.view().check().unwrap();
 }
 
 #[test]

@@ -267,5 +267,14 @@ proptest! {
         store.close().unwrap();
         let store = Store::open(dir.path(), options).unwrap();
         check(&model, &store, &mut names);
+        // The feed has all that was done.
+        let other = tempfile::tempdir().unwrap();
+        let options = Options { sync: false, map_bytes_max: 64 << 20, ..Options::default() };
+        let replayed = Store::open(other.path(), options).unwrap();
+        let read = store.read().unwrap();
+        replayed.replay(&read, &mut |_| {}).unwrap();
+        let replayed = replayed.read().unwrap();
+        prop_assert_eq!(read.view().difference(replayed.view()).unwrap(), None);
+        replayed.view().check().unwrap();
     }
 }

@@ -163,12 +163,12 @@ fn another_format_is_named() {
     let path = dir.path().join("data.mdb");
     let mut data = fs::read(&path).unwrap();
     let at: Vec<_> =
-        (0..data.len() - 10).filter(|&i| data[i..].starts_with(b"format\0\0\0\x01")).collect();
+        (0..data.len() - 10).filter(|&i| data[i..].starts_with(b"format\0\0\0\x03")).collect();
     assert!(!at.is_empty());
     at.into_iter().for_each(|at| data[at + 9] = 9);
     fs::write(&path, data).unwrap();
     let error = refused(dir.path());
-    assert!(matches!(error, OpenError::OtherVersion { found: 9, ours: 2 }), "{error}");
+    assert!(matches!(error, OpenError::OtherVersion { found: 9, ours: 3 }), "{error}");
 }
 
 #[test]

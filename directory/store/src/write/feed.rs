@@ -1,0 +1,153 @@
+//! The feed's part in a change: each change is noted as it is made, and their row is put before the commit.
+
+use super::Write;
+use crate::feed::{FeedHead, Recorder, feed_key, head_row, put_meta, row_bytes, seal};
+use crate::format::{FORMAT_WITH_FEED, META_FEED};
+use crate::lmdb::Table;
+use crate::{EntryId, EntryRef, Error, LargeValuesEdit};
+
+/// Gathers what becomes of large values, if the feed is to have it.
+pub(super) struct LargeNotes(Option<Vec<LargeValuesEdit>>);
+
+impl LargeNotes {
+    /// The attributes so far; none without a feed.
+    pub fn edits(&self) -> &[LargeValuesEdit] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Notes an attribute; the edit to be filled in.
+    pub fn attribute(&mut self, name: &str, is_named: bool) -> Option<&mut LargeValuesEdit> {
+        let edits = self.0.as_mut()?;
+        let edit =
+            LargeValuesEdit { name: name.to_owned(), is_named, ..LargeValuesEdit::default() };
+        edits.push(edit);
+        edits.last_mut()
+    }
+}
+
+impl Write<'_> {
+    /// The caller's note on all changes of this job that the feed has: who has made them, when, and what else the
+    /// caller will want to know of them. The store gives it no meaning.
+    pub fn note(&mut self, note: &[u8]) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(note);
+        }
+    }
+
+    /// Removes rows of the feed from its beginning: those up to the position `until`, and `rows_max` at most.
+    /// Whether there are more of them.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn trim_feed(&mut self, until: u64, rows_max: u64) -> Result<bool, Error> {
+        let head = self.view().feed_head()?;
+        let Some(mut head) = head.filter(|head| head.first <= until.min(head.position)) else {
+            return Ok(false);
+        };
+        let last = until.min(head.position).min(head.first.saturating_add(rows_max) - 1);
+        let table = self.feed_table()?;
+        for position in head.first..=last {
+            let row = self.shared.get(table, &self.txn, &feed_key(position))?;
+            head.bytes = head.bytes.saturating_sub(row.map_or(0, row_bytes));
+            self.remove(table, &feed_key(position))?;
+        }
+        head.first = last.saturating_add(1);
+        self.put(self.shared.tables.meta, META_FEED, &head_row(&head))?;
+        Ok(last < until.min(head.position))
+    }
+
+    /// The next job begins.
+    pub(crate) fn begin_job(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin_job();
+        }
+    }
+
+    /// Where changes are noted; nowhere without a feed.
+    pub(super) fn large_notes(&self) -> LargeNotes {
+        LargeNotes(self.recorder.as_ref().map(|_| Vec::new()))
+    }
+
+    /// The name of an entry for a change of one below it; empty without a feed, which has no use for it.
+    pub(super) fn above(&mut self, parent: EntryId) -> Result<String, Error> {
+        if self.recorder.is_none() {
+            return Ok(String::new());
+        }
+        let mut names = std::mem::take(&mut self.names);
+        let name = names.dn_of(self.view(), parent);
+        self.names = names;
+        name
+    }
+
+    /// The value that says which entry it is.
+    pub(super) fn identity<'t>(&self, entry: &EntryRef<'t>) -> &'t [u8] {
+        let attribute = self.shared.feed.flatten();
+        attribute.and_then(|name| entry.values(name).next()).unwrap_or_default()
+    }
+
+    /// Takes a change that was made.
+    pub(super) fn record(&mut self, change: impl FnOnce() -> Vec<u8>) {
+        self.recordable += 1;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.push(&change());
+        }
+    }
+
+    /// Takes the change of a row that is about to be made.
+    pub(super) fn record_meta(
+        &mut self,
+        name: &str,
+        row: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let old = self.shared.get(self.shared.tables.meta, &self.txn, row)?;
+        let differs = old != value;
+        let change = (differs && self.recorder.is_some()).then(|| put_meta(name, [old, value]));
+        if differs {
+            self.record(|| change.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Puts the row of all changes, as the last thing before the commit.
+    pub(super) fn write_feed(&mut self) -> Result<(), Error> {
+        if self.recordable == 0 {
+            return Ok(());
+        }
+        let head = self.view().feed_head()?;
+        let Some(recorder) = self.recorder.take() else {
+            return match head {
+                Some(head) => self.leave_out_of_feed(head),
+                None => Ok(()),
+            };
+        };
+        self.extend_feed(head.unwrap_or_else(FeedHead::of_an_older_store), recorder)
+    }
+
+    fn extend_feed(&mut self, mut head: FeedHead, recorder: Recorder) -> Result<(), Error> {
+        let (jobs, changes) = recorder.finish();
+        let (row, digest) = seal(&head, &jobs);
+        head.position += 1;
+        head.changes += changes;
+        head.bytes += row_bytes(&row);
+        head.digest = digest;
+        self.require_format(FORMAT_WITH_FEED)?;
+        self.put(self.feed_table()?, &feed_key(head.position), &row)?;
+        self.put(self.shared.tables.meta, META_FEED, &head_row(&head))
+    }
+
+    /// Changes that the feed does not get: what it has does not lead to this state, so it goes.
+    fn leave_out_of_feed(&mut self, head: FeedHead) -> Result<(), Error> {
+        if !head.is_empty() {
+            let table = self.feed_table()?;
+            self.puts += 1;
+            let cleared = table.clear(&mut self.txn);
+            self.note_failure(cleared.map_err(|e| self.shared.error("clearing the feed", e)))?;
+        }
+        self.put(self.shared.tables.meta, META_FEED, &head_row(&head.without_a_row()))
+    }
+
+    fn feed_table(&self) -> Result<Table<'static>, Error> {
+        self.shared.tables.feed.ok_or_else(|| Error::damaged("the table of the feed is missing"))
+    }
+}
