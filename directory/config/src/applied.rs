@@ -54,7 +54,7 @@ pub fn note(folder: &Folder, store: &Store, text: &str) -> Result<(), Failure> {
     if of_store(store)?.as_deref() != Some(text) {
         let row = text.as_bytes().to_vec();
         store
-            .write_now(move |write| write.meta_put(META_CONFIGURATION, &row))
+            .write_now(move |write| write.local_put(META_CONFIGURATION, &row))
             .map_err(|why| Failure::new(format!("cannot write to the store: {why}")))?;
     }
     if folder.has(name::ACCEPTED) {

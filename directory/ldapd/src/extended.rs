@@ -141,7 +141,7 @@ impl Session {
             .request_log
             .change(id, &self.subject, || Some(AuditedChange::new("password", &target)));
         let modify = PasswordModify {
-            from: self.from,
+            origin: self.origin_of(id),
             subject: self.subject.clone().traced(requested.trace.clone()),
             target,
             old: old.map(|old| Zeroizing::new(old.to_vec())),

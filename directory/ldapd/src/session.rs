@@ -31,7 +31,7 @@ use keyway_server::access::{Over, Strength};
 use keyway_server::controls::{RequestControls, ResponseControl};
 use keyway_server::log::AuditedChange;
 use keyway_server::log::stages::Stage;
-use keyway_server::{Announced, Failure, Search, Step, Subject, USER_PASSWORD};
+use keyway_server::{Announced, Failure, RequestOrigin, Search, Step, Subject, USER_PASSWORD};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::IpAddr;
@@ -510,7 +510,8 @@ impl Session {
                 Some(operation) => {
                     self.request_log.lap(id, Stage::Plan);
                     let audit = self.request_log.change(id, &subject, || AuditedChange::of(op));
-                    let carry_out = || directory.carry_out(operation, self.from, audit);
+                    let origin = self.origin_of(id);
+                    let carry_out = || directory.carry_out(operation, origin, audit);
                     let write = match self.request_log.shared_timer(id) {
                         Some(shared_timer) => shared_timer.within(carry_out),
                         None => carry_out(),
@@ -525,6 +526,12 @@ impl Session {
                 }
             },
         }
+    }
+
+    /// The request of this message id, for what it changes.
+    pub(crate) fn origin_of(&self, operation: u32) -> RequestOrigin {
+        let connection = self.request_log.origin.connection;
+        RequestOrigin { from: self.from, connection, operation }
     }
 
     /// The part of the root DSE that is about this connection.

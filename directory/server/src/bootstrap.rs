@@ -4,6 +4,7 @@ use crate::access::Subject;
 use crate::controls::RequestControls;
 use crate::directory::Directory;
 use crate::failure::Result;
+use crate::feed::{ChangeNote, Reason};
 use crate::naming::ADMINISTRATOR_DN;
 use crate::naming::SYSTEM_DN;
 use crate::policy::USER_PASSWORD;
@@ -49,7 +50,9 @@ impl Directory {
         )?;
         let subject = Snapshot::own_subject();
         let password = Modify::password(&snapshot, &subject, ADMINISTRATOR_DN, hashed, false)?;
+        let note = ChangeNote::own(Reason::Server, self.now()).encode();
         self.store.write_now(move |write| {
+            write.note(&note);
             ensure(&snapshot, write, &top)?;
             ensure(&snapshot, write, &administrator)?;
             password.apply(&snapshot, write).map(drop)

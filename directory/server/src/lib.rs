@@ -28,6 +28,7 @@ mod credentials;
 mod directory;
 mod evaluate;
 mod failure;
+mod feed;
 mod index;
 mod integrity;
 mod large;
@@ -63,6 +64,7 @@ pub use clock::Clock;
 pub use credentials::Credentials;
 pub use directory::Directory;
 pub use failure::Failure;
+pub use feed::{ChangeNote, FeedReader, FeedRetention, Reason};
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStatus};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use learnt::KnownName;
@@ -75,4 +77,4 @@ pub use settings::{Announced, Settings};
 pub use virtual_entries::{
     Modification, ModifiedAttribute, Provider, Reply, VirtualEntry, VirtualTree, Wanted,
 };
-pub use write::{PasswordModify, PreparedWrite, WriteDone, no_such_identity};
+pub use write::{PasswordModify, PreparedWrite, RequestOrigin, WriteDone, no_such_identity};

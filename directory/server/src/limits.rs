@@ -197,3 +197,15 @@ pub const IMPORT_ERRORS_KEPT_MAX: usize = 1_000;
 
 /// Lines of the audit log that are kept in the store where the log cannot be written.
 pub const AUDIT_KEPT_MAX: u64 = 100_000;
+
+/// Readers of the feed that have a name.
+pub const FEED_READERS_MAX: usize = 64;
+
+/// Bytes of such a name.
+pub const FEED_READER_NAME_BYTES_MAX: usize = 128;
+
+/// How many times as long, and as many bytes, changes are kept that a reader with a name has not read.
+pub const FEED_KEPT_FOR_READERS: u32 = 2;
+
+/// Rows of the feed that are removed in one commit.
+pub const FEED_TRIMMED_ROWS_MAX: u64 = 256;

@@ -2,6 +2,7 @@
 
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
+use crate::feed::{ChangeNote, Reason};
 use crate::limits::NAMING_CONTEXTS_MAX;
 use crate::naming::{self, NamingContext, SYSTEM_DN};
 use crate::open_error::OpenError;
@@ -41,8 +42,11 @@ impl Directory {
         let mut contexts = held.to_vec();
         contexts.push(Arc::new(NamingContext::new(name)));
         let row = contexts_row(&contexts);
-        self.store
-            .write_now(move |write| Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?))?;
+        let note = ChangeNote::own(Reason::Server, self.now()).encode();
+        self.store.write_now(move |write| {
+            write.note(&note);
+            Ok::<_, Failure>(write.meta_put(META_CONTEXTS, &row)?)
+        })?;
         *snapshot.shared.contexts.write().unpoisoned() = contexts.into();
         Ok(())
     }

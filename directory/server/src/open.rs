@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::directory::Directory;
 use crate::failure::Failure;
+use crate::feed::{ChangeNote, Reason};
 use crate::index::{Builder, Indexes, Kinds, State, required_indexes, turn};
 use crate::integrity::Integrity;
 use crate::locate::SpecialEntries;
@@ -178,7 +179,11 @@ impl Directory {
         let before = stored.schema().map_err(OpenError::Schema)?;
         check_entries(self.store.read()?.view(), &before, &snapshot.schema)
             .map_err(contradicted)?;
-        Ok(self.store.write_now(move |write| put(write, &snapshot))?)
+        let note = ChangeNote::own(Reason::Server, self.now()).encode();
+        Ok(self.store.write_now(move |write| {
+            write.note(&note);
+            put(write, &snapshot)
+        })?)
     }
 
     /// Takes the access rules that entries hold.
@@ -226,7 +231,9 @@ impl Directory {
         required_indexes(given, schema)?;
         let (_, made) = required_indexes(&settings, schema)?;
         let (wanted, none) = (made.kinds(), Kinds::new());
+        let note = ChangeNote::own(Reason::Server, self.now()).encode();
         let job = move |write: &mut Write<'_>| {
+            write.note(&note);
             redefinition.iter().try_for_each(|one| one.apply(write))?;
             turn(write, &wanted, &none)
         };

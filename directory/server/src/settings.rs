@@ -2,6 +2,7 @@
 
 use crate::access::Rule;
 use crate::clock::Clock;
+use crate::feed::FeedRetention;
 use crate::index::IndexSetting;
 use crate::integrity::IntegritySetting;
 use crate::log::Log;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub password_policy: Option<String>,
     /// Characters that a password has at least where no policy says anything else; 0 for no limit.
     pub password_min_length: u32,
+    /// How long changes are kept in the feed.
+    pub feed: FeedRetention,
     /// Where what happens is written down.
     pub log: Log,
     /// The clocks by which it stamps and measures.
@@ -73,6 +76,7 @@ impl Default for Settings {
             password_upgrade: true,
             password_policy: None,
             password_min_length: 8,
+            feed: FeedRetention::default(),
             log: Log::default(),
             clock: Clock::default(),
         }

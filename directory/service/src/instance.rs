@@ -201,7 +201,7 @@ impl Instance {
     /// If the store cannot be written.
     pub fn mark_populated(&self) -> Result<(), Failure> {
         self.store
-            .write_now(|write| write.meta_put(META_FILLED, b"1"))
+            .write_now(|write| write.local_put(META_FILLED, b"1"))
             .map_err(|why| Failure::new(format!("cannot write to the store: {why}")))
     }
 

@@ -205,6 +205,23 @@ fn changes_without_the_feed_take_it_along() {
     store.read().unwrap().view().check().unwrap();
 }
 
+#[test]
+fn a_commit_that_is_left_out_takes_its_neighbours_and_the_rows_before_along() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.write_now(|write| add(write, EntryId::ROOT, "a")).unwrap();
+    let left_out = store.write_now(|write| {
+        write.leave_feed_out();
+        add(write, EntryId::ROOT, "b")
+    });
+    left_out.unwrap();
+    assert_eq!((head(&store).position, head(&store).first), (2, 3));
+    store.write_now(|write| add(write, EntryId::ROOT, "c")).unwrap();
+    assert_eq!(rows(&store, 2).unwrap().len(), 1);
+    assert!(matches!(rows(&store, 0), Err(Error::FeedTrimmed { first: 3, .. })));
+    store.read().unwrap().view().check().unwrap();
+}
+
 /// Each of many places of a row is spoilt in its turn: reading says so.
 #[test]
 fn spoilt_rows_are_noticed() {

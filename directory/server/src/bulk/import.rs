@@ -7,6 +7,7 @@ use super::spool::{ScratchMaker, Spool};
 use crate::access::Rule;
 use crate::directory::Directory;
 use crate::failure::Failure;
+use crate::feed::{ChangeNote, Reason};
 use crate::integrity::{Disagreement, ImportedMemberOf};
 use crate::limits::{
     IMPORT_DEFINED_MAX, IMPORT_ERRORS_KEPT_MAX, IMPORT_GROUP_BYTES_MAX, IMPORT_GROUP_PASSWORDS_MAX,
@@ -222,6 +223,7 @@ impl Directory {
             directory: self,
             options,
             progress,
+            fills: self.entry_count()? == 0,
             group: Group::default(),
             group_bytes: 0,
             seen: Seen::default(),
@@ -247,8 +249,8 @@ impl Directory {
         import.report.first_errors.sort_by_key(|error| error.line);
         import.compare_groups()?;
         let forget = |write: &mut Write<'_>| {
-            write.meta_delete(META_WAITING)?;
-            Ok::<_, Failure>(write.meta_delete(META_IMPORT)?)
+            write.local_delete(META_WAITING)?;
+            Ok::<_, Failure>(write.local_delete(META_IMPORT)?)
         };
         self.store.write_now(forget)?;
         Ok(import.report)
@@ -258,7 +260,8 @@ impl Directory {
     /// another.
     fn waiting_records(&self, options: &ImportOptions) -> Result<Vec<u64>, Failure> {
         if options.skip_records == 0 {
-            let forget = |write: &mut Write<'_>| Ok::<_, Failure>(write.meta_delete(META_WAITING)?);
+            let forget =
+                |write: &mut Write<'_>| Ok::<_, Failure>(write.local_delete(META_WAITING)?);
             self.store.write_now(forget)?;
             return Ok(Vec::new());
         }
@@ -329,6 +332,9 @@ struct Import<'a> {
     directory: &'a Directory,
     options: &'a ImportOptions,
     progress: &'a mut dyn FnMut(Progress),
+    /// Whether it fills a directory that had no entries. Its changes are left out of the feed, where each would be
+    /// once more in full.
+    fills: bool,
     group: Group,
     group_bytes: usize,
     /// Records that have been read.
@@ -693,7 +699,8 @@ impl Import<'_> {
                 follows: self.running.back().map(|group| group.row.clone()),
                 unsettled: first.map_or(u64::MAX, |record| record.index),
             };
-            let job = job(&self.directory.snapshot(), records.clone(), self.options, reached);
+            let records_and_fills = (records.clone(), self.fills);
+            let job = job(&self.directory.snapshot(), records_and_fills, self.options, reached);
             // The receiver waits in `running`, so the answer cannot go astray.
             let done = move |result| drop(sender.send(result));
             match self.directory.store.submit(job, done) {
@@ -772,13 +779,18 @@ struct Reached {
 /// left if the import is to stop. Nothing is done if the group before was not done to its end.
 fn job(
     snapshot: &Arc<Snapshot>,
-    records: Arc<Vec<Prepared>>,
+    (records, fills): (Arc<Vec<Prepared>>, bool),
     options: &ImportOptions,
     reached: Reached,
 ) -> impl FnMut(&mut Write<'_>) -> Result<Outcome, Failure> + Send + 'static + use<> {
+    let note = ChangeNote::own(Reason::Import, snapshot.shared.now()).encode();
     let (snapshot, keep_going, source) =
         (snapshot.clone(), options.keep_going, options.source.clone());
     move |write| {
+        write.note(&note);
+        if fills {
+            write.leave_feed_out();
+        }
         let mut outcome = Outcome::default();
         if let Some(row) = &reached.follows
             && write.view().meta_get(META_IMPORT)? != Some(row.as_bytes())
@@ -817,7 +829,7 @@ fn job(
             Some(first) if !reached.is_retry => &first.before,
             _ => &reached.seen,
         };
-        write.meta_put(META_IMPORT, seen.row(&source).as_bytes())?;
+        write.local_put(META_IMPORT, seen.row(&source).as_bytes())?;
         let ours = outcome.waiting.iter().filter_map(|place| records.get(*place));
         let mut all = reached.waiting.clone();
         all.extend(before.into_iter().filter(|index| *index >= reached.unsettled));
@@ -826,7 +838,7 @@ fn job(
         all.sort_unstable();
         all.dedup();
         let row: Vec<String> = all.iter().map(u64::to_string).collect();
-        write.meta_put(META_WAITING, row.join(" ").as_bytes())?;
+        write.local_put(META_WAITING, row.join(" ").as_bytes())?;
         Ok(outcome)
     }
 }

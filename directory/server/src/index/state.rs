@@ -81,14 +81,14 @@ impl State {
         if self.whole.is_empty() {
             whole.push('\n');
         }
-        write.meta_put(META_WHOLE, whole.as_bytes())?;
+        write.local_put(META_WHOLE, whole.as_bytes())?;
         if self.is_settled() {
-            return Ok(write.meta_delete(META_WORK)?);
+            return Ok(write.local_delete(META_WORK)?);
         }
         let mut work = format!("after {}", self.after.0);
         lines(&mut work, "\nadd ", &self.adding);
         lines(&mut work, "\ndrop ", &self.dropping);
-        Ok(write.meta_put(META_WORK, work.as_bytes())?)
+        Ok(write.local_put(META_WORK, work.as_bytes())?)
     }
 
     /// Whether there is nothing to be done.

@@ -58,8 +58,8 @@ impl Kept {
     /// The store's.
     pub(super) fn put(&self, write: &mut Write<'_>) -> Result<u64> {
         let number = number(write.view(), NEXT)?;
-        write.meta_put(&row(number), &self.encode())?;
-        write.meta_put(NEXT, &(number + 1).to_be_bytes())?;
+        write.local_put(&row(number), &self.encode())?;
+        write.local_put(NEXT, &(number + 1).to_be_bytes())?;
         Ok(number + 1)
     }
 
@@ -146,9 +146,9 @@ pub(crate) fn first(view: View<'_>) -> Result<u64> {
 pub(crate) fn forget(write: &mut Write<'_>, until: u64) -> Result<()> {
     let first = number(write.view(), FIRST)?;
     for number in first..until {
-        write.meta_delete(&row(number))?;
+        write.local_delete(&row(number))?;
     }
-    Ok(write.meta_put(FIRST, &until.max(first).to_be_bytes())?)
+    Ok(write.local_put(FIRST, &until.max(first).to_be_bytes())?)
 }
 
 /// The number in a row; 0 if there is none.

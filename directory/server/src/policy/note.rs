@@ -5,6 +5,7 @@ use super::attributes::subentry;
 use super::pending::Event;
 use crate::directory::Directory;
 use crate::failure::Result;
+use crate::feed::{ChangeNote, Reason};
 use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_lock::Unpoisoned;
 use keyway_store::{EntryId, Store, Write};
@@ -27,7 +28,9 @@ impl Directory {
         let (snapshot, events) = (self.snapshot(), self.shared.policies.pending.all());
         if !events.is_empty() {
             // Events that cannot be written now are forgotten with the process.
+            let note = ChangeNote::own(Reason::Bind, self.now()).encode();
             let _ = self.store.write_now(move |write| {
+                write.note(&note);
                 events.iter().try_for_each(|(id, events)| update(&snapshot, write, *id, events))
             });
         }
@@ -40,7 +43,9 @@ async fn write_all(store: Store, shared: Arc<DirectoryState>, current: CurrentSn
     while let Some(accounts) = pending.begin() {
         let (sender, receiver) = oneshot::channel();
         let current = current.clone();
+        let note = ChangeNote::own(Reason::Bind, shared.now()).encode();
         let job = move |write: &mut Write<'_>| {
+            write.note(&note);
             let snapshot = current.read().unpoisoned().clone();
             accounts.iter().try_for_each(|(id, events)| update(&snapshot, write, *id, events))
         };

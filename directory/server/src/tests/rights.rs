@@ -1,6 +1,7 @@
 //! Who may do what.
 
 use super::*;
+use crate::RequestOrigin;
 use crate::access::{Attributes, Place, Rights, Rule, What, Who};
 use crate::credentials::Credentials;
 use keyway_codec::message::CompareRequest;
@@ -110,7 +111,12 @@ fn a_user_reads_all_but_passwords_and_writes_only_his_own() {
     let to_anonymous = fixture.directory.may_set_password(&Subject::anonymous(), ada);
     assert_eq!(code(to_anonymous), ResultCode::NoSuchObject);
     assert_eq!(code(fixture.directory.may_set_password(&user, "cn=schema")), denied);
-    let set = fixture.directory.set_password(&user, alan, HASHED.into(), false, None);
+    let set = fixture.directory.set_password(
+        &user,
+        (alan, HASHED.into(), false),
+        RequestOrigin::HERE,
+        None,
+    );
     assert_eq!(code(block_on(set)), denied);
 }
 

@@ -34,7 +34,7 @@ pub use password_modify::{PasswordModify, no_such_identity};
 pub(crate) use rename::Rename;
 pub(crate) use request::Stamp;
 pub(crate) use secret::{PasswordSource, Secrets};
-pub use submit::PreparedWrite;
 pub(crate) use submit::take_rules;
+pub use submit::{PreparedWrite, RequestOrigin};
 pub(crate) use upgrades::Upgrades;
 pub(crate) use values::LargeDraft;

@@ -1,6 +1,7 @@
 //! Password Modify (RFC 3062): a password that is changed by an operation of its own.
 
 use super::secret::hashed_already;
+use super::submit::RequestOrigin;
 use super::validate::Validation;
 use crate::access::Subject;
 use crate::directory::Directory;
@@ -8,7 +9,6 @@ use crate::failure::{Failure, Result};
 use crate::log::Audit;
 use keyway_codec::message::ResultCode;
 use keyway_password::{BindHistory, Given, PasswordCheck};
-use std::net::IpAddr;
 use zeroize::Zeroizing;
 
 /// The answer where a password of no entry is to be changed; also of one that the subject may not know of.
@@ -18,8 +18,8 @@ pub fn no_such_identity() -> Failure {
 
 /// A password change that was asked for by an extended operation (RFC 3062).
 pub struct PasswordModify {
-    /// Where its client is.
-    pub from: IpAddr,
+    /// The request that asks for it.
+    pub origin: RequestOrigin,
     /// Who asks for it.
     pub subject: Subject,
     /// The DN of the entry whose password it is.
@@ -65,7 +65,7 @@ impl PasswordModify {
         }
         let validation = Validation {
             subject: &self.subject,
-            from: self.from,
+            from: self.origin.from,
             gave_old: self.old.is_some(),
             // A password that is made here is good enough.
             is_good: self.is_generated,
@@ -75,7 +75,8 @@ impl PasswordModify {
         let audit = self.audit.take();
         let PasswordModify { subject, target, .. } = &self;
         let gave_old = self.old.is_some();
-        let set: Result<_> = directory.set_password(subject, target, hashed, gave_old, audit).await;
+        let password = (target.as_str(), hashed, gave_old);
+        let set: Result<_> = directory.set_password(subject, password, self.origin, audit).await;
         set?;
         Ok(self.is_generated.then_some(self.new))
     }
@@ -88,7 +89,7 @@ impl PasswordModify {
         let passwords = &directory.shared.passwords;
         // A connection tries many of these at once, so that how it has fared says nothing.
         let attempt =
-            passwords.attempt(self.from, &name.name().canonical(), BindHistory::default());
+            passwords.attempt(self.origin.from, &name.name().canonical(), BindHistory::default());
         let verdict = match passwords.check(attempt, entry.map(|id| id.0), old.clone(), &values)? {
             PasswordCheck::Known(verdict) => verdict,
             PasswordCheck::Pending(pending) => pending.await?,

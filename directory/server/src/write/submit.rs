@@ -12,8 +12,10 @@ use crate::access::{Rule, Subject};
 use crate::controls::RequestControls;
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
+use crate::feed::{ChangeNote, Reason};
 use crate::log::Audit;
 use crate::log::stages::{self, Stage};
+use crate::policy::micros;
 use crate::redefine::install;
 use crate::state::CurrentSnapshot;
 use keyway_codec::message::{AddRequest, ModifyDnRequest, ModifyRequest, Op, ResultCode};
@@ -24,10 +26,28 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A client's write that was understood, or why it is refused.
-pub struct PreparedWrite(Result<Operation>);
+pub struct PreparedWrite {
+    operation: Result<Operation>,
+    /// The DN of its client.
+    author: String,
+}
 
-/// Where a change comes from that came over no connection.
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// The request that a change comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestOrigin {
+    /// Where its client is.
+    pub from: IpAddr,
+    /// The number of its connection.
+    pub connection: u64,
+    /// Its message id.
+    pub operation: u32,
+}
+
+impl RequestOrigin {
+    /// That of a change that came over no connection.
+    pub(crate) const HERE: RequestOrigin =
+        RequestOrigin { from: IpAddr::V4(Ipv4Addr::UNSPECIFIED), connection: 0, operation: 0 };
+}
 
 impl Directory {
     /// Understands a client's write; `None` if it is none.
@@ -41,7 +61,7 @@ impl Directory {
             Ok(()) => Operation::of(&self.snapshot(), subject, op, controls)?,
             Err(failure) => Err(failure),
         };
-        Some(PreparedWrite(prepared))
+        Some(PreparedWrite { operation: prepared, author: author(subject) })
     }
 
     /// Adds an entry (RFC 4511 § 4.7). The superclasses of its classes and the values of its RDN
@@ -59,7 +79,7 @@ impl Directory {
         let prepared = self.refresh(subject);
         let prepared =
             prepared.and_then(|()| Add::new(&self.snapshot(), subject, request, controls));
-        self.carry_out_prepared(prepared.map(Operation::Add), HERE, None)
+        self.carry_out_here(prepared.map(Operation::Add), subject)
     }
 
     /// Deletes an entry without children (RFC 4511 § 4.8). As [`Directory::add`].
@@ -71,7 +91,7 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared = prepared.and_then(|()| Delete::new(&self.snapshot(), subject, dn, controls));
-        self.carry_out_prepared(prepared.map(Operation::Delete), HERE, None)
+        self.carry_out_here(prepared.map(Operation::Delete), subject)
     }
 
     /// Changes attributes of an entry, all as asked or nothing (RFC 4511 § 4.6). As
@@ -85,7 +105,7 @@ impl Directory {
         let prepared = self.refresh(subject);
         let prepared =
             prepared.and_then(|()| Operation::modify(&self.snapshot(), subject, request, controls));
-        self.carry_out_prepared(prepared, HERE, None)
+        self.carry_out_here(prepared, subject)
     }
 
     /// Renames or moves an entry and all below it (RFC 4511 § 4.9). As [`Directory::add`].
@@ -98,16 +118,15 @@ impl Directory {
         let prepared = self.refresh(subject);
         let prepared =
             prepared.and_then(|()| Rename::new(&self.snapshot(), subject, request, controls));
-        self.carry_out_prepared(prepared.map(Operation::Rename), HERE, None)
+        self.carry_out_here(prepared.map(Operation::Rename), subject)
     }
 
     /// Sets an entry's password to a value that is hashed already, on behalf of the subject.
     pub(crate) fn set_password(
         &self,
         subject: &Subject,
-        dn: &str,
-        hashed: Vec<u8>,
-        gave_old: bool,
+        (dn, hashed, gave_old): (&str, Vec<u8>, bool),
+        origin: RequestOrigin,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
@@ -115,29 +134,24 @@ impl Directory {
             .and_then(|()| Modify::password(&self.snapshot(), subject, dn, hashed, gave_old));
         // It was hashed here, so nothing is left to be taken out of it.
         let submitted = prepared.and_then(|modify| {
-            submit(&self.store, &self.current, Operation::Modify(modify), audit)
+            let note = self.note_of(author(subject), origin);
+            submit(&self.store, &self.current, (Operation::Modify(modify), note), audit)
         });
         async move { answered(submitted?).await.map(drop) }
     }
 
-    /// Does a write that is prepared; `from` is where its client is. The change is written into the audit log, also if
+    /// Does a write that is prepared. The change is written into the audit log, also if
     /// its client does not wait. As [`Directory::add`].
     pub fn carry_out(
         &self,
         prepared: PreparedWrite,
-        from: IpAddr,
+        origin: RequestOrigin,
         audit: Option<Audit>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        self.carry_out_prepared(prepared.0, from, audit)
-    }
-
-    fn carry_out_prepared(
-        &self,
-        prepared: Result<Operation>,
-        from: IpAddr,
-        audit: Option<Audit>,
-    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
-        let started = prepared.and_then(|operation| self.start(operation, from, audit));
+        let PreparedWrite { operation, author } = prepared;
+        let note = self.note_of(author, origin);
+        let started = operation
+            .and_then(|operation| self.start((operation, note.clone()), origin.from, audit));
         let snapshot = self.snapshot();
         let (store, current) = (self.store.clone(), self.current.clone());
         async move {
@@ -148,16 +162,36 @@ impl Directory {
                         old.settle(&snapshot, &mut operation).await?;
                     }
                     secrets.put_hashed(&mut operation).await?;
-                    submit(&store, &current, *operation, audit.map(|audit| *audit))?
+                    submit(&store, &current, (*operation, note), audit.map(|audit| *audit))?
                 }
             };
             answered(answer).await
         }
     }
 
+    fn carry_out_here(
+        &self,
+        operation: Result<Operation>,
+        subject: &Subject,
+    ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
+        let prepared = PreparedWrite { operation, author: author(subject) };
+        self.carry_out(prepared, RequestOrigin::HERE, None)
+    }
+
+    /// The note on a change that a client asks for.
+    fn note_of(&self, author: String, origin: RequestOrigin) -> ChangeNote {
+        ChangeNote {
+            at: micros(self.now()),
+            reason: Reason::Request,
+            connection: origin.connection,
+            operation: origin.operation,
+            author,
+        }
+    }
+
     fn start(
         &self,
-        mut operation: Operation,
+        (mut operation, note): (Operation, ChangeNote),
         from: IpAddr,
         audit: Option<Audit>,
     ) -> Result<Started> {
@@ -169,10 +203,17 @@ impl Directory {
         let secrets = Secrets::take(&self.shared.passwords, &mut operation, source)?;
         // Submitted at once if it can be, so that a client's writes are done in their order.
         match secrets.is_empty() && old.is_none() {
-            true => Ok(Started::Submitted(submit(&self.store, &self.current, operation, audit)?)),
+            true => {
+                let submitted = submit(&self.store, &self.current, (operation, note), audit);
+                Ok(Started::Submitted(submitted?))
+            }
             false => Ok(Started::Hashing(Box::new(operation), old, secrets, audit.map(Box::new))),
         }
     }
+}
+
+fn author(subject: &Subject) -> String {
+    subject.name().as_deref().unwrap_or_default().to_owned()
 }
 
 async fn answered(answer: oneshot::Receiver<Result<WriteDone>>) -> Result<WriteDone> {
@@ -189,7 +230,7 @@ enum Started {
 fn submit(
     store: &Store,
     current: &CurrentSnapshot,
-    operation: Operation,
+    (operation, note): (Operation, ChangeNote),
     audit: Option<Audit>,
 ) -> Result<oneshot::Receiver<Result<WriteDone>>> {
     let (sender, receiver) = oneshot::channel();
@@ -199,9 +240,10 @@ fn submit(
     let (timer, committed) = (stages::current(), stages::current());
     let latest = current.clone();
     let audit = audit.map(Arc::new);
-    let kept = audit.clone();
+    let (kept, note) = (audit.clone(), note.encode());
     let job = move |write: &mut Write<'_>| {
         timer.iter().for_each(|timer| timer.lap(Stage::Queue));
+        write.note(&note);
         // Others may have changed the indexes by the time that it is its turn.
         let snapshot = latest.read().unpoisoned().clone();
         let done = operation.apply(&snapshot, write)?;

@@ -3,6 +3,7 @@
 use crate::credentials::Credentials;
 use crate::directory::Directory;
 use crate::failure::Result;
+use crate::feed::{ChangeNote, Reason};
 use crate::policy::USER_PASSWORD;
 use crate::state::{DirectoryState, Snapshot};
 use keyway_lock::Unpoisoned;
@@ -52,6 +53,7 @@ impl Directory {
                 let upgrade = Upgrade { id, old, new };
                 let job = move |write: &mut Write<'_>| {
                     let snapshot = current.read().unpoisoned().clone();
+                    write.note(&ChangeNote::own(Reason::Upgrade, snapshot.shared.now()).encode());
                     upgrade.apply(&snapshot, write)
                 };
                 if store.submit(job, move |result| drop(sender.send(result))).is_ok() {

@@ -34,6 +34,12 @@ impl Write<'_> {
         }
     }
 
+    /// Leaves the whole commit, with all its jobs, out of the feed: for a load of so much that readers take the whole
+    /// state anew. What the feed has does not lead to the state after it, and goes.
+    pub fn leave_feed_out(&mut self) {
+        self.recorder = None;
+    }
+
     /// Removes rows of the feed from its beginning: those up to the position `until`, and `rows_max` at most.
     /// Whether there are more of them.
     ///

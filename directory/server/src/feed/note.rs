@@ -1,0 +1,108 @@
+//! The note on changes: who has made them, when, over which connection, and why.
+
+use crate::policy::micros;
+use std::time::SystemTime;
+
+/// Why something was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// A client asked for it.
+    Request,
+    /// A bind went well or wrong, and an account's entry says so. Readers that want what users have changed may
+    /// leave it out.
+    Bind,
+    /// A password that was right was stored again as new ones are.
+    Upgrade,
+    /// It was imported.
+    Import,
+    /// The server did it by itself.
+    Server,
+}
+
+impl Reason {
+    /// All of them, at the number that the note has for each.
+    const ALL: [Reason; 5] =
+        [Reason::Request, Reason::Bind, Reason::Upgrade, Reason::Import, Reason::Server];
+
+    /// Its name for people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Request => "request",
+            Reason::Bind => "bind",
+            Reason::Upgrade => "upgrade",
+            Reason::Import => "import",
+            Reason::Server => "server",
+        }
+    }
+}
+
+/// What the server notes with the changes of one job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChangeNote {
+    /// When, in microseconds since 1970.
+    pub at: u64,
+    /// Why.
+    pub reason: Reason,
+    /// The number of the connection; 0 if it came over none.
+    pub connection: u64,
+    /// The message id of the request; 0 if there was none.
+    pub operation: u32,
+    /// The DN of the one who asked for it; empty if the server did it, or a client without a name.
+    pub author: String,
+}
+
+const VERSION: u8 = 1;
+
+impl ChangeNote {
+    /// A note on something that no client asked for.
+    pub(crate) fn own(reason: Reason, now: SystemTime) -> ChangeNote {
+        ChangeNote { at: micros(now), reason, connection: 0, operation: 0, author: String::new() }
+    }
+
+    /// `version | reason | at (8 B BE) | connection (8 B BE) | operation (4 B BE) | author`
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let reason = Reason::ALL.iter().position(|reason| *reason == self.reason);
+        let mut out = vec![VERSION, reason.unwrap_or_default() as u8];
+        out.extend(self.at.to_be_bytes());
+        out.extend(self.connection.to_be_bytes());
+        out.extend(self.operation.to_be_bytes());
+        out.extend(self.author.as_bytes());
+        out
+    }
+
+    /// Reads a note; `None` if it is none that this version writes.
+    pub fn decode(note: &[u8]) -> Option<ChangeNote> {
+        let ([version, reason], rest) = note.split_first_chunk()?;
+        let (at, rest) = rest.split_first_chunk()?;
+        let (connection, rest) = rest.split_first_chunk()?;
+        let (operation, author) = rest.split_first_chunk()?;
+        let reason = Reason::ALL.get(usize::from(*reason)).filter(|_| *version == VERSION)?;
+        Some(ChangeNote {
+            at: u64::from_be_bytes(*at),
+            reason: *reason,
+            connection: u64::from_be_bytes(*connection),
+            operation: u32::from_be_bytes(*operation),
+            author: str::from_utf8(author).ok()?.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        for reason in Reason::ALL {
+            let author = "uid=\u{e9}ve,dc=example".to_owned();
+            let note = ChangeNote { at: 1 << 50, reason, connection: 7, operation: 9, author };
+            let bytes = note.encode();
+            assert_eq!(ChangeNote::decode(&bytes), Some(note));
+            for end in 0..22 {
+                assert_eq!(ChangeNote::decode(&bytes[..end]), None);
+            }
+            assert_eq!(ChangeNote::decode(&[&[2], &bytes[1..]].concat()), None);
+        }
+        assert_eq!(ChangeNote::decode(&[]), None);
+    }
+}
