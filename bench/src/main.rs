@@ -25,6 +25,7 @@ mod ring;
 mod skeleton;
 mod slapd;
 mod tools;
+mod writes;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -59,6 +60,8 @@ enum Benchmark {
     Ring(ring::Arguments),
     /// The tools: `keyway load` beside UnboundID's searchrate, `keyway data` beside OpenDJ's makeldif
     Tools(tools::Arguments),
+    /// Adds with the feed of changes, beside a server without it
+    Writes(writes::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Benchmark::Provider(arguments) => provider::run(&arguments),
         Benchmark::Ring(arguments) => ring::run(&arguments),
         Benchmark::Tools(arguments) => tools::run(&arguments),
+        Benchmark::Writes(arguments) => writes::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };
     match result {

@@ -8,6 +8,7 @@ use crate::cli::Check;
 use keyway_folder::history::Done;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
+use keyway_service::feed_check;
 use keyway_service::instance::describe;
 use keyway_service::instance::{Instance, what_to_do};
 use keyway_service::offline::{self, Inspected, Offline};
@@ -121,10 +122,16 @@ fn compare(
         // Who does not listen any more has gone away.
         let _ = output::write(format_args!("{AT}{table}: after {rows} rows"));
     };
-    let checked = match instance.directory.check(tell) {
+    let folder = &arguments.data.folder;
+    let checked = instance.directory.check(tell).map_err(|why| Failure::new(describe(&why)));
+    let checked = checked.and_then(|checked| {
+        let feed = arguments.feed.then(|| feed_check::check(&instance.store, folder, tell));
+        Ok((checked, feed.transpose()?))
+    });
+    let (checked, feed) = match checked {
         Ok(checked) => checked,
         Err(why) => {
-            let why = format!("{}; {advice}", describe(&why));
+            let why = format!("{why}; {advice}");
             return refuse(arguments, done, &why, &Inspected::default());
         }
     };
@@ -139,6 +146,8 @@ fn compare(
             "postings": checked.postings,
             "seconds": seconds,
             "pages": !done.served,
+            "commits": checked.commits,
+            "feed": feed.map(|feed| json!({ "first": feed.first, "replayed": feed.is_replayed })),
         }))?;
     } else {
         let pages =
@@ -148,6 +157,9 @@ fn compare(
             grouped(checked.entries),
             grouped(checked.postings)
         ))?;
+        if let Some(feed) = feed {
+            output::text(feed)?;
+        }
     }
     Ok(true)
 }

@@ -27,8 +27,9 @@ const TABLES: [&str; 4] = ["access", "integrity.allocate", "integrity.unique", "
 /// The section whose settings are attributes.
 const INDEXES: &str = "indexes.";
 /// Settings that take effect at the next start only.
-const AT_NEXT_START: [&str; 8] = [
+const AT_NEXT_START: [&str; 9] = [
     "cryptod.socket",
+    "feed.enabled",
     "limits.store_bytes_max",
     "listen",
     "listen_tls",

@@ -31,7 +31,7 @@ use keyway_password::{Argon2Cost, Scheme};
 use keyway_schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources};
 use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
-use keyway_server::{IndexKind, IndexSetting, OpenError, check_context};
+use keyway_server::{FeedRetention, IndexKind, IndexSetting, OpenError, check_context};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -61,6 +61,8 @@ pub struct Configuration {
     pub remember: Remember,
     /// The settings of the logs.
     pub log: keyway_log::Settings,
+    /// Whether changes go into the feed.
+    pub feed: bool,
     /// Whether metrics are pushed, and where to.
     pub metrics: Option<Metrics>,
     /// Address space for the store.
@@ -338,7 +340,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts: contexts, .. } = raw;
     let Raw { process, cryptod, tls, password, proxy, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
-    let Raw { metrics: pushed, .. } = raw;
+    let Raw { metrics: pushed, feed, .. } = raw;
     let defaults = keyway_server::Settings::default();
     Ok(Configuration {
         listen: address(&listen)?,
@@ -366,6 +368,10 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
             password_upgrade: password.upgrade,
             password_policy: policy(&password.policy)?,
             password_min_length: min_length(&password.min_length)?,
+            feed: FeedRetention {
+                keep: seconds(&feed.keep_s)?,
+                bytes_max: positive(&feed.bytes_max)? as u64,
+            },
             log: defaults.log,
             clock: defaults.clock,
         },
@@ -383,6 +389,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         remember: remember(&password)?,
         log: log_settings(&log)?,
         metrics: metrics(&pushed)?,
+        feed: feed.enabled,
         store_bytes_max: positive(&limits.store_bytes_max)?,
         text: text.to_owned(),
         settings: Settings::new(),
@@ -790,6 +797,8 @@ mod tests {
                 "[metrics]\notlp = \"collector:4317\"",
                 "line 2: otlp: \"collector:4317\" is no URL of",
             ),
+            ("[feed]\nkeep_s = 0", "line 2: keep_s: it must be from 1 to"),
+            ("[feed]\nbytes_max = 0", "line 2: bytes_max: it must be 1 or more"),
             ("[metrics]\ninterval_s = 0", "line 2: interval_s: it must be from 1 to"),
             ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),

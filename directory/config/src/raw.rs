@@ -25,6 +25,7 @@ pub struct Raw {
     pub password: Password,
     pub limits: Limits,
     pub log: Log,
+    pub feed: Feed,
     pub metrics: Metrics,
     pub schema: Schema,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
@@ -157,6 +158,15 @@ pub struct Log {
     pub when_full: Spanned<String>,
     pub file_bytes_max: Spanned<u64>,
     pub files_kept: Spanned<u64>,
+}
+
+/// `[feed]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feed {
+    pub enabled: bool,
+    pub keep_s: Spanned<u64>,
+    pub bytes_max: Spanned<u64>,
 }
 
 /// `[metrics]`

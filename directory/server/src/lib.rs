@@ -64,7 +64,10 @@ pub use clock::Clock;
 pub use credentials::Credentials;
 pub use directory::Directory;
 pub use failure::Failure;
-pub use feed::{ChangeNote, FeedReader, FeedRetention, Reason};
+pub use feed::{
+    AttributeChange, AttributeValues, ChangeNote, DescribedChange, Describer, EntryChange, Extent,
+    FeedReader, FeedRetention, FeedStatus, Operation, Reason, Renaming, RowOrEntry, Values,
+};
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStatus};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use learnt::KnownName;

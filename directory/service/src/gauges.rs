@@ -9,8 +9,8 @@ use keyway_lock::Unpoisoned;
 use keyway_log::Logs;
 use keyway_meter::{Gauge, Reader, gauge};
 use keyway_ring::control::{Answer, Ask, ClientStatus};
-use keyway_server::VirtualEntry;
 use keyway_server::log::{Severity, Value};
+use keyway_server::{Directory, FeedStatus, VirtualEntry};
 use keyway_store::Store;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,6 +44,39 @@ impl StoreSize {
         let keyway_store::Size { entries, bytes, used, bytes_max, readers, reader_lag } = size;
         let values = [entries, bytes, used, bytes_max, readers, reader_lag];
         self.0.iter().zip(values).for_each(|(gauge, value)| gauge.set(value));
+    }
+}
+
+/// Shows how far the feed of changes has come.
+pub struct FeedGauges {
+    of_feed: [Gauge; 4],
+    of_readers: Vec<(String, Gauge)>,
+}
+
+impl FeedGauges {
+    /// Makes the gauges.
+    pub fn new() -> FeedGauges {
+        let names = ["position", "changes", "bytes", "age"];
+        let of_feed = names.map(|name| gauge(&format!("feed.{name}")));
+        FeedGauges { of_feed, of_readers: Vec::new() }
+    }
+
+    /// Looks at it. Values that cannot be had now stay as they were.
+    pub fn show(&mut self, directory: &Directory) {
+        let Ok(Some(FeedStatus { head, age, readers })) = directory.feed_status() else { return };
+        let values = [head.position, head.changes, head.bytes, age.as_secs()];
+        self.of_feed.iter().zip(values).for_each(|(gauge, value)| gauge.set(value));
+        for reader in &readers {
+            if !self.of_readers.iter().any(|(name, _)| *name == reader.name) {
+                let lag = gauge(&format!("feed.reader.{}.lag", reader.name));
+                self.of_readers.push((reader.name.clone(), lag));
+            }
+        }
+        for (name, lag) in &self.of_readers {
+            let read = readers.iter().find(|reader| reader.name == *name);
+            // One that was forgotten lags behind nothing.
+            lag.set(read.map_or(0, |reader| head.position.saturating_sub(reader.position)));
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, StoreId, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_schema::operational::ENTRY_UUID;
 use keyway_server::{Directory, OpenError, Unfinished};
 use keyway_store::{EntryId, Key, Options, Store};
 use std::path::Path;
@@ -120,6 +121,8 @@ impl Instance {
             map_bytes_max: configuration.store_bytes_max,
             locked_memory,
             expected: data::store_of(folder.path())?,
+            feed: configuration.feed,
+            identity: Some(ENTRY_UUID),
             ..Options::default()
         };
         let store = Store::open(&path, options).map_err(|why| cannot_open(folder.path(), &why))?;

@@ -480,6 +480,7 @@ impl Serving<'_> {
         let mut look_around = tokio::time::interval(gauges::LOOK_EVERY);
         look_around.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = gauges::StoreSize::new();
+        let mut feed = gauges::FeedGauges::new();
         let mut refusals = gauges::Refusals::default();
         let cryptod = gauges::Cryptod::of(folder.path());
         let backups = backups::Monitor::of(folder.path());
@@ -514,12 +515,16 @@ impl Serving<'_> {
                 _ = look_around.tick() => {
                     gauges::show_engine(engine);
                     size.show(&instance.store);
+                    feed.show(&instance.directory);
                     refusals.look(&instance.store, logs);
                     backups.look();
                     let (cryptod, directory) = (cryptod.clone(), instance.directory.clone());
                     // It waits for the disk. Lines stay kept where it fails, and a full disk says so itself.
                     settling = match settling.is_finished() {
-                        true => spawn_blocking(move || drop(directory.settle_audit())),
+                        true => spawn_blocking(move || {
+                            drop(directory.settle_audit());
+                            while matches!(directory.trim_feed(), Ok(true)) {}
+                        }),
                         false => settling,
                     };
                     // It waits for the daemon.

@@ -10,6 +10,7 @@ pub mod callers;
 mod certificates;
 pub mod client;
 pub mod cryptod;
+pub mod feed_check;
 mod forecast;
 mod gauges;
 pub mod instance;

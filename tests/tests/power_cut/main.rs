@@ -28,6 +28,11 @@ use tempfile::TempDir;
 const STATES_MAX: usize = 8;
 /// With time for more.
 const STATES_MAX_NIGHTLY: usize = 30;
+/// With time for more, of a record of many writers.
+const WRITERS_STATES_MAX_NIGHTLY: usize = 200;
+/// Clients that write at once, and how many entries each adds.
+const WRITERS: usize = 16;
+const ADDED_BY_EACH: usize = 12;
 /// Where the data folder is below the root of a record; the first start makes all of them.
 const DATA: &str = "a/b/data";
 const ADMINISTRATOR: &str = "cn=admin,cn=keyway";
@@ -194,7 +199,13 @@ fn add(client: &mut Client, name: &str) -> Result<(), String> {
 
 /// Starts the program on states from all of a record, and looks for what had been said.
 fn try_states(states: &[State]) {
-    let chosen = states.len().min(if nightly() { STATES_MAX_NIGHTLY } else { STATES_MAX });
+    let most = if nightly() { STATES_MAX_NIGHTLY } else { STATES_MAX };
+    try_some(states, most, &["--sample", "2"]);
+}
+
+/// Tries so many of the states; a first start gets these arguments.
+fn try_some(states: &[State], most: usize, first_start: &[&str]) {
+    let chosen = states.len().min(most);
     for number in 1..=chosen {
         // The last is always among them.
         let state = &states[number * states.len() / chosen - 1];
@@ -212,11 +223,15 @@ fn try_states(states: &[State]) {
             }
         }
         let is_first = !state.said.iter().any(|done| matches!(done, Done::Ready(_)));
-        let server = Server::start(&data, if is_first { &["--sample", "2"] } else { &[] });
+        let server = Server::start(&data, if is_first { first_start } else { &[] });
         look_for(&state.said, &server, &data);
         drop(server);
         let mut check = Command::new(keyway());
-        finish(check.args(["directory", "check", "--data"]).arg(&data), "").expect(0);
+        check.args(["directory", "check", "--feed", "--json", "--data"]).arg(&data);
+        let checked: Value = serde_json::from_str(&finish(&mut check, "").expect(0).out).unwrap();
+        // A sample and an import are loads into an empty directory, which the feed leaves out.
+        let is_whole = first_start.contains(&"--empty");
+        assert_eq!(checked["feed"]["replayed"], is_whole, "{checked}");
         drop(told);
     }
 }
@@ -326,4 +341,38 @@ fn an_import_survives_power_cuts() {
     finish(&mut import, "").expect(0);
     recording.say(Done::Imported(ENTRIES));
     try_states(&recording.states());
+}
+
+#[test]
+fn many_writers_lose_nothing_and_the_feed_leads_to_what_is_left() {
+    if !available(&["strace"]) {
+        return;
+    }
+    let first_start = ["--empty", "--listen", "127.0.0.1:0", "--listen-tls", "off"];
+    let mut recording = Recording::new(None);
+    let server = recording.start(&first_start);
+    let password = fs::read_to_string(recording.data().join("admin-password")).unwrap();
+    let bound = || {
+        let mut client = server.client();
+        client.bind(ADMINISTRATOR, &password).unwrap();
+        client
+    };
+    let top = [("objectClass", ["domain"].as_slice()), ("dc", &["example"])];
+    bound().add(SUFFIX, &top).unwrap();
+    let said = std::sync::Mutex::new(&mut recording);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (mut client, said) = (bound(), &said);
+            scope.spawn(move || {
+                for number in 0..ADDED_BY_EACH {
+                    let name = format!("w{writer}-{number}");
+                    add(&mut client, &name).unwrap();
+                    said.lock().unwrap().say(Done::Added(name));
+                }
+            });
+        }
+    });
+    server.kill();
+    let most = if nightly() { WRITERS_STATES_MAX_NIGHTLY } else { STATES_MAX };
+    try_some(&recording.states(), most, &["--empty"]);
 }

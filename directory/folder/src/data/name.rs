@@ -38,10 +38,12 @@ pub const REINDEX: &str = "reindex";
 pub const LOG: &str = "log";
 /// The store's folder.
 pub const STORE: &str = "store";
+/// The folder of a store that a check compares with, for as long as it runs.
+pub const FEED_CHECK: &str = "feed-check";
 /// The folder of what is cryptod's, which may be here.
 pub const CRYPTOD: &str = "cryptod";
 /// All of them.
-pub const ALL: [&str; 18] = [
+pub const ALL: [&str; 19] = [
     VERSION,
     LOCK,
     CONFIGURATION,
@@ -59,6 +61,7 @@ pub const ALL: [&str; 18] = [
     REINDEX,
     LOG,
     STORE,
+    FEED_CHECK,
     CRYPTOD,
 ];
 

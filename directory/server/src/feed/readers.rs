@@ -31,13 +31,14 @@ impl Directory {
     /// Notes how far a reader has come; one that is not known yet is from now on. Blocks until it is on the disk.
     ///
     /// # Errors
-    /// `constraintViolation` for a name that is empty or too long, `adminLimitExceeded` if there are
+    /// `constraintViolation` for a name that is empty, too long or not plain, `adminLimitExceeded` if there are
     /// [`FEED_READERS_MAX`] others, or the store's.
     pub fn note_feed_reader(&self, name: &str, position: u64) -> Result<()> {
-        if !(1..=FEED_READER_NAME_BYTES_MAX).contains(&name.len())
-            || name.contains(char::is_whitespace)
-        {
-            let text = "the name of a reader is empty, too long, or has spaces in it";
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let is_short = (1..=FEED_READER_NAME_BYTES_MAX).contains(&name.len());
+        if !is_short || !name.bytes().all(is_plain) {
+            let text =
+                "the name of a reader has only letters, digits, - and _, and is not too long";
             return Err(Failure::new(ResultCode::ConstraintViolation, text));
         }
         let reader = FeedReader { name: name.to_owned(), position };

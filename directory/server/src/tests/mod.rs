@@ -4,8 +4,10 @@ mod access;
 mod access_model;
 mod compare;
 mod controls;
+mod described;
 mod disclosure;
 mod export;
+mod feed;
 mod groups;
 mod hostile;
 mod import;
@@ -74,7 +76,8 @@ fn engine() -> keyway_engine::Engine {
 
 pub fn store(folder: &TempDir) -> Store {
     // No power is cut in these tests.
-    let options = Options { map_bytes_max: 256 << 20, sync: false, ..Options::default() };
+    let identity = Some(keyway_schema::operational::ENTRY_UUID);
+    let options = Options { map_bytes_max: 256 << 20, sync: false, identity, ..Options::default() };
     Store::open(folder.path(), options).unwrap()
 }
 

@@ -296,6 +296,7 @@ proptest! {
                 pair.check(ask);
             }
             pair.fixture.directory.check(&mut |_, _| {}).unwrap();
+            feed::replays(&pair.fixture.directory);
         }
     }
 

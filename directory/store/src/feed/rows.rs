@@ -222,6 +222,20 @@ impl<'t> View<'t> {
         Ok((self.changes_before(low)? < change).then_some(low))
     }
 
+    /// The note of the first job of a row that is kept, without a look at the rest of it: its checksum is not checked.
+    ///
+    /// # Errors
+    /// As [`View::feed_head`].
+    pub fn feed_note(self, position: u64) -> Result<Option<&'t [u8]>, Error> {
+        let Some(table) = self.tables.feed else { return Ok(None) };
+        let row = self.shared.get(table, self.txn, &feed_key(position))?;
+        Ok(row.and_then(|row| {
+            let mut rest = row.get(CHECKSUM_BYTES + FeedDigest::BYTES..)?;
+            let (_changes, _jobs) = (varint(&mut rest)?, varint(&mut rest)?);
+            slice(&mut rest)
+        }))
+    }
+
     /// How many changes there are before a row that is kept.
     fn changes_before(self, position: u64) -> Result<u64, Error> {
         let missing = || Error::damaged(format!("position {position} of the feed is missing"));
