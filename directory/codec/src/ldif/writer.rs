@@ -61,6 +61,12 @@ impl<'b> Writer<'b> {
         self.out.push(b'\n');
     }
 
+    /// A comment, whatever is in the text: other programs skip it.
+    pub fn comment(&mut self, text: &str) {
+        let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        self.out.extend_from_slice(format!("# {}\n", plain.collect::<String>()).as_bytes());
+    }
+
     /// Ends a record.
     pub fn end(&mut self) {
         self.out.push(b'\n');

@@ -67,7 +67,7 @@ pub fn salvage(
             let why = store.why(id).to_owned();
             let dn = (!name.is_guess).then_some(name.dn);
             let shown = dn.as_deref().unwrap_or("its name is not known");
-            comment(&mut buffer, &format!("lost: entry {id}, {shown}: {why}"));
+            Writer::new(&mut buffer).comment(&format!("lost: entry {id}, {shown}: {why}"));
             salvaged.lost.push(Lost { id: id.0, dn, why });
         }
     }
@@ -84,11 +84,11 @@ pub fn salvage(
         let record = store.record(id)?;
         let entry = EntryRef::decode(id, &record).map_err(|why| other(why.to_string()))?;
         let (large, missing) = large(store, id, &entry)?;
+        let mut writer = Writer::new(&mut buffer);
         if missing > 0 {
             salvaged.lost_values += missing;
-            comment(&mut buffer, &format!("lost: {missing} values of the next entry"));
+            writer.comment(&format!("lost: {missing} values of the next entry"));
         }
-        let mut writer = Writer::new(&mut buffer);
         writer.dn(&name.dn);
         for (name, values) in entry.attributes() {
             values.for_each(|value| writer.value(name, value));
@@ -136,12 +136,6 @@ fn large(
 
 fn other(why: String) -> ExportError {
     Failure::new(ResultCode::Other, why).into()
-}
-
-/// A comment (RFC 2849), whatever is in the text.
-fn comment(out: &mut Vec<u8>, text: &str) {
-    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    out.extend_from_slice(format!("# {}\n", plain.collect::<String>()).as_bytes());
 }
 
 /// The name of an entry, as far as it is known.
