@@ -37,6 +37,7 @@ pub use network::Network;
 pub use rights::Rights;
 pub(crate) use rule::RULE;
 pub use rule::{Attributes, Below, Needs, Origin, Place, Rule, Stored, Target, What, Who};
+pub(crate) use secret::Secrets;
 pub(crate) use stored::{holds_rules, settle};
 pub use strength::{Over, Strength};
 pub use subject::Subject;

@@ -25,11 +25,20 @@ const ACCESS: &[&str] = &[
 /// Those that a schema knows, by canonical names, with their subtypes. Shorter names come first: most of those that are
 /// looked for differ from all in their length.
 #[derive(Debug)]
-pub(super) struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
     pub fn new(schema: &Schema) -> Secrets {
-        let known = SECRETS.iter().chain(ACCESS).filter_map(|name| schema.attribute(name));
+        Secrets::of(schema, SECRETS.iter().chain(ACCESS))
+    }
+
+    /// Passwords and keys alone.
+    pub fn passwords(schema: &Schema) -> Secrets {
+        Secrets::of(schema, SECRETS.iter())
+    }
+
+    fn of<'n>(schema: &Schema, names: impl Iterator<Item = &'n &'n str>) -> Secrets {
+        let known = names.filter_map(|name| schema.attribute(name));
         let mut names: Vec<String> =
             known.flat_map(|one| schema.family(one)).map(|one| one.name().to_owned()).collect();
         names.sort_unstable_by(|one, other| order(one).cmp(&order(other)));

@@ -1,7 +1,8 @@
 //! The note on changes: who has made them, when, over which connection, and why.
 
 use crate::policy::micros;
-use std::time::SystemTime;
+use keyway_schema::operational::generalized_time;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Why something was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +60,17 @@ impl ChangeNote {
         ChangeNote { at: micros(now), reason, connection: 0, operation: 0, author: String::new() }
     }
 
+    /// When, to the microsecond (RFC 3339).
+    pub fn time(&self) -> String {
+        let text = generalized_time(UNIX_EPOCH + Duration::from_micros(self.at));
+        // The year may have more than four digits.
+        let (year, rest) = text.split_at(text.len() - "MMDDhhmmssZ".len());
+        let part = |at: usize| rest.get(at..at + 2).unwrap_or_default();
+        let [month, day, hour, minute, second] = [0, 2, 4, 6, 8].map(part);
+        let micros = self.at % 1_000_000;
+        format!("{year}-{month}-{day}T{hour}:{minute}:{second}.{micros:06}Z")
+    }
+
     /// `version | reason | at (8 B BE) | connection (8 B BE) | operation (4 B BE) | author`
     pub(crate) fn encode(&self) -> Vec<u8> {
         let reason = Reason::ALL.iter().position(|reason| *reason == self.reason);
@@ -90,6 +102,14 @@ impl ChangeNote {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_those_of_rfc_3339() {
+        let note = |at| ChangeNote { at, ..ChangeNote::own(Reason::Server, UNIX_EPOCH) };
+        assert_eq!(note(0).time(), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(note(951_868_799_000_042).time(), "2000-02-29T23:59:59.000042Z");
+        assert!(note(u64::MAX).time().ends_with(":49.551615Z"), "{}", note(u64::MAX).time());
+    }
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
