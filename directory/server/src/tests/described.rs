@@ -256,8 +256,9 @@ fn make(model: &mut Model, record: Record) {
             let (rdn, above) = record.dn.split_once(',').unwrap();
             let (old, new) = (Rdn::parse(rdn).unwrap(), Rdn::parse(&new_rdn).unwrap());
             let new_dn = format!("{new_rdn},{}", new_superior.as_deref().unwrap_or(above));
-            let moved: Vec<String> =
-                model.keys().filter(|name| name.ends_with(&dn)).cloned().collect();
+            let below = format!(",{dn}");
+            let is_moved = |name: &&String| **name == dn || name.ends_with(&below);
+            let moved: Vec<String> = model.keys().filter(is_moved).cloned().collect();
             for name in moved {
                 let entry = model.remove(&name).unwrap();
                 let name = format!("{}{}", name.strip_suffix(&dn).unwrap(), new_dn.to_lowercase());
