@@ -469,10 +469,15 @@ pub struct Export {
 #[command(after_help = "\
 Examples:
   keyway directory check
-  keyway directory check --data /srv/directory --json")]
+  keyway directory check --data /srv/directory --json
+  keyway directory check --feed
+      also make all changes of the feed again, in a store beside, and compare that one")]
 pub struct Check {
     #[command(flatten)]
     pub data: Data,
+    /// Make the changes of the feed again too: do they lead to the entries that there are?
+    #[arg(long)]
+    pub feed: bool,
     /// Say how it went as one line of JSON
     #[arg(long)]
     pub json: bool,

@@ -8,8 +8,5 @@ pub const TUI_LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a decoder that was asked to end may take, before that is not waited for.
 pub const DECODE_END_WAIT: Duration = Duration::from_secs(2);
 
-/// How long `keyway config set` waits for what a server says, and how often it looks.
-pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
-
 /// Bytes that `keyway key` has signed, encrypted or authenticated at a time. The daemon bounds a request too.
 pub const KEY_INPUT_BYTES_MAX: usize = 16 << 20;

@@ -13,6 +13,7 @@ pub mod cryptod;
 pub mod feed_check;
 mod forecast;
 mod gauges;
+pub mod index_advice;
 pub mod instance;
 pub mod key_files;
 pub mod key_use;
@@ -30,6 +31,7 @@ mod reload;
 pub mod sample;
 pub mod ssh_agent;
 pub mod tokens;
+pub mod told;
 pub mod up;
 pub mod witness;
 

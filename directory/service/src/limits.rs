@@ -38,6 +38,8 @@ pub const OTHER_CRYPTOD_LOOK_EVERY: Duration = Duration::from_secs(5);
 pub const HISTORY_MONITORED_MAX: usize = 50;
 /// How long a command that reads beside a server waits for one that is starting.
 pub const START_WAIT: Duration = Duration::from_secs(10);
+/// How long a command waits for a server to say whether it takes its configuration.
+pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 /// How often a command looks whether a server that starts or reloads has got so far.
 pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How often files of certificates are looked at.

@@ -2,14 +2,13 @@
 //! of another one, or is gone.
 
 use super::arguments::{Accept, Restore};
-use super::told;
 use keyway_config::Given;
 use keyway_config::applied;
 use keyway_config::{Configuration, DEFAULT};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_service::instance;
+use keyway_service::{instance, told};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

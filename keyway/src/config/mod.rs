@@ -8,7 +8,6 @@ mod get;
 mod in_force;
 mod set;
 mod start;
-mod told;
 
 pub use arguments::Config;
 use arguments::{Accept, Diff, Get, Restore, Set};

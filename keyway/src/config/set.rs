@@ -1,7 +1,7 @@
 //! `keyway config set`.
 
 use super::arguments::Set;
-use super::{start, told};
+use super::start;
 use keyway_config::Given;
 use keyway_config::Running;
 use keyway_config::applied;
@@ -11,6 +11,7 @@ use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_service::instance::Instance;
+use keyway_service::told;
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

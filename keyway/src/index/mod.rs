@@ -6,7 +6,7 @@ mod explain;
 mod list;
 mod reindex;
 
-pub use advise::{lines, run as advise};
+pub use advise::run as advise;
 pub use arguments::{Advise, Explain, Indexes, Reindex};
 pub use explain::run as explain;
 pub use list::run as list;

@@ -1,8 +1,8 @@
 //! The indexes that searches lack, held against the configuration of a data folder.
 
-use crate::index;
 use keyway_config::{Configuration, Given};
 use keyway_server::IndexSetting;
+use keyway_service::index_advice;
 use keyway_web::{Advisor, IndexAdvice};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub fn advisor(folder: &Path) -> Advisor {
             known = Some((Instant::now(), indexes));
         }
         let indexes = known.as_ref().map(|(_, indexes)| indexes.as_slice());
-        let lines = index::lines(page, indexes.unwrap_or_default()).into_iter();
+        let lines = index_advice::lines(page, indexes.unwrap_or_default()).into_iter();
         lines.map(|(attribute, index, line)| IndexAdvice { attribute, index, line }).collect()
     })
 }

@@ -1,10 +1,9 @@
 //! Having the server that runs on a data folder read its configuration.
 
-use crate::limits::RELOAD_WAIT;
+use crate::limits::{RELOAD_LOOK_EVERY, RELOAD_WAIT};
 use keyway_config::Running;
 use keyway_folder::data;
 use keyway_host::failure::{Failure, plain};
-use keyway_service::limits::RELOAD_LOOK_EVERY;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::thread;
