@@ -1,5 +1,5 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
-//! end. A data folder's directory, opened, filled, and worked on while no process serves it. An SSH
+//! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes says. An SSH
 //! agent, which is a client of cryptod.
 #![forbid(unsafe_code)]
 
@@ -8,6 +8,7 @@ mod backups;
 mod banner;
 pub mod callers;
 mod certificates;
+pub mod changes;
 pub mod client;
 pub mod cryptod;
 pub mod feed_check;

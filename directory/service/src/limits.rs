@@ -42,6 +42,10 @@ pub const START_WAIT: Duration = Duration::from_secs(10);
 pub const RELOAD_WAIT: Duration = Duration::from_secs(30);
 /// How often a command looks whether a server that starts or reloads has got so far.
 pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often a command that follows the feed looks for changes.
+pub const FEED_LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Bytes of the feed after which they are shown, before the store is read on.
+pub const FEED_PIECE_BYTES: u64 = 1 << 20;
 /// How often files of certificates are looked at.
 pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long the other daemon of a take-over may take before it is said that it is waited for.

@@ -10,7 +10,7 @@ use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, name};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
-use keyway_store::Damage;
+use keyway_store::{Damage, Options, Store};
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
@@ -69,6 +69,22 @@ pub fn beside_server(path: &Path) -> Result<Option<Instance>, Failure> {
     }
     let configuration = Configuration::ahead(path, &Given::none())?;
     Instance::open_to_read(path, &configuration, &keyway_drivers::engine()).map(Some)
+}
+
+/// Opens the store of a folder to read it alone, also while a server serves from it. What the configuration says of it
+/// does not matter.
+///
+/// # Errors
+/// Whatever keeps it from being opened.
+pub fn store_to_read(path: &Path) -> Result<Store, Failure> {
+    data::may_look(path)?;
+    is_served(path)?;
+    instance::has_store(path)?;
+    let map_bytes_max = Configuration::ahead(path, &Given::none())
+        .map_or(Options::default().map_bytes_max, |configuration| configuration.store_bytes_max);
+    let options = Options { map_bytes_max, ..Options::default() };
+    Store::open_to_read(&path.join(name::STORE), &options)
+        .map_err(|why| instance::cannot_open(path, &why))
 }
 
 /// Whether a server serves from a folder. One that has taken the folder and is not ready is waited for.

@@ -153,6 +153,14 @@ impl Store {
         self.inner.shared.failure()
     }
 
+    /// Whether the data file that is open is still the one in the folder: commits of other processes go there.
+    ///
+    /// # Errors
+    /// [`Error::Displaced`] if it is not; the system's, if it does not say.
+    pub fn is_in_place(&self) -> Result<(), Error> {
+        self.inner.shared.is_in_place()
+    }
+
     /// Random identity (UUID version 4) of this store, given when it was created.
     pub fn incarnation(&self) -> [u8; 16] {
         self.inner.shared.incarnation

@@ -1,0 +1,80 @@
+//! Writes changes to standard output, in the form that was asked for.
+
+use super::Form;
+use super::reading::Refusal;
+use super::{json, text};
+use keyway_host::failure::Failure;
+use keyway_host::output;
+use keyway_schema::Schema;
+use keyway_server::DescribedChange;
+use serde_json::{Value, json};
+
+/// Writes changes.
+pub struct Printer {
+    form: Form,
+}
+
+impl Printer {
+    /// In this form.
+    pub fn new(form: Form) -> Printer {
+        Printer { form }
+    }
+
+    /// A change.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn change(&self, change: &DescribedChange, schema: &Schema) -> Result<(), Failure> {
+        match self.form {
+            Form::Text => output::text(text::of(change, schema)),
+            Form::Json => output::json(&json::of(change)),
+            Form::Ldif => {
+                let mut out = Vec::new();
+                change.write_ldif(&mut out);
+                // All that is not ASCII is in comments.
+                let text = String::from_utf8_lossy(&out);
+                output::text(text.strip_suffix('\n').unwrap_or(&text))
+            }
+        }
+    }
+
+    /// A remark on what comes.
+    ///
+    /// # Errors
+    /// The output's.
+    pub fn remark(&self, words: &str, value: &Value) -> Result<(), Failure> {
+        match self.form {
+            Form::Text => output::text(words),
+            Form::Json => output::json(value),
+            Form::Ldif => output::text(format_args!("# {words}\n")),
+        }
+    }
+
+    /// Why the feed cannot be read on, and what to do. Programs get a line that tells what there is.
+    pub fn refuse(&self, why: Refusal) -> Failure {
+        let (words, value) = match why {
+            Refusal::Other(failure) => return failure,
+            Refusal::Trimmed { position, first } => {
+                let wanted = position.saturating_add(1);
+                let words = format!(
+                    "the feed does not have position {wanted} any more: it begins with position {first} (how much is \
+                     kept: keyway config get feed). Read from there on with --from {first}, or, to miss nothing, take \
+                     all entries anew (keyway directory export) and go on from there"
+                );
+                (words, json!({ "event": "trimmed", "position": wanted, "first": first }))
+            }
+            Refusal::Ahead { position, last } => {
+                let wanted = position.saturating_add(1);
+                let words = format!(
+                    "there is no position {wanted}: the last one is {last}. If it was there once, this is another \
+                     store, or an earlier state of that one, restored from a copy: take all entries anew (keyway \
+                     directory export), and go on from position {}",
+                    last.saturating_add(1)
+                );
+                (words, json!({ "event": "ahead", "position": wanted, "last": last }))
+            }
+        };
+        let told = if self.form == Form::Json { output::json(&value) } else { Ok(()) };
+        told.err().unwrap_or_else(|| Failure::new(words))
+    }
+}

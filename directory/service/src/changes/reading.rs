@@ -1,0 +1,140 @@
+//! Reads the feed of a store, a piece at a time, so that no page of the store is held while changes are printed or
+//! waited for.
+
+use crate::limits::FEED_PIECE_BYTES;
+use crate::offline;
+use keyway_host::failure::Failure;
+use keyway_server::{DescribedChange, Describer};
+use keyway_store::{Error, FeedDigest, FeedHead, Store};
+use std::path::{Path, PathBuf};
+
+/// A reader of the feed.
+pub struct Reading {
+    pub store: Store,
+    pub describer: Describer,
+    folder: PathBuf,
+    shows_passwords: bool,
+    /// What was read last, and its digest if it was read here.
+    last: (u64, Option<FeedDigest>),
+}
+
+/// Why the feed cannot be read on.
+pub enum Refusal {
+    /// It does not have this any more.
+    Trimmed { position: u64, first: u64 },
+    /// It has not come so far.
+    Ahead { position: u64, last: u64 },
+    /// Something else.
+    Other(Failure),
+}
+
+impl Reading {
+    /// Opens the store of a data folder, beside a server if one serves it; the first change that is kept comes first.
+    ///
+    /// # Errors
+    /// If there is no store, or it has no feed.
+    pub fn open(folder: &Path, shows_passwords: bool) -> Result<Reading, Failure> {
+        let store = offline::store_to_read(folder)?;
+        let read = store.read().map_err(|why| unreadable(&why))?;
+        let describer = Describer::new(read.view(), shows_passwords);
+        let describer = describer
+            .map_err(|why| Failure::new(format!("cannot read the schema of the store: {why}")))?;
+        drop(read);
+        let (folder, last) = (folder.to_owned(), (0, None));
+        let mut reading = Reading { store, describer, folder, shows_passwords, last };
+        reading.begin(reading.head()?.first);
+        Ok(reading)
+    }
+
+    /// How far the feed has come.
+    ///
+    /// # Errors
+    /// If there is none, or the store cannot be read.
+    pub fn head(&self) -> Result<FeedHead, Failure> {
+        let read = self.store.read().map_err(|why| unreadable(&why))?;
+        let head = read.view().feed_head().map_err(|why| unreadable(&why))?;
+        head.ok_or_else(|| {
+            Failure::new(format!(
+                "the store of {} has no feed of changes: it was made by an earlier version, or with feed.enabled = \
+                 false in keyway.toml; a server that is started with feed.enabled = true begins one",
+                self.folder.display()
+            ))
+        })
+    }
+
+    /// The note on a commit, if it is kept.
+    pub fn note(&self, position: u64) -> Option<keyway_server::ChangeNote> {
+        let read = self.store.read().ok()?;
+        keyway_server::ChangeNote::decode(read.view().feed_note(position).ok()??)
+    }
+
+    /// What was read last.
+    pub fn position(&self) -> u64 {
+        self.last.0
+    }
+
+    /// Reads from this position on.
+    pub fn begin(&mut self, position: u64) {
+        self.last = (position.saturating_sub(1), None);
+    }
+
+    /// The next changes up to a position, those of whole commits; `None` if there are no more now.
+    ///
+    /// # Errors
+    /// If they are not there, or the store is another one by now.
+    pub fn next(&mut self, to: u64) -> Result<Option<Vec<DescribedChange>>, Refusal> {
+        let read = self.store.read()?;
+        let (mut rows, mut bytes, mut redefines) = (Vec::new(), 0, false);
+        for row in read.view().feed_after(self.last.0)? {
+            let row = row?;
+            if row.position > to {
+                break;
+            }
+            if self.last.1.is_some_and(|digest| digest != row.before) {
+                return Err(Refusal::Other(self.is_another()));
+            }
+            self.last = (row.position, Some(row.digest));
+            bytes += row.bytes;
+            redefines |= Describer::redefines(&row);
+            rows.push(row);
+            if bytes >= FEED_PIECE_BYTES {
+                break;
+            }
+        }
+        if redefines {
+            let describer = Describer::new(read.view(), self.shows_passwords);
+            self.describer = describer.map_err(|why| Refusal::Other(Failure::new(why)))?;
+        }
+        drop(read);
+        if rows.is_empty() {
+            return match self.store.is_in_place() {
+                Err(Error::Displaced { .. }) => Err(Refusal::Other(self.is_another())),
+                _ => Ok(None),
+            };
+        }
+        Ok(Some(rows.into_iter().flat_map(|row| self.describer.describe(row)).collect()))
+    }
+
+    fn is_another(&self) -> Failure {
+        Failure::new(format!(
+            "the store of {} was moved, removed or replaced: what comes behind position {} in the one that is there \
+             now does not follow what was read",
+            self.folder.display(),
+            self.last.0
+        ))
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(why: Error) -> Refusal {
+        match why {
+            Error::FeedTrimmed { position, first } => Refusal::Trimmed { position, first },
+            Error::FeedAhead { position, last } => Refusal::Ahead { position, last },
+            why => Refusal::Other(unreadable(&why)),
+        }
+    }
+}
+
+fn unreadable(why: &Error) -> Failure {
+    Failure::new(format!("cannot read the store: {why}"))
+}
