@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::acl::Acl;
+use crate::changes::Changes;
 use crate::client_certificate::ClientCertificate;
 use crate::config::Config;
 use crate::crypto::Crypto;
@@ -8,6 +9,7 @@ use crate::cryptod::Cryptod;
 use crate::data_flag::Data;
 use crate::decode::Decode;
 use crate::generate::{Compression, Generate};
+use crate::history_of::HistoryOf;
 use crate::index;
 use crate::key::Key;
 use crate::load::Load;
@@ -44,6 +46,7 @@ Start here:
   keyway top                   what it is doing, once a second (in another terminal)
   keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
+  keyway history DN            what was changed of an entry, when and by whom
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
@@ -78,6 +81,7 @@ pub enum Command {
     Top(Top),
     Metrics(Metrics),
     Log(Log),
+    History(HistoryOf),
     #[command(subcommand)]
     Crypto(Crypto),
     Cryptod(Cryptod),
@@ -102,6 +106,7 @@ impl Command {
             Command::Ldapd(ldapd) => Some(ldapd.serve.allow_debugging),
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
             Command::Directory(_)
+            | Command::History(_)
             | Command::Acl(_)
             | Command::Admin(_)
             | Command::Key(_)
@@ -339,11 +344,13 @@ impl Serve {
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 A running server alone writes to its data folder: to import stop it first, or use ldapadd against it. The \
-others work beside it too: export and check then read one state of the store, whatever is written meanwhile.")]
+others work beside it too: export and check then read one state of the store, whatever is written meanwhile. \
+keyway history shows the changes of one entry.")]
 pub enum Directory {
     Import(Import),
     Export(Export),
     Check(Check),
+    Changes(Changes),
     History(History),
     Indexes(index::Indexes),
     Reindex(index::Reindex),

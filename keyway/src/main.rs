@@ -7,6 +7,7 @@
 
 mod acl;
 mod admin;
+mod changes;
 mod check;
 mod cli;
 mod client_certificate;
@@ -18,6 +19,7 @@ mod decode;
 mod export;
 mod generate;
 mod history;
+mod history_of;
 mod import;
 mod index;
 mod key;
@@ -73,6 +75,7 @@ fn run() -> Result<ExitCode, Failure> {
         }
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
         Command::Log(arguments) => log::run(&arguments).map(|()| true),
+        Command::History(arguments) => history_of::run(&arguments).map(|()| true),
         Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
@@ -96,6 +99,9 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Web(arguments) => web::run(&arguments).map(|()| true),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
+        Command::Directory(Directory::Changes(arguments)) => {
+            changes::run(&arguments).map(|()| true)
+        }
         Command::Directory(Directory::History(arguments)) => {
             history::run(&arguments).map(|()| true)
         }

@@ -1,0 +1,98 @@
+//! `keyway directory changes`, and the flags that it has in common with `keyway history`.
+
+use crate::data_flag::Data;
+use crate::value::count_within;
+use clap::Args;
+use keyway_host::failure::Failure;
+use keyway_service::changes::{self, Asked, Form, Showing};
+
+/// Show what was changed in the directory, in which order, when and by whom
+///
+/// A server keeps its changes for seven days, up to 1 GiB ([feed] in keyway.toml): in the store, in the transaction
+/// of each change, so that the list has all that is in the directory and nothing else. Each commit has a position:
+/// 1, 2, 3, without a gap. It works while a server runs, too, and asks nothing of it.
+///
+/// It shows all of the directory, whatever the access rules say: it is for those who may read the data folder. Values of passwords and keys are counted. What the server notes in entries after binds (last
+/// login, failures) is left out.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway directory changes
+      all that are kept, oldest first
+  keyway directory changes --from 1200 --to 1300
+      some of them: 1200.0 at the beginning of one is its position and its place in the commit
+  keyway directory changes --follow --subtree ou=People,dc=example,dc=com
+      those of a subtree, and what is moved out of or into it, as they come; Ctrl-C ends it
+  keyway directory changes --follow --json --from 1200
+      a line of JSON for each, for a program: one that was stopped goes on from the last position that it
+      has seen, and passes over what it knows by 'index'. None is missed or comes twice meanwhile
+  keyway directory changes --ldif --with-passwords --from 1200 > since.ldif
+      change records with all that was stored, also what only a server sets (entryUUID, modifyTimestamp)
+
+If a position is not kept any more, or is one that the store has not come to (because it was restored from a
+copy), that is an error, and with --json a line before it: {\"event\":\"trimmed\",\"position\":7,\"first\":1200},
+{\"event\":\"ahead\",\"position\":1200,\"last\":7}.")]
+pub struct Changes {
+    /// The first position [default: the first that is kept]
+    #[arg(long, value_name = "N", value_parser = count_within::<1, { u64::MAX }>)]
+    pub from: Option<u64>,
+    /// The last position [default: the last that there is]
+    #[arg(long, value_name = "N", value_parser = count_within::<1, { u64::MAX }>)]
+    pub to: Option<u64>,
+    /// Go on with further changes as they are made
+    #[arg(long)]
+    pub follow: bool,
+    /// Changes of this entry and all below it only
+    #[arg(long, value_name = "DN")]
+    pub subtree: Option<String>,
+    #[command(flatten)]
+    pub showing: ShowingFlags,
+}
+
+/// Whose changes are shown, and how.
+#[derive(Debug, Args)]
+pub struct ShowingFlags {
+    #[command(flatten)]
+    pub data: Data,
+    /// Also what the server notes in entries after binds
+    #[arg(long)]
+    pub binds: bool,
+    /// Show the values of passwords and keys as they are stored, hashed mostly
+    #[arg(long)]
+    pub with_passwords: bool,
+    /// A line of JSON for each
+    #[arg(long, conflicts_with = "ldif")]
+    pub json: bool,
+    /// Change records (RFC 2849), with comments on who has made each and when
+    #[arg(long)]
+    pub ldif: bool,
+}
+
+impl ShowingFlags {
+    /// As the reader of the feed takes them.
+    pub fn showing(&self) -> Showing {
+        Showing {
+            folder: self.data.folder.clone(),
+            form: match (self.json, self.ldif) {
+                (true, _) => Form::Json,
+                (_, true) => Form::Ldif,
+                _ => Form::Text,
+            },
+            binds: self.binds,
+            passwords: self.with_passwords,
+        }
+    }
+}
+
+/// Shows changes.
+///
+/// # Errors
+/// If there is no feed, or it does not have what was asked for.
+pub fn run(arguments: &Changes) -> Result<(), Failure> {
+    let Changes { from, to, follow, subtree, showing } = arguments;
+    if from.zip(*to).is_some_and(|(from, to)| from > to) {
+        return Err(Failure::usage("--from is behind --to"));
+    }
+    let asked = Asked { from: *from, to: *to, follows: *follow, subtree: subtree.clone() };
+    changes::show(&showing.showing(), &asked)
+}
