@@ -1,6 +1,7 @@
 //! Entries as they lie in the store, which a disk may have spoilt.
 
-use keyway_store::{EntryId, EntryRef, Large, ValueChunk};
+use keyway_server::ChangeNote;
+use keyway_store::{EntryId, EntryRef, FeedRow, Large, ValueChunk};
 
 const ID: EntryId = EntryId(1);
 
@@ -11,6 +12,18 @@ pub fn record(data: &[u8]) {
     accept(&[checksum(data).as_slice(), data].concat());
     accept_values(data);
     accept_values(&[checksum(data).as_slice(), data].concat());
+    accept_row(data);
+    accept_row(&[row_checksum(data).as_slice(), data].concat());
+}
+
+/// Reads a row of the feed at the position [`ID`].
+fn accept_row(bytes: &[u8]) {
+    let Ok(row) = FeedRow::decode(ID.0, bytes) else { return };
+    assert!(row.first_change > 0 && row.bytes == 8 + bytes.len() as u64);
+    assert!(row.changes() <= bytes.len() as u64 && row.jobs.len() <= bytes.len());
+    for note in row.jobs.iter().filter_map(|job| ChangeNote::decode(&job.note)) {
+        assert!(note.author.len() <= bytes.len());
+    }
 }
 
 /// Reads a row of the table of values; the checksum is over the row's key, too.
@@ -43,7 +56,17 @@ fn accept(bytes: &[u8]) {
 
 /// CRC-32 over the identifier and the body, as the record's head has it.
 fn checksum(body: &[u8]) -> [u8; 4] {
+    checksum_behind(&[], body)
+}
+
+/// That of a row of the feed.
+fn row_checksum(body: &[u8]) -> [u8; 4] {
+    checksum_behind(b"feed", body)
+}
+
+fn checksum_behind(word: &[u8], body: &[u8]) -> [u8; 4] {
     let mut sum = crc32fast::Hasher::new();
+    sum.update(word);
     sum.update(&ID.0.to_be_bytes());
     sum.update(body);
     sum.finalize().to_le_bytes()
