@@ -1,10 +1,10 @@
 //! The history of one entry: its changes by whatever name it had, and those that gave it another name by giving one to
 //! an entry above it.
 
-use super::Showing;
 use super::places::{Names, is_same};
 use super::printer::Printer;
 use super::reading::Reading;
+use super::showing::Showing;
 use keyway_host::failure::Failure;
 use keyway_schema::EntryName;
 use keyway_server::DescribedChange;
@@ -32,6 +32,7 @@ pub fn show(showing: &Showing, dn: &str) -> Result<(), Failure> {
     let mut names: HashMap<EntryId, EntryName> = HashMap::new();
     names.extend(found.first.map(|first| (first, name)));
     let mut told: Option<EntryId> = None;
+    let mut is_changed = false;
     each(&mut reading, &head, &printer, |reading, change| {
         let Some(entry) = change.entry() else { return Ok(()) };
         let schema = reading.describer.schema();
@@ -58,8 +59,19 @@ pub fn show(showing: &Showing, dn: &str) -> Result<(), Failure> {
                 None => drop(names.remove(&entry.id)),
             }
         }
-        if concerns && showing.takes(change) { printer.change(change, schema) } else { Ok(()) }
-    })
+        if !concerns || !showing.takes(change) {
+            return Ok(());
+        }
+        is_changed = true;
+        printer.change(change, schema)
+    })?;
+    match found.ids.iter().next().filter(|_| !is_changed) {
+        None => Ok(()),
+        Some(id) => printer.remark(
+            "none of them is one of this entry",
+            &json!({ "event": "unchanged", "id": id.0 }),
+        ),
+    }
 }
 
 /// Calls with each change that is kept.

@@ -1,53 +1,23 @@
-//! What the feed of a data folder says: read in short looks, chosen, followed and shown; and the history of one entry.
+//! The feed of a data folder: read in short looks, chosen, followed and shown; and the history of one entry.
 
 mod entry_history;
 mod json;
 mod places;
 mod printer;
 mod reading;
+mod showing;
 mod text;
 
 pub use entry_history::show as entry_history;
+pub use showing::{Form, Showing};
+
+use crate::limits::FEED_LOOK_EVERY;
 use keyway_host::failure::Failure;
 use keyway_schema::EntryName;
-use keyway_server::{DescribedChange, Reason};
 use places::is_of_subtree;
 use printer::Printer;
 use reading::Reading;
-use std::path::PathBuf;
 use std::thread;
-
-use crate::limits::FEED_LOOK_EVERY;
-
-/// How changes are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Lines for people.
-    Text,
-    /// A line of JSON for each.
-    Json,
-    /// Change records (RFC 2849).
-    Ldif,
-}
-
-/// Whose changes are shown, and how.
-#[derive(Clone, Debug)]
-pub struct Showing {
-    /// The data folder.
-    pub folder: PathBuf,
-    /// How.
-    pub form: Form,
-    /// Whether those are shown too that the server makes after a bind.
-    pub binds: bool,
-    /// Whether values of passwords and keys are shown.
-    pub passwords: bool,
-}
-
-impl Showing {
-    fn takes(&self, change: &DescribedChange) -> bool {
-        self.binds || change.note.as_ref().is_none_or(|note| note.reason != Reason::Bind)
-    }
-}
 
 /// The part of the feed that is shown.
 #[derive(Clone, Debug, Default)]

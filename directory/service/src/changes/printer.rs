@@ -1,7 +1,7 @@
 //! Writes changes to standard output, in the form that was asked for.
 
-use super::Form;
 use super::reading::Refusal;
+use super::showing::Form;
 use super::{json, text};
 use keyway_host::failure::Failure;
 use keyway_host::output;

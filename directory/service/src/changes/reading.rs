@@ -14,7 +14,7 @@ pub struct Reading {
     pub describer: Describer,
     folder: PathBuf,
     shows_passwords: bool,
-    /// What was read last, and its digest if it was read here.
+    /// The position that was read last, and the digest of its row if it was read here.
     last: (u64, Option<FeedDigest>),
 }
 
@@ -68,7 +68,7 @@ impl Reading {
         keyway_server::ChangeNote::decode(read.view().feed_note(position).ok()??)
     }
 
-    /// What was read last.
+    /// The position that was read last.
     pub fn position(&self) -> u64 {
         self.last.0
     }
