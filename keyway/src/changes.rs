@@ -6,14 +6,15 @@ use clap::Args;
 use keyway_host::failure::Failure;
 use keyway_service::changes::{self, Asked, Form, Showing};
 
-/// Show what was changed in the directory, in which order, when and by whom
+/// Show the changes of the directory in their order, with their times and authors
 ///
-/// A server keeps its changes for seven days, up to 1 GiB ([feed] in keyway.toml): in the store, in the transaction
-/// of each change, so that the list has all that is in the directory and nothing else. Each commit has a position:
-/// 1, 2, 3, without a gap. It works while a server runs, too, and asks nothing of it.
+/// The store keeps them for seven days, up to 1 GiB ([feed] in keyway.toml). Each is put there in its own transaction:
+/// all that has become of the directory is in this list, and nothing else. Each commit has a position: 1, 2, 3, without
+/// a gap. It works while a server runs, too, and does not disturb it.
 ///
-/// It shows all of the directory, whatever the access rules say: it is for those who may read the data folder. Values of passwords and keys are counted. What the server notes in entries after binds (last
-/// login, failures) is left out.
+/// It shows all of the directory, whatever the access rules say: it is for those who may read the data folder. Values
+/// of passwords and keys are counted. The server's own notes in entries after binds (last login, failures) are left
+/// out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,14 +25,14 @@ Examples:
   keyway directory changes --follow --subtree ou=People,dc=example,dc=com
       those of a subtree, and what is moved out of or into it, as they come; Ctrl-C ends it
   keyway directory changes --follow --json --from 1200
-      a line of JSON for each, for a program: one that was stopped goes on from the last position that it
-      has seen, and passes over what it knows by 'index'. None is missed or comes twice meanwhile
+      a line of JSON for each, for a program; none is missed and none comes twice. One that was
+      stopped goes on from the last position that it has seen, and 'index' says what of it is known
   keyway directory changes --ldif --with-passwords --from 1200 > since.ldif
-      change records with all that was stored, also what only a server sets (entryUUID, modifyTimestamp)
+      change records of all that was stored, also of what only a server sets (modifyTimestamp)
 
-If a position is not kept any more, or is one that the store has not come to (because it was restored from a
-copy), that is an error, and with --json a line before it: {\"event\":\"trimmed\",\"position\":7,\"first\":1200},
-{\"event\":\"ahead\",\"position\":1200,\"last\":7}.")]
+A position that is not kept any more, or that the store has not come to (it was restored from a
+copy), is an error. With --json a line before it says what there is:
+  {\"event\":\"trimmed\",\"position\":7,\"first\":1200}   {\"event\":\"ahead\",\"position\":1200,\"last\":7}")]
 pub struct Changes {
     /// The first position [default: the first that is kept]
     #[arg(long, value_name = "N", value_parser = count_within::<1, { u64::MAX }>)]
@@ -54,7 +55,7 @@ pub struct Changes {
 pub struct ShowingFlags {
     #[command(flatten)]
     pub data: Data,
-    /// Also what the server notes in entries after binds
+    /// Show the server's notes in entries after binds too
     #[arg(long)]
     pub binds: bool,
     /// Show the values of passwords and keys as they are stored, hashed mostly

@@ -46,7 +46,7 @@ Start here:
   keyway top                   what it is doing, once a second (in another terminal)
   keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
-  keyway history DN            what was changed of an entry, when and by whom
+  keyway history DN            the changes of an entry: what, when, and by which author
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone

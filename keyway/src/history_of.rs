@@ -5,7 +5,7 @@ use clap::Args;
 use keyway_host::failure::Failure;
 use keyway_service::changes;
 
-/// Show what was changed of an entry, when and by whom
+/// Show the changes of an entry, with their times and authors
 ///
 /// It is followed by what it is and not by its name: through renames and moves, its own and those of entries above
 /// it, and to its end if it was deleted. If another entry had that name before or has it now, its changes are shown
@@ -21,7 +21,7 @@ Examples:
   keyway history uid=ann,ou=People,dc=example,dc=com --binds
       with the binds that the password policy has noted in the entry
   keyway history cn=admins,ou=Groups,dc=example,dc=com --ldif
-      as change records: who has put whom into a group, and when")]
+      as change records: who has put which member into a group, and when")]
 pub struct HistoryOf {
     /// The name that the entry has, or had
     #[arg(value_name = "DN")]

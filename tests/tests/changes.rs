@@ -222,7 +222,7 @@ fn a_follower_sees_each_change_once_and_holds_no_page_of_the_store() {
     let to = last(data);
     let until = changes(data, &["--follow", "--json", "--to", &to.to_string()]).expect(0);
     assert_eq!(lines(&until.out).last().unwrap()["position"], to, "it ends there");
-    // What comes in another file does not follow what it has seen.
+    // Another file does not follow what it has seen.
     assert!(server.stop().success());
     let (file, aside) = (data.join("store/data.mdb"), folder.path().join("aside"));
     fs::rename(&file, &aside).unwrap();
@@ -258,7 +258,7 @@ fn positions_that_are_not_there_are_errors_that_say_what_to_do() {
     let data = &folder.path().join("data");
     add(&server, &format!("uid=one,{PEOPLE}"), "");
     let first = lines(&changes(data, &["--json"]).expect(0).out)[0]["position"].as_u64().unwrap();
-    // What the sample was made of is not kept.
+    // The changes that made the sample are not kept.
     let refused = changes(data, &["--from", "1"]).expect(1);
     let begins = format!("it begins with position {first}");
     assert!(refused.err.contains(&begins) && refused.err.contains("--from"), "{}", refused.err);
@@ -359,7 +359,7 @@ fn a_history_goes_through_the_names_of_an_entry() {
     );
     // One that was there before the first change that is kept, and was never changed.
     let (words, _) = history(PEOPLE);
-    assert_eq!(words, ["feed"]);
+    assert_eq!(words, ["feed", "unchanged"]);
     let unknown = ask(data, &["history", &format!("uid=nobody,{PEOPLE}")]).expect(1);
     assert!(unknown.err.contains("there is no entry"), "{}", unknown.err);
     ask(data, &["history", "no name"]).expect(2);
