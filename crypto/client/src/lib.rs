@@ -29,6 +29,7 @@ mod place;
 mod programs;
 mod public_key;
 mod reference;
+mod whole;
 
 pub use client::KeyClient;
 pub use connection::{KeyAndChain, NamedKey};
@@ -42,3 +43,4 @@ pub use place::{DEFAULT_SOCKET, SOCKET_VARIABLE, environment, socket_path};
 pub use programs::{Program, Site, UnknownProgram, instructions};
 pub use public_key::{Curve, MlDsa, PublicKey, integer, without_zeros};
 pub use reference::{KeyReference, PEM_LABEL};
+pub use whole::{Change, Whole};

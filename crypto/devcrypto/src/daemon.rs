@@ -3,8 +3,9 @@
 use keyway_client::{ClientError, Fault, KeyClient, environment, socket_path};
 use once_cell::race::OnceBox;
 use rustix::io::Errno;
+use std::fmt;
 
-/// If it is set, errors are printed to standard error: the device's requests have numbers only.
+/// If it has a value, errors are printed to standard error: the device's requests have numbers only.
 const DEBUG_VARIABLE: &str = "KEYWAY_DEVCRYPTO_DEBUG";
 
 /// The client of the daemon that the environment names.
@@ -23,13 +24,21 @@ pub fn not_opened(why: &ClientError) -> Errno {
 
 /// The number of a failure. The reason goes to standard error if it was asked for.
 pub fn failed(why: &ClientError) -> Errno {
-    if environment(DEBUG_VARIABLE).is_some() {
-        eprintln!("keyway-devcrypto: {why}");
-    }
+    say(format_args!("{why}"));
     match why.fault {
         Fault::Unreachable | Fault::Silent | Fault::Daemon => Errno::IO,
         Fault::Busy => Errno::BUSY,
         Fault::Refused => Errno::ACCESS,
         Fault::Key | Fault::Caller => Errno::INVAL,
+    }
+}
+
+/// Says why something is not done, to standard error, if that was asked for. In one piece, between those of other
+/// processes, and without a lock that a thread of a forked child's parent may hold.
+pub fn say(why: fmt::Arguments<'_>) {
+    if environment(DEBUG_VARIABLE).is_some() {
+        let line = format!("keyway-devcrypto: {why}\n");
+        // It says so as far as it can.
+        let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
     }
 }

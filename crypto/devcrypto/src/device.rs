@@ -8,7 +8,7 @@ use crate::abi::Descriptor;
 use crate::daemon;
 use crate::limits::SESSIONS_MAX;
 use crate::session::Session;
-use keyway_client::{Kept, PerProcess, above_standard};
+use keyway_client::{Kept, Whole, above_standard};
 use once_cell::race::OnceBox;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, dup, fcntl_dupfd_cloexec};
@@ -32,21 +32,21 @@ pub type Identity = (u64, u64);
 pub struct Device {
     /// The end of the pipe that the program does not have.
     other: Kept<OwnedFd>,
-    sessions: PerProcess<HashMap<u32, Arc<Session>>>,
+    sessions: Whole<HashMap<u32, Arc<Session>>>,
 }
 
 type Devices = HashMap<Identity, Arc<Device>>;
 
-static DEVICES: OnceBox<PerProcess<Devices>> = OnceBox::new();
+static DEVICES: OnceBox<Whole<Devices>> = OnceBox::new();
 /// The session that was opened last, of all devices: none has the number of another device's.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// Opens the device, if there is a daemon.
 pub fn open(flags: c_int) -> Result<c_int, Errno> {
     daemon::client().reach().map_err(|why| daemon::not_opened(&why))?;
-    let devices = DEVICES.get_or_init(|| Box::new(PerProcess::new(Devices::new())));
+    let devices = DEVICES.get_or_init(|| Box::new(Whole::new(Devices::new())));
     // A program may have closed some without `close`.
-    let known: Vec<_> = devices.lock().keys().copied().collect();
+    let known: Vec<_> = devices.read(|all| all.keys().copied().collect());
     known.into_iter().for_each(release);
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
     let stat = rustix::fs::fstat(&ours)?;
@@ -60,8 +60,10 @@ pub fn open(flags: c_int) -> Result<c_int, Errno> {
         0 => dup(&theirs)?,
         _ => fcntl_dupfd_cloexec(&theirs, 0)?,
     };
-    let device = Device { other, sessions: PerProcess::new(HashMap::new()) };
-    devices.lock().insert((stat.st_dev, stat.st_ino), Arc::new(device));
+    let device = Device { other, sessions: Whole::new(HashMap::new()) };
+    devices.change().insert((stat.st_dev, stat.st_ino), Arc::new(device));
+    // A program that changes its root has children that connect anew. Not before the program has its number.
+    daemon::client().prepare();
     Ok(descriptor.into_raw_fd())
 }
 
@@ -69,25 +71,30 @@ pub fn open(flags: c_int) -> Result<c_int, Errno> {
 pub fn find(descriptor: Descriptor) -> Option<Arc<Device>> {
     let devices = DEVICES.get()?;
     let identity = descriptor.pipe()?;
-    devices.lock().get(&identity).cloned()
+    devices.read(|all| all.get(&identity).cloned())
 }
 
-/// The identity of the device that a descriptor is of, for one who may not wait: a handler of signals closes files.
-pub fn is_one(descriptor: Descriptor) -> Option<Identity> {
-    let devices = DEVICES.get()?;
-    let identity = descriptor.pipe()?;
-    devices.try_lock()?.contains_key(&identity).then_some(identity)
+/// Whether the program has ever opened one.
+pub fn are_there() -> bool {
+    DEVICES.get().is_some()
+}
+
+/// Whether a pipe is a device's.
+pub fn is_one(identity: Identity) -> bool {
+    DEVICES.get().is_some_and(|devices| devices.read(|all| all.contains_key(&identity)))
 }
 
 /// Ends the sessions of a device if its last descriptor has been closed.
 pub fn release(identity: Identity) {
-    let Some(mut devices) = DEVICES.get().and_then(PerProcess::try_lock) else { return };
-    let is_closed = devices.get(&identity).is_some_and(|device| device.is_closed());
-    let closed = if is_closed { devices.remove(&identity) } else { None };
+    let Some(devices) = DEVICES.get() else { return };
+    let device = devices.read(|all| all.get(&identity).cloned());
+    if device.is_none_or(|device| !device.is_closed()) {
+        return;
+    }
+    let closed = devices.change().remove(&identity);
     // What follows waits for requests that are under way.
-    drop(devices);
     if let Some(device) = closed {
-        let sessions = std::mem::take(&mut *device.sessions.lock());
+        let sessions = std::mem::take(&mut *device.sessions.change());
         sessions.into_values().for_each(|session| session.close());
     }
 }
@@ -104,8 +111,13 @@ impl Device {
 
     /// Adds a session, and gives its number.
     pub fn add(&self, session: Session) -> Result<u32, Errno> {
-        let mut sessions = self.sessions.lock();
+        let mut sessions = self.sessions.change();
         if sessions.len() >= SESSIONS_MAX {
+            drop(sessions);
+            session.close();
+            daemon::say(format_args!(
+                "a device that was opened has no more sessions than {SESSIONS_MAX}"
+            ));
             return Err(Errno::NOMEM);
         }
         loop {
@@ -119,11 +131,11 @@ impl Device {
 
     /// The session of a number.
     pub fn session(&self, number: u32) -> Option<Arc<Session>> {
-        self.sessions.lock().get(&number).cloned()
+        self.sessions.read(|all| all.get(&number).cloned())
     }
 
     /// Takes a session out.
     pub fn remove(&self, number: u32) -> Option<Arc<Session>> {
-        self.sessions.lock().remove(&number)
+        self.sessions.change().remove(&number)
     }
 }

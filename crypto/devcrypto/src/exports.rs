@@ -9,58 +9,57 @@ use crate::abi::{self, Argument, Descriptor, Next, Path};
 use crate::{device, requests};
 use std::ffi::{c_int, c_uint, c_ulong};
 
-/// If it is the device, opens it.
-fn opened(path: Path, flags: c_int) -> Option<c_int> {
-    let open = || abi::answer(abi::guard(|| device::open(flags)).and_then(|opened| opened));
-    path.is(device::PATH).then(open)
+/// Opens the device, or another file with libc's function.
+fn opened(path: Path, flags: c_int, libcs: impl FnOnce() -> c_int) -> c_int {
+    abi::open_or(device::PATH, path, flags, libcs, || device::open(flags))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn open(path: Path, flags: c_int, mode: c_uint) -> c_int {
     static NEXT: Next = Next::of(c"open");
-    opened(path, flags).unwrap_or_else(|| abi::open(&NEXT, path, flags, mode))
+    opened(path, flags, || abi::open(&NEXT, path, flags, mode))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn open64(path: Path, flags: c_int, mode: c_uint) -> c_int {
     static NEXT: Next = Next::of(c"open64");
-    opened(path, flags).unwrap_or_else(|| abi::open(&NEXT, path, flags, mode))
+    opened(path, flags, || abi::open(&NEXT, path, flags, mode))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn __open_2(path: Path, flags: c_int) -> c_int {
     static NEXT: Next = Next::of(c"__open_2");
-    opened(path, flags).unwrap_or_else(|| abi::open_checked(&NEXT, path, flags))
+    opened(path, flags, || abi::open_checked(&NEXT, path, flags))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn __open64_2(path: Path, flags: c_int) -> c_int {
     static NEXT: Next = Next::of(c"__open64_2");
-    opened(path, flags).unwrap_or_else(|| abi::open_checked(&NEXT, path, flags))
+    opened(path, flags, || abi::open_checked(&NEXT, path, flags))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn openat(folder: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int {
     static NEXT: Next = Next::of(c"openat");
-    opened(path, flags).unwrap_or_else(|| abi::openat(&NEXT, folder, path, flags, mode))
+    opened(path, flags, || abi::openat(&NEXT, folder, path, flags, mode))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn openat64(folder: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int {
     static NEXT: Next = Next::of(c"openat64");
-    opened(path, flags).unwrap_or_else(|| abi::openat(&NEXT, folder, path, flags, mode))
+    opened(path, flags, || abi::openat(&NEXT, folder, path, flags, mode))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn __openat_2(folder: c_int, path: Path, flags: c_int) -> c_int {
     static NEXT: Next = Next::of(c"__openat_2");
-    opened(path, flags).unwrap_or_else(|| abi::openat_checked(&NEXT, folder, path, flags))
+    opened(path, flags, || abi::openat_checked(&NEXT, folder, path, flags))
 }
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn __openat64_2(folder: c_int, path: Path, flags: c_int) -> c_int {
     static NEXT: Next = Next::of(c"__openat64_2");
-    opened(path, flags).unwrap_or_else(|| abi::openat_checked(&NEXT, folder, path, flags))
+    opened(path, flags, || abi::openat_checked(&NEXT, folder, path, flags))
 }
 
 #[unsafe(no_mangle)]
@@ -78,7 +77,9 @@ extern "C-unwind" fn ioctl(descriptor: Descriptor, request: c_ulong, argument: A
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn close(descriptor: Descriptor) -> c_int {
-    let own = abi::guard(|| device::is_one(descriptor)).ok().flatten();
+    // Other files are closed as they were.
+    let pipe = device::are_there().then(|| descriptor.pipe()).flatten();
+    let own = pipe.filter(|pipe| abi::guard(|| device::is_one(*pipe)).unwrap_or(false));
     let closed = abi::close(descriptor);
     if let Some(identity) = own {
         abi::quietly(|| abi::guard(|| device::release(identity)).unwrap_or_default());

@@ -26,5 +26,6 @@ mod device;
 #[allow(unsafe_code, reason = "names of functions")]
 mod exports;
 mod limits;
+mod message;
 mod requests;
 mod session;

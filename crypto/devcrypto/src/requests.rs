@@ -29,11 +29,17 @@ fn answered(
     argument: Argument,
 ) -> Result<(), Errno> {
     match request {
-        CRIOGET => argument.write(descriptor.duplicate()? as u32),
+        CRIOGET => {
+            let copy = descriptor.duplicate()?;
+            argument.write(copy as u32).inspect_err(|_| close_own(copy))
+        }
         CIOCGSESSION => {
             let mut op: SessionOp = argument.read()?;
             op.ses = device.add(Session::open(&op)?)?;
-            argument.write(op)
+            argument.write(op).inspect_err(|_| {
+                // The program does not know its number.
+                device.remove(op.ses).inspect(|session| session.close());
+            })
         }
         CIOCFSESSION => {
             let session = device.remove(argument.read()?).ok_or(Errno::NOENT)?;

@@ -13,10 +13,10 @@ use crate::daemon;
 use crate::limits::{
     AUTHENTICATED_BYTES_MAX, CIPHER_KEY_BYTES_MAX, MAC_KEY_BYTES_MAX, TEXT_BYTES_MAX,
 };
-use keyway_client::{ClientError, Fault, OwnKey, PerProcess};
+use crate::message::Message;
+use keyway_client::{Change, ClientError, Fault, OwnKey, Whole};
 use keyway_engine::{Algorithm, IV_BYTES_MAX, Kind, NONCE_BYTES, Request, TAG_BYTES};
 use rustix::io::Errno;
-use std::sync::MutexGuard;
 use zeroize::Zeroizing;
 
 #[derive(Debug)]
@@ -24,16 +24,17 @@ pub struct Session {
     cipher: Option<(Cipher, Option<OwnKey>)>,
     /// With the key of a MAC.
     hash: Option<(Hash, Option<OwnKey>)>,
-    state: PerProcess<State>,
+    state: Whole<State>,
 }
 
-/// What changes. A request has it until it is answered, so that a session does one after the other.
+/// What changes. A request has it until it is answered, so that a session does one after the other. A child that is
+/// forked meanwhile has that of before the request.
 #[derive(Clone, Debug, Default)]
 struct State {
     /// For a request that brings none: the one that follows from the request before it.
     iv: [u8; IV_BYTES_MAX],
     /// The message so far, of those that come in several requests.
-    message: Zeroizing<Vec<u8>>,
+    message: Message,
     is_closed: bool,
 }
 
@@ -62,8 +63,7 @@ impl Session {
         if wanted.cipher == 0 && wanted.mac == 0 {
             return Err(Errno::INVAL);
         }
-        let mut session =
-            Session { cipher: None, hash: None, state: PerProcess::new(State::default()) };
+        let mut session = Session { cipher: None, hash: None, state: Whole::new(State::default()) };
         if wanted.cipher != 0 {
             let key_bytes = within(wanted.keylen, CIPHER_KEY_BYTES_MAX)?;
             let cipher = cipher(wanted.cipher, key_bytes)?;
@@ -94,8 +94,9 @@ impl Session {
 
     /// Ends it, after the request that is under way.
     pub fn close(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.state.change();
         *state = State { is_closed: true, ..State::default() };
+        drop(state);
         self.keys().for_each(|key| daemon::client().forget(key));
     }
 
@@ -109,8 +110,8 @@ impl Session {
         algorithm.is_some_and(|algorithm| algorithm.kind() == Kind::Aead)
     }
 
-    fn state(&self) -> Result<MutexGuard<'_, State>, Errno> {
-        let state = self.state.lock();
+    fn state(&self) -> Result<Change<'_, State>, Errno> {
+        let state = self.state.change();
         if state.is_closed { Err(Errno::INVAL) } else { Ok(state) }
     }
 
@@ -128,10 +129,6 @@ impl Session {
         }
         let has = |flag| op.flags & flag != 0;
         let length = within(op.len, TEXT_BYTES_MAX)?;
-        let mut state = self.state()?;
-        if op.flags == 0 || has(COP_FLAG_RESET) {
-            state.message.clear();
-        }
         let mut iv_bytes = 0;
         if let Some((cipher, _)) = &self.cipher {
             if !length.is_multiple_of(cipher.block_bytes) {
@@ -139,10 +136,15 @@ impl Session {
             }
             if !op.iv.is_none() {
                 iv_bytes = cipher.algorithm.map_or(0, Algorithm::iv_bytes);
-                state.iv[..iv_bytes].copy_from_slice(&op.iv.read(iv_bytes)?);
             }
         }
+        let iv = op.iv.read(iv_bytes)?;
         let mut text = op.src.read(length)?;
+        let mut state = self.state()?;
+        if op.flags == 0 || has(COP_FLAG_RESET) {
+            state.message = Message::default();
+        }
+        state.iv[..iv_bytes].copy_from_slice(&iv);
         let ends = has(COP_FLAG_FINAL) || !has(COP_FLAG_UPDATE) || length == 0;
         let mut digest = Zeroizing::new(Vec::new());
         if direction == Direction::Encrypt {
@@ -152,11 +154,13 @@ impl Session {
         if direction == Direction::Decrypt {
             self.hash(&mut state, &text, ends, &mut digest)?;
         }
+        let iv = state.iv;
+        drop(state);
         if self.cipher.is_some() {
             op.dst.write(&text)?;
         }
         if has(COP_FLAG_WRITE_IV) {
-            op.iv.write(&state.iv[..iv_bytes])?;
+            op.iv.write(&iv[..iv_bytes])?;
         }
         op.mac.write(&digest)
     }
@@ -170,16 +174,16 @@ impl Session {
         digest: &mut Vec<u8>,
     ) -> Result<(), Errno> {
         let Some((hash, key)) = &self.hash else { return Ok(()) };
-        if state.message.len() + text.len() > TEXT_BYTES_MAX {
+        if state.message.length() + text.len() > TEXT_BYTES_MAX {
             return Err(Errno::NOMEM);
         }
         if !ends {
-            state.message.extend_from_slice(text);
+            state.message.extend(Zeroizing::new(text.to_vec()));
             return Ok(());
         }
         digest.resize(hash.algorithm.output_bytes().unwrap_or(0), 0);
         let message = std::mem::take(&mut state.message);
-        let data = &[&message[..], text][..];
+        let data = &message.with(text)[..];
         let client = daemon::client();
         let done = match key {
             Some(key) => client.run_with_own(key, &mut Request::Mac { data, out: digest }),
@@ -237,8 +241,8 @@ impl Session {
         let mut nonce = [0; NONCE_BYTES];
         nonce.copy_from_slice(&op.iv.read(NONCE_BYTES)?);
         let aad = op.auth_src.read(within(op.auth_len, AUTHENTICATED_BYTES_MAX)?)?;
-        let _state = self.state()?;
         let mut data = op.src.read(length)?;
+        let state = self.state()?;
         let text_bytes = match direction {
             Direction::Encrypt => {
                 let mut tag = [0; TAG_BYTES];
@@ -246,6 +250,7 @@ impl Session {
                     Request::Seal { nonce: &nonce, aad: &aad, data: &mut data, tag: &mut tag };
                 let done = daemon::client().run_with_own(key, &mut seal);
                 done.map_err(|why| daemon::failed(&why))?;
+                drop(state);
                 op.dst.write(&data)?;
                 op.dst.behind(length).write(&tag)?;
                 length
@@ -255,6 +260,7 @@ impl Session {
                 let mut open = Request::Open { nonce: &nonce, aad: &aad, data: &mut data };
                 let done = daemon::client().run_with_own(key, &mut open);
                 done.map_err(|why| not_authentic(&why))?;
+                drop(state);
                 op.dst.write(&data[..text_bytes])?;
                 text_bytes
             }

@@ -33,6 +33,11 @@ impl Session {
         request: &BindRequest<'_>,
         requested: RequestedControls,
     ) {
+        // Whether passwords may cross it, and who is an administrator, is as the settings say now.
+        self.settings = self.shared.settings();
+        if !self.channel.tls {
+            self.channel.private = self.settings.is_private(&self.request_log.origin.peer);
+        }
         match self.authenticate(id, request) {
             Ok(Outcome::Known(subject)) => {
                 // A user that no password has shown has shown a certificate.

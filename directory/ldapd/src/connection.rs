@@ -211,8 +211,10 @@ struct Connection {
     /// Until it was asked to go.
     stop: Option<oneshot::Receiver<Leave>>,
     idle: Pin<Box<Sleep>>,
-    /// Bytes moved since the idle timer was set.
+    /// Bytes moved since it last waited.
     active: bool,
+    /// When it began to wait after that.
+    last_active: Instant,
     /// The request whose end the idle timer waits for.
     unfinished: Option<u64>,
     /// Nothing has come in yet.
@@ -238,6 +240,7 @@ impl Connection {
             stop: Some(stop),
             idle,
             active: false,
+            last_active: Instant::now(),
             unfinished: None,
             is_silent: true,
             within_entry: false,
@@ -443,6 +446,9 @@ impl Connection {
 
     /// Waits for what wakes us, and closes what has been idle for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        if std::mem::take(&mut self.active) {
+            self.last_active = Instant::now();
+        }
         let unfinished = self.session.unfinished().filter(|_| self.may_read());
         let within_entry = self.session.is_within_entry();
         if unfinished != self.unfinished || within_entry != self.within_entry {
@@ -461,15 +467,21 @@ impl Connection {
             }
             let unsent = !self.session.outbox.unsent().is_empty();
             let busy = !unsent && self.session.in_flight() > 0;
-            if !self.active && !busy {
-                if unsent {
-                    return Poll::Ready(Next::Drop);
-                }
-                self.session.disconnect(ResultCode::Unavailable, "idle for too long");
-                return Poll::Ready(Next::Close);
+            let (now, idle_max) = (Instant::now(), idle_max(&self.session));
+            if busy {
+                self.idle.as_mut().reset(now + idle_max);
+                continue;
             }
-            self.active = false;
-            self.idle.as_mut().reset(Instant::now() + idle_max(&self.session));
+            let due = self.last_active + idle_max;
+            if now < due {
+                self.idle.as_mut().reset(due);
+                continue;
+            }
+            if unsent {
+                return Poll::Ready(Next::Drop);
+            }
+            self.session.disconnect(ResultCode::Unavailable, "idle for too long");
+            return Poll::Ready(Next::Close);
         }
     }
 

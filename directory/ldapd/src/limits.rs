@@ -22,7 +22,7 @@ pub struct Limits {
     pub requests_in_flight_max: usize,
     /// Most answers that are held for a connection that does not read them, in bytes, at least 1.
     /// A search stops here and goes on when there is room, also within a large entry; an entry of less
-    /// than 64 KiB may overshoot.
+    /// than 64 KiB may overshoot. Answers to searches that are refused have as much room again.
     pub unread_answer_bytes_max: usize,
     /// Most memory that all requests together take which are still coming in or wait for something,
     /// in bytes. A client that has not bound finds a quarter of it. The first

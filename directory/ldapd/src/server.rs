@@ -115,7 +115,7 @@ impl LdapServer {
         *self.beside.write().unpoisoned() = Some(Box::new(entries));
     }
 
-    /// Takes other settings, for connections to come; those that are open keep theirs.
+    /// Takes other settings, for connections to come; those that are open take them with their next bind.
     pub fn reconfigure(&self, settings: ConnectionSettings) {
         let waiting_max = settings.limits.password_checks_waiting_max;
         self.shared.directory.passwords().set_waiting_max(waiting_max);

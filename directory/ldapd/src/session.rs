@@ -299,8 +299,11 @@ impl Session {
             _ if in_flight > 0 && self.waiting_bytes + bytes.len() > limits.message_bytes_max => {
                 true
             }
-            // A search needs no room before it is stepped.
-            Some(tag::SEARCH_REQUEST) => false,
+            // A search needs no room before it is stepped, so that an abandon behind it is reached. One that is
+            // refused is answered at once, and those together have as much room again.
+            Some(tag::SEARCH_REQUEST) => {
+                self.outbox.unsent().len() >= 2 * limits.unread_answer_bytes_max
+            }
             Some(tag::BIND_REQUEST) => in_flight > 0 || self.capacity() == 0,
             _ => self.capacity() == 0,
         }

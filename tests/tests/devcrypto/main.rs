@@ -26,7 +26,9 @@ impl Site {
         }
         // Triple DES is a legacy algorithm.
         let cryptod = Cryptod::start(&["--legacy"]);
-        compile(cryptod.folder(), "program", &["-lpthread"]);
+        for program in ["program", "disturbed"] {
+            compile(cryptod.folder(), program, &["-lpthread"]);
+        }
         Some(Site { cryptod })
     }
 
@@ -36,8 +38,12 @@ impl Site {
     }
 
     fn run(&self, what: &str) {
-        let done = finish(self.command("./program").arg(what), "");
-        assert_eq!((done.code, &*done.out, &*done.err), (0, "", ""), "{what}");
+        self.run_program("./program", what);
+    }
+
+    fn run_program(&self, program: &str, what: &str) {
+        let done = finish(self.command(program).arg(what), "");
+        assert_eq!((done.code, &*done.out, &*done.err), (0, "", ""), "{program} {what}");
     }
 }
 
@@ -82,6 +88,34 @@ fn parents_children_and_threads_work_at_once() {
     let Some(site) = Site::new(&[]) else { return };
     site.run("forks");
     site.run("threads");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn children_have_their_parents_devices_whatever_its_threads_were_at() {
+    let Some(site) = Site::new(&[]) else { return };
+    site.run_program("./disturbed", "forks");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn threads_are_cancelled_between_their_calls() {
+    let Some(site) = Site::new(&[]) else { return };
+    site.run_program("./disturbed", "cancels");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn handlers_of_signals_use_the_device_and_jump_out_of_it() {
+    let Some(site) = Site::new(&[]) else { return };
+    site.run_program("./disturbed", "signals");
+    assert!(site.cryptod.stop().success());
+}
+
+#[test]
+fn pointers_to_nothing_are_refused() {
+    let Some(site) = Site::new(&[]) else { return };
+    site.run_program("./disturbed", "pointers");
     assert!(site.cryptod.stop().success());
 }
 

@@ -35,6 +35,22 @@ async fn a_bind_sets_the_identity_and_a_failed_one_clears_it() {
 }
 
 #[tokio::test]
+async fn a_bind_goes_by_the_settings_as_they_are_on_an_open_connection_too() {
+    let server = plain().await;
+    let mut client = Client::connect(server.address).await;
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    let trusting = |trust_loopback| {
+        let settings = ConnectionSettings { trust_loopback, ..ConnectionSettings::default() };
+        server.server.reconfigure(settings);
+    };
+    trusting(false);
+    let refused = client.ask(bind(FAST, PASSWORD)).await.code();
+    assert_eq!(refused, ResultCode::ConfidentialityRequired);
+    trusting(true);
+    assert_eq!(client.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+}
+
+#[tokio::test]
 async fn what_is_no_proof_is_refused() {
     use ResultCode::*;
     let server = plain().await;

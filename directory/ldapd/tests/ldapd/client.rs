@@ -17,6 +17,9 @@ use tokio_rustls::rustls::ClientConfig;
 /// A test that waits longer for an answer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A server that takes nothing for so long does not read.
+const ROOM_WAIT: Duration = Duration::from_secs(2);
+
 trait Bytes: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 
@@ -108,6 +111,18 @@ impl Client {
     /// Sends what the server may already not want.
     pub async fn try_send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
+    }
+
+    /// Sends for as long as there is room for more now and then; returns how many bytes that were.
+    pub async fn send_while_there_is_room(&mut self, bytes: &[u8]) -> usize {
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            match tokio::time::timeout(ROOM_WAIT, self.stream.write(rest)).await {
+                Ok(written) => sent += written.unwrap(),
+                Err(_) => break,
+            }
+        }
+        sent
     }
 
     pub async fn finish_sending(&mut self) {

@@ -177,6 +177,30 @@ async fn peers_that_do_not_read_stop_no_other_peer() {
     }
 }
 
+/// An answer at once is no search that waits for its turn: a client that asked for millions of them and read none
+/// made the server hold gigabytes, once.
+#[tokio::test]
+async fn refusals_that_are_not_read_are_not_held_without_end() {
+    let limits = Limits { unread_answer_bytes_max: 4 << 10, ..Limits::default() };
+    let server =
+        start(Mode::Plain, ConnectionSettings { limits, ..ConnectionSettings::default() }).await;
+    let nowhere = format!("cn={},dc=nowhere", "x".repeat(1_000));
+    // Ids of one length, and more bytes than the sockets hold.
+    let ids = 1_000..31_000;
+    let mut bytes = Vec::new();
+    for id in ids.clone() {
+        keyway_codec::Message::new(id, search(&nowhere, Scope::Base)).encode(&mut bytes);
+    }
+    let each = bytes.len() / ids.len();
+    let mut client = Client::connect_with_small_buffer(server.address).await;
+    let sent = client.send_while_there_is_room(&bytes).await;
+    assert!(sent < bytes.len(), "all of {sent} bytes were taken");
+    for id in ids.take(sent / each) {
+        let answer = client.receive().await;
+        assert_eq!((answer.id(), answer.is_entry()), (id, false));
+    }
+}
+
 #[tokio::test]
 async fn abandon_and_unbind_reach_searches_whose_answers_are_not_read() {
     let server = plain().await;
