@@ -173,6 +173,12 @@ fn spoilt(id: EntryId, why: RecordError) -> Error {
     Error::damaged(format!("values of entry {id}: {why}"))
 }
 
+/// Hears of each value that goes.
+pub(crate) type Gone<'g> = &'g mut dyn FnMut(ValueKey, &[u8]);
+
+/// Hears of each value that comes, goes or takes the place of another one: the one before and the one after.
+type Changed<'c> = &'c mut dyn FnMut(ValueKey, Option<&[u8]>, Option<&[u8]>);
+
 /// The table and what its errors are told with.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueTable {
@@ -262,7 +268,7 @@ impl ValueTable {
         txn: &mut RwTxn<'_>,
         id: EntryId,
         slot: u32,
-        mut gone: Option<&mut dyn FnMut(ValueKey, &[u8])>,
+        mut gone: Option<Gone<'_>>,
     ) -> Result<(), Error> {
         let mut rows = Vec::new();
         for row in self.rows(txn, id, slot)? {
@@ -286,7 +292,7 @@ impl ValueTable {
         id: EntryId,
         slot: u32,
         edit: &LargeEdit,
-        changed: &mut dyn FnMut(ValueKey, Option<&[u8]>, Option<&[u8]>),
+        changed: Changed<'_>,
     ) -> Result<Change, Error> {
         let outcomes = edit.outcomes();
         let (mut rest, mut change) = (outcomes.as_slice(), Change::default());
@@ -378,7 +384,7 @@ fn merge<'v>(
     old: ValueChunk<'v>,
     outcomes: &[(ValueKey, Option<&'v [u8]>)],
     change: &mut Change,
-    changed: &mut dyn FnMut(ValueKey, Option<&[u8]>, Option<&[u8]>),
+    changed: Changed<'_>,
 ) -> Vec<(ValueKey, &'v [u8])> {
     let (mut values, mut old) = (Vec::new(), old.peekable());
     for (key, outcome) in outcomes {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use heed::RwTxn;
 
 use crate::deferred::Deferred;
-use crate::feed::{Came, Recorder, put_large, put_move, put_update, put_whole};
+use crate::feed::{Came, LargeNotes, Recorder, put_large, put_move, put_update, put_whole};
 use crate::format::{
     FORMAT_WITH_LARGE, META_FORMAT, META_NEXT_ID, META_RENAMES, meta_row, tree_row,
 };
@@ -16,9 +16,8 @@ use crate::lmdb::Table;
 use crate::read::{View, number};
 use crate::record::{body, finish};
 use crate::shared::Shared;
+use crate::values::Gone;
 use crate::{Entry, EntryId, Error, Key, KeyRange, Large, LargeEdit, Names, ValueKey};
-
-use feed::LargeNotes;
 
 /// A running change. It sees what it and the jobs before it in the same group have put.
 ///
@@ -419,12 +418,7 @@ impl<'e> Write<'e> {
         )
     }
 
-    fn drop_values(
-        &mut self,
-        id: EntryId,
-        slot: u32,
-        gone: Option<&mut dyn FnMut(ValueKey, &[u8])>,
-    ) -> Result<(), Error> {
+    fn drop_values(&mut self, id: EntryId, slot: u32, gone: Option<Gone<'_>>) -> Result<(), Error> {
         self.puts += 1;
         let table = self.shared.values()?;
         let result = table.drop(&mut self.txn, id, slot, gone);

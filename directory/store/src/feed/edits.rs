@@ -34,6 +34,9 @@ pub struct AttributeEdit {
 /// An attribute and its values.
 type Attribute = (String, Vec<Vec<u8>>);
 
+/// Values in their order.
+type Slices<'v> = Vec<&'v [u8]>;
+
 /// Values above which they are looked up in a set.
 const COMPARED_VALUES_MAX: usize = 16;
 
@@ -92,7 +95,7 @@ fn slices(values: &[Vec<u8>]) -> Vec<&[u8]> {
 }
 
 /// The values that go and those that come behind the rest; `None` if the two are equal.
-fn difference<'v>(old: &[&'v [u8]], new: &'v [Vec<u8>]) -> Option<(Vec<&'v [u8]>, Vec<&'v [u8]>)> {
+fn difference<'v>(old: &[&'v [u8]], new: &'v [Vec<u8>]) -> Option<(Slices<'v>, Slices<'v>)> {
     if old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old == new) {
         return None;
     }

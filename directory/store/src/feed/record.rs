@@ -54,6 +54,30 @@ impl Recorder {
     }
 }
 
+/// Gathers what becomes of large values, if the feed is to have it.
+pub(crate) struct LargeNotes(Option<Vec<LargeValuesEdit>>);
+
+impl LargeNotes {
+    /// Takes notes, or none.
+    pub fn new(are_taken: bool) -> LargeNotes {
+        LargeNotes(are_taken.then(Vec::new))
+    }
+
+    /// The attributes so far; none if no notes are taken.
+    pub fn edits(&self) -> &[LargeValuesEdit] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Notes an attribute; the edit to be filled in.
+    pub fn attribute(&mut self, name: &str, is_named: bool) -> Option<&mut LargeValuesEdit> {
+        let edits = self.0.as_mut()?;
+        let edit =
+            LargeValuesEdit { name: name.to_owned(), is_named, ..LargeValuesEdit::default() };
+        edits.push(edit);
+        edits.last_mut()
+    }
+}
+
 /// Which of the two a [`put_whole`] is.
 #[derive(Clone, Copy)]
 pub(crate) enum Came {

@@ -1,29 +1,10 @@
 //! The feed's part in a change: each change is noted as it is made, and their row is put before the commit.
 
 use super::Write;
-use crate::feed::{FeedHead, Recorder, feed_key, head_row, put_meta, row_bytes, seal};
+use crate::feed::{FeedHead, LargeNotes, Recorder, feed_key, head_row, put_meta, row_bytes, seal};
 use crate::format::{FORMAT_WITH_FEED, META_FEED};
 use crate::lmdb::Table;
-use crate::{EntryId, EntryRef, Error, LargeValuesEdit};
-
-/// Gathers what becomes of large values, if the feed is to have it.
-pub(super) struct LargeNotes(Option<Vec<LargeValuesEdit>>);
-
-impl LargeNotes {
-    /// The attributes so far; none without a feed.
-    pub fn edits(&self) -> &[LargeValuesEdit] {
-        self.0.as_deref().unwrap_or_default()
-    }
-
-    /// Notes an attribute; the edit to be filled in.
-    pub fn attribute(&mut self, name: &str, is_named: bool) -> Option<&mut LargeValuesEdit> {
-        let edits = self.0.as_mut()?;
-        let edit =
-            LargeValuesEdit { name: name.to_owned(), is_named, ..LargeValuesEdit::default() };
-        edits.push(edit);
-        edits.last_mut()
-    }
-}
+use crate::{EntryId, EntryRef, Error};
 
 impl Write<'_> {
     /// The caller's note on all changes of this job that the feed has: who has made them, when, and what else the
@@ -71,7 +52,7 @@ impl Write<'_> {
 
     /// Where changes are noted; nowhere without a feed.
     pub(super) fn large_notes(&self) -> LargeNotes {
-        LargeNotes(self.recorder.as_ref().map(|_| Vec::new()))
+        LargeNotes::new(self.recorder.is_some())
     }
 
     /// The name of an entry for a change of one below it; empty without a feed, which has no use for it.
