@@ -41,6 +41,8 @@ pub const SECRETS: &[&str] = &[
     "sambaNTPassword",
     "sambaPasswordHistory",
     "sambaPreviousClearTextPassword",
+    "sambaTrustAuthIncoming",
+    "sambaTrustAuthOutgoing",
     "sambaTrustPassword",
     "sambaTrustedDomainPassword",
     "supplementalCredentials",

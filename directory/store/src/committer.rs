@@ -9,7 +9,7 @@ use std::time::Instant;
 use keyway_meter::{Counter, Gauge, Histogram};
 
 use crate::disk::Reserve;
-use crate::limits::{GROUP_BYTES_MAX, GROUP_JOBS_MAX};
+use crate::limits::{GROUP_BYTES_MAX, GROUP_JOBS_MAX, RESERVE_BYTES};
 use crate::shared::Shared;
 use crate::task::Task;
 use crate::{Error, Write};
@@ -130,14 +130,35 @@ impl<'s> Committer<'s> {
         let (mut shrinking, others): (Vec<_>, Vec<_>) =
             group.into_iter().partition(|member| member.shrinks);
         self.answer(others.into_iter(), &Err(Error::DiskFull));
-        if !self.reserve.release() {
+        if shrinking.is_empty() {
+            return;
+        }
+        let has_reserve = self.reserve.release();
+        // What goes leaves a row in the feed. Rows before it make room for that, so that the store does not grow
+        // and the reserve can be taken again.
+        let has_room = self.make_room_of_feed();
+        if !has_reserve && !has_room {
             return self.answer(shrinking.into_iter(), &Err(Error::DiskFull));
         }
-        // The reserve is gone now, so this ends: a second failure takes the branch above.
+        // The reserve is gone now, and each failure takes rows of the feed along, so this ends.
         while !shrinking.is_empty() {
             self.run_group(&mut shrinking);
         }
         self.reserve.renew();
+    }
+
+    /// Gives up the oldest rows of the feed on a full disk, as much as the reserve has and as much again. Readers that
+    /// have not read them are told so. Whether there were any.
+    fn make_room_of_feed(&mut self) -> bool {
+        let Ok(mut write) = Write::begin(self.shared) else { return false };
+        match write.trim_feed_by(2 * RESERVE_BYTES) {
+            Ok(true) => self.commit(write).is_ok(),
+            // There is nothing to give up, or it cannot be read: deletions have the reserve.
+            _ => {
+                write.abort();
+                false
+            }
+        }
     }
 
     fn commit(&mut self, write: Write<'_>) -> Result<(), Error> {

@@ -183,6 +183,27 @@ fn a_full_disk_leaves_a_large_attribute_as_it_was() {
     assert_eq!(entry.large().next().unwrap().count, count.into());
 }
 
+/// What is deleted leaves a row in the feed, which takes as much room: the oldest rows go for it.
+#[test]
+fn a_disk_that_is_filled_again_and_again_still_deletes_with_a_feed() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mount) = Mount::new(&dir.path().join("small"), "30m") else { return };
+    let store = open(&mount.dir);
+    let mut expected = Vec::new();
+    for round in 0..5 {
+        let mut added = fill(&store, round * 10_000);
+        expected.append(&mut added);
+        assert!(expected.len() > 60, "{round}: {}", expected.len());
+        for (n, id) in expected.drain(..60) {
+            delete(&store, n, id).unwrap_or_else(|why| panic!("round {round}, {n}: {why}"));
+        }
+        assert_holds(&store, &expected);
+    }
+    let read = store.read().unwrap();
+    let head = read.view().feed_head().unwrap().unwrap();
+    assert!(head.first > 1 && !head.is_whole(), "{head:?}");
+}
+
 #[test]
 fn a_full_disk_loses_nothing_and_still_deletes() {
     let dir = tempfile::tempdir().unwrap();

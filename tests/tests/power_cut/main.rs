@@ -348,9 +348,18 @@ fn many_writers_lose_nothing_and_the_feed_leads_to_what_is_left() {
     if !available(&["strace"]) {
         return;
     }
-    let first_start = ["--empty", "--listen", "127.0.0.1:0", "--listen-tls", "off"];
-    let mut recording = Recording::new(None);
-    let server = recording.start(&first_start);
+    let arguments = ["--empty", "--listen", "127.0.0.1:0", "--listen-tls", "off"];
+    let mut first = Recording::new(None);
+    first.start(&arguments).kill();
+    let mut recording = Recording::new(first.states().last().map(|state| &state.left));
+    let file = recording.data().join("keyway.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let text =
+        text.replace("\nnaming_contexts = []", &format!("\nnaming_contexts = [\"{SUFFIX}\"]"));
+    assert!(text.contains(&format!("[\"{SUFFIX}\"]")), "{text}");
+    fs::write(&file, text).unwrap();
+    recording.before = Disk::of(&recording.root());
+    let server = recording.start(&arguments);
     let password = fs::read_to_string(recording.data().join("admin-password")).unwrap();
     let bound = || {
         let mut client = server.client();

@@ -223,9 +223,12 @@ impl Describer {
         }
     }
 
-    /// Whether values of an attribute are passwords or keys. The schema may have forgotten it since.
+    /// Whether values of an attribute are passwords or keys. One that the schema has forgotten since may have been a
+    /// subtype of those.
     fn is_password(&self, name: &str) -> bool {
-        self.passwords.contain(name) || SECRETS.iter().any(|known| known.eq_ignore_ascii_case(name))
+        self.passwords.contain(name)
+            || SECRETS.iter().any(|known| known.eq_ignore_ascii_case(name))
+            || self.schema.attribute(name).is_none()
     }
 }
 

@@ -151,9 +151,12 @@ impl ReferringEntries {
             };
             let mut kept = HashMap::new();
             for one in &cleanups {
-                // A value that names the new place already is enough.
+                // Another value that names the new place already is enough. Where the new name is only another
+                // spelling of the old one, that is the value itself.
                 let new = match &one.new {
-                    Some((new, normal)) if !is_there(&attribute.normal(normal))? => {
+                    Some((new, normal))
+                        if *normal == one.normal || !is_there(&attribute.normal(normal))? =>
+                    {
                         Some(new.as_str())
                     }
                     _ => None,

@@ -43,6 +43,22 @@ impl Write<'_> {
         Ok(last < until.min(head.position))
     }
 
+    /// Removes rows of the feed from its beginning that have so many bytes together, or all. Whether there was any.
+    pub(crate) fn trim_feed_by(&mut self, bytes: u64) -> Result<bool, Error> {
+        let Some(head) = self.view().feed_head()?.filter(|head| !head.is_empty()) else {
+            return Ok(false);
+        };
+        let table = self.feed_table()?;
+        let (mut last, mut found) = (head.first - 1, 0);
+        while found < bytes && last < head.position {
+            last += 1;
+            let row = self.shared.get(table, &self.txn, &feed_key(last))?;
+            found += row.map_or(0, row_bytes);
+        }
+        self.trim_feed(last, u64::MAX)?;
+        Ok(true)
+    }
+
     /// The next job begins.
     pub(crate) fn begin_job(&mut self) {
         if let Some(recorder) = &mut self.recorder {
