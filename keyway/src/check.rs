@@ -123,14 +123,14 @@ fn compare(
         let _ = output::write(format_args!("{AT}{table}: after {rows} rows"));
     };
     let folder = &arguments.data.folder;
-    let checked = instance.directory.check(tell).map_err(|why| Failure::new(describe(&why)));
-    let checked = checked.and_then(|checked| {
-        let feed = arguments.feed.then(|| feed_check::check(&instance.store, folder, tell));
-        Ok((checked, feed.transpose()?))
-    });
-    let (checked, feed) = match checked {
-        Ok(checked) => checked,
-        Err(why) => {
+    let checked = instance.directory.check(tell).map_err(|why| describe(&why));
+    let feed = match (&checked, arguments.feed) {
+        (Ok(_), true) => Some(feed_check::check(&instance.store, folder, tell)?),
+        _ => None,
+    };
+    let (checked, feed) = match (checked, feed.transpose()) {
+        (Ok(checked), Ok(feed)) => (checked, feed),
+        (Err(why), _) | (_, Err(why)) => {
             let why = format!("{why}; {advice}");
             return refuse(arguments, done, &why, &Inspected::default());
         }

@@ -3,11 +3,12 @@
 use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::output::grouped;
-use keyway_store::{Options, Store};
+use keyway_store::{Error, Options, Read, Store};
 use std::fmt;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
 /// The outcome for a feed that is sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,60 +40,105 @@ impl fmt::Display for FeedChecked {
 }
 
 /// Makes all changes that the feed has again, in a store of its own in the data folder, and compares the two. That
-/// store is removed. `tell` hears of positions.
+/// store is removed. `tell` hears of positions. Returns what is wrong with the feed, if anything is.
 ///
 /// # Errors
-/// If there is no feed, if it is damaged or does not lead to the entries, and the system's.
+/// If there is no feed, or no store to compare with can be made; then nothing is known of the feed.
 pub fn check(
     store: &Store,
     folder: &Path,
     tell: &mut dyn FnMut(&'static str, u64),
-) -> Result<FeedChecked, Failure> {
-    let unreadable =
-        |why: keyway_store::Error| Failure::new(format!("cannot read the feed: {why}"));
-    let read = store.read().map_err(unreadable)?;
-    let Some(head) = read.view().feed_head().map_err(unreadable)? else {
-        let text = "this store has no feed of changes: it has not been opened with feed.enabled = true yet";
-        return Err(Failure::new(text));
+) -> Result<Result<FeedChecked, String>, Failure> {
+    let read = store.read().map_err(|why| Failure::new(format!("cannot read the store: {why}")))?;
+    let head = match read.view().feed_head() {
+        Ok(Some(head)) => head,
+        Ok(None) => {
+            let text = "this store has no feed of changes: it has not been opened with feed.enabled = true yet";
+            return Err(Failure::new(text));
+        }
+        Err(why) => return Ok(Err(format!("the feed cannot be read: {why}"))),
     };
     let is_replayed = head.is_whole();
     let checked =
         FeedChecked { commits: head.position + 1 - head.first, first: head.first, is_replayed };
-    if !is_replayed {
-        for (rows, row) in read.view().feed_after(head.first - 1).map_err(unreadable)?.enumerate() {
-            let row = row.map_err(unreadable)?;
-            if rows % 1024 == 0 {
-                tell("feed", row.position);
-            }
-        }
-        return Ok(checked);
-    }
-    let scratch = folder.join(name::FEED_CHECK);
-    let cannot = |what: &str, why: &dyn std::fmt::Display| {
-        Failure::new(format!("{}: cannot {what} a store to compare with: {why}", scratch.display()))
+    let outcome = match is_replayed {
+        true => replay(&read, &Scratch::make(&folder.join(name::FEED_CHECK))?, tell)?,
+        false => follow(&read, head.first, tell),
     };
-    remove(&scratch).map_err(|why| cannot("remove", &why))?;
+    Ok(outcome.map(|()| checked))
+}
+
+/// Reads all rows, each of which has to follow the one before it.
+fn follow(read: &Read, first: u64, tell: &mut dyn FnMut(&'static str, u64)) -> Result<(), String> {
+    let unreadable = |why: keyway_store::Error| format!("the feed cannot be read: {why}");
+    for row in read.view().feed_after(first - 1).map_err(unreadable)? {
+        told(tell, row.map_err(unreadable)?.position);
+    }
+    Ok(())
+}
+
+/// Makes all changes again, and compares.
+fn replay(
+    read: &Read,
+    scratch: &Scratch,
+    tell: &mut dyn FnMut(&'static str, u64),
+) -> Result<Result<(), String>, Failure> {
     let options = Options { sync: false, feed: false, ..Options::default() };
-    let replayed = Store::open(&scratch, options).map_err(|why| cannot("make", &why))?;
-    let differs = replayed.replay(&read, &mut |position| {
-        if position % 1024 == 1 {
-            tell("feed", position);
+    let replayed = Store::open(&scratch.0, options).map_err(|why| scratch.cannot("make", &why))?;
+    let differs = replayed
+        .replay(read, &mut |position| told(tell, position))
+        .and_then(|()| read.view().difference(replayed.read()?.view()));
+    match differs {
+        Ok(None) => Ok(Ok(())),
+        Ok(Some(what)) => {
+            Ok(Err(format!("the feed does not lead to the entries that there are: {what}")))
         }
-    });
-    let differs = differs.and_then(|()| read.view().difference(replayed.read()?.view()));
-    drop(replayed);
-    remove(&scratch).map_err(|why| cannot("remove", &why))?;
-    match differs.map_err(|why| Failure::new(format!("the feed cannot be made again: {why}")))? {
-        None => Ok(checked),
-        Some(what) => Err(Failure::new(format!(
-            "the feed does not lead to the entries that there are: {what}"
-        ))),
+        Err(why @ (Error::DiskFull | Error::MapFull { .. } | Error::System { .. })) => {
+            Err(scratch.cannot("fill", &why))
+        }
+        Err(why) => Ok(Err(format!("the feed cannot be made again: {why}"))),
     }
 }
 
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+fn told(tell: &mut dyn FnMut(&'static str, u64), position: u64) {
+    if position % 1024 == 1 {
+        tell("feed", position);
+    }
+}
+
+/// The folder of the store to compare with, which goes with this. Each check has one of its own, named by its process.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// The name of one below `place`; what processes that were killed have left there is removed.
+    fn make(place: &Path) -> Result<Scratch, Failure> {
+        let scratch = Scratch(place.join(std::process::id().to_string()));
+        let made = match DirBuilder::new().mode(0o700).create(place) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        };
+        let left = made.and_then(|()| fs::read_dir(place));
+        for left in left.map_err(|why| scratch.cannot("make", &why))?.flatten() {
+            let process = left.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+            let has_ended = |process| !Path::new(&format!("/proc/{process}")).exists();
+            if process.is_some_and(has_ended) || left.path() == scratch.0 {
+                // If it cannot be removed, it is in no other's way.
+                let _ = fs::remove_dir_all(left.path());
+            }
+        }
+        Ok(scratch)
+    }
+
+    fn cannot(&self, what: &str, why: &dyn fmt::Display) -> Failure {
+        let place = self.0.display();
+        Failure::new(format!("{place}: cannot {what} a store to compare the feed with: {why}"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+        // Another check may have its own there.
+        let _ = self.0.parent().map(fs::remove_dir);
     }
 }

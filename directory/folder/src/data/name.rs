@@ -38,7 +38,7 @@ pub const REINDEX: &str = "reindex";
 pub const LOG: &str = "log";
 /// The store's folder.
 pub const STORE: &str = "store";
-/// The folder of a store that a check compares with, for as long as it runs.
+/// The folder of stores that checks compare with, for as long as these run.
 pub const FEED_CHECK: &str = "feed-check";
 /// The folder of what is cryptod's, which may be here.
 pub const CRYPTOD: &str = "cryptod";
