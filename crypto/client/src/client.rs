@@ -200,8 +200,12 @@ impl KeyClient {
     ) -> Result<T, ClientError> {
         let mut was_gone = false;
         loop {
-            // Not where no connection is made since the daemon was silent: that would be so for ever.
-            match patiently(|| self.heard(action(&*self.connection()?))) {
+            // Not where no connection is made, since the daemon was silent a moment ago or has no place for one: that
+            // would be so for ever, or for long.
+            let done = self
+                .connection()
+                .and_then(|connection| patiently(|| self.heard(action(&connection))));
+            match done {
                 Err(why) if why.fault == Fault::Unreachable && !was_gone => was_gone = true,
                 result => return result,
             }

@@ -182,6 +182,10 @@ impl Connection {
         let hello = Ask::Hello { version: control::VERSION, name: name.to_owned() };
         match self.ask(&hello)?.0 {
             Answer::Hello { version: control::VERSION, .. } => Ok(()),
+            Answer::Refused { status, why } if Status::new(status) == Status::Busy => {
+                let text = format!("the cryptod at {} is full: {why}", self.path.display());
+                Err(ClientError::new(Fault::Busy, text))
+            }
             Answer::Refused { why, .. } => {
                 let (User(user, _), shown) = (self.user, self.path.display());
                 let text = format!("the cryptod at {shown} does not admit user {user}: {why}");
@@ -449,6 +453,12 @@ impl Connection {
         let algorithm = with.algorithm();
         let session = match self.ask(&Ask::Open { steps: vec![with.step()] })?.0 {
             Answer::Session { session, .. } => session,
+            Answer::Refused { status, why } if Status::new(status) == Status::Busy => {
+                let shown = self.path.display();
+                let text =
+                    format!("the cryptod at {shown} opens no session for {algorithm}: {why}");
+                return Err(ClientError::new(Fault::Busy, text));
+            }
             Answer::Refused { status, .. } if matches!(with, With::Own(_)) => {
                 return Err(self.failed(Status::new(status), algorithm));
             }

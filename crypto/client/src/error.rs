@@ -41,6 +41,10 @@ impl ClientError {
         if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
             return ClientError::silent(socket);
         }
+        if why.kind() == io::ErrorKind::PermissionDenied {
+            let text = format!("this user may not connect to {}: {why}", socket.display());
+            return ClientError::new(Fault::Refused, text);
+        }
         let text = format!("no cryptod answers at {}: {why}", socket.display());
         ClientError::new(Fault::Unreachable, text)
     }

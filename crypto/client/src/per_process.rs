@@ -1,4 +1,5 @@
-//! A value that each process has of its own, although it was forked from another.
+//! A value that each process has of its own, although it was forked from another. What a child may not lose is a
+//! [`Whole`](crate::Whole).
 
 use keyway_fork::Generation;
 use keyway_lock::Unpoisoned;
@@ -24,16 +25,6 @@ impl<T: Clone + Default> PerProcess<T> {
     /// This process' value.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.era().value.lock().unpoisoned()
-    }
-
-    /// This process' value, unless one of its threads has it: also the thread that asks, which a signal may have
-    /// stopped meanwhile.
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.era().value.try_lock() {
-            Ok(value) => Some(value),
-            Err(TryLockError::Poisoned(value)) => Some(value.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
     }
 
     fn era(&self) -> &PerProcess<T> {

@@ -80,6 +80,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         user::enter(arguments.user.as_ref(), &arguments.folder, Half::Cryptod)?.keep_nothing()?;
     }
     let helper = helper.map(witness::Started::witness).transpose()?;
+    let (helper, watch) = helper.unzip();
     if helper.is_some() {
         witness::leave_it_to_the_witness();
     }
@@ -202,13 +203,20 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
                 }
             }
         };
-        let successor = tokio::select! {
-            () = signals.end() => None,
-            Ok(process) = handed_over => Some(process),
-            () = look => None,
+        let blind = async {
+            match watch {
+                Some(watch) => watch.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            () = signals.end() => Ok(None),
+            Ok(process) = handed_over => Ok(Some(process)),
+            why = blind => Err(why),
+            () = look => Ok(None),
         };
         tokio::spawn(signals.end_at_next());
-        Ok::<_, Failure>(successor)
+        ended
     });
     match ended {
         Ok(Some(process)) => notify::succeeded_by(process),

@@ -3,10 +3,10 @@
 use keyway_ring::control::{self, Answer, Ask, VERSION};
 use keyway_tests::cryptod::{Cryptod, beside_neighbours, eventually};
 use keyway_tests::{Finished, UNPRIVILEGED, available, finish, keyway};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -147,6 +147,49 @@ fn is_possible() -> bool {
 }
 
 /// In the daemon's sandbox, which is closed to clients' processes.
+/// The only process that a daemon has started.
+fn witness_of(daemon: u32) -> Pid {
+    let all =
+        fs::read_dir("/proc").unwrap().filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let is_its = |process: &i32| {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        status.lines().any(|line| line == format!("PPid:\t{daemon}"))
+    };
+    let found: Vec<i32> = all.filter_map(|name| name.parse().ok()).filter(is_its).collect();
+    let [witness] = found[..] else { panic!("{found:?}") };
+    Pid::from_raw(witness).unwrap()
+}
+
+/// Without its witness a daemon would refuse programs that it admits. It says so, and ends with a failure, which a
+/// supervisor sees.
+#[test]
+fn a_daemon_does_not_outlive_its_witness() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, socket) = (folder.path().join("data"), folder.path().join("socket"));
+    let mut daemon = Command::new(keyway());
+    daemon.arg("cryptod").arg("--data").arg(data).arg("--socket").arg(&socket);
+    let mut daemon = daemon.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(daemon.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.contains("serves at"), "{line}");
+    let witness = witness_of(daemon.id());
+    // An init system sends these to all processes at once.
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        kill_process(witness, signal).unwrap();
+    }
+    let mut list = Command::new(keyway());
+    finish(list.args(["key", "list", "--socket"]).arg(&socket), "").expect(0);
+    assert_eq!(witness_of(daemon.id()), witness);
+    kill_process(witness, Signal::KILL).unwrap();
+    assert_eq!(daemon.wait().unwrap().code(), Some(1));
+    let mut said = String::new();
+    daemon.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let why = "the witness, which looks which programs clients run, has ended";
+    assert!(said.contains(why), "{said}");
+    assert!(!socket.exists());
+}
+
 #[test]
 fn the_granted_program_may_and_others_may_not() {
     if !is_possible() {

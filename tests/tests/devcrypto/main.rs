@@ -3,11 +3,18 @@
 
 use keyway_ring::Socket;
 use keyway_ring::control::{self, Answer, Ask, VERSION};
-use keyway_tests::cryptod::{Cryptod, eventually};
-use keyway_tests::{ALLOW_ALL, available, devcrypto_library, finish, found_by_valgrind, nightly};
-use rustix::process::Signal;
-use std::fs;
+use keyway_tests::cryptod::{Cryptod, as_user, eventually};
+use keyway_tests::ring_client::Client;
+use keyway_tests::{
+    ALLOW_ALL, UNPRIVILEGED, available, devcrypto_library, finish, found_by_valgrind, nightly,
+};
+use rustix::process::{Signal, getuid};
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -155,7 +162,10 @@ struct Served {
 
 impl Served {
     fn start(socket: &Path, folder: &TempDir) -> Served {
-        let mut program = command("./program", socket, folder);
+        Served::start_by(command("./program", socket, folder))
+    }
+
+    fn start_by(mut program: Command) -> Served {
         program.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = program.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -179,6 +189,8 @@ impl Served {
 const DONE: i32 = 0;
 const NOT_THERE: i32 = 2;
 const FAILED: i32 = 5;
+const NOT_ALLOWED: i32 = 13;
+const BUSY: i32 = 16;
 const NOT_KNOWN: i32 = 22;
 
 #[test]
@@ -263,5 +275,71 @@ fn the_last_close_frees_the_daemons_sessions_too() {
     assert_eq!(program.told("close"), DONE);
     eventually("its sessions are closed", || sessions(&site) == 0);
     program.end();
+    assert!(site.cryptod.stop().success());
+}
+
+/// One that has no place for the program's user is busy, and one that the user may not connect to does not let it in.
+/// Neither is the same as none.
+#[test]
+fn a_daemon_that_is_full_or_closed_is_not_taken_for_none() {
+    if !available(&["cc"]) {
+        return;
+    }
+    if !getuid().is_root() {
+        eprintln!("left out: only root becomes other users");
+        return;
+    }
+    let cryptod = Cryptod::for_every_user(&["--limit", "clients-of-user=1"]);
+    let folder = cryptod.folder();
+    compile(folder, "program", &["-lpthread"]);
+    // Where that user finds it, too.
+    let library = folder.path().join("library.so");
+    fs::copy(devcrypto_library(), &library).unwrap();
+    let mut program = command("./program", cryptod.socket(), folder);
+    program.env("LD_PRELOAD", &library).uid(UNPRIVILEGED).gid(UNPRIVILEGED);
+    let mut program = Served::start_by(program);
+    assert_eq!(program.told("open"), DONE);
+    let other = as_user(UNPRIVILEGED, || Client::new(cryptod.socket()));
+    assert_eq!(program.told("keep"), BUSY);
+    assert_eq!(program.told("open"), BUSY);
+    drop(other);
+    let mut answer = BUSY;
+    eventually("there is a place", || {
+        answer = program.told("open");
+        answer != BUSY
+    });
+    assert_eq!(answer, DONE);
+    fs::set_permissions(cryptod.socket(), Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(program.told("open"), NOT_ALLOWED);
+    program.end();
+    assert!(cryptod.stop().success());
+}
+
+/// Two processes write to one terminal. Each write to a socket of datagrams is one of these.
+#[test]
+fn a_line_of_debug_is_written_in_one_piece() {
+    if !available(&["cc"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    compile(&folder, "program", &["-lpthread"]);
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let mut program = command("./program", &folder.path().join("socket"), &folder);
+    program.env("KEYWAY_DEVCRYPTO_DEBUG", "1").stderr(OwnedFd::from(theirs));
+    let mut program = Served::start_by(program);
+    assert_eq!(program.told("open"), NOT_THERE);
+    let mut line = [0; 4096];
+    let length = ours.recv(&mut line).unwrap();
+    let line = String::from_utf8_lossy(&line[..length]);
+    assert!(line.starts_with("keyway-devcrypto: no cryptod answers at "), "{line}");
+    assert!(line.ends_with('\n'), "{line}");
+    program.end();
+}
+
+/// A program that opens the device as root and locks itself into another root: its children connect anew.
+#[test]
+fn the_device_is_there_behind_chroot() {
+    let Some(site) = Site::new(&[]) else { return };
+    site.run_program("./disturbed", "chroots");
     assert!(site.cryptod.stop().success());
 }

@@ -28,7 +28,8 @@ impl Server {
         let sessions_max = limits.sessions.min(keyway_ring::limits::SESSIONS_MAX);
         let guest = self.guest(id)?;
         if guest.sessions.used() >= sessions_max {
-            return Ok(Answer::refused(Status::Busy, "a client has no more sessions than that"));
+            let why = format!("a client has no more sessions than {sessions_max}");
+            return Ok(Answer::refused(Status::Busy, why));
         }
         let caller = guest.caller.clone();
         if let Err(why) = self.may_add(id, Share::SESSION) {

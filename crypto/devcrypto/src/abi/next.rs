@@ -1,6 +1,7 @@
 //! The functions that a program would call if this library were not there: libc's, or those of another library that
 //! was loaded before it.
 
+use super::errno::answer;
 use super::pointers::{Argument, Descriptor, Path};
 use rustix::io::Errno;
 use std::ffi::{CStr, c_int, c_uint, c_ulong, c_void};
@@ -42,7 +43,7 @@ impl Next {
 
 /// There is no such function: no program can have meant it.
 fn missing() -> c_int {
-    super::answer(Err(Errno::NOSYS))
+    answer(Err(Errno::NOSYS))
 }
 
 /// `open` or `open64`, which `next` is.
@@ -105,4 +106,9 @@ pub fn close(descriptor: Descriptor) -> c_int {
         Some(close) => unsafe { close(descriptor) },
         None => missing(),
     }
+}
+
+/// Closes what the program has not been told of.
+pub fn close_own(descriptor: c_int) {
+    close(Descriptor(descriptor));
 }

@@ -1,5 +1,6 @@
 //! Arguments of functions that a program calls, and pointers in structures that it passes.
 
+use super::errno::errno;
 use rustix::io::Errno;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -22,8 +23,15 @@ impl Path {
     pub(super) fn is_readable(self) -> bool {
         // SAFETY: the kernel looks whether there is such a path.
         let status = unsafe { libc::access(self.0, libc::F_OK) };
-        status == 0 || super::path_was_read(super::errno())
+        status == 0 || path_was_read(errno())
     }
+}
+
+/// Whether a call that looks for a file has read its path, since it found why there is none that it may have. Others
+/// come before.
+pub(super) fn path_was_read(why: c_int) -> bool {
+    let after = [libc::ENOENT, libc::EACCES, libc::ENXIO, libc::ENODEV, libc::EBUSY, libc::ENOTDIR];
+    after.contains(&why)
 }
 
 /// A number that the program takes for a descriptor's.
@@ -96,7 +104,7 @@ fn copy(from: *const u8, to: *mut u8, bytes: usize) -> Result<(), Errno> {
         Ok(copied) if copied == bytes => Ok(()),
         // As far as there is memory.
         Ok(_) => Err(Errno::FAULT),
-        Err(_) if !matches!(super::errno(), libc::ENOSYS | libc::EPERM) => Err(Errno::FAULT),
+        Err(_) if !matches!(errno(), libc::ENOSYS | libc::EPERM) => Err(Errno::FAULT),
         // A filter of system calls does not let it.
         Err(_) => {
             // SAFETY: the program passes the start and the length of the same bytes, and this library's are as long.

@@ -2,8 +2,10 @@
 //! it, and the program's handlers of signals, which may use the device too, or leave by `siglongjmp` and never come
 //! back. Both wait for the end of the call, as for that of a call which the kernel does not interrupt.
 
+use rustix::io::Errno;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 /// `PTHREAD_CANCEL_DISABLE` of glibc and musl.
@@ -17,8 +19,17 @@ unsafe extern "C-unwind" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
+/// Runs the body of a function that a program calls: no panic goes on there, and neither the end of the thread nor a
+/// handler of signals comes between.
+pub fn guard<T>(body: impl FnOnce() -> T) -> Result<T, Errno> {
+    let before = Undisturbed::begin();
+    let done = catch_unwind(AssertUnwindSafe(body)).map_err(|_| Errno::IO);
+    before.end();
+    done
+}
+
 /// The thread's state before.
-pub struct Undisturbed {
+struct Undisturbed {
     cancel: c_int,
     /// `None` if it could not be changed.
     signals: Option<libc::sigset_t>,
@@ -26,7 +37,7 @@ pub struct Undisturbed {
 
 impl Undisturbed {
     /// From here on.
-    pub fn begin() -> Undisturbed {
+    fn begin() -> Undisturbed {
         let mut cancel = 0;
         // SAFETY: it writes the number that it is given room for.
         unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel) };
@@ -42,7 +53,7 @@ impl Undisturbed {
     }
 
     /// Until here. Handlers run now, which may leave by a jump: nothing is left to be done then.
-    pub fn end(self) {
+    fn end(self) {
         // SAFETY: the state is one that this thread had; the system need not say what it was meanwhile.
         unsafe { pthread_setcancelstate(self.cancel, ptr::null_mut()) };
         if let Some(signals) = &self.signals {

@@ -3,6 +3,7 @@
 use super::session::{Opened, WRONG_LENGTH, failed, misfit, opened};
 use super::xts;
 use aws_lc_rs::cipher::{self, DecryptingKey, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::iv::FixedLength;
 use keyway_engine::{Algorithm, DriverSession, Error, IV_BYTES_MAX, Key, Request};
 
@@ -25,7 +26,7 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
     let (Some(mode), Key::Secret(secret)) = (named(algorithm), key) else {
         return Err(Error::Unsupported(algorithm));
     };
-    // Only Triple DES has them: a key that is weak, or has two parts that are the same.
+    // Only Triple DES has them: a key with a part that is weak, or whose second part is one of the others.
     let weak = |_| Error::InvalidKey("it is weak");
     match mode {
         Mode::Cbc => opened(Cbc {
@@ -41,10 +42,16 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
 /// A key for the library's ciphers; also for those that the MACs are made of.
 #[allow(deprecated)] // The use of Triple DES is deprecated, which the engine decides.
 pub(super) fn key(algorithm: Algorithm, secret: &[u8]) -> Result<UnboundCipherKey, Error> {
-    let named = match algorithm.key_bytes() {
-        Some(16) => &cipher::AES_128,
-        Some(24) => &cipher::DES_EDE3_FOR_LEGACY_USE_ONLY,
-        _ => &cipher::AES_256,
+    let (named, secret) = match (algorithm.key_bytes(), secret) {
+        (Some(16), _) => (&cipher::AES_128, secret),
+        // Two keys: the third is the first again (SP 800-67 § 2, keying option 2). The library has that by itself.
+        (Some(24), [two @ .., _, _, _, _, _, _, _, _])
+            if two.len() == 16 && verify_slices_are_equal(&two[..8], &secret[16..]).is_ok() =>
+        {
+            (&cipher::DES_EDE_FOR_LEGACY_USE_ONLY, two)
+        }
+        (Some(24), _) => (&cipher::DES_EDE3_FOR_LEGACY_USE_ONLY, secret),
+        _ => (&cipher::AES_256, secret),
     };
     UnboundCipherKey::new(named, secret).map_err(|_| WRONG_LENGTH)
 }

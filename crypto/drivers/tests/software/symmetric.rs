@@ -103,6 +103,17 @@ fn triple_des_of_sp_800_67() {
     assert_eq!(decrypt(&session, &start, &chain).unwrap(), text);
 }
 
+/// As `openssl enc -des-ede-cbc` has it, whose key is the first two parts.
+#[test]
+fn triple_des_with_two_keys_has_the_first_again() {
+    let key = hex("0123456789abcdef 23456789abcdef01 0123456789abcdef");
+    let session = open(Algorithm::TripleDesCbc, Key::Secret(&key)).unwrap();
+    let (iv, text) = (iv(&hex("f69f2445df4f9b17")), b"The qufck brown fox jump");
+    let expected = hex("acd5699dd6060a430dedd74525b7870297202cf5ed176718");
+    assert_eq!(encrypt(&session, &iv, text).unwrap(), expected);
+    assert_eq!(decrypt(&session, &iv, &expected).unwrap(), text);
+}
+
 #[test]
 fn xts_of_ieee_1619() {
     // Vector 2; vector 1 has the same key twice.
@@ -125,6 +136,8 @@ fn weak_keys_are_refused() {
     let parts = [&b"ABCDEFGH"[..], b"abcdefgh", b"ijklmnop"];
     refused(Algorithm::TripleDesCbc, &[parts[0], parts[0], parts[1]].concat());
     refused(Algorithm::TripleDesCbc, &[parts[0], parts[1], parts[1]].concat());
+    refused(Algorithm::TripleDesCbc, &[parts[0]; 3].concat());
+    refused(Algorithm::TripleDesCbc, &[parts[0], &[1; 8], parts[0]].concat());
     refused(Algorithm::TripleDesCbc, &[parts[0], parts[1], &[1; 8]].concat());
     open(Algorithm::TripleDesCbc, Key::Secret(&parts.concat())).unwrap();
 }
