@@ -299,7 +299,7 @@ impl<'e> Write<'e> {
         if new_path.len() > old_path.len() {
             self.check_depth(&moved, new_path.len() - old_path.len())?;
         }
-        let aboves = [self.above(old_parent)?, self.above(new_parent)?];
+        let places = [self.above(old_parent)?, self.above(new_parent)?];
         let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
         let large: Vec<_> = old.large().collect();
         let record = entry.encode(id, new_parent, &large)?;
@@ -309,7 +309,7 @@ impl<'e> Write<'e> {
                 self.identity(&old),
                 old.rdn(),
                 [old_parent, new_parent],
-                aboves.each_ref().map(String::as_str),
+                places.each_ref().map(String::as_str),
                 [old_component, new_component],
             );
             self.record(|| change);
