@@ -74,21 +74,21 @@ fn a_name_that_is_only_spelled_anew_keeps_its_references() {
     assert_eq!(members("few"), [dn("ADA")]);
     assert_eq!(members("all").len(), 14);
     // All below it is spelled anew with it.
-    fixture.rename(PEOPLE, "OU=People", true, None).unwrap();
-    assert_eq!(members("few"), ["uid=ADA,OU=People,dc=example,dc=com"]);
-    assert!(members("all").iter().all(|member| member.contains(",OU=People,")));
+    fixture.rename(PEOPLE, "ou=People", true, None).unwrap();
+    assert_eq!(members("few"), ["uid=ADA,ou=People,dc=example,dc=com"]);
+    assert!(members("all").iter().all(|member| member.contains(",ou=People,")));
     assert_eq!(members("all").len(), 14);
     // In a group whose members are kept one by one as well.
     let many: Vec<String> = (0..600).map(|n| format!("cn=m{n},dc=example,dc=com")).collect();
     let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let alan = "uid=alan,OU=People,dc=example,dc=com";
+    let alan = "uid=alan,ou=People,dc=example,dc=com";
     many.push(alan);
     let large = format!("cn=large,{GROUPS}");
     fixture.add(&large, &[("objectClass", &["groupOfNames"]), ("member", &many)]);
     fixture.rename(alan, "uid=Alan", true, None).unwrap();
     let found = values(&fixture, &large, "member");
     assert_eq!(found.len(), 601);
-    assert!(found.contains(&"uid=Alan,OU=People,dc=example,dc=com".to_owned()));
+    assert!(found.contains(&"uid=Alan,ou=People,dc=example,dc=com".to_owned()));
 }
 
 #[test]
