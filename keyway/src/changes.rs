@@ -8,7 +8,7 @@ use keyway_service::changes::{self, Asked, Form, Showing};
 
 /// Show the changes of the directory in their order, with their times and authors
 ///
-/// The store keeps them for seven days, up to 1 GiB ([feed] in keyway.toml). Each is put there in its own transaction:
+/// The store keeps them for seven days, up to 1 GiB (section feed of keyway.toml). Each is put there in its own transaction:
 /// all that has become of the directory is in this list, and nothing else. Each commit has a position: 1, 2, 3, without
 /// a gap. It works while a server runs, too, and does not disturb it.
 ///
