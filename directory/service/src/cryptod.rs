@@ -209,7 +209,9 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
                 None => std::future::pending().await,
             }
         };
+        // In this order: a daemon that has handed over has let its witness go.
         let ended = tokio::select! {
+            biased;
             () = signals.end() => Ok(None),
             Ok(process) = handed_over => Ok(Some(process)),
             why = blind => Err(why),
