@@ -378,3 +378,37 @@ fn a_store_without_a_feed_says_so() {
     }
     assert!(server.stop().success());
 }
+
+/// Each check has a store of its own to compare with, and leaves nothing.
+#[test]
+fn several_checks_of_the_feed_at_once_come_to_the_same_verdict() {
+    if !available(&TOOLS) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let contexts = format!("naming_contexts = [\"{BASE}\"]\n");
+    fs::write(data.join("keyway.toml"), contexts).unwrap();
+    let server = Server::start(&data, &["--empty"]);
+    let units = ["People", "Groups"].map(|unit| {
+        format!("\ndn: ou={unit},{BASE}\nobjectClass: organizationalUnit\nou: {unit}\n")
+    });
+    let top = format!("dn: {BASE}\nobjectClass: domain\ndc: example\n");
+    done(&server, "ldapadd", &[], &(top + &units.concat()));
+    live(&server);
+    let check = ["directory", "check", "--feed", "--json"];
+    let begin = || {
+        let mut check = command(&data, &check);
+        check.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let checks: Vec<Child> = (0..4).map(|_| begin()).collect();
+    for check in checks {
+        let checked = check.wait_with_output().unwrap();
+        let [out, err] = [&checked.stdout, &checked.stderr].map(|it| String::from_utf8_lossy(it));
+        assert!(checked.status.success(), "{out}{err}");
+        assert_eq!(lines(&out).last().unwrap()["feed"]["replayed"], true, "{out}");
+    }
+    assert!(!data.join("feed-check").exists());
+    assert!(server.stop().success());
+}

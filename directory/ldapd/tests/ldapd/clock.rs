@@ -1,10 +1,11 @@
 //! Times that `cn=monitor` shows: while the wall clock steps, and of requests under way.
 
-use crate::client::{Client, bind, search};
+use crate::client::{Client, bind, search, who_am_i};
 use crate::directory::{BASE, FAST, PASSWORD, administrator, wait};
-use crate::support::{Running, plain};
+use crate::support::{Running, plain, start};
 use keyway_codec::ber::frame;
 use keyway_codec::message::{Message, Op, ResultCode, Scope};
+use keyway_ldapd::{ConnectionSettings, Limits, Mode};
 use keyway_server::controls::RequestControls;
 use keyway_server::{Announced, Step};
 use std::time::Duration;
@@ -75,4 +76,23 @@ async fn a_step_of_the_wall_clock_changes_no_duration() {
     };
     below(&monitored(&server, "cn=Connections"), "idle_ms=", DAY_S * 1_000);
     below(&monitored(&server, "cn=Slow"), "time_us=", DAY_S * 1_000_000);
+}
+
+/// A connection that was used ends so long after its last request, and not at the second look at it: before one that
+/// was never used and may live for half as long again.
+#[tokio::test]
+async fn idle_time_counts_from_the_last_request() {
+    let idle_for_at_most = |limit: Duration| {
+        let limits = Limits { idle_before_bind_max: limit, ..Limits::default() };
+        start(Mode::Plain, ConnectionSettings { limits, ..ConnectionSettings::default() })
+    };
+    let longer = idle_for_at_most(Duration::from_millis(4500)).await;
+    let shorter = idle_for_at_most(Duration::from_secs(3)).await;
+    let mut unused = Client::connect(longer.address).await;
+    let mut used = Client::connect(shorter.address).await;
+    assert_eq!(used.ask(who_am_i()).await.code(), ResultCode::Success);
+    tokio::select! {
+        () = used.expect_disconnection(ResultCode::Unavailable) => {}
+        () = unused.expect_disconnection(ResultCode::Unavailable) => panic!("it was used last"),
+    }
 }

@@ -116,6 +116,35 @@ fn a_move_names_the_entry_above_and_is_one_change() {
     assert!(members.iter().all(|kind| *kind == "modify"), "{members:?}");
 }
 
+/// The schema that is asked may have forgotten that an attribute was a password.
+#[test]
+fn values_of_a_forgotten_subtype_of_a_password_are_not_shown() {
+    const VALUE: &str = "not for all eyes";
+    let fixture = filled();
+    let from = position(&fixture);
+    let schema = |operation, value: &str| {
+        fixture.modify("cn=schema", vec![change(operation, "attributeTypes", &[value])]).unwrap();
+    };
+    schema(ChangeOperation::Add, "( 1.3.6.1.4.1.99999.7 NAME 'doorCode' SUP userPassword )");
+    let shade = format!("uid=door,{PEOPLE}");
+    let values: [(&str, &[&str]); 3] = [
+        ("objectClass", &["account", "extensibleObject"]),
+        ("uid", &["door"]),
+        ("doorCode", &[VALUE]),
+    ];
+    fixture.add(&shade, &values);
+    fixture.delete(&shade).unwrap();
+    let shown = |shows_passwords| ldif(&described(&fixture.directory, from, shows_passwords));
+    let is_hidden =
+        |text: &str| text.contains("# doorCode: 1 value, not shown") && !text.contains(VALUE);
+    let known = shown(false);
+    assert!(is_hidden(&known), "{known}");
+    schema(ChangeOperation::Delete, "1.3.6.1.4.1.99999.7");
+    let forgotten = shown(false);
+    assert!(is_hidden(&forgotten), "{forgotten}");
+    assert!(shown(true).contains(VALUE));
+}
+
 #[test]
 fn attributes_are_added_deleted_and_replaced() {
     use ChangeOperation::{Add, Delete, Replace};
