@@ -4,8 +4,6 @@
 mod lines;
 mod local;
 mod screen;
-mod sheet;
-mod views;
 
 use crate::cli::Top;
 use crate::provider::provider;

@@ -1,14 +1,13 @@
 //! `keyway top` on a terminal: views by key, drawn with the terminal's own colours.
 
-use super::sheet::{Order, Sheet};
-use super::views;
 use crate::terminal::Keys;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
+use keyway_watch::sheet::{Order, Sheet};
 use keyway_watch::text::cut;
 use keyway_watch::{
-    ServerSnapshot, SnapshotSource, Snapshots, WatchedServer, rows, watch, why_not,
+    ServerSnapshot, SnapshotSource, Snapshots, WatchedServer, rows, views, watch, why_not,
 };
 use ratatui::Frame;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

@@ -2,7 +2,7 @@
 //! server says of itself over LDAP (`cn=monitor` of Keyway, slapd and 389 Directory Server).
 //!
 //! A [`SnapshotSource`] is looked at, a [`ServerSnapshot`] is what was seen of it at one moment, and a [`ServerDelta`]
-//! the difference of two. [`figures`] and [`rows`] say it to programs and to people; a page of this machine alone
+//! the difference of two. [`figures`] and [`rows`] say it to programs and to people, and [`views`] in tables; a page of this machine alone
 //! has more, which [`PageDelta`] says. [`metrics`] has all of it for Prometheus and for OpenTelemetry.
 #![forbid(unsafe_code)]
 
@@ -20,9 +20,11 @@ mod monitor;
 mod page;
 pub mod rows;
 mod server;
+pub mod sheet;
 mod snapshot;
 mod source;
 pub mod text;
+pub mod views;
 
 pub use counters::{EngineWork, PageCounters};
 pub use cryptod::CryptodClients;

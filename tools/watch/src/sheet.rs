@@ -1,12 +1,15 @@
 //! A table that is sorted, scrolled and cut to a window.
 
-use keyway_watch::text::cut;
+use crate::text::cut;
 use std::cmp::Ordering;
 
 /// A table.
 pub struct Sheet {
+    /// Said above it.
     pub title: String,
+    /// Its columns, from the left.
     pub columns: Vec<Heading>,
+    /// A cell for each column.
     pub rows: Vec<Vec<Cell>>,
     /// Said below the title.
     pub notes: Vec<String>,
@@ -16,15 +19,20 @@ pub struct Sheet {
 
 /// A column's title.
 pub struct Heading {
+    /// Said above the column.
     pub title: &'static str,
+    /// Characters.
     pub width: usize,
+    /// Whether it is set flush right.
     pub is_number: bool,
 }
 
 /// The text in a column of a row, and the number that it is sorted by.
 #[derive(Clone)]
 pub struct Cell {
+    /// Shown.
     pub text: String,
+    /// Sorted by, if it is a number.
     pub key: Option<f64>,
 }
 
@@ -55,6 +63,7 @@ impl Cell {
 pub struct Order {
     /// The column; `None` for the sheet's own.
     pub column: Option<usize>,
+    /// Whether the least number or the last word comes first.
     pub is_reversed: bool,
 }
 

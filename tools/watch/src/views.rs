@@ -1,9 +1,9 @@
 //! The tables that each view shows.
 
-use super::sheet::{Cell, Sheet, numbers, words};
+use crate::sheet::{Cell, Sheet, numbers, words};
+use crate::text::{NumberFormat, count, shown, time};
+use crate::{EngineWork, Facts, PageCounters, ServerDelta};
 use keyway_meter::{Distribution, OPERATIONS};
-use keyway_watch::text::{NumberFormat, count, shown, time};
-use keyway_watch::{EngineWork, Facts, PageCounters, ServerDelta};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
