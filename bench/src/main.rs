@@ -8,6 +8,7 @@
 // A task is boxed so that it goes through queues without being copied.
 #![allow(clippy::vec_box)]
 
+mod backups;
 mod binds;
 mod constant_time;
 mod directory;
@@ -62,6 +63,8 @@ enum Benchmark {
     Tools(tools::Arguments),
     /// Adds with the feed of changes, beside a server without it
     Writes(writes::Arguments),
+    /// Searches beside backups and verifies, and how much a second backup stores
+    Backups(backups::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Benchmark::Ring(arguments) => ring::run(&arguments),
         Benchmark::Tools(arguments) => tools::run(&arguments),
         Benchmark::Writes(arguments) => writes::run(&arguments),
+        Benchmark::Backups(arguments) => backups::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
     };
     match result {

@@ -15,3 +15,10 @@ pub fn raise_open_files() {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     }
 }
+
+/// Lets all other processes of its session run first (nice(2)): this thread, and those that it starts.
+///
+/// A refusal is no reason not to work.
+pub fn yield_to_others() {
+    let _ = rustix::process::nice(19);
+}

@@ -1,6 +1,7 @@
 //! The command line: what can be asked of the program, and how it says so.
 
 use crate::acl::Acl;
+use crate::backup::{Backup, Restore};
 use crate::changes::Changes;
 use crate::client_certificate::ClientCertificate;
 use crate::config::Config;
@@ -47,6 +48,7 @@ Start here:
   keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
   keyway history DN            the changes of an entry: what, when, and by which author
+  keyway backup --help         encrypted backups while it runs, and five commands to a restored server
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
@@ -72,6 +74,9 @@ pub enum Command {
     Ldapd(Ldapd),
     #[command(subcommand)]
     Directory(Directory),
+    #[command(subcommand)]
+    Backup(Backup),
+    Restore(Restore),
     #[command(subcommand)]
     Admin(Admin),
     #[command(subcommand)]
@@ -108,6 +113,8 @@ impl Command {
             Command::Directory(_)
             | Command::History(_)
             | Command::Acl(_)
+            | Command::Backup(_)
+            | Command::Restore(_)
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Data(_)

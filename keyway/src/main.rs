@@ -7,6 +7,7 @@
 
 mod acl;
 mod admin;
+mod backup;
 mod changes;
 mod check;
 mod cli;
@@ -79,6 +80,8 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
+        Command::Backup(command) => backup::run(&command),
+        Command::Restore(arguments) => backup::restore(&arguments).map(|()| true),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
         Command::Admin(Admin::Certificate(arguments)) => {
             client_certificate::run(&arguments).map(|()| true)

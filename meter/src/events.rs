@@ -112,6 +112,7 @@ pub const EVENTS: &[Event] = &[
     event("store.bytes_max", "bytes now", "that it may grow to"),
     event("store.readers", "readers now", "that hold an older state, or the present one"),
     event("store.reader_lag", "commits now", "since the state that the oldest reader holds"),
+    event("backup.last", "unix s", "when all was last backed up or exported; 0 for never"),
     event("feed.position", "commits now", "that the feed has come to"),
     event("feed.changes", "changes now", "that it has had, kept or not"),
     event("feed.bytes", "bytes now", "of the changes that it keeps"),

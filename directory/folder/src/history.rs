@@ -1,4 +1,4 @@
-//! The history of a data folder: a line of JSON in `DIR/history.jsonl` for each import, export and check.
+//! The history of a data folder: a line of JSON in `DIR/history.jsonl` for each import, export, check and backup.
 //!
 //! It is for people who want to know how old a backup is. Nothing depends on it: a line that makes no sense
 //! is left out, and one that cannot be written is a warning.
@@ -15,6 +15,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, absolute};
 use std::time::Duration;
 
+/// The command that is written down for a backup in a repository.
+pub const BACKUP: &str = "backup";
+/// The verdict on changes that were put into a repository behind a backup. Only the last line of these is kept.
+pub const CHANGES: &str = "changes";
+
 /// Something that was done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
@@ -22,9 +27,9 @@ pub struct Done {
     pub unix_s: i64,
     /// That time for people (RFC 3339, UTC).
     pub time: String,
-    /// `import`, `export` or `check`.
+    /// `import`, `export`, `check` or `backup`.
     pub command: String,
-    /// `whole`, `subtree` or `in part` of what went in or out, `sound` or `damaged` of a store, or `failed`.
+    /// `whole`, `subtree`, `in part` or `changes` of what went in or out, `sound` or `damaged` of a store, or `failed`.
     pub verdict: String,
     /// Entries, or records of an import.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,6 +85,9 @@ impl Done {
     fn append(self, folder: &Path) -> Result<(), Failure> {
         let _lock = data::lock_edits(folder)?;
         let mut all = read(folder);
+        if self.verdict == CHANGES {
+            all.retain(|done| done.verdict != CHANGES);
+        }
         all.push(self);
         let mut lines = Vec::new();
         let mut bytes = 0;
@@ -95,9 +103,19 @@ impl Done {
         data::write_secret(folder, name::HISTORY, lines.concat().as_bytes())
     }
 
-    /// Whether it is an export of everything.
+    /// Whether all that there was then can be had back: by an export of everything, or a backup, or the changes
+    /// since one.
     fn is_backup(&self) -> bool {
-        self.command == "export" && self.verdict == "whole"
+        match self.command.as_str() {
+            "export" => self.verdict == "whole",
+            BACKUP => self.verdict == "whole" || self.verdict == CHANGES,
+            _ => false,
+        }
+    }
+
+    /// Whether it was to be such a one.
+    fn was_to_be_backup(&self) -> bool {
+        self.command == BACKUP || self.command == "export" && self.base.is_none()
     }
 
     /// Its text in `cn=monitor`.
@@ -149,7 +167,7 @@ pub fn read(folder: &Path) -> Vec<Done> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The last export of everything that went well.
+/// The last backup or export of everything that went well.
 pub fn last_backup(all: &[Done]) -> Option<&Done> {
     all.iter().rev().find(|done| done.is_backup())
 }
@@ -167,17 +185,21 @@ pub fn warnings(all: &[Done], now: Timestamp) -> Vec<String> {
     let mut warnings = Vec::new();
     match last_backup(all) {
         None => {
-            warnings.push("No export of everything is known of: there is no backup.".to_owned())
+            warnings.push("No export of everything is known of, and there is no backup.".to_owned())
         }
         Some(done) if is_old(done, EXPORT_OLD) => {
-            warnings.push(format!("The last export of everything is {} days old.", days(done)));
+            warnings.push(format!(
+                "The last {} of everything is {} days old.",
+                done.command,
+                days(done)
+            ));
         }
         Some(_) => {}
     }
-    let tried = all.iter().rev().find(|done| done.command == "export" && done.base.is_none());
+    let tried = all.iter().rev().find(|done| done.was_to_be_backup());
     if let Some(failed) = tried.filter(|done| done.verdict == "failed") {
         let why = failed.why.as_deref().unwrap_or("it is not known why");
-        warnings.push(format!("The last export failed: {why}."));
+        warnings.push(format!("The last {} failed: {why}.", failed.command));
     }
     match last_check(all) {
         None => warnings.push("The store was never checked.".to_owned()),

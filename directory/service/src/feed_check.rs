@@ -1,14 +1,12 @@
 //! The feed, made again: whether its changes, done in an empty store, lead to the entries that there are.
 
+use crate::scratch::Scratch;
 use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::output::grouped;
 use keyway_store::{Error, Options, Read, Store};
 use std::fmt;
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The outcome for a feed that is sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +82,8 @@ fn replay(
     tell: &mut dyn FnMut(&'static str, u64),
 ) -> Result<Result<(), String>, Failure> {
     let options = Options { sync: false, feed: false, ..Options::default() };
-    let replayed = Store::open(&scratch.0, options).map_err(|why| scratch.cannot("make", &why))?;
+    let replayed =
+        Store::open(scratch.path(), options).map_err(|why| cannot(scratch, "make", &why))?;
     let differs = replayed
         .replay(read, &mut |position| told(tell, position))
         .and_then(|()| read.view().difference(replayed.read()?.view()));
@@ -94,7 +93,7 @@ fn replay(
             Ok(Err(format!("the feed does not lead to the entries that there are: {what}")))
         }
         Err(why @ (Error::DiskFull | Error::MapFull { .. } | Error::System { .. })) => {
-            Err(scratch.cannot("fill", &why))
+            Err(cannot(scratch, "fill", &why))
         }
         Err(why) => Ok(Err(format!("the feed cannot be made again: {why}"))),
     }
@@ -106,39 +105,7 @@ fn told(tell: &mut dyn FnMut(&'static str, u64), position: u64) {
     }
 }
 
-/// The folder of the store to compare with, which goes with this. Each check has one of its own, named by its process.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// The name of one below `place`; what processes that were killed have left there is removed.
-    fn make(place: &Path) -> Result<Scratch, Failure> {
-        let scratch = Scratch(place.join(std::process::id().to_string()));
-        let made = match DirBuilder::new().mode(0o700).create(place) {
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            made => made,
-        };
-        let left = made.and_then(|()| fs::read_dir(place));
-        for left in left.map_err(|why| scratch.cannot("make", &why))?.flatten() {
-            let process = left.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-            let has_ended = |process| !Path::new(&format!("/proc/{process}")).exists();
-            if process.is_some_and(has_ended) || left.path() == scratch.0 {
-                // If it cannot be removed, it is in no other's way.
-                let _ = fs::remove_dir_all(left.path());
-            }
-        }
-        Ok(scratch)
-    }
-
-    fn cannot(&self, what: &str, why: &dyn fmt::Display) -> Failure {
-        let place = self.0.display();
-        Failure::new(format!("{place}: cannot {what} a store to compare the feed with: {why}"))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-        // Another check may have its own there.
-        let _ = self.0.parent().map(fs::remove_dir);
-    }
+fn cannot(scratch: &Scratch, what: &str, why: &dyn fmt::Display) -> Failure {
+    let place = scratch.path().display();
+    Failure::new(format!("{place}: cannot {what} a store to compare the feed with: {why}"))
 }

@@ -517,7 +517,7 @@ impl Serving<'_> {
                     size.show(&instance.store);
                     feed.show(&instance.directory);
                     refusals.look(&instance.store, logs);
-                    backups.look();
+                    backups.look(logs);
                     let (cryptod, directory) = (cryptod.clone(), instance.directory.clone());
                     // It waits for the disk. Lines stay kept where it fails, and a full disk says so itself.
                     settling = match settling.is_finished() {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+pub mod backup;
 mod backups;
 mod banner;
 pub mod callers;
@@ -30,6 +31,7 @@ pub mod populate;
 mod reindex;
 mod reload;
 pub mod sample;
+mod scratch;
 pub mod ssh_agent;
 pub mod tokens;
 pub mod told;

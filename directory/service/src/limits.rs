@@ -46,6 +46,10 @@ pub const RELOAD_LOOK_EVERY: Duration = Duration::from_millis(20);
 pub const FEED_LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Bytes of the feed after which they are shown, before the store is read on.
 pub const FEED_PIECE_BYTES: u64 = 1 << 20;
+/// How often a command that waits looks whether it is to end.
+pub const STOP_LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Bytes of the feed after which a segment of a backup ends.
+pub const SEGMENT_BYTES: usize = 16 << 20;
 /// How often files of certificates are looked at.
 pub const CERTIFICATES_LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long the other daemon of a take-over may take before it is said that it is waited for.

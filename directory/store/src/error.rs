@@ -63,6 +63,13 @@ pub enum Error {
         /// The last one.
         last: u64,
     },
+    /// The caller: a row of another feed is not the next one of this history.
+    NotNext {
+        /// The row's position.
+        position: u64,
+        /// The last position of this store.
+        last: u64,
+    },
     /// The caller: the job panicked; its changes were undone.
     JobPanicked,
     /// The store has stopped taking changes, because an earlier commit failed in a way after which
@@ -137,6 +144,11 @@ impl fmt::Display for Error {
                 f,
                 "there is no position {position}: the last one is {last}; a reader that has seen it has read \
                  another store, or this one before it was restored"
+            ),
+            Error::NotNext { position, last } => write!(
+                f,
+                "position {position} of the feed is not what came after position {last} of this store: it is of \
+                 another history"
             ),
             Error::JobPanicked => f.write_str("the change failed by a fault of the program"),
             Error::Displaced { path } => write!(

@@ -108,6 +108,31 @@ impl Meta {
     }
 }
 
+/// The two meta pages of the state that this transaction committed, made of the one that it has written; `None` if a
+/// later one has overwritten that. The second has the number of its place, as LMDB wants both.
+pub(crate) fn of_transaction(
+    file: &File,
+    transaction: u64,
+) -> io::Result<Option<(Meta, [Vec<u8>; 2])>> {
+    let Some(first) = read(file, 0, 0)? else { return Ok(None) };
+    let page_bytes = first.page_bytes;
+    // Transactions write their heads by turns (`mdb_env_write_meta`).
+    let place = transaction % 2;
+    let mut page = vec![0; page_bytes as usize];
+    file.read_exact_at(&mut page, place * page_bytes)?;
+    let head = page.first_chunk::<HEAD_BYTES>();
+    let meta = head.and_then(|head| parse(head, place));
+    let Some(meta) = meta.filter(|meta| meta.transaction == transaction) else { return Ok(None) };
+    let pages = [0_u64, 1].map(|number| {
+        let mut page = page.clone();
+        if let Some(place) = page.first_chunk_mut() {
+            *place = number.to_ne_bytes();
+        }
+        page
+    });
+    Ok(Some((meta, pages)))
+}
+
 /// The later of two sound heads; LMDB wants both.
 pub(crate) fn newest(file: &File) -> io::Result<Option<Meta>> {
     let Some(first) = read(file, 0, 0)? else { return Ok(None) };

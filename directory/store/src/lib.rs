@@ -71,9 +71,11 @@ mod posting;
 mod precheck;
 mod read;
 mod record;
+mod restored;
 mod salvage;
 mod shared;
 mod size;
+mod snapshot;
 mod store;
 mod task;
 mod values;
@@ -85,7 +87,7 @@ pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
 pub use feed::{
     AttributeEdit, Change, EditKind, FeedDigest, FeedHead, FeedJob, FeedRow, FeedRows,
-    LargeValuesEdit, MetaChange, Moved, Updated, Whole,
+    LargeValuesEdit, MetaChange, Moved, RawRow, Updated, Whole,
 };
 pub use key::{Key, KeyRange};
 pub use large::{Large, LargeEdit, ValueKey};
@@ -96,8 +98,10 @@ pub use parts::RecordError;
 pub use posting::Postings;
 pub use read::{Entries, Read, View};
 pub use record::{EntryRef, LargeAttributes};
+pub use restored::restored;
 pub use salvage::{Salvage, inspect};
 pub use size::Size;
+pub use snapshot::Snapshot;
 pub use store::Store;
 pub use values::{LargeValues, ValueChunk};
 pub use write::Write;

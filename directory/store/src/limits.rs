@@ -60,3 +60,6 @@ pub const RESERVE_BYTES: u64 = 4 << 20;
 /// Pages in the data file up to which opening looks at every one that is in use; of a larger file
 /// it looks at all but the leaves.
 pub const LOOK_PAGES_MAX: u64 = 1 << 18;
+
+/// How often a snapshot is begun anew because two commits came between its two steps.
+pub const SNAPSHOT_TRIES_MAX: u32 = 1_000;

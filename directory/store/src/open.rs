@@ -217,7 +217,7 @@ fn is_fresh(dir: &Path) -> Result<bool, OpenError> {
 }
 
 /// Maps as much as is wanted, or the largest half, quarter, … of it that the system grants.
-fn map_environment(
+pub(crate) fn map_environment(
     dir: &Path,
     options: &Options,
     access: Access,
@@ -237,7 +237,7 @@ fn map_environment(
     }
 }
 
-fn check_format(env: &Environment) -> Result<(), OpenError> {
+pub(crate) fn check_format(env: &Environment) -> Result<(), OpenError> {
     let opening = |e| refused("opening the store", e);
     let txn = env.read_txn().map_err(opening)?;
     let meta: CommitOrAbort<_, ()> = env
@@ -258,14 +258,19 @@ fn check_format(env: &Environment) -> Result<(), OpenError> {
     }
 }
 
-/// Writes the rows that make the tables a store.
-fn sign(env: &Environment, tables: &Tables, feed: bool) -> Result<(), heed::Error> {
+/// A random UUID (RFC 9562 § 5.4).
+pub(crate) fn new_incarnation() -> io::Result<[u8; 16]> {
     let mut uuid = [0; 16];
     getrandom::fill(&mut uuid).map_err(io::Error::other)?;
     uuid[6] = uuid[6] & 0x0F | 0x40;
     uuid[8] = uuid[8] & 0x3F | 0x80;
+    Ok(uuid)
+}
+
+/// Writes the rows that make the tables a store.
+fn sign(env: &Environment, tables: &Tables, feed: bool) -> Result<(), heed::Error> {
     let mut txn = env.write_txn()?;
-    tables.meta.put(&mut txn, META_INCARNATION, &uuid)?;
+    tables.meta.put(&mut txn, META_INCARNATION, &new_incarnation()?)?;
     let format = if feed { FORMAT_WITH_FEED } else { FORMAT_FIRST };
     tables.meta.put(&mut txn, META_FORMAT, &format.to_be_bytes())?;
     if feed {
@@ -284,7 +289,7 @@ fn incarnation(env: &Environment, tables: &Tables) -> Result<[u8; 16], OpenError
         .ok_or_else(|| OpenError::Damaged { what: "its incarnation row is missing".into() })
 }
 
-fn refused(what: &'static str, error: heed::Error) -> OpenError {
+pub(crate) fn refused(what: &'static str, error: heed::Error) -> OpenError {
     match error {
         heed::Error::Io(error) => OpenError::system(what, error),
         heed::Error::EnvAlreadyOpened => OpenError::Locked { pid: std::process::id() },

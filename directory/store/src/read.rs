@@ -8,7 +8,7 @@ use heed::RoRange;
 use heed::types::Bytes;
 
 use crate::deferred::Deferred;
-use crate::format::{META_RENAMES, meta_row, tree_row};
+use crate::format::{META_EPOCH, META_RENAMES, meta_row, tree_row};
 use crate::idle::ReadTxn;
 use crate::lmdb::{Tables, Txn};
 use crate::posting::Postings;
@@ -30,12 +30,18 @@ impl Read {
         let txn = match shared.idle.take() {
             Some(txn) => txn,
             None => {
-                let begun = shared.env.clone().static_read_txn();
-                let txn = begun.map_err(|e| shared.error("beginning a read transaction", e))?;
-                shared.idle.meet(txn.id());
-                txn
+                let read = Read::begin_anew(shared)?;
+                shared.idle.meet(read.txn.id());
+                return Ok(read);
             }
         };
+        Ok(Read { txn: ManuallyDrop::new(txn), shared: Arc::clone(shared) })
+    }
+
+    /// Begins one that no other reader has had before.
+    pub(crate) fn begin_anew(shared: &Arc<Shared>) -> Result<Read, Error> {
+        let begun = shared.env.clone().static_read_txn();
+        let txn = begun.map_err(|e| shared.error("beginning a read transaction", e))?;
         Ok(Read { txn: ManuallyDrop::new(txn), shared: Arc::clone(shared) })
     }
 
@@ -57,6 +63,12 @@ impl Drop for Read {
         let txn = unsafe { ManuallyDrop::take(&mut self.txn) };
         self.shared.idle.give(txn);
     }
+}
+
+/// The number of an epoch, as its row has it.
+pub(crate) fn epoch_of(row: &[u8]) -> Result<u64, Error> {
+    let row = row.try_into().map(u64::from_be_bytes).ok().filter(|epoch| *epoch < u64::MAX);
+    row.ok_or_else(|| Error::damaged("its epoch makes no sense"))
 }
 
 /// One state of the store, as a read transaction or a running change sees it.
@@ -143,6 +155,12 @@ impl<'t> View<'t> {
             Some((id, _)) => EntryId::from_bytes(id)
                 .ok_or_else(|| Error::damaged("a row of the entries has a wrong length")),
         }
+    }
+
+    /// See [`Store::epoch`](crate::Store::epoch).
+    pub(crate) fn epoch(self) -> Result<u64, Error> {
+        let row = self.shared.get(self.tables.meta, self.txn, META_EPOCH)?;
+        row.map_or(Ok(1), epoch_of)
     }
 
     /// How many entries there are.

@@ -12,7 +12,7 @@ use crate::committer::{Committer, Message, waiting};
 use crate::open;
 use crate::shared::Shared;
 use crate::task::Typed;
-use crate::{Error, OpenError, Options, Read, Size, Write, size};
+use crate::{Error, OpenError, Options, Read, Size, Snapshot, Write, size};
 
 /// An open store. Cloning is cheap and all clones are one store; when the last is dropped, the
 /// accepted changes are committed and answered, and the files are closed.
@@ -74,6 +74,23 @@ impl Store {
     /// environment.
     pub fn read(&self) -> Result<Read, Error> {
         Read::begin(&self.inner.shared)
+    }
+
+    /// The data file as it is in the last committed state, to be copied.
+    ///
+    /// # Errors
+    /// As [`Store::read`]; [`Error::Displaced`] if the data file is not the one that is open;
+    /// [`Error::Damaged`] if it has no head of this state.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        Snapshot::begin(&self.inner.shared)
+    }
+
+    /// How often this store, or the one that it was restored from, was restored; 1 if it never was.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn epoch(&self) -> Result<u64, Error> {
+        self.read()?.view().epoch()
     }
 
     /// Hands a change to the committer and returns; `done` is called exactly once with its result,

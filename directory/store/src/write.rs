@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use heed::RwTxn;
 
 use crate::deferred::Deferred;
-use crate::feed::{Came, LargeNotes, Recorder, put_large, put_move, put_update, put_whole};
+use crate::feed::{Came, LargeNotes, RawRow, Recorder, put_large, put_move, put_update, put_whole};
 use crate::format::{
     FORMAT_WITH_LARGE, META_FORMAT, META_NEXT_ID, META_RENAMES, meta_row, tree_row,
 };
@@ -34,6 +34,8 @@ pub struct Write<'e> {
     deferred: Deferred,
     /// Changes for the feed; `None` if it gets none.
     recorder: Option<Recorder>,
+    /// The row that the feed gets in place of what was recorded.
+    applied: Option<RawRow>,
     /// Changes that the feed gets, or would get if there were one.
     recordable: u64,
     /// Names of the entries above those that were changed.
@@ -60,6 +62,7 @@ impl<'e> Write<'e> {
             path: None,
             deferred: Deferred::default(),
             recorder: shared.feed.map(|_| Recorder::default()),
+            applied: None,
             recordable: 0,
             names: Names::new(),
             puts: 0,

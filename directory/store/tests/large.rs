@@ -176,6 +176,14 @@ fn replays(store: &Store) {
     let read = store.read().unwrap();
     replayed.replay(&read, &mut |_| {}).unwrap();
     assert_eq!(read.view().difference(replayed.read().unwrap().view()).unwrap(), None);
+    let another = tempfile::tempdir().unwrap();
+    let follower = Store::open(another.path(), options()).unwrap();
+    for row in read.view().feed_after(0).unwrap().raw() {
+        follower.apply_row(&row.unwrap()).unwrap();
+    }
+    let applied = follower.read().unwrap();
+    assert_eq!(read.view().difference(applied.view()).unwrap(), None);
+    assert_eq!(applied.view().feed_head().unwrap(), read.view().feed_head().unwrap());
 }
 
 /// A store with one entry of so many values, closed; the entry.

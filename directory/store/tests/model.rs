@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keyway_store::{Entry, EntryId, Error, Key, Names, Options, Store, View, Write};
+use keyway_store::{Entry, EntryId, Error, Key, Names, Options, RawRow, Store, View, Write};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -276,5 +276,18 @@ proptest! {
         let replayed = replayed.read().unwrap();
         prop_assert_eq!(read.view().difference(replayed.view()).unwrap(), None);
         replayed.view().check().unwrap();
+        // Rows that are shipped lead to the same entries, and to the same feed.
+        let another = tempfile::tempdir().unwrap();
+        let options = Options { sync: false, map_bytes_max: 64 << 20, ..Options::default() };
+        let follower = Store::open(another.path(), options).unwrap();
+        for row in read.view().feed_after(0).unwrap().raw() {
+            let row = row.unwrap();
+            let shipped = RawRow::parse(row.position(), row.bytes()).unwrap();
+            follower.apply_row(&shipped).unwrap();
+        }
+        let applied = follower.read().unwrap();
+        prop_assert_eq!(read.view().difference(applied.view()).unwrap(), None);
+        prop_assert_eq!(applied.view().feed_head().unwrap(), read.view().feed_head().unwrap());
+        applied.view().check().unwrap();
     }
 }

@@ -2,6 +2,8 @@
 
 use super::change::{Change, Updated};
 use super::edits;
+use super::head::FeedHead;
+use super::rows::RawRow;
 use crate::{Error, LargeEdit, Read, Store, Write};
 
 impl Store {
@@ -24,7 +26,33 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Makes the changes of a row again that another store has had, in this one, which is in the state before it, and
+    /// puts the row into its feed: positions and digests go on as there. They are made as [`Write::replay`] says.
+    /// Blocks, as [`Store::write_now`] does; no other change is to come meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NotNext`] if the row is not the next one of this store's history; nothing is changed then.
+    /// [`Error::Damaged`] if it is no change of this state, or the store is not opened with the feed.
+    pub fn apply_row(&self, row: &RawRow) -> Result<(), Error> {
+        let row = row.clone();
+        self.write_now(move |write| write.apply_row(&row))
+    }
+}
+
 impl Write<'_> {
+    fn apply_row(&mut self, raw: &RawRow) -> Result<(), Error> {
+        let row = raw.row();
+        let head = self.view().feed_head()?.unwrap_or_else(FeedHead::of_an_older_store);
+        if row.position != head.position + 1 || row.before != head.digest {
+            return Err(Error::NotNext { position: row.position, last: head.position });
+        }
+        let mut changes = row.jobs.iter().flat_map(|job| &job.changes);
+        changes.try_for_each(|change| self.replay(change))?;
+        self.take_row(raw.clone());
+        Ok(())
+    }
+
     /// Makes a change again, in a store that is in the state in which it was made. Entries keep their identifiers.
     /// They are listed below the entries above them, and under no other key.
     ///

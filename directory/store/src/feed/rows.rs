@@ -130,8 +130,45 @@ pub struct FeedRows<'t> {
     map_bytes: usize,
 }
 
-impl FeedRows<'_> {
-    fn step(&mut self) -> Result<Option<FeedRow>, Error> {
+/// A row in its stored form, for another store in the state before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RawRow {
+    row: FeedRow,
+    bytes: Vec<u8>,
+}
+
+impl RawRow {
+    /// Checks and reads the stored form of a position.
+    ///
+    /// # Errors
+    /// If the bytes are not those that were written at this position.
+    pub fn parse(position: u64, bytes: &[u8]) -> Result<RawRow, RecordError> {
+        Ok(RawRow { row: FeedRow::decode(position, bytes)?, bytes: bytes.to_vec() })
+    }
+
+    /// Its position.
+    pub fn position(&self) -> u64 {
+        self.row.position
+    }
+
+    /// The stored form.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The notes of its jobs.
+    pub fn notes(&self) -> impl Iterator<Item = &[u8]> {
+        self.row.jobs.iter().map(|job| &*job.note)
+    }
+
+    /// Its changes.
+    pub(crate) fn row(&self) -> &FeedRow {
+        &self.row
+    }
+}
+
+impl<'t> FeedRows<'t> {
+    fn step(&mut self) -> Result<Option<(FeedRow, &'t [u8])>, Error> {
         let next = self.rows.as_mut().and_then(Iterator::next).transpose();
         let next = next.map_err(|e| lmdb::error("reading the feed", self.map_bytes, e))?;
         let (last, digest) = self.last;
@@ -154,14 +191,10 @@ impl FeedRows<'_> {
             return Err(Error::damaged(what));
         }
         self.last = (position, Some(row.digest));
-        Ok(Some(row))
+        Ok(Some((row, bytes)))
     }
-}
 
-impl Iterator for FeedRows<'_> {
-    type Item = Result<FeedRow, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+    fn advance(&mut self) -> Option<Result<(FeedRow, &'t [u8]), Error>> {
         let next = self.step().transpose();
         if !matches!(next, Some(Ok(_))) {
             // It ends here, also after an error.
@@ -169,6 +202,20 @@ impl Iterator for FeedRows<'_> {
             self.last = (self.head.position, None);
         }
         next
+    }
+
+    /// The rows in their stored form.
+    pub fn raw(mut self) -> impl Iterator<Item = Result<RawRow, Error>> + use<'t> {
+        let raw = |(row, bytes): (FeedRow, &[u8])| RawRow { row, bytes: bytes.to_vec() };
+        std::iter::from_fn(move || self.advance()).map(move |next| next.map(raw))
+    }
+}
+
+impl Iterator for FeedRows<'_> {
+    type Item = Result<FeedRow, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.advance().map(|next| next.map(|(row, _)| row))
     }
 }
 

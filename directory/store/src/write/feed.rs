@@ -1,7 +1,9 @@
 //! The feed's part in a change: each change is noted as it is made, and their row is put before the commit.
 
 use super::Write;
-use crate::feed::{FeedHead, LargeNotes, Recorder, feed_key, head_row, put_meta, row_bytes, seal};
+use crate::feed::{
+    FeedHead, LargeNotes, RawRow, Recorder, feed_key, head_row, put_meta, row_bytes, seal,
+};
 use crate::format::{FORMAT_WITH_FEED, META_FEED};
 use crate::lmdb::Table;
 use crate::{EntryId, EntryRef, Error};
@@ -124,7 +126,37 @@ impl Write<'_> {
                 None => Ok(()),
             };
         };
-        self.extend_feed(head.unwrap_or_else(FeedHead::of_an_older_store), recorder)
+        let head = head.unwrap_or_else(FeedHead::of_an_older_store);
+        match self.applied.take() {
+            Some(row) => self.put_applied(head, &row, recorder),
+            None => self.extend_feed(head, recorder),
+        }
+    }
+
+    /// The changes that were made are those of this row, which another store has had.
+    pub(crate) fn take_row(&mut self, row: RawRow) {
+        self.applied = Some(row);
+    }
+
+    fn put_applied(
+        &mut self,
+        head: FeedHead,
+        raw: &RawRow,
+        recorder: Recorder,
+    ) -> Result<(), Error> {
+        let (row, (_, changes)) = (raw.row(), recorder.finish());
+        if changes != row.changes() {
+            let what = format!("position {} of the feed is not what was changed", row.position);
+            return Err(Error::damaged(what));
+        }
+        let head = FeedHead {
+            position: row.position,
+            changes: head.changes + changes,
+            bytes: head.bytes + row.bytes,
+            digest: row.digest,
+            ..head
+        };
+        self.put_row(&head, raw.bytes())
     }
 
     fn extend_feed(&mut self, mut head: FeedHead, recorder: Recorder) -> Result<(), Error> {
@@ -134,9 +166,13 @@ impl Write<'_> {
         head.changes += changes;
         head.bytes += row_bytes(&row);
         head.digest = digest;
+        self.put_row(&head, &row)
+    }
+
+    fn put_row(&mut self, head: &FeedHead, row: &[u8]) -> Result<(), Error> {
         self.require_format(FORMAT_WITH_FEED)?;
-        self.put(self.feed_table()?, &feed_key(head.position), &row)?;
-        self.put(self.shared.tables.meta, META_FEED, &head_row(&head))
+        self.put(self.feed_table()?, &feed_key(head.position), row)?;
+        self.put(self.shared.tables.meta, META_FEED, &head_row(head))
     }
 
     /// Changes that the feed does not get: what it has does not lead to this state, so it goes.
