@@ -24,9 +24,11 @@
 //! backup names are synced, and then the manifest is put in place. What a killed create leaves are drafts,
 //! which the next one removes, and chunks that no manifest names, which it uses or `prune` removes.
 //!
-//! **Trust.** The folder may be hostile. It learns sizes, times, and which chunks are new. It cannot alter, swap
-//! or bring back a file unnoticed: each is authenticated with its name, and the number in a backup's name is not
-//! given again. It can remove a backup whole, the newest too: compare `list` with what you expect.
+//! **Trust.** The folder may be hostile. It learns sizes, times, and which chunks are new. It cannot alter or swap
+//! a file unnoticed: each is authenticated with its name. It can remove a backup whole, the newest too, or bring
+//! back one that was pruned, under its own name and time: compare the list with what you expect. A chunk that is
+//! there is not read again by the next backup, so verify regularly; `Repository::set_aside` helps with what that
+//! finds.
 //!
 //! **Order.** A backup's name begins with a number that counts upwards, so that a clock that was set back makes
 //! no old backup the latest.

@@ -45,6 +45,8 @@ pub const PASSPHRASE_MEMORY_KIB_MAX: u32 = 1 << 20;
 pub const PASSPHRASE_PASSES_MAX: u32 = 16;
 /// See [`PASSPHRASE_MEMORY_KIB_MAX`].
 pub const PASSPHRASE_LANES_MAX: u32 = 16;
+/// How long a writer waits for another one: a process that was killed a moment ago has its lock a little longer.
+pub const LOCK_WAIT: Duration = Duration::from_millis(300);
 /// How long the lock of a process that was killed and is not gone yet is waited for, and how often it is
 /// looked at.
 pub const LOCK_OF_THE_DEAD_WAIT: Duration = Duration::from_secs(5);

@@ -206,7 +206,7 @@ impl Repository {
         self.objects.read_segment(segment).map_err(damaged)
     }
 
-    /// Reads everything, each chunk once, and says what is damaged. `progress` is told how many bytes of the
+    /// Reads everything, each chunk once, those that no backup names too, and says what is damaged. `progress` is told how many bytes of the
     /// files were read, and how many there are.
     ///
     /// # Errors

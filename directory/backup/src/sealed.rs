@@ -35,6 +35,9 @@ const ZSTD: u8 = 1;
 /// Longest part of a sealed file that is not its text, in bytes.
 pub(crate) const OVERHEAD_BYTES_MAX: usize =
     FIXED_BYTES + u8::MAX as usize + NONCE_BYTES + FORM_BYTES + TAG_BYTES;
+/// How much of a chunk is not its text, in bytes.
+pub(crate) const CHUNK_OVERHEAD_BYTES: u64 =
+    (FIXED_BYTES + NAME_BYTES + NONCE_BYTES + FORM_BYTES + TAG_BYTES) as u64;
 
 /// The kinds of sealed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
