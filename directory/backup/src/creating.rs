@@ -137,11 +137,11 @@ impl<'a> Creating<'a> {
         let unread = |why| Error::Source { path: path.to_owned(), why };
         let (mut put, mut builder, mut used) = (Put::default(), Builder::default(), self.used);
         let (mut batch, mut next) = (Zeroizing::default(), Zeroizing::default());
-        let mut lists = Compressor::new();
+        let mut lists = Compressor::new()?;
         fill(&mut batch, reader).map_err(unread)?;
         while !batch.is_empty() {
             let pieces: Vec<&[u8]> = batch.chunks(PIECE_BYTES).collect();
-            let store = |pieces: &[&[u8]]| self.store(&mut Compressor::new(), Kind::Piece, pieces);
+            let store = |pieces: &[&[u8]]| self.store(&mut Compressor::new()?, Kind::Piece, pieces);
             let (stored, filled) = parallel::parts(&pieces, store, || fill(&mut next, reader));
             for stored in stored {
                 let stored = stored?;
@@ -251,7 +251,7 @@ impl<'a> Creating<'a> {
         self.sync_folders()?;
         let name = self.name.to_string();
         let vault = &self.objects.vault;
-        let bytes = vault.seal(&mut Compressor::new(), Kind::Manifest, name.as_bytes(), &text)?;
+        let bytes = vault.seal(&mut Compressor::new()?, Kind::Manifest, name.as_bytes(), &text)?;
         let path = self.objects.at(name::MANIFESTS).join(&name);
         let draft = self.objects.at(name::DRAFTS).join(&name);
         disk::put(&draft, &path, &bytes).map_err(self.objects.system("write", &path))?;

@@ -21,7 +21,7 @@
 //! and a later backup may use it. Each file is synced by itself, by several threads at a time, whose syncs a
 //! journalling file system takes together; `syncfs` would be one call, but network and FUSE file systems need not
 //! heed it, and a busy server's files would be written out with it. At the end the folders of all chunks that the
-//! backup names are synced, and then the manifest is put in place. What a killed create leaves are drafts,
+//! backup names are synced, and then the manifest is put in place. A killed create leaves drafts,
 //! which the next one removes, and chunks that no manifest names, which it uses or `prune` removes.
 //!
 //! **Trust.** The folder may be hostile. It learns sizes, times, and which chunks are new. It cannot alter or swap

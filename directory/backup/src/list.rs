@@ -16,7 +16,7 @@ pub(crate) type Store<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Name, Error>;
 /// Takes the names of a file's pieces, one after the other.
 #[derive(Default)]
 pub(crate) struct Builder {
-    /// Of each level the names that are in no list yet.
+    /// The names of each level that are in no list yet.
     levels: Vec<Vec<u8>>,
 }
 
@@ -69,7 +69,7 @@ impl Builder {
 pub(crate) enum Needed {
     /// A piece of this length.
     Piece(Name, usize),
-    /// A list. What it names comes next, unless [`Walk::skip_list`] is called.
+    /// A list. Next come the chunks that it names, unless [`Walk::skip_list`] is called.
     List(Name),
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Walk<'a> {
     bytes: u64,
     /// How many pieces lie before the next one.
     at: u64,
-    /// Of each level the names that are still to come.
+    /// The names of each level that are still to come.
     stack: Vec<(u8, std::vec::IntoIter<Name>)>,
     /// A list that is read next, and its level.
     pending: Option<(Name, u8)>,
@@ -166,7 +166,7 @@ mod tests {
         let (header, root) = Header::new(&engine, &secret).unwrap();
         let vault = Vault::new(&engine, &header.id, &root).unwrap();
         let objects = Objects { folder: scratch.path().to_owned(), vault };
-        let mut compressor = Compressor::new();
+        let mut compressor = Compressor::new().unwrap();
         let mut lists = 0;
         let mut store = |list: &[u8]| {
             lists += 1;

@@ -46,7 +46,7 @@ pub enum Kind {
     Piece = 1,
     /// The names of chunks.
     List = 2,
-    /// What a backup has in it.
+    /// The contents of a backup.
     Manifest = 3,
     /// A piece of the feed.
     Segment = 4,
@@ -95,15 +95,17 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// What a thread compresses with.
+/// A thread's means to compress.
 pub(crate) struct Compressor {
     context: CCtx<'static>,
     out: Zeroizing<Vec<u8>>,
 }
 
 impl Compressor {
-    pub fn new() -> Self {
-        Compressor { context: CCtx::create(), out: Zeroizing::default() }
+    pub fn new() -> Result<Self, Error> {
+        let none = || Error::Unfit("there is no memory to compress with".to_owned());
+        let context = CCtx::try_create().ok_or_else(none)?;
+        Ok(Compressor { context, out: Zeroizing::default() })
     }
 
     /// The text in the form that is shorter.

@@ -286,3 +286,45 @@ fn a_damaged_chunk_that_is_set_aside_is_stored_anew() {
     }
     case.check(&[], &[]);
 }
+
+#[test]
+fn links_in_the_folder_are_not_followed() {
+    let (scratch, repository) = repository();
+    let files = Files::from([("f".to_owned(), bytes(1, 100_000))]);
+    create(&repository, 1, &files, 0);
+    let victim = scratch.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("file"), "mine").unwrap();
+    let folder = repository.folder().to_owned();
+    for name in ["drafts", "chunks", "chunks/07", "manifests", "segments", "damaged"] {
+        let (path, kept) = (folder.join(name), scratch.path().join("kept"));
+        fs::rename(&path, &kept).unwrap();
+        symlink(&victim, &path).unwrap();
+        let why = repository.begin(crate::support::at(2)).err().unwrap();
+        assert!(why.to_string().contains("open the folder"), "{why}");
+        if !name.contains('/') {
+            let why = Repository::open(&folder, engine(), &key(1)).err().unwrap();
+            assert!(matches!(why, Error::System { .. }), "{why}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::rename(&kept, &path).unwrap();
+    }
+    for name in ["lock", "lock.readers", "lock.segments"] {
+        fs::remove_file(folder.join(name)).unwrap();
+        symlink(victim.join("file"), folder.join(name)).unwrap();
+    }
+    assert!(repository.begin(crate::support::at(2)).is_err());
+    assert!(repository.backup("latest").is_err());
+    let segment = Segment { history: HISTORY, first: 1, last: 2 };
+    assert!(repository.put_segment(segment, b"changes").is_err());
+    // A name that is replaced is no longer a link.
+    fs::remove_file(folder.join("lock")).unwrap();
+    let header = fs::read(folder.join("keyway-backup")).unwrap();
+    fs::remove_file(folder.join("keyway-backup")).unwrap();
+    symlink(victim.join("file"), folder.join("keyway-backup")).unwrap();
+    create(&repository, 3, &files, 0);
+    assert_eq!(fs::read(folder.join("keyway-backup")).unwrap(), header);
+    let left: Vec<_> = victim.read_dir().unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["file"]);
+    assert_eq!(fs::read(victim.join("file")).unwrap(), b"mine");
+}

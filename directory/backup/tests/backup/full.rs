@@ -27,7 +27,7 @@ fn on_a_small_disk() {
     assert_eq!(restore(&repository, "latest").unwrap(), files(2, 60));
     assert_eq!(verified(&repository), []);
     assert!(stored(&repository, "drafts").is_empty());
-    // What the error says helps.
+    // The error's advice helps.
     let keep = Keep { last: 1, ..Keep::default() };
     assert!(repository.prune(keep, false).unwrap().chunks >= 60);
     create(&repository, 3, &files(4, 60), 0);

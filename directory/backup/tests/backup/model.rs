@@ -90,7 +90,7 @@ fn kept(backups: &BTreeMap<String, Copy>, keep: Keep) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn backups_are_copies(steps in proptest::collection::vec(step(), 1..30)) {

@@ -111,7 +111,7 @@ pub fn stored(repository: &Repository, folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What a verification finds: paths, faults, and the backups that suffer.
+/// The findings of a verification: paths, faults, and the backups that suffer.
 pub fn verified(repository: &Repository) -> Vec<(PathBuf, String, Vec<String>)> {
     let mut found = Vec::new();
     let verified = repository
