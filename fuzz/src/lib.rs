@@ -12,6 +12,7 @@
 
 mod access_rule;
 mod agent;
+mod backup;
 mod capture;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
@@ -44,6 +45,7 @@ mod tree;
 
 pub use access_rule::access_rule;
 pub use agent::agent;
+pub use backup::backup;
 pub use capture::{capture, segments};
 pub use certificate::certificate;
 pub use control::control;
@@ -78,6 +80,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("access_rule", access_rule),
     ("agent", agent),
+    ("backup", backup),
     ("capture", capture),
     ("certificate", certificate),
     ("control", control),

@@ -33,7 +33,7 @@ impl<'a> Backup<'a> {
         &self.name
     }
 
-    /// What it has in it.
+    /// Its contents.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }

@@ -42,7 +42,7 @@ pub struct Creating<'a> {
     _lock: Lock,
     name: BackupName,
     now: Timestamp,
-    /// The chunks of the repository, and those that are being stored: about 50 bytes of memory each.
+    /// The chunks of this backup: about 50 bytes of memory each.
     known: Mutex<HashSet<Name>>,
     /// The folders of the chunks that this backup names.
     used: [bool; 256],
@@ -60,7 +60,7 @@ struct Stored {
 }
 
 impl<'a> Creating<'a> {
-    /// Removes what killed ones have left, and looks which chunks there are. The caller has the lock.
+    /// Removes what killed ones have left. The caller has the lock.
     pub(crate) fn begin(
         objects: &'a Objects,
         lock: Lock,
@@ -74,16 +74,12 @@ impl<'a> Creating<'a> {
         let name = BackupName::after(objects.backups()?.last(), now);
         let unfit = || Error::Unfit(format!("no backup can be named for {now}; set the clock"));
         let name = name.ok_or_else(unfit)?;
-        let mut known = HashSet::new();
-        for folder in 0..=u8::MAX {
-            known.extend(objects.chunks(folder)?);
-        }
         Ok(Creating {
             objects,
             _lock: lock,
             name,
             now,
-            known: Mutex::new(known),
+            known: Mutex::default(),
             used: [false; 256],
             paths: Paths::default(),
             files: Vec::new(),
@@ -141,11 +137,11 @@ impl<'a> Creating<'a> {
         let unread = |why| Error::Source { path: path.to_owned(), why };
         let (mut put, mut builder, mut used) = (Put::default(), Builder::default(), self.used);
         let (mut batch, mut next) = (Zeroizing::default(), Zeroizing::default());
-        let mut lists = Compressor::new();
+        let mut lists = Compressor::new()?;
         fill(&mut batch, reader).map_err(unread)?;
         while !batch.is_empty() {
             let pieces: Vec<&[u8]> = batch.chunks(PIECE_BYTES).collect();
-            let store = |pieces: &[&[u8]]| self.store(&mut Compressor::new(), Kind::Piece, pieces);
+            let store = |pieces: &[&[u8]]| self.store(&mut Compressor::new()?, Kind::Piece, pieces);
             let (stored, filled) = parallel::parts(&pieces, store, || fill(&mut next, reader));
             for stored in stored {
                 let stored = stored?;
@@ -203,7 +199,8 @@ impl<'a> Creating<'a> {
         for text in texts {
             let name = self.objects.vault.name(kind, text)?;
             stored.names.push(name);
-            if !self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
+            let is_new = self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
+            if !is_new || self.objects.has_chunk(&name) {
                 continue;
             }
             let bytes = self.objects.vault.seal(compressor, kind, &name.0, text)?;
@@ -247,17 +244,20 @@ impl<'a> Creating<'a> {
                 most: MANIFEST_BYTES_MAX,
             });
         }
+        // Metadata may be nested more deeply than it can be read.
+        Manifest::parse(&text).map_err(|fault| {
+            Error::Unfit(format!("the backup could not be read again: {fault}"))
+        })?;
         self.sync_folders()?;
         let name = self.name.to_string();
         let vault = &self.objects.vault;
-        let bytes = vault.seal(&mut Compressor::new(), Kind::Manifest, name.as_bytes(), &text)?;
+        let bytes = vault.seal(&mut Compressor::new()?, Kind::Manifest, name.as_bytes(), &text)?;
         let path = self.objects.at(name::MANIFESTS).join(&name);
         let draft = self.objects.at(name::DRAFTS).join(&name);
         disk::put(&draft, &path, &bytes).map_err(self.objects.system("write", &path))?;
         // It is what a restore will read.
-        let found = self.objects.read_manifest(&self.name);
-        let differs = || Fault::Unfit("it is not what was written");
-        match found.and_then(|found| (found == manifest).then_some(()).ok_or_else(differs)) {
+        let found = self.objects.read_manifest_text(&self.name);
+        match found.and_then(|found| if found == text { Ok(()) } else { Err(Fault::Altered) }) {
             Ok(()) => Ok(self.name.clone()),
             Err(fault) => Err(Error::Damaged { path, fault }),
         }

@@ -2,7 +2,7 @@
 //!
 //! `KWYBACKP`, version of the format (2 bytes, little-endian), what [`Saved`] has in postcard's form, CRC-32 of
 //! all that (4 bytes, little-endian). The checksum tells a damaged header from a wrong secret. A second file
-//! has the same bytes, since without a header no backup can be read.
+//! repeats it, since without a header no backup can be read.
 //!
 //! All keys of the repository are derived from its secret, 32 random bytes. A passphrase (by Argon2id) or a key
 //! file (by HKDF-SHA-256) becomes a key of AES-256-GCM that the secret is sealed under, with the repository's
@@ -55,7 +55,7 @@ pub trait Sealer {
 pub enum Secret<'a> {
     /// A passphrase, 1 to [`PASSWORD_BYTES_MAX`](keyway_engine::limits::PASSWORD_BYTES_MAX) bytes.
     Passphrase(Zeroizing<Vec<u8>>),
-    /// What a key file has in it.
+    /// The content of a key file.
     KeyFile(Zeroizing<[u8; 32]>),
     /// A key that another process holds.
     Held(&'a dyn Sealer),
@@ -88,7 +88,7 @@ pub struct Header {
     sealed: Vec<u8>,
 }
 
-/// What the secret is sealed under.
+/// The thing that the secret is sealed under.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Keeper {
     Passphrase { salt: [u8; SALT_BYTES], memory_kib: u32, passes: u32, lanes: u32 },

@@ -21,12 +21,14 @@
 //! and a later backup may use it. Each file is synced by itself, by several threads at a time, whose syncs a
 //! journalling file system takes together; `syncfs` would be one call, but network and FUSE file systems need not
 //! heed it, and a busy server's files would be written out with it. At the end the folders of all chunks that the
-//! backup names are synced, and then the manifest is put in place. What a killed create leaves are drafts,
+//! backup names are synced, and then the manifest is put in place. A killed create leaves drafts,
 //! which the next one removes, and chunks that no manifest names, which it uses or `prune` removes.
 //!
-//! **Trust.** The folder may be hostile. It learns sizes, times, and which chunks are new. It cannot alter, swap
-//! or bring back a file unnoticed: each is authenticated with its name, and the number in a backup's name is not
-//! given again. It can remove a backup whole, the newest too: compare `list` with what you expect.
+//! **Trust.** The folder may be hostile. It learns sizes, times, and which chunks are new. It cannot alter or swap
+//! a file unnoticed: each is authenticated with its name. It can remove a backup whole, the newest too, or bring
+//! back one that was pruned, under its own name and time: compare the list with what you expect. A chunk that is
+//! there is not read again by the next backup, so verify regularly; `Repository::set_aside` helps with what that
+//! finds.
 //!
 //! **Order.** A backup's name begins with a number that counts upwards, so that a clock that was set back makes
 //! no old backup the latest.

@@ -15,8 +15,9 @@ pub const INLINE_NAMES_MAX: usize = 16;
 pub const LEVELS_MAX: u8 = 3;
 /// Pieces that are read before they are stored together.
 pub const BATCH_PIECES: usize = 128;
-/// Threads that store or check a batch: more than a machine may have cores, since they wait for the disk.
-pub const THREADS: usize = 8;
+/// Threads that store or check a batch: more than a machine has cores, since they wait for the disk. A file
+/// system has one sync serve all threads that ask for one meanwhile.
+pub const THREADS: usize = 32;
 /// Most bytes that a manifest may have before it is compressed.
 pub const MANIFEST_BYTES_MAX: usize = 64 << 20;
 /// Most bytes of the metadata that a backup's maker adds, as JSON.
@@ -45,6 +46,8 @@ pub const PASSPHRASE_MEMORY_KIB_MAX: u32 = 1 << 20;
 pub const PASSPHRASE_PASSES_MAX: u32 = 16;
 /// See [`PASSPHRASE_MEMORY_KIB_MAX`].
 pub const PASSPHRASE_LANES_MAX: u32 = 16;
+/// How long a writer waits for another one: a process that was killed a moment ago has its lock a little longer.
+pub const LOCK_WAIT: Duration = Duration::from_millis(300);
 /// How long the lock of a process that was killed and is not gone yet is waited for, and how often it is
 /// looked at.
 pub const LOCK_OF_THE_DEAD_WAIT: Duration = Duration::from_secs(5);

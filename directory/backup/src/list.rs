@@ -16,7 +16,7 @@ pub(crate) type Store<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Name, Error>;
 /// Takes the names of a file's pieces, one after the other.
 #[derive(Default)]
 pub(crate) struct Builder {
-    /// Of each level the names that are in no list yet.
+    /// The names of each level that are in no list yet.
     levels: Vec<Vec<u8>>,
 }
 
@@ -69,7 +69,7 @@ impl Builder {
 pub(crate) enum Needed {
     /// A piece of this length.
     Piece(Name, usize),
-    /// A list. What it names comes next, unless [`Walk::skip_list`] is called.
+    /// A list. Next come the chunks that it names, unless [`Walk::skip_list`] is called.
     List(Name),
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Walk<'a> {
     bytes: u64,
     /// How many pieces lie before the next one.
     at: u64,
-    /// Of each level the names that are still to come.
+    /// The names of each level that are still to come.
     stack: Vec<(u8, std::vec::IntoIter<Name>)>,
     /// A list that is read next, and its level.
     pending: Option<(Name, u8)>,
@@ -139,5 +139,90 @@ impl Iterator for Walk<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::{Header, Secret};
+    use crate::limits::NAME_BYTES;
+    use crate::name::CHUNKS;
+    use crate::sealed::{Compressor, Kind, Vault};
+    use zeroize::Zeroizing;
+
+    /// A name that says which piece it is.
+    fn numbered(piece: u64) -> Name {
+        let mut name = [0; NAME_BYTES];
+        name[..8].copy_from_slice(&piece.to_be_bytes());
+        Name(name)
+    }
+
+    #[test]
+    fn names_come_back_in_order_from_lists_of_every_depth() {
+        let scratch = tempfile::tempdir().unwrap();
+        let engine = keyway_drivers::engine();
+        let secret = Secret::KeyFile(Zeroizing::new([1; 32]));
+        let (header, root) = Header::new(&engine, &secret).unwrap();
+        let vault = Vault::new(&engine, &header.id, &root).unwrap();
+        let objects = Objects { folder: scratch.path().to_owned(), vault };
+        let mut compressor = Compressor::new().unwrap();
+        let mut lists = 0;
+        let mut store = |list: &[u8]| {
+            lists += 1;
+            let name = objects.vault.name(Kind::List, list)?;
+            let bytes = objects.vault.seal(&mut compressor, Kind::List, &name.0, list)?;
+            let path = objects.at(name.path());
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+            Ok(name)
+        };
+        for (pieces, levels, names) in [
+            (0, 0, 0),
+            (1, 0, 1),
+            (16, 0, 16),
+            (17, 1, 1),
+            (2048, 1, 1),
+            (2049, 1, 2),
+            (16 * 2048, 1, 16),
+            (16 * 2048 + 1, 2, 1),
+            (2048 * 2048 + 5, 2, 2),
+        ] {
+            let mut builder = Builder::default();
+            for piece in 0..pieces {
+                builder.push(&numbered(piece), &mut store).unwrap();
+            }
+            let (level, top) = builder.finish(&mut store).unwrap();
+            assert_eq!((level, top.len()), (levels, names), "{pieces}");
+            // The last piece has one byte.
+            let bytes = (pieces * PIECE_BYTES as u64).saturating_sub(PIECE_BYTES as u64 - 1);
+            let path = String::new();
+            let file = StoredFile { path, mode: 0, bytes, levels: level, names: top };
+            let mut at = 0;
+            for needed in Walk::new(&objects, &file) {
+                match needed.unwrap_or_else(|(name, fault)| panic!("{name}: {fault}")) {
+                    Needed::Piece(name, length) => {
+                        let wanted = if at + 1 == pieces { 1 } else { PIECE_BYTES };
+                        assert_eq!((name, length), (numbered(at), wanted));
+                        at += 1;
+                    }
+                    Needed::List(_) => {}
+                }
+            }
+            assert_eq!(at, pieces);
+            // Without what the first list names.
+            let (mut walk, mut last) = (Walk::new(&objects, &file), None);
+            if let Some(Ok(Needed::List(_))) = walk.next() {
+                walk.skip_list();
+                for needed in walk {
+                    if let Ok(Needed::Piece(name, length)) = needed {
+                        last = Some((name, length));
+                    }
+                }
+                let has_more = names > 1;
+                assert_eq!(last, has_more.then(|| (numbered(pieces - 1), 1)));
+            }
+        }
+        assert!(lists > 2048 && scratch.path().join(CHUNKS).is_dir());
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::disk;
 use crate::error::Error;
-use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT, SEGMENT_LOCK_WAIT};
+use crate::limits::{LOCK_LOOK_EVERY, LOCK_OF_THE_DEAD_WAIT, LOCK_WAIT, SEGMENT_LOCK_WAIT};
 use crate::name;
 use keyway_host::failure::is_disk_full;
 use rustix::fs::{FlockOperation, flock};
@@ -32,8 +32,11 @@ pub(crate) fn writer(folder: &Path) -> Result<Lock, Error> {
     while !is_locked(&file).map_err(refused)? {
         let holder = Holder::read(&mut file);
         // A process that was killed is not gone at once, and its children hold the lock a little longer.
-        let is_dying = holder.as_ref().is_some_and(Holder::is_dead);
-        if !is_dying || begun.elapsed() >= LOCK_OF_THE_DEAD_WAIT {
+        let wait = match holder.as_ref().is_some_and(Holder::is_dead) {
+            true => LOCK_OF_THE_DEAD_WAIT,
+            false => LOCK_WAIT,
+        };
+        if begun.elapsed() >= wait {
             let by = holder.map_or_else(|| "another process".to_owned(), |it| it.called());
             return Err(Error::InUse { folder: folder.to_owned(), by });
         }

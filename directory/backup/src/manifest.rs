@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// The only version of the format.
 const FORMAT: u16 = 1;
 
-/// What a backup has in it, checked.
+/// The contents of a backup, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// When it was begun, in seconds since 1970.
@@ -28,7 +28,7 @@ pub struct Manifest {
     pub feed: Option<FeedPosition>,
     /// Its files, in the order in which they were stored.
     pub files: Vec<StoredFile>,
-    /// What its maker adds.
+    /// The maker's addition: any JSON.
     pub meta: Value,
 }
 
@@ -82,7 +82,7 @@ struct SavedFile {
     names: Vec<String>,
 }
 
-/// What every version has.
+/// The part that every version has.
 #[derive(Deserialize)]
 struct Format {
     format: u16,

@@ -5,7 +5,8 @@ use crate::error::{Error, Fault};
 use crate::limits::{MANIFEST_BYTES_MAX, NAME_BYTES, PIECE_BYTES, SEGMENT_BYTES_MAX};
 use crate::manifest::Manifest;
 use crate::name::{self, BackupName, Name, Segment};
-use crate::sealed::{Kind, OVERHEAD_BYTES_MAX, Vault};
+use crate::sealed::{CHUNK_OVERHEAD_BYTES, Kind, OVERHEAD_BYTES_MAX, Vault};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -51,6 +52,13 @@ impl Objects {
         }
     }
 
+    /// Whether there is a file that could be this chunk. It is not read; but one that lost all its bytes, as files
+    /// do where a disk was full or a copy ended early, is none.
+    pub fn has_chunk(&self, name: &Name) -> bool {
+        fs::symlink_metadata(self.at(name.path()))
+            .is_ok_and(|it| it.is_file() && it.len() > CHUNK_OVERHEAD_BYTES)
+    }
+
     /// The names in a list.
     pub fn read_list(&self, name: &Name) -> Result<Vec<Name>, Fault> {
         let text = self.read_chunk(Kind::List, name)?;
@@ -61,11 +69,15 @@ impl Objects {
         }
     }
 
-    pub fn read_manifest(&self, name: &BackupName) -> Result<Manifest, Fault> {
+    /// The text of a manifest.
+    pub fn read_manifest_text(&self, name: &BackupName) -> Result<Zeroizing<Vec<u8>>, Fault> {
         let name = name.to_string();
         let path = Path::new(name::MANIFESTS).join(&name);
-        let text = self.read(&path, (Kind::Manifest, name.as_bytes()), MANIFEST_BYTES_MAX)?;
-        Manifest::parse(&text)
+        self.read(&path, (Kind::Manifest, name.as_bytes()), MANIFEST_BYTES_MAX)
+    }
+
+    pub fn read_manifest(&self, name: &BackupName) -> Result<Manifest, Fault> {
+        Manifest::parse(&self.read_manifest_text(name)?)
     }
 
     pub fn read_segment(&self, segment: &Segment) -> Result<Zeroizing<Vec<u8>>, Fault> {

@@ -19,13 +19,15 @@ pub(crate) fn parts<T: Sync, R: Send, M>(
     }
     let work = &work;
     thread::scope(|scope| {
-        let part = items.len().div_ceil(THREADS);
-        let threads: Vec<_> =
-            items.chunks(part).map(|part| scope.spawn(move || work(part))).collect();
+        let spawn = |part| thread::Builder::new().spawn_scoped(scope, move || work(part));
+        let parts = items.chunks(items.len().div_ceil(THREADS));
+        let threads: Vec<_> = parts.map(|part| (part, spawn(part))).collect();
         let meanwhile = meanwhile();
-        let done = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|why| resume_unwind(why)));
+        let done = threads.into_iter().map(|(part, thread)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|why| resume_unwind(why)),
+            // The system may allow no more threads.
+            Err(_) => work(part),
+        });
         (done.collect(), meanwhile)
     })
 }

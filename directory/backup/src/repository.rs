@@ -32,7 +32,7 @@ pub struct Repository {
 pub struct Listed {
     /// Its name.
     pub name: BackupName,
-    /// What it has in it, or why that cannot be read.
+    /// Its contents, or why they cannot be read.
     pub manifest: Result<Manifest, Error>,
 }
 
@@ -160,7 +160,7 @@ impl Repository {
         })
     }
 
-    /// Stores a piece of the feed, durable, in the place of one with the same positions.
+    /// Stores a piece of the feed, durable, in the place of an earlier one of these positions.
     ///
     /// # Errors
     /// [`Error::Unfit`] if the positions are in the wrong order, [`Error::Limit`], or if it cannot be written.
@@ -176,7 +176,7 @@ impl Repository {
         }
         let objects = &self.objects;
         let (kind, label) = (Kind::Segment, segment.label());
-        let sealed = objects.vault.seal(&mut Compressor::new(), kind, &label, bytes)?;
+        let sealed = objects.vault.seal(&mut Compressor::new()?, kind, &label, bytes)?;
         let _lock = lock::segments(self.folder())?;
         let above = objects.at(name::SEGMENTS);
         make_folder(self.folder(), &above)?;
@@ -206,7 +206,7 @@ impl Repository {
         self.objects.read_segment(segment).map_err(damaged)
     }
 
-    /// Reads everything, each chunk once, and says what is damaged. `progress` is told how many bytes of the
+    /// Reads everything, each chunk once, those that no backup names too, and says what is damaged. `progress` is told how many bytes of the
     /// files were read, and how many there are.
     ///
     /// # Errors
@@ -299,7 +299,7 @@ fn is_free(folder: &Path) -> Result<(), Error> {
             return Err(Error::NoHeader(folder.to_owned()));
         }
     }
-    // What a create leaves that was killed, and what a new file system has.
+    // A create that was killed leaves these, and a new file system has the last.
     let is_known =
         |name: &&str| FOLDERS.contains(name) || LOCKS.contains(name) || *name == "lost+found";
     let names = disk::names(folder).map_err(|why| refused(folder, why))?;

@@ -35,6 +35,9 @@ const ZSTD: u8 = 1;
 /// Longest part of a sealed file that is not its text, in bytes.
 pub(crate) const OVERHEAD_BYTES_MAX: usize =
     FIXED_BYTES + u8::MAX as usize + NONCE_BYTES + FORM_BYTES + TAG_BYTES;
+/// How much of a chunk is not its text, in bytes.
+pub(crate) const CHUNK_OVERHEAD_BYTES: u64 =
+    (FIXED_BYTES + NAME_BYTES + NONCE_BYTES + FORM_BYTES + TAG_BYTES) as u64;
 
 /// The kinds of sealed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub enum Kind {
     Piece = 1,
     /// The names of chunks.
     List = 2,
-    /// What a backup has in it.
+    /// The contents of a backup.
     Manifest = 3,
     /// A piece of the feed.
     Segment = 4,
@@ -92,15 +95,17 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// What a thread compresses with.
+/// A thread's means to compress.
 pub(crate) struct Compressor {
     context: CCtx<'static>,
     out: Zeroizing<Vec<u8>>,
 }
 
 impl Compressor {
-    pub fn new() -> Self {
-        Compressor { context: CCtx::create(), out: Zeroizing::default() }
+    pub fn new() -> Result<Self, Error> {
+        let none = || Error::Unfit("there is no memory to compress with".to_owned());
+        let context = CCtx::try_create().ok_or_else(none)?;
+        Ok(Compressor { context, out: Zeroizing::default() })
     }
 
     /// The text in the form that is shorter.

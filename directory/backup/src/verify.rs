@@ -3,14 +3,17 @@
 use crate::backup::read_piece;
 use crate::disk;
 use crate::error::{Error, Fault};
-use crate::limits::{BATCH_PIECES, HEADER_BYTES_MAX};
+use crate::limits::{BATCH_PIECES, HEADER_BYTES_MAX, PIECE_BYTES};
 use crate::list::{Needed, Walk};
 use crate::manifest::Manifest;
 use crate::name::{self, BackupName, Name, Segment};
 use crate::objects::Objects;
 use crate::parallel;
+use crate::sealed::Kind;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A file of a repository that cannot be read as it was written.
@@ -20,7 +23,8 @@ pub struct Damage {
     pub path: PathBuf,
     /// Its fault.
     pub fault: Fault,
-    /// The backups that cannot be restored whole.
+    /// The backups that cannot be restored whole, as far as their manifests and lists can be read. None for a
+    /// chunk that no such backup names.
     pub backups: Vec<BackupName>,
 }
 
@@ -46,8 +50,8 @@ pub struct Verified {
     pub bytes: u64,
     /// Pieces of feeds.
     pub segments: u64,
-    /// Chunks that no backup names: a create that was ended left them, and `prune` removes them. Counted only
-    /// where all backups can be read.
+    /// Chunks that no backup names which can be read: a create that was ended left them, or they are below
+    /// something that is damaged. They are read too, since the next backup may use them.
     pub orphans: u64,
     /// Holes in feeds.
     pub gaps: Vec<Gap>,
@@ -103,17 +107,11 @@ pub(crate) fn verify(
             }
         }
     }
-    let are_all_read = manifests.len() as u64 == verified.backups;
     verified.chunks = (named.pieces.len() + named.lists.len()) as u64;
-    verified.bytes = named.read_pieces(objects, progress);
-    if are_all_read && named.damaged.is_empty() {
-        for folder in 0..=u8::MAX {
-            let is_named =
-                |name: &&Name| named.pieces.contains_key(name) || named.lists.contains(name);
-            let chunks = objects.chunks(folder)?;
-            verified.orphans += chunks.iter().filter(|name| !is_named(name)).count() as u64;
-        }
-    }
+    verified.bytes = named.pieces.values().map(|bytes| *bytes as u64).sum();
+    let orphans = named.orphans(objects)?;
+    verified.orphans = orphans.len() as u64;
+    named.read(objects, &orphans, progress);
     let mut suffering = named.suffering(objects, &manifests);
     let mut damaged: Vec<_> = named.damaged.into_iter().collect();
     damaged.sort_unstable_by_key(|(name, _)| *name);
@@ -158,26 +156,49 @@ impl Named {
         }
     }
 
-    /// Reads each piece once. The bytes of all.
-    fn read_pieces(&mut self, objects: &Objects, progress: &mut dyn FnMut(u64, u64)) -> u64 {
-        let mut pieces: Vec<(Name, usize)> =
-            self.pieces.iter().map(|(name, bytes)| (*name, *bytes)).collect();
-        pieces.sort_unstable();
-        let total = pieces.iter().map(|(_, bytes)| *bytes as u64).sum();
+    /// The chunks that are there and not named.
+    fn orphans(&self, objects: &Objects) -> Result<Vec<Name>, Error> {
+        let mut orphans = Vec::new();
+        for folder in 0..=u8::MAX {
+            let mut chunks = objects.chunks(folder)?;
+            chunks.retain(|name| {
+                !self.pieces.contains_key(name)
+                    && !self.lists.contains(name)
+                    && !self.damaged.contains_key(name)
+            });
+            orphans.extend(chunks);
+        }
+        Ok(orphans)
+    }
+
+    /// Reads each piece once, and the orphans. Lists were read.
+    fn read(&mut self, objects: &Objects, orphans: &[Name], progress: &mut dyn FnMut(u64, u64)) {
+        let pieces = self.pieces.iter().map(|(name, bytes)| (*name, Some(*bytes)));
+        let mut chunks: Vec<_> = pieces.chain(orphans.iter().map(|name| (*name, None))).collect();
+        chunks.sort_unstable();
+        // An orphan may be a piece or a list.
+        let length = |(_, bytes): &(Name, Option<usize>)| bytes.unwrap_or(PIECE_BYTES) as u64;
+        let total = chunks.iter().map(length).sum();
         let mut done = 0;
-        let read = |part: &[(Name, usize)]| -> Vec<(Name, Fault)> {
-            let read = |(name, bytes): &(Name, usize)| {
-                read_piece(objects, name, *bytes).err().map(|fault| (*name, fault))
+        let read = |part: &[(Name, Option<usize>)]| -> Vec<(Name, Fault)> {
+            let read = |(name, bytes): &(Name, Option<usize>)| {
+                let text = match bytes {
+                    Some(bytes) => read_piece(objects, name, *bytes),
+                    None => match objects.read_chunk(Kind::Piece, name) {
+                        Err(Fault::Misplaced) => objects.read_chunk(Kind::List, name),
+                        read => read,
+                    },
+                };
+                text.err().map(|fault| (*name, fault))
             };
             part.iter().filter_map(read).collect()
         };
-        for batch in pieces.chunks(BATCH_PIECES) {
+        for batch in chunks.chunks(BATCH_PIECES) {
             let (found, ()) = parallel::parts(batch, read, || ());
             self.damaged.extend(found.into_iter().flatten());
-            done += batch.iter().map(|(_, bytes)| *bytes as u64).sum::<u64>();
+            done += batch.iter().map(length).sum::<u64>();
             progress(done, total);
         }
-        total
     }
 
     /// The backups that name each damaged chunk.
@@ -225,16 +246,32 @@ fn gaps(segments: &[Segment]) -> Vec<Gap> {
     gaps
 }
 
-/// Moves a damaged file out of the way, below `damaged/`. Whether it was there.
+/// Moves a file below `damaged/`, if it is damaged still. Whether it was moved.
 pub(crate) fn set_aside(objects: &Objects, damage: &Damage) -> Result<bool, Error> {
-    let folders = [name::CHUNKS, name::MANIFESTS, name::SEGMENTS].map(|folder| objects.at(folder));
-    let is_ours = folders.iter().any(|folder| damage.path.starts_with(folder));
-    let Some(file) = damage.path.file_name().filter(|_| is_ours) else { return Ok(false) };
-    let moved = std::fs::rename(&damage.path, objects.at(Path::new(name::DAMAGED).join(file)));
-    match moved {
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(false),
+    let path = &damage.path;
+    let Some(below) = path.strip_prefix(&objects.folder).ok().and_then(Path::to_str) else {
+        return Ok(false);
+    };
+    let parts: Vec<&str> = below.split('/').collect();
+    let is_damaged = match parts[..] {
+        [name::CHUNKS, _, file] => name::from_hex(file).map(Name).is_some_and(|name| {
+            name.path() == Path::new(below)
+                && objects.read_chunk(Kind::Piece, &name).is_err()
+                && objects.read_chunk(Kind::List, &name).is_err()
+        }),
+        [name::MANIFESTS, file] => {
+            BackupName::parse(file).is_some_and(|name| objects.read_manifest(&name).is_err())
+        }
+        [name::SEGMENTS, history, file] => name::from_hex(history)
+            .and_then(|history| Segment::parse(history, file))
+            .is_some_and(|segment| objects.read_segment(&segment).is_err()),
+        _ => false,
+    };
+    let Some(file) = path.file_name().filter(|_| is_damaged) else { return Ok(false) };
+    match fs::rename(path, objects.at(Path::new(name::DAMAGED).join(file))) {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(false),
         moved => {
-            moved.map_err(objects.system("move", &damage.path))?;
+            moved.map_err(objects.system("move", path))?;
             Ok(true)
         }
     }
