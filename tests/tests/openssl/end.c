@@ -43,14 +43,17 @@ static int sign(OSSL_LIB_CTX *context, EVP_PKEY *key) {
 
 static EVP_PKEY *shared;
 static volatile int signed_once;
+static pthread_barrier_t begun;
 
-/* Once libcrypto has cleaned up, its own lookups crash (without any provider too): this thread makes none. */
+/* Once libcrypto has cleaned up, its own lookups crash or fail (without any provider too): this thread makes none
+   behind the barrier. */
 static void *signer(void *unused) {
     (void)unused;
     unsigned char signature[512];
     EVP_MD_CTX *sign = EVP_MD_CTX_new();
     if (EVP_DigestSignInit_ex(sign, NULL, "SHA256", NULL, NULL, shared, NULL) != 1)
         fail("no signature");
+    pthread_barrier_wait(&begun);
     for (;;) {
         size_t length = sizeof(signature);
         signed_once |= EVP_DigestSign(sign, signature, &length, (const unsigned char *)"text", 4) == 1;
@@ -251,10 +254,12 @@ int main(int argc, char **argv) {
         EVP_PKEY_free(shared);
         return 0;
     }
+    pthread_barrier_init(&begun, NULL, 9);
     for (int number = 0; number < 8; number++) {
         pthread_t thread;
         pthread_create(&thread, NULL, signer, NULL);
     }
+    pthread_barrier_wait(&begun);
     while (!signed_once)
         usleep(1000);
     if (strcmp(how, "exit") == 0)
