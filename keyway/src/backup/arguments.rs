@@ -37,7 +37,7 @@ pub enum Backup {
 pub struct Repository {
     /// The folder that has the backups
     #[arg(value_name = "REPOSITORY")]
-    folder: PathBuf,
+    repository: PathBuf,
     /// They are encrypted under the key in this file; a first backup makes it if it is not there
     #[arg(long, value_name = "FILE", group = "secret")]
     key_file: Option<PathBuf>,
@@ -67,7 +67,7 @@ impl Repository {
                 socket: self.cryptod.clone().unwrap_or_else(of_folder),
             })
         };
-        Place { folder: self.folder.clone(), secret: secret.or_else(held) }
+        Place { folder: self.repository.clone(), secret: secret.or_else(held) }
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Create {
     pub repository: Repository,
     #[command(flatten)]
     pub data: Data,
-    /// What to take along beside the store: config (keyway.toml, schema, certificates), keys (private keys, the
+    /// What to take along beside the store: config (keyway.toml, schema), keys (certificates, private keys, the
     /// passwords' pepper, the administrator's password file), or keys,config
     #[arg(long, value_name = "PARTS", default_value = "config")]
     pub with: With,

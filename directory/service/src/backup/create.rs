@@ -29,14 +29,9 @@ const NEVER: [&str; 9] = [
     name::STORE,
     name::FEED_CHECK,
 ];
-/// Names that the configuration is in; all others are taken for keys.
-const CONFIG: [&str; 5] = [
-    name::CONFIGURATION,
-    name::ACCEPTED,
-    name::CA_CERTIFICATE,
-    name::SERVER_CERTIFICATE,
-    name::SCHEMA,
-];
+/// Names that the configuration is in; all others are taken for keys. A server does not start with a certificate
+/// without its key, so that these go together.
+const CONFIG: [&str; 3] = [name::CONFIGURATION, name::ACCEPTED, name::SCHEMA];
 /// Levels of folders that are looked into.
 const DEPTH_MAX: usize = 8;
 
