@@ -21,7 +21,7 @@ use crate::shared::Shared;
 use crate::{Error, FeedHead, Read, header};
 
 /// One committed state, to be read from its first byte to its last. It holds a read transaction: see
-/// [`Read`](crate::Read).
+/// [`Read`].
 pub struct Snapshot {
     read: Read,
     incarnation: [u8; 16],
