@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// The name of one below `place`, which is made if it is not there; what processes that were killed have left
+    /// Makes an empty one below `place`, which is made if it is not there; what processes that were killed have left
     /// there is removed.
     ///
     /// # Errors
@@ -19,32 +19,54 @@ impl Scratch {
     /// user may have made it, and would have what comes there.
     pub fn make(place: &Path) -> Result<Scratch, Failure> {
         let folder = place.join(std::process::id().to_string());
-        let made = match DirBuilder::new().mode(0o700).create(place) {
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            made => made,
-        };
         let system = |why: io::Error| Failure::system("make", place, &why);
-        let found = made.and_then(|()| fs::symlink_metadata(place)).map_err(system)?;
-        if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
-            return Err(Failure::new(format!(
-                "{} is another user's, or others may look into it; remove it, or use another folder",
-                place.display()
-            )));
-        }
-        for left in fs::read_dir(place).map_err(system)?.flatten() {
-            let process = left.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-            let has_ended = |process| !Path::new(&format!("/proc/{process}")).exists();
-            if process.is_some_and(has_ended) || left.path() == folder {
-                // If it cannot be removed, it is in no other's way.
-                let _ = fs::remove_dir_all(left.path());
+        loop {
+            // Another process that is done here removes the place, and it is made again.
+            match make_own(place, &folder) {
+                Err(why) if why.kind() == io::ErrorKind::NotFound => (),
+                Ok(true) => return Ok(Scratch(folder)),
+                Ok(false) => {
+                    return Err(Failure::new(format!(
+                        "{} is another user's, or others may look into it; remove it, or use another folder",
+                        place.display()
+                    )));
+                }
+                Err(why) => return Err(system(why)),
             }
+            let above = place.parent().unwrap_or(Path::new("/"));
+            fs::metadata(above).map_err(system)?;
         }
-        Ok(Scratch(folder))
     }
 
-    /// The folder, which may not be there yet.
+    /// The folder, which is empty at first.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+}
+
+/// Makes `folder` in `place`; false if the place is not this user's alone.
+fn make_own(place: &Path, folder: &Path) -> io::Result<bool> {
+    make_folder(place)?;
+    let found = fs::symlink_metadata(place)?;
+    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
+        return Ok(false);
+    }
+    for left in fs::read_dir(place)?.flatten() {
+        let process = left.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        let has_ended = |process| !Path::new(&format!("/proc/{process}")).exists();
+        if process.is_some_and(has_ended) || left.path() == folder {
+            // If it cannot be removed, it is in no other's way.
+            let _ = fs::remove_dir_all(left.path());
+        }
+    }
+    make_folder(folder)?;
+    Ok(true)
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
 }
 
@@ -67,7 +89,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("place");
         let scratch = Scratch::make(&place).unwrap();
-        fs::create_dir(scratch.path()).unwrap();
+        assert!(scratch.path().is_dir());
         drop(scratch);
         assert!(!place.exists());
         fs::create_dir(&place).unwrap();
