@@ -1,11 +1,11 @@
 //! `keyway log`: what a server has written down, chosen, or summed up.
 
-use crate::value::{count, size_within};
+use crate::value::{count, moment, size_within};
 use clap::{Args, ValueEnum};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use keyway_host::timestamp::Timestamp;
+use keyway_host::timestamp::show_unix_us;
 use keyway_log::{LineCounts, Reader, Report, Selection, Summary};
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ pub struct Log {
     /// Lines of these logs only
     #[arg(long = "of", value_enum, value_name = "LOG")]
     pub of: Vec<Which>,
-    /// From this time on: as it begins in the log (2026-11-24T08), or so long ago (30s, 15m, 2h, 7d)
+    /// From this time on: RFC 3339 or its beginning (2026-11-24T08 is UTC), or so long ago (30s, 15m, 2h, 7d)
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub since: Option<String>,
     /// Up to this time, in the same forms
@@ -193,29 +193,9 @@ fn show(report: &Report, arguments: &Log) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A time as it begins in the log, or so long ago.
+/// A time, as the log has it.
 pub fn time(text: &str) -> Result<String, String> {
-    let wrong =
-        || "it is neither the beginning of a time, like 2026-11-24T08, nor 30s, 15m, 1h30m or 7d";
-    if text.get(..5).is_some_and(|year| year.ends_with('-')) {
-        let is_of_time = |c: char| c.is_ascii_digit() || "-T:.Z".contains(c);
-        let is_time = text.chars().all(is_of_time) && fields_fit(text);
-        return is_time.then(|| text.to_owned()).ok_or_else(|| wrong().into());
-    }
-    let seconds = keyway_load::duration(text).map(|ago| ago.as_secs()).ok_or_else(wrong)?;
-    let now = Timestamp::now().date_time().unix_timestamp();
-    let then = i64::try_from(seconds).ok().and_then(|ago| now.checked_sub(ago));
-    let then = then.filter(|then| *then >= 0).ok_or_else(wrong)?;
-    Ok(Timestamp::from_unix_s(then).to_string())
-}
-
-/// Whether the two-digit fields behind a year are those of a date and a time, as far as they are there.
-fn fields_fit(text: &str) -> bool {
-    let ranges = [(5, 1..=12), (8, 1..=31), (11, 0..=23), (14, 0..=59), (17, 0..=60)];
-    ranges.into_iter().all(|(at, range)| match text.get(at..at + 2).map(str::parse::<u32>) {
-        Some(number) => number.is_ok_and(|number| range.contains(&number)),
-        None => true,
-    })
+    moment(text).map(show_unix_us)
 }
 
 /// `FIELD=TEXT`
@@ -232,7 +212,7 @@ mod tests {
 
     #[test]
     fn times() {
-        assert_eq!(time("2026-11-24T08"), Ok("2026-11-24T08".to_owned()));
+        assert_eq!(time("2026-11-24T08"), Ok("2026-11-24T08:00:00.000000Z".to_owned()));
         let (earlier, later) = (time("2h").unwrap(), time("15m").unwrap());
         assert!(earlier < later && later.starts_with("20"), "{earlier} {later}");
         for wrong in ["", "h", "2w", "-2h", "2026-x", "99999999999d", "é"] {

@@ -1,5 +1,6 @@
 //! Values of flags as all commands read them: times, numbers, bytes.
 
+use keyway_host::timestamp::{now_unix_us, parse_unix_us};
 use keyway_load::duration;
 use std::time::Duration;
 
@@ -15,6 +16,19 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| {
             "it is no time of a week at most, such as 30s, 1m30s, 250ms, 2h or 1d".to_owned()
         })
+}
+
+/// Reads a moment: a time of RFC 3339 or its beginning, which is UTC without an offset, or so long ago. In microseconds
+/// since 1970.
+pub fn moment(text: &str) -> Result<u64, String> {
+    let ago = || {
+        let ago = u64::try_from(duration(text)?.as_micros()).ok()?;
+        now_unix_us().checked_sub(ago)
+    };
+    parse_unix_us(text).or_else(ago).ok_or_else(|| {
+        "it is neither a time, like 2026-11-24T08:30 (UTC) or 2026-11-24T08:30+01:00, nor 30s, 15m, 1h30m or 7d"
+            .to_owned()
+    })
 }
 
 /// Reads a [`time()`] that is more than none.

@@ -410,3 +410,69 @@ fn a_second_backup_is_small_and_a_passphrase_or_a_key_of_cryptod_does() {
     }
     assert!(server.stop().success());
 }
+
+/// Where a package puts the configuration; and a backup that was made without it.
+#[test]
+fn the_configuration_comes_back_from_a_link_and_from_the_store() {
+    let (place, server) = sample(20);
+    let backups = Backups::of(place);
+    assert!(server.stop().success());
+    let (file, elsewhere) = (backups.data.join("keyway.toml"), backups.path("keyway.toml"));
+    let text = fs::read_to_string(&file).unwrap() + "\n# of this server\n";
+    fs::write(&elsewhere, &text).unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    let server = Server::start(&backups.data, &[]);
+    for (to, with) in [("linked", "config"), ("of-the-store", "keys")] {
+        backups.create(&["--with", with]).expect(0);
+        backups.restore(to, &[]).expect(0);
+        let restored = fs::read_to_string(backups.path(to).join("keyway.toml")).unwrap();
+        assert_eq!(restored, text, "{to}");
+    }
+    assert!(server.stop().success());
+
+    // A link to nothing is said, and the settings that were in force come back all the same.
+    fs::remove_file(&elsewhere).unwrap();
+    let made = json(&backups.create(&[]).expect(0));
+    assert_eq!(made["left_out"][0], "keyway.toml: it is a link to what is not there");
+    let restored = json(&backups.restore("dangling", &[]).expect(0));
+    assert!(restored["lacks"][0].as_str().unwrap().starts_with("keyway.toml"), "{restored}");
+    assert_eq!(fs::read_to_string(backups.path("dangling/keyway.toml")).unwrap(), text);
+}
+
+/// A first backup that cannot be made leaves no repository, and no secret that could never open it is taken.
+#[test]
+fn a_repository_is_made_only_for_what_it_can_hold_and_open() {
+    let (place, server) = sample(20);
+    let backups = Backups::of(place);
+    let nowhere = backups.path("nowhere");
+    let mut create = backups.command(&["backup", "create"], &[]);
+    finish(create.arg("--data").arg(&nowhere), "").expect(1);
+    assert!(!backups.path("repository").exists() && !backups.path("backup.key").exists());
+
+    let data = backups.data.to_str().unwrap();
+    let socket = backups.data.join("cryptod/socket");
+    let generate = |name: &str, words: &[&str]| {
+        let mut command = Command::new(keyway());
+        command.args(["key", "generate", name, "--for", "user:root", "--data", data]);
+        finish(command.args(words), "").expect(0);
+    };
+    generate("seals", &["--algorithm", "aes-256-gcm", "--purpose", "encrypt"]);
+    generate("short", &["--algorithm", "aes-128-gcm"]);
+    let create = |repository: &str, words: &[&str]| {
+        let mut command = Command::new(keyway());
+        command.args(["backup", "create"]).arg(backups.path(repository)).args(["--data", data]);
+        finish(command.args(words), "")
+    };
+    for key in ["seals", "short"] {
+        let refused =
+            create("held", &["--cryptod-key", key, "--cryptod", socket.to_str().unwrap()]);
+        assert!(refused.expect(1).err.contains(key));
+        assert!(!backups.path("held/header").exists());
+    }
+    let passphrase = backups.path("passphrase");
+    keyway_tests::secret(&passphrase, "a");
+    let refused = create("phrase", &["--passphrase-file", passphrase.to_str().unwrap()]).expect(1);
+    assert!(refused.err.contains("12 bytes"), "{}", refused.err);
+    assert!(server.stop().success());
+}

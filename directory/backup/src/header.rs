@@ -140,6 +140,11 @@ impl Header {
                 let text = Zeroizing::new([&id[..], &root[..]].concat());
                 let held = |why| Error::Held { label: label.to_owned(), why };
                 let sealed = sealer.seal(&text).map_err(held)?;
+                // A key that may only encrypt would close the repository for ever.
+                if *sealer.unseal(&sealed).map_err(held)? != *text {
+                    let why = io::Error::other("it does not open what it has sealed");
+                    return Err(held(why));
+                }
                 if sealed.len() > limits::HELD_BYTES_MAX {
                     return Err(Error::Limit {
                         of: "bytes in its sealed secret",

@@ -1,8 +1,7 @@
 //! The arguments of `keyway backup` and `keyway restore`.
 
 use crate::data_flag::Data;
-use crate::log::time;
-use crate::value::{count_within, some_time};
+use crate::value::{count_within, moment, some_time};
 use clap::{ArgGroup, Args, Subcommand};
 use keyway_folder::data::name;
 use keyway_service::backup::{Place, Point, SecretSource, With};
@@ -254,9 +253,9 @@ pub struct Restore {
     /// The backup's name [default: the newest before the moment that is asked for]
     #[arg(long, value_name = "NAME")]
     pub backup: Option<String>,
-    /// As it was at this time (UTC, RFC 3339 or its beginning), or so long ago (30m, 2h, 7d)
-    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "position")]
-    pub at: Option<String>,
+    /// As it was at this time (RFC 3339 or its beginning, UTC without an offset), or so long ago (30m, 2h, 7d)
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with = "position")]
+    pub at: Option<u64>,
     /// As it was behind the commit of this position
     #[arg(long, value_name = "N", value_parser = count_within::<0, { u64::MAX }>)]
     pub position: Option<u64>,
@@ -268,6 +267,6 @@ pub struct Restore {
 impl Restore {
     /// The moment that is asked for.
     pub fn point(&self) -> Option<Point> {
-        self.position.map(Point::Position).or_else(|| self.at.clone().map(Point::Time))
+        self.position.map(Point::Position).or_else(|| self.at.map(Point::Time))
     }
 }

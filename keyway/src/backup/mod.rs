@@ -12,7 +12,7 @@ use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
 use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
-use keyway_host::timestamp::Timestamp;
+use keyway_host::timestamp::{Timestamp, show_unix_us};
 use keyway_service::backup::{self, Created, Meta, Running, Step};
 use serde_json::{Value, json};
 
@@ -52,6 +52,7 @@ pub fn restore(restore: &Restore) -> Result<(), Failure> {
         return output::json(&json!({
             "event": "restored", "folder": restore.to, "backup": restored.backup, "position": restored.position,
             "entries": restored.entries, "incarnation": restored.incarnation, "epoch": restored.epoch, "lacks": lacks,
+            "not_known_from": restored.not_known_from.map(show_unix_us),
         }));
     }
     let entries = grouped(restored.entries);
@@ -62,10 +63,16 @@ pub fn restore(restore: &Restore) -> Result<(), Failure> {
         restored.backup
     ))?;
     lacking(&lacks);
+    if let Some(from) = restored.not_known_from {
+        output::note(format_args!(
+            "the repository has no change behind {}: if there were any up to the time that was asked for, they are missing",
+            show_unix_us(from)
+        ));
+    }
     output::text(format_args!("start it with: keyway up --data {}", output::shell(&to)))
 }
 
-fn lacking(lacks: &[&str]) {
+fn lacking(lacks: &[String]) {
     for what in lacks {
         output::note(format_args!("the backup does not have {what}"));
     }
@@ -90,14 +97,11 @@ fn say_created(created: &Created, in_json: bool) -> Result<(), Failure> {
     if in_json {
         return output::json(&json!({
             "event": "backed up", "backup": name, "position": meta.position, "entries": meta.entries,
-            "bytes": bytes, "new_bytes": new_bytes, "with": with(meta), "key_file": key_file,
+            "bytes": bytes, "new_bytes": new_bytes, "with": with(meta), "key_file": key_file, "left_out": meta.left_out,
         }));
     }
-    if let Some(file) = key_file {
-        output::note(format_args!(
-            "{} was made: without a copy of it elsewhere the backups cannot be read if this machine is lost",
-            file.display()
-        ));
+    for file in &meta.left_out {
+        output::note(format_args!("not in the backup: {file}"));
     }
     output::text(format_args!(
         "backup {name}: {}, {} entries{}; {} bytes, of which {} are new",
@@ -197,13 +201,17 @@ fn verified(verify: &Verify) -> Result<bool, Failure> {
         output::json(&json!({
             "event": "verified", "sound": found.is_sound(), "backups": found.backups, "chunks": found.chunks,
             "segments": found.segments, "bytes": found.bytes, "damage": found.damages, "gaps": found.gaps,
-            "lacks": found.lacks, "restored": restored, "set_aside": found.set_aside,
+            "lacks": found.lacks, "restored": restored, "restore_failed": found.restore_failed,
+            "set_aside": found.set_aside,
         }))?;
         return Ok(found.is_sound());
     }
     found.damages.iter().for_each(|damage| output::note(format_args!("DAMAGED: {damage}")));
     found.gaps.iter().for_each(output::note);
     lacking(&found.lacks);
+    if let Some(why) = &found.restore_failed {
+        output::note(format_args!("a restore failed: {why}"));
+    }
     let read = format!(
         "{} backups, {} pieces, {} segments, {} bytes",
         grouped(found.backups),
@@ -211,7 +219,7 @@ fn verified(verify: &Verify) -> Result<bool, Failure> {
         grouped(found.segments),
         grouped(found.bytes)
     );
-    match found.is_sound() {
+    match found.damages.is_empty() {
         true => output::text(format_args!("all is as it was written: {read}"))?,
         false => {
             let count = grouped(found.damages.len() as u64);

@@ -1,41 +1,23 @@
 //! A backup, made.
 
+use super::files::{self, Opened};
+use super::lineage;
 use super::meta::{Meta, With};
 use super::place::Place;
 use crate::offline;
-use keyway_backup::{FeedPosition, Repository};
+use keyway_backup::{FeedPosition, Listed, Repository};
 use keyway_folder::data::{self, name};
 use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
-use keyway_host::timestamp::Timestamp;
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use keyway_host::timestamp::{Timestamp, now_unix_us};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The store's file in a backup.
 pub(super) const STORE_FILE: &str = "store/data.mdb";
 
-/// Names in a data folder that are of the process which uses it, or of the store.
-const NEVER: [&str; 9] = [
-    name::VERSION,
-    name::LOCK,
-    name::HISTORY,
-    name::RUNNING,
-    name::METER,
-    name::REINDEX,
-    name::LOG,
-    name::STORE,
-    name::FEED_CHECK,
-];
-/// Names that the configuration is in; all others are taken for keys. A server does not start with a certificate
-/// without its key, so that these go together.
-const CONFIG: [&str; 3] = [name::CONFIGURATION, name::ACCEPTED, name::SCHEMA];
-/// Levels of folders that are looked into.
-const DEPTH_MAX: usize = 8;
+/// Files of which a backup says that it does not have them; the others are counted.
+const LEFT_OUT_MAX: usize = 100;
 
 /// A backup that was made.
 #[derive(Clone, Debug)]
@@ -64,11 +46,40 @@ pub fn create(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Created, Failure> {
     recorded(folder, place, || {
-        let (repository, key_file) = place.open_or_create()?;
+        may_be_backed_up(folder, place)?;
+        let (repository, key_file) = place.open_or_create(folder)?;
         let mut created = create_in(folder, &repository, with, progress)?;
         created.key_file = key_file.map(Path::to_owned);
         Ok(created)
     })
+}
+
+/// Refuses a repository that has backups of another directory: each has its own positions and its own newest backup,
+/// which prune keeps.
+fn refuse_another(repository: &Repository, meta: &Meta) -> Result<(), Failure> {
+    let listed = repository.backups().map_err(Failure::new)?;
+    for Listed { name, manifest } in listed.iter().rev() {
+        let Ok(manifest) = manifest else { continue };
+        let other = Meta::read(&name.to_string(), &manifest.meta)?;
+        if other.directory() == meta.directory() {
+            return Ok(());
+        }
+        return Err(Failure::new(format!(
+            "{} has backups of another directory (backup {name}, {} entries): make a repository of its own for this one",
+            repository.folder().display(),
+            other.entries
+        )));
+    }
+    Ok(())
+}
+
+/// That there is something to be put into a repository, before one is made.
+///
+/// # Errors
+/// If there is no store, or the repository would be in the data folder.
+pub(super) fn may_be_backed_up(folder: &Path, place: &Place) -> Result<(), Failure> {
+    data::is_not_own(folder, &place.folder)?;
+    offline::store_to_read(folder).map(drop)
 }
 
 /// Writes down in the folder's history what came of a backup.
@@ -99,23 +110,28 @@ pub(super) fn create_in(
     with: With,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Created, Failure> {
-    data::is_not_own(folder, repository.folder())?;
     let store = offline::store_to_read(folder)?;
     let mut creating = repository.begin(Timestamp::now()).map_err(Failure::new)?;
     let unreadable =
         |why: keyway_store::Error| Failure::new(format!("cannot read the store: {why}"));
     let mut snapshot = store.snapshot().map_err(unreadable)?;
+    // All that the snapshot has was committed before now.
+    let taken_unix_us = now_unix_us();
     let position = snapshot.feed_head().map_err(unreadable)?.map(|head| head.position);
     let total = snapshot.length();
     let incarnation = snapshot.incarnation();
-    let meta = Meta {
+    let mut meta = Meta {
         incarnation: data::shown(incarnation),
         epoch: snapshot.epoch().map_err(unreadable)?,
         position,
         entries: snapshot.entries().map_err(unreadable)?,
+        taken_unix_us,
+        ancestors: lineage::of(&store)?,
         with,
+        left_out: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
+    refuse_another(repository, &meta)?;
     let mut bytes = 0;
     let mut new_bytes = 0;
     let mut count = |put: keyway_backup::Put| {
@@ -126,97 +142,27 @@ pub(super) fn create_in(
     count(put.map_err(Failure::new)?);
     // The server may use its pages again.
     drop(snapshot);
-    for file in files(folder, with)? {
-        let Some((mut open, mode)) = open_plain(&folder.join(&file))? else { continue };
-        let put = creating.put(&file, mode, &mut open, &mut |_| ()).map_err(Failure::new)?;
-        count(put);
+    let (files, mut left_out) = files::choose(folder, with)?;
+    for file in files {
+        match files::open(&folder.join(&file))? {
+            Opened::Plain(mut open, mode) => {
+                let put =
+                    creating.put(&file, mode, &mut open, &mut |_| ()).map_err(Failure::new)?;
+                count(put);
+            }
+            Opened::Gone if file == name::CONFIGURATION => left_out.push(files::missing(&file)),
+            Opened::Gone => {}
+            Opened::Other(why) => left_out.push(format!("{file}: {why}")),
+        }
     }
+    let more = left_out.len().saturating_sub(LEFT_OUT_MAX);
+    left_out.truncate(LEFT_OUT_MAX);
+    if more > 0 {
+        left_out.push(format!("and {more} more files"));
+    }
+    meta.left_out = left_out;
     let feed = position.map(|position| FeedPosition { history: incarnation, position });
     let value = serde_json::to_value(&meta).map_err(Failure::new)?;
     let name = creating.finish(value, feed).map_err(Failure::new)?.to_string();
     Ok(Created { name, meta, bytes, new_bytes, key_file: None })
-}
-
-/// Opens a plain file, and gives its rights; `None` if it is gone, or is something else by now. The folder may belong to
-/// another user than this process, who can put a link or a pipe in a file's place at any moment.
-fn open_plain(path: &Path) -> Result<Option<(File, u32)>, Failure> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
-    let system = |why: io::Error| Failure::system("read", path, &why);
-    let file = match opened {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) if why.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),
-        opened => opened.map_err(system)?,
-    };
-    let metadata = file.metadata().map_err(system)?;
-    Ok(metadata.is_file().then(|| (file, metadata.permissions().mode() & 0o777)))
-}
-
-/// The plain files of a data folder that are to go with its store, by their paths in it.
-fn files(folder: &Path, with: With) -> Result<Vec<String>, Failure> {
-    let mut files = Vec::new();
-    for name in names(folder)? {
-        let is_config = CONFIG.contains(&name.as_str());
-        let is_wanted = if is_config { with.config } else { with.keys };
-        if is_wanted && !NEVER.contains(&name.as_str()) {
-            gather(folder, name, DEPTH_MAX, &mut files)?;
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
-}
-
-fn gather(
-    folder: &Path,
-    name: String,
-    levels: usize,
-    files: &mut Vec<String>,
-) -> Result<(), Failure> {
-    let path = folder.join(&name);
-    let kind = match fs::symlink_metadata(&path) {
-        Ok(metadata) => metadata.file_type(),
-        // It was removed or replaced meanwhile.
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(Failure::system("look at", &path, &why)),
-    };
-    // Pages of counters are the process's that uses the folder, as sockets are.
-    if kind.is_file() && !name.ends_with("/meter") {
-        files.push(name);
-    } else if kind.is_dir() && levels > 0 {
-        for below in names(&path)? {
-            gather(folder, format!("{name}/{below}"), levels - 1, files)?;
-        }
-    }
-    Ok(())
-}
-
-fn names(folder: &Path) -> Result<Vec<String>, Failure> {
-    let system = |why: io::Error| Failure::system("read", folder, &why);
-    let mut names = Vec::new();
-    for found in fs::read_dir(folder).map_err(system)? {
-        let name = found.map_err(system)?.file_name();
-        // Files that are being written have such names for a moment.
-        names.extend(name.into_string().ok().filter(|name| !name.starts_with('.')));
-    }
-    Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::symlink;
-
-    /// What stands in a file's place by the time it is opened: nothing waits for it, and no link is followed.
-    #[test]
-    fn links_pipes_and_folders_in_the_place_of_files_are_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("file"), "text").unwrap();
-        symlink(at("file"), at("link")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RUSR).unwrap();
-        assert!(open_plain(&at("file")).unwrap().is_some());
-        for name in ["link", "pipe", "none", "."] {
-            assert!(open_plain(&at(name)).unwrap().is_none(), "{name}");
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! What a backup says of itself.
 
+use super::lineage::Ancestor;
 use keyway_host::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,8 +26,15 @@ pub struct Meta {
     pub position: Option<u64>,
     /// How many entries it has.
     pub entries: u64,
+    /// The time by the system's clock at which it had all that was committed, in microseconds since 1970.
+    pub taken_unix_us: u64,
+    /// The stores that this one was before it was restored, the oldest first.
+    pub ancestors: Vec<Ancestor>,
     /// What it has beside the store.
     pub with: With,
+    /// Files of the folder that it could not take along, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The version of the program that made it.
     pub version: String,
 }
@@ -49,21 +57,43 @@ impl Meta {
     /// # Errors
     /// If it is none.
     pub fn history(&self) -> Result<[u8; 16], Failure> {
-        let number = u128::from_str_radix(&self.incarnation, 16);
-        let number = number.map_err(|_| Failure::new("a backup names no store"))?;
-        Ok(number.to_be_bytes())
+        history(&self.incarnation)
+    }
+
+    /// The identity of the directory, which it keeps when it is restored: the incarnation of its first store.
+    pub fn directory(&self) -> &str {
+        self.ancestors.first().map_or(&self.incarnation, |first| &first.incarnation)
+    }
+
+    /// The stores whose changes lead to the state that it holds, the oldest first, each with the last position that is
+    /// a part of that; `None` where it is not known.
+    pub(super) fn path(&self) -> Vec<(&str, Option<u64>)> {
+        let before = self.ancestors.iter().map(|one| (one.incarnation.as_str(), one.position));
+        before.chain([(self.incarnation.as_str(), None)]).collect()
     }
 
     /// The things that a server which is made of it alone lacks, in words.
-    pub fn lacks(&self) -> Vec<&'static str> {
-        let config = "the configuration and files of definitions (--with config)";
+    pub fn lacks(&self) -> Vec<String> {
+        let config = "the files of the configuration and of definitions: it gets the settings with which the directory was \
+                      served last (--with config)";
         let keys = "certificates, private keys and the passwords' pepper: it gets new certificates, and passwords that were \
                     hashed with a pepper do not fit any more (--with keys)";
         [(self.with.config, config), (self.with.keys, keys)]
             .into_iter()
-            .filter_map(|(is_there, what)| (!is_there).then_some(what))
+            .filter_map(|(is_there, what)| (!is_there).then(|| what.to_owned()))
+            .chain(self.left_out.iter().cloned())
             .collect()
     }
+}
+
+/// An incarnation of its hexadecimal digits.
+///
+/// # Errors
+/// If it is none.
+pub(super) fn history(incarnation: &str) -> Result<[u8; 16], Failure> {
+    let number = u128::from_str_radix(incarnation, 16);
+    let number = number.map_err(|_| Failure::new("a backup names no store"))?;
+    Ok(number.to_be_bytes())
 }
 
 impl FromStr for With {

@@ -5,6 +5,8 @@
 //! that they reach.
 
 mod create;
+mod files;
+mod lineage;
 mod meta;
 mod place;
 mod point;
@@ -14,6 +16,7 @@ mod segments;
 mod verify;
 
 pub use create::{Created, create};
+pub use lineage::Ancestor;
 pub use meta::{Meta, With};
 pub use place::{Place, SecretSource};
 pub use point::Point;

@@ -2,8 +2,10 @@
 
 use crate::key_use::{Manner, UsableKey};
 use keyway_backup::{Protection, Repository, Sealer, Secret};
+use keyway_engine::Algorithm;
 use keyway_folder::data;
 use keyway_host::failure::Failure;
+use keyway_host::output;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,6 +37,8 @@ pub struct Place {
     pub secret: Option<SecretSource>,
 }
 
+/// The length of a passphrase for a new repository, in bytes.
+const PASSPHRASE_BYTES_MIN: usize = 12;
 /// Bytes of the key in a key file.
 const KEY_BYTES: usize = 32;
 /// What keys of cryptod are told that the sealed secret is for.
@@ -66,11 +70,11 @@ impl Place {
     }
 
     /// Opens the repository, or makes it if the folder is empty or missing. Returns it with the key file that was
-    /// made for it, if one was.
+    /// made for it, if one was. It is for backups of this data folder.
     ///
     /// # Errors
     /// As [`Place::open`], and if it cannot be made.
-    pub fn open_or_create(&self) -> Result<(Repository, Option<&Path>), Failure> {
+    pub fn open_or_create(&self, data: &Path) -> Result<(Repository, Option<&Path>), Failure> {
         match Repository::protection(&self.folder) {
             Err(keyway_backup::Error::NoRepository(_)) => {}
             _ => return Ok((self.open()?, None)),
@@ -84,7 +88,28 @@ impl Place {
         let made = match source {
             SecretSource::KeyFile(path) if !path.exists() => {
                 make_key_file(path)?;
+                output::note(format_args!(
+                    "{} was made: without a copy of it elsewhere the backups cannot be read if this machine is lost",
+                    path.display()
+                ));
                 Some(path.as_path())
+            }
+            SecretSource::PassphraseFile(path)
+                if data::read_password(path)?.len() < PASSPHRASE_BYTES_MIN =>
+            {
+                return Err(Failure::new(format!(
+                    "{}: a passphrase for backups, which others may try out for years, has to have {PASSPHRASE_BYTES_MIN} \
+                     bytes at least",
+                    path.display()
+                )));
+            }
+            SecretSource::Cryptod { socket, .. } if is_below(socket, data) => {
+                output::note(format_args!(
+                    "warning: the key of the backups is in the folder that they are of ({}): if that is lost, they cannot be \
+                     read; use a key elsewhere",
+                    data.display()
+                ));
+                None
             }
             _ => None,
         };
@@ -93,6 +118,14 @@ impl Place {
                 .map_err(Failure::new)
         })?;
         Ok((repository, made))
+    }
+}
+
+/// Whether a path leads into a folder.
+fn is_below(path: &Path, folder: &Path) -> bool {
+    match (std::fs::canonicalize(path), std::fs::canonicalize(folder)) {
+        (Ok(path), Ok(folder)) => path.starts_with(folder),
+        _ => false,
     }
 }
 
@@ -189,16 +222,19 @@ impl Sealer for Held<'_> {
 
     fn seal(&self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         let input = || Ok(Zeroizing::new(bytes.to_vec()));
-        let (_, sealed) = self.key.encrypt(&Manner::default(), CONTEXT, input).map_err(failed)?;
+        let (_, sealed) = self.key.encrypt(&manner(), CONTEXT, input).map_err(failed)?;
         Ok(sealed.to_vec())
     }
 
     fn unseal(&self, bytes: &[u8]) -> io::Result<Zeroizing<Vec<u8>>> {
         let input = || Ok(Zeroizing::new(bytes.to_vec()));
-        let opened =
-            self.key.decrypt(&Manner::default(), CONTEXT, input, "the repository's secret");
+        let opened = self.key.decrypt(&manner(), CONTEXT, input, "the repository's secret");
         opened.map(|(_, bytes)| bytes).map_err(failed)
     }
+}
+
+fn manner() -> Manner {
+    Manner { algorithm: Some(Algorithm::Aes256Gcm), ..Manner::default() }
 }
 
 fn failed(why: Failure) -> io::Error {

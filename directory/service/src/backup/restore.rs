@@ -1,17 +1,18 @@
 //! A new data folder, made of a backup.
 
 use super::create::STORE_FILE;
-use super::meta::Meta;
+use super::lineage;
+use super::meta::{self, Meta};
 use super::place::Place;
 use super::point::Point;
-use super::segments;
+use super::segments::{self, Applied};
 use crate::instance::{Instance, describe};
 use crate::scratch::Scratch;
-use keyway_backup::{Backup, Repository};
-use keyway_config::Configuration;
-use keyway_folder::data::{Folder, name, shown};
+use keyway_backup::{Backup, BackupName, Repository};
+use keyway_config::{Configuration, applied};
+use keyway_folder::data::{Folder, StoreId, name, shown};
 use keyway_host::failure::Failure;
-use keyway_host::timestamp::Timestamp;
+use keyway_host::timestamp::{Timestamp, now_unix_us, show_unix_us};
 use keyway_schema::operational::ENTRY_UUID;
 use keyway_store::{Options, Store};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -37,6 +38,9 @@ pub struct Restored {
     pub epoch: u64,
     /// How many entries it has.
     pub entries: u64,
+    /// The time up to which it is known that nothing is missing, in microseconds since 1970, if a later one was asked
+    /// for: the repository does not say whether there were changes between them.
+    pub not_known_from: Option<u64>,
 }
 
 /// Makes a new data folder of the newest backup, of a named one, or of the newest before a moment and of the changes
@@ -90,7 +94,8 @@ pub(super) fn restore_in(
     folder: &Path,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Restored, Failure> {
-    let backup = choose(repository, backup, point)?;
+    let known = known(repository)?;
+    let backup = choose(repository, &known, backup, point)?;
     let meta = Meta::read(&backup.name().to_string(), &backup.manifest().meta)?;
     let folder = Folder::open(folder, Timestamp::now())?;
     unpack(&backup, folder.path(), progress)?;
@@ -98,15 +103,24 @@ pub(super) fn restore_in(
     let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("the restored store: {why}"));
     let (incarnation, epoch) = keyway_store::restored(&store).map_err(|why| cannot(&why))?;
     folder.note_store(incarnation)?;
-    let mut position = meta.position;
-    if let (Some(point), Some(after)) = (point, meta.position) {
-        let options = Options { sync: false, identity: Some(ENTRY_UUID), ..Options::default() };
-        let store = Store::open(&store, options).map_err(|why| cannot(&why))?;
-        let from = (meta.history()?, after);
-        let last = segments::apply(&store, repository, from, point, &mut |_| ())?;
-        store.close().map_err(|why| cannot(&why))?;
-        position = Some(last);
+    if !folder.has(name::CONFIGURATION)
+        && let Some(text) = applied::of_folder(folder.path())?
+    {
+        folder.write(name::CONFIGURATION, text.as_bytes())?;
     }
+    let feed = meta.position.is_some();
+    let options = Options { sync: false, feed, identity: Some(ENTRY_UUID), ..Options::default() };
+    let store = Store::open(&store, options).map_err(|why| cannot(&why))?;
+    let mut position = meta.position;
+    let mut was = meta.history()?;
+    let mut not_known_from = None;
+    if let (Some(point), Some(after)) = (point, meta.position) {
+        let reached = replay(&store, repository, &known, &meta, after, point)?;
+        position = Some(reached.position);
+        (was, not_known_from) = (reached.history, reached.not_known_from);
+    }
+    lineage::add(&store, was, position)?;
+    store.close().map_err(|why| cannot(&why))?;
     let is_changed = position != meta.position;
     let entries = finish(&folder, is_changed)?;
     if !is_changed && entries != meta.entries {
@@ -116,7 +130,7 @@ pub(super) fn restore_in(
         )));
     }
     let (backup, incarnation) = (backup.name().to_string(), shown(incarnation));
-    Ok(Restored { backup, meta, position, incarnation, epoch, entries })
+    Ok(Restored { backup, meta, position, incarnation, epoch, entries, not_known_from })
 }
 
 /// Opens the directory, as a server does, and makes its indexes anew if changes were made without them. How many
@@ -136,37 +150,147 @@ fn finish(folder: &Folder, is_changed: bool) -> Result<u64, Failure> {
     Ok(entries)
 }
 
+/// A backup that can be read.
+struct Known {
+    name: BackupName,
+    meta: Meta,
+}
+
+/// The backups that can be read, the oldest first.
+fn known(repository: &Repository) -> Result<Vec<Known>, Failure> {
+    let listed = repository.backups().map_err(Failure::new)?;
+    let known = listed.into_iter().filter_map(|one| {
+        let meta = Meta::read(&one.name.to_string(), &one.manifest.ok()?.meta).ok()?;
+        Some(Known { name: one.name, meta })
+    });
+    Ok(known.collect())
+}
+
 /// The backup to begin with.
 fn choose<'r>(
     repository: &'r Repository,
+    known: &[Known],
     named: Option<&str>,
     point: Option<&Point>,
 ) -> Result<Backup<'r>, Failure> {
-    let Some(point) = point.filter(|_| named.is_none()) else {
+    let Some(point) = point else {
         return repository.backup(named.unwrap_or("latest")).map_err(Failure::new);
     };
-    let listed = repository.backups().map_err(Failure::new)?;
-    let whole =
-        listed.iter().rev().filter_map(|one| Some((&one.name, one.manifest.as_ref().ok()?)));
-    let known = whole.filter_map(|(name, manifest)| {
-        Some((name, manifest, Meta::read(&name.to_string(), &manifest.meta).ok()?))
-    });
-    let known: Vec<_> = known.collect();
-    // Positions count the commits of one store.
-    let history = known.first().map(|(.., meta)| meta.incarnation.clone());
-    let fits = known.iter().filter(|(_, manifest, meta)| {
-        let is_same =
-            matches!(point, Point::Time(_)) || Some(&meta.incarnation) == history.as_ref();
-        let begun = Timestamp::from_unix_s(manifest.created_unix_s).to_string();
-        is_same && meta.position.is_some_and(|position| point.takes_backup(position, &begun))
-    });
-    match fits.max_by_key(|(name, ..)| name.number) {
-        Some((name, ..)) => repository.backup(&name.to_string()).map_err(Failure::new),
-        None => Err(Failure::new(match point {
-            Point::Position(position) => format!("no backup is as old as position {position}"),
-            Point::Time(time) => format!("no backup is as old as {time}"),
-        })),
+    if let Point::Time(unix_us) = point
+        && *unix_us > now_unix_us()
+    {
+        return Err(Failure::new(format!("{point} has not come yet")));
     }
+    let takes = |meta: &Meta| {
+        meta.position.is_some_and(|position| point.takes_backup(position, meta.taken_unix_us))
+    };
+    if let Some(named) = named {
+        let backup = repository.backup(named).map_err(Failure::new)?;
+        let meta = Meta::read(&backup.name().to_string(), &backup.manifest().meta)?;
+        return match takes(&meta) {
+            true => Ok(backup),
+            false => Err(Failure::new(format!(
+                "backup {named} is of a state behind {point} (position {}, {}), or has no feed: leave --backup out, or \
+                 name an older one",
+                meta.position.unwrap_or_default(),
+                show_unix_us(meta.taken_unix_us)
+            ))),
+        };
+    }
+    // Positions are those of the newest store, and of those that it was before.
+    let path = known.last().map(|newest| newest.meta.path()).unwrap_or_default();
+    let is_on_path = |meta: &Meta| {
+        let until = path.iter().find(|(incarnation, _)| *incarnation == meta.incarnation);
+        until.is_some_and(|(_, until)| until.is_none_or(|until| meta.position <= Some(until)))
+    };
+    let fits = known.iter().filter(|one| match point {
+        Point::Time(_) => takes(&one.meta),
+        Point::Position(_) => takes(&one.meta) && is_on_path(&one.meta),
+    });
+    match fits.max_by_key(|one| one.name.number) {
+        Some(one) => repository.backup(&one.name.to_string()).map_err(Failure::new),
+        None => Err(Failure::new(format!("no backup is as old as {point}"))),
+    }
+}
+
+/// The state that changes led to.
+struct Reached {
+    position: u64,
+    /// The store that had come to it.
+    history: StoreId,
+    not_known_from: Option<u64>,
+}
+
+/// Makes the changes behind a backup again, up to a point: those of its store, and of a store that this was made before
+/// the position that was asked for.
+fn replay(
+    store: &Store,
+    repository: &Repository,
+    known: &[Known],
+    meta: &Meta,
+    after: u64,
+    point: &Point,
+) -> Result<Reached, Failure> {
+    let path = match point {
+        Point::Position(_) => known.last().map(|newest| newest.meta.path()).unwrap_or_default(),
+        Point::Time(_) => Vec::new(),
+    };
+    let on = path.iter().skip_while(|(incarnation, _)| *incarnation != meta.incarnation);
+    let mut on: Vec<(&str, Option<u64>)> = on.copied().collect();
+    if on.is_empty() {
+        on.push((&meta.incarnation, None));
+    }
+    let mut reached = Reached { position: after, history: meta.history()?, not_known_from: None };
+    for (incarnation, end) in on {
+        let history = meta::history(incarnation)?;
+        let from = (history, reached.position, end);
+        let applied = segments::apply(store, repository, from, point, &mut |_| ())?;
+        if applied.last > reached.position {
+            reached.history = history;
+        }
+        reached.position = applied.last;
+        if applied.is_exact || matches!(point, Point::Position(wanted) if *wanted == applied.last) {
+            return Ok(reached);
+        }
+        if let Point::Time(wanted) = point {
+            reached.not_known_from = known_until(known, incarnation, &applied, *wanted)?;
+            return Ok(reached);
+        }
+    }
+    match point {
+        Point::Position(wanted) if reached.position < *wanted => Err(Failure::new(format!(
+            "position {wanted} is not in these backups: from this one on they have all changes up to position {}",
+            reached.position
+        ))),
+        _ => Ok(reached),
+    }
+}
+
+/// The time up to which all is there, if that is not the one that was asked for.
+///
+/// # Errors
+/// If changes are missing of which some may have been made up to that time.
+fn known_until(
+    known: &[Known],
+    incarnation: &str,
+    applied: &Applied,
+    wanted: u64,
+) -> Result<Option<u64>, Failure> {
+    let last = applied.last;
+    let of_store = || known.iter().filter(|one| one.meta.incarnation == incarnation);
+    let later = of_store().filter_map(|one| one.meta.position).filter(|position| *position > last);
+    if let Some(next) = later.chain(applied.goes_on_at.map(|first| first - 1)).min() {
+        return Err(Failure::new(format!(
+            "the changes {} to {next} are missing in the repository, and some of them may have been made before {}: \
+             restore with --position {last} to what is before them, or the next backup (keyway backup list)",
+            last + 1,
+            show_unix_us(wanted)
+        )));
+    }
+    let taken = of_store().filter(|one| one.meta.position == Some(last));
+    let taken = taken.map(|one| one.meta.taken_unix_us).max().unwrap_or_default();
+    let until = taken.max(applied.last_unix_us);
+    Ok((until < wanted).then_some(until))
 }
 
 /// Writes a backup's files, each synced.

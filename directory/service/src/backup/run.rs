@@ -1,12 +1,13 @@
 //! Backups at intervals, and between them what has changed since.
 
-use super::create::{Created, create_in, recorded};
+use super::create::{Created, create_in, may_be_backed_up, recorded};
 use super::meta::With;
 use super::place::Place;
 use super::segments::{Shipped, ship};
 use crate::limits::STOP_LOOK_EVERY;
 use crate::offline;
-use keyway_backup::Repository;
+use keyway_backup::{Repository, Segment};
+use keyway_folder::data::StoreId;
 use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
 use keyway_host::shutdown::Stop;
@@ -52,30 +53,30 @@ pub fn run(
     stop: &Stop,
     told: &mut dyn FnMut(&Step) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let looked = place.open_or_create().map_err(|why| noted(folder, place, why))?;
+    may_be_backed_up(folder, place).map_err(|why| noted(folder, place, why))?;
+    let looked = place.open_or_create(folder).map_err(|why| noted(folder, place, why))?;
     let (repository, mut key_file) = (looked.0, looked.1.map(Path::to_owned));
     loop {
         let begun = Instant::now();
-        let changes = match saved_until(&repository, folder, running) {
-            Ok(Some(last)) => changes(folder, &repository, last),
-            Ok(None) => Ok(None),
-            Err(why) => Err(why),
-        };
-        let step = match changes.map_err(|why| noted(folder, place, why))? {
-            Some(step) => step,
-            None => {
+        let is_young = has_young_backup(&repository, folder, running);
+        let mut is_due = !is_young.map_err(|why| noted(folder, place, why))?;
+        loop {
+            if is_due {
                 let make = || create_in(folder, &repository, running.with, &mut |_, _| ());
                 let mut created = recorded(folder, place, make)?;
                 created.key_file = key_file.take();
-                Step::Backup(created)
+                told(&Step::Backup(created))?;
             }
-        };
-        if let Step::Changes { .. } = step {
-            Done::new(history::BACKUP, Some(&place.folder))
-                .with(history::CHANGES, None)
-                .record(folder);
+            // Those before a whole backup, too: a restore can begin with an older one.
+            let changes = changes(folder, &repository);
+            if let Some(step) = changes.map_err(|why| noted(folder, place, why))? {
+                let done = Done::new(history::BACKUP, Some(&place.folder));
+                done.with(history::CHANGES, None).record(folder);
+                told(&step)?;
+                break;
+            }
+            is_due = true;
         }
-        told(&step)?;
         while begun.elapsed() < running.every {
             if stop.is_asked() {
                 return Ok(());
@@ -85,41 +86,56 @@ pub fn run(
     }
 }
 
-/// Up to which position the repository has the changes of the folder's store behind its newest backup; `None` if that is
-/// too old, or there is none.
-fn saved_until(
+/// The backups of the folder's store that can be read, the newest first: when each was begun, and its position.
+fn backups(
+    repository: &Repository,
+    incarnation: StoreId,
+) -> Result<impl Iterator<Item = (i64, u64)>, Failure> {
+    let listed = repository.backups().map_err(Failure::new)?;
+    Ok(listed.into_iter().rev().filter_map(move |one| {
+        let manifest = one.manifest.ok()?;
+        let feed = manifest.feed.filter(|feed| feed.history == incarnation)?;
+        Some((manifest.created_unix_s, feed.position))
+    }))
+}
+
+/// Whether the repository has a backup of the folder's store that is young enough.
+fn has_young_backup(
     repository: &Repository,
     folder: &Path,
     running: &Running,
-) -> Result<Option<u64>, Failure> {
+) -> Result<bool, Failure> {
     let incarnation = offline::store_to_read(folder)?.incarnation();
-    let listed = repository.backups().map_err(Failure::new)?;
-    let newest = listed.iter().rev().find_map(|one| {
-        let manifest = one.manifest.as_ref().ok()?;
-        let feed = manifest.feed.as_ref().filter(|feed| feed.history == incarnation)?;
-        Some((manifest.created_unix_s, feed.position))
-    });
-    let Some((created, mut last)) = newest else { return Ok(None) };
+    let Some((created, _)) = backups(repository, incarnation)?.next() else { return Ok(false) };
     let age = Timestamp::now().unix_s().saturating_sub(created);
     // A clock that was set back makes an age that says nothing.
-    if u64::try_from(age).map_or(true, |age| age >= running.full_every.as_secs()) {
-        return Ok(None);
-    }
-    for segment in repository.segments(incarnation).map_err(Failure::new)? {
-        if segment.first <= last + 1 {
-            last = last.max(segment.last);
-        }
-    }
-    Ok(Some(last))
+    Ok(u64::try_from(age).is_ok_and(|age| age < running.full_every.as_secs()))
 }
 
-/// Ships what has changed behind a position; `None` if the feed does not have all of it any more.
-fn changes(folder: &Path, repository: &Repository, after: u64) -> Result<Option<Step>, Failure> {
+/// Ships what has changed behind the changes that the repository has, or behind its oldest backup; if the feed does not
+/// go back so far, behind its newest one. `None` if it does not have all of that any more.
+fn changes(folder: &Path, repository: &Repository) -> Result<Option<Step>, Failure> {
     let store = offline::store_to_read(folder)?;
-    Ok(match ship(&store, repository, after)? {
-        Shipped::To(position) => Some(Step::Changes { position, commits: position - after }),
-        Shipped::Trimmed => None,
-    })
+    let incarnation = store.incarnation();
+    let positions: Vec<u64> =
+        backups(repository, incarnation)?.map(|(_, position)| position).collect();
+    let (Some(newest), Some(oldest)) = (positions.first(), positions.last()) else {
+        return Ok(None);
+    };
+    let segments = repository.segments(incarnation).map_err(Failure::new)?;
+    let reaches = |from: u64| {
+        let goes_on = |last: u64, segment: &Segment| match segment.first <= last + 1 {
+            true => last.max(segment.last),
+            false => last,
+        };
+        segments.iter().fold(from, goes_on)
+    };
+    for after in [reaches(*oldest), reaches(*newest)] {
+        if let Shipped::To(position) = ship(&store, repository, after)? {
+            return Ok(Some(Step::Changes { position, commits: position - after }));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes a failure down in the folder's history.

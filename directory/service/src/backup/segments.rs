@@ -4,6 +4,7 @@ use super::point::Point;
 use crate::limits::SEGMENT_BYTES;
 use keyway_backup::{Repository, Segment};
 use keyway_host::failure::Failure;
+use keyway_server::ChangeNote;
 use keyway_store::{Error, RawRow, Store};
 
 /// Bytes of a row's length, little-endian, before the row.
@@ -56,24 +57,39 @@ fn too_long(position: u64) -> Failure {
     Failure::new(format!("position {position} of the feed is too long for a backup"))
 }
 
-/// Makes the changes of a repository's segments again that a restored store lacks, up to a point. Returns the last
-/// position that the store has then.
+/// How far a store was brought by changes that were made again.
+#[derive(Clone, Copy, Debug)]
+pub struct Applied {
+    /// Its last position.
+    pub last: u64,
+    /// When the last of these was made, in microseconds since 1970; 0 if there was none, or it is not known.
+    pub last_unix_us: u64,
+    /// Whether the change behind it was seen, and is behind the point.
+    pub is_exact: bool,
+    /// The first position of those behind it that are there, if some between are missing.
+    pub goes_on_at: Option<u64>,
+}
+
+/// Makes the changes of a repository's segments again that a restored store lacks, up to a point, and not behind the
+/// position `end`.
 ///
 /// # Errors
-/// If segments are missing or damaged, or do not come so far as a position that was asked for.
+/// If segments are damaged.
 pub fn apply(
     store: &Store,
     repository: &Repository,
-    (history, after): ([u8; 16], u64),
+    (history, after, end): ([u8; 16], u64, Option<u64>),
     point: &Point,
     progress: &mut dyn FnMut(u64),
-) -> Result<u64, Failure> {
-    let mut last = after;
+) -> Result<Applied, Failure> {
+    let (mut last, mut last_unix_us) = (after, 0);
     let segments = repository.segments(history).map_err(Failure::new)?;
-    'segments: for segment in segments.into_iter().filter(|segment| segment.last > after) {
+    for segment in segments.into_iter().filter(|segment| segment.last > after) {
+        if segment.last <= last {
+            continue;
+        }
         if segment.first > last + 1 {
-            // A backup was made after the gap, and would have been chosen for a point behind it.
-            break;
+            return Ok(Applied { last, last_unix_us, is_exact: false, goes_on_at: Some(segment.first) });
         }
         let bytes = repository.read_segment(&segment).map_err(Failure::new)?;
         let mut rest = &bytes[..];
@@ -85,9 +101,12 @@ pub fn apply(
             };
             rest = more;
             if position > last {
+                if end.is_some_and(|end| position > end) {
+                    return Ok(Applied { last, last_unix_us, is_exact: false, goes_on_at: None });
+                }
                 let row = RawRow::parse(position, row).map_err(|_| bad(&segment))?;
                 if !point.takes_commit(position, row.notes()) {
-                    break 'segments;
+                    return Ok(Applied { last, last_unix_us, is_exact: true, goes_on_at: None });
                 }
                 store.apply_row(&row).map_err(|why| {
                     Failure::new(format!(
@@ -95,6 +114,8 @@ pub fn apply(
                     ))
                 })?;
                 last = position;
+                let notes = row.notes().filter_map(ChangeNote::decode);
+                last_unix_us = notes.map(|note| note.at).max().unwrap_or(last_unix_us);
                 progress(position);
             }
             position += 1;
@@ -103,12 +124,7 @@ pub fn apply(
             return Err(bad(&segment));
         }
     }
-    match point {
-        Point::Position(wanted) if last < *wanted => Err(Failure::new(format!(
-            "position {wanted} is not in these backups: from this one on they have all changes up to position {last}"
-        ))),
-        _ => Ok(last),
-    }
+    Ok(Applied { last, last_unix_us, is_exact: false, goes_on_at: None })
 }
 
 fn bad(segment: &Segment) -> Failure {

@@ -30,15 +30,17 @@ pub struct Verified {
     /// How many damaged files were moved out of the way.
     pub set_aside: u64,
     /// What a server that is made of the newest backup alone lacks.
-    pub lacks: Vec<&'static str>,
+    pub lacks: Vec<String>,
     /// The backup that was restored, if one was, and is sound.
     pub restored: Option<Restored>,
+    /// Why it could not be restored, although what was asked for is not known to be damaged: the place may be full.
+    pub restore_failed: Option<String>,
 }
 
 impl Verified {
-    /// Whether nothing is damaged.
+    /// Whether nothing is damaged, and what was to be restored was.
     pub fn is_sound(&self) -> bool {
-        self.damages.is_empty()
+        self.damages.is_empty() && self.restore_failed.is_none()
     }
 }
 
@@ -76,7 +78,7 @@ pub fn verify(
     if let Some(scratch) = scratch {
         match try_restore(&repository, backup, scratch, progress)? {
             Ok(restored) => verified.restored = Some(restored),
-            Err(why) => verified.damages.push(format!("a restore fails: {why}")),
+            Err(why) => verified.restore_failed = Some(why.to_string()),
         }
     }
     if is_set_aside {
