@@ -60,7 +60,8 @@ pub fn parse_unix_us(text: &str) -> Option<u64> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse::<u32>().ok()).flatten()
     };
-    let two = |text: &str| number(text).filter(|_| text.len() == 2).and_then(|it| u8::try_from(it).ok());
+    let two =
+        |text: &str| number(text).filter(|_| text.len() == 2).and_then(|it| u8::try_from(it).ok());
     let mut fields = date.split('-');
     let (year, month, day) = (fields.next()?, two(fields.next()?)?, two(fields.next()?)?);
     let year = number(year).filter(|_| year.len() == 4).and_then(|it| i32::try_from(it).ok())?;
@@ -147,10 +148,27 @@ mod tests {
             assert_eq!(read(text).as_deref(), Some(wanted), "{text}");
         }
         for wrong in [
-            "", "2026", "2026-11", "2026-11-31", "2026-02-29", "2026-11-27T", "2026-11-27TZ", "2026-11-27T08-52",
-            "2026-11-27T08:5", "2026-11-27T08:52:30ZZ", "2026-11-27T08:52:30-", "2026-11-27T08:52:30-99:99",
-            "2026-11-27T24", "2026-11-27T08:60", "2026-11-27T08:52:30.", "2026-11-27T08.5", "1969-12-31",
-            "2026-11-27T08:52:30.12x", "2026-1127T08", "2026-11-2é", "+026-11-27",
+            "",
+            "2026",
+            "2026-11",
+            "2026-11-31",
+            "2026-02-29",
+            "2026-11-27T",
+            "2026-11-27TZ",
+            "2026-11-27T08-52",
+            "2026-11-27T08:5",
+            "2026-11-27T08:52:30ZZ",
+            "2026-11-27T08:52:30-",
+            "2026-11-27T08:52:30-99:99",
+            "2026-11-27T24",
+            "2026-11-27T08:60",
+            "2026-11-27T08:52:30.",
+            "2026-11-27T08.5",
+            "1969-12-31",
+            "2026-11-27T08:52:30.12x",
+            "2026-1127T08",
+            "2026-11-2é",
+            "+026-11-27",
         ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }

@@ -57,7 +57,7 @@ pub use creating::{Creating, Put};
 pub use error::{Error, Fault};
 pub use header::{Header, Sealer, Secret};
 pub use manifest::{FeedPosition, Manifest, StoredFile};
-pub use name::{BackupName, Name, Segment};
+pub use name::{BackupName, Name, SEGMENTS, Segment};
 pub use protection::Protection;
 pub use prune::{Keep, Pruned};
 pub use repository::{Listed, Repository};

@@ -14,7 +14,7 @@ pub(crate) const CHUNKS: &str = "chunks";
 /// A file for each backup.
 pub(crate) const MANIFESTS: &str = "manifests";
 /// A folder for each history of a store, with pieces of its feed.
-pub(crate) const SEGMENTS: &str = "segments";
+pub const SEGMENTS: &str = "segments";
 /// Files until they are whole; only the holder of the [`LOCK`] has any.
 pub(crate) const DRAFTS: &str = "drafts";
 /// Damaged files that were moved out of the way.

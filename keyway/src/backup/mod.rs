@@ -220,7 +220,12 @@ fn verified(verify: &Verify) -> Result<bool, Failure> {
         grouped(found.bytes)
     );
     match found.damages.is_empty() {
-        true => output::text(format_args!("all is as it was written: {read}"))?,
+        true if found.gaps.is_empty() => {
+            output::text(format_args!("all is as it was written: {read}"))?
+        }
+        true => output::text(format_args!(
+            "what is there is as it was written, and changes are missing: {read}"
+        ))?,
         false => {
             let count = grouped(found.damages.len() as u64);
             output::text(format_args!("damaged at {count} places: {read}"))?;

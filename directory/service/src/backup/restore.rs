@@ -237,8 +237,10 @@ fn replay(
     };
     let on = path.iter().skip_while(|(incarnation, _)| *incarnation != meta.incarnation);
     let mut on: Vec<(&str, Option<u64>)> = on.copied().collect();
-    if on.is_empty() {
-        on.push((&meta.incarnation, None));
+    // A backup that was named may be one of what became of the store after another was made of it.
+    let is_left = |(_, end): &(&str, Option<u64>)| end.is_some_and(|end| after > end);
+    if on.first().is_none_or(is_left) {
+        on = vec![(&meta.incarnation, None)];
     }
     let mut reached = Reached { position: after, history: meta.history()?, not_known_from: None };
     for (incarnation, end) in on {

@@ -88,8 +88,17 @@ pub fn apply(
         if segment.last <= last {
             continue;
         }
+        // Those that are not needed may be damaged.
+        if matches!(point, Point::Position(wanted) if *wanted == last) {
+            break;
+        }
         if segment.first > last + 1 {
-            return Ok(Applied { last, last_unix_us, is_exact: false, goes_on_at: Some(segment.first) });
+            return Ok(Applied {
+                last,
+                last_unix_us,
+                is_exact: false,
+                goes_on_at: Some(segment.first),
+            });
         }
         let bytes = repository.read_segment(&segment).map_err(Failure::new)?;
         let mut rest = &bytes[..];

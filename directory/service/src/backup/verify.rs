@@ -89,8 +89,13 @@ pub fn verify(
 
 fn words(damage: &Damage) -> String {
     let suffer = damage.backups.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let suffer =
-        if suffer.is_empty() { "no backup suffers".to_owned() } else { format!("of {suffer}") };
+    let suffer = match suffer.is_empty() {
+        false => format!("of {suffer}"),
+        true if damage.path.iter().any(|part| part == keyway_backup::SEGMENTS) => {
+            "what was changed behind it cannot be restored, but by later backups".to_owned()
+        }
+        true => "no backup suffers".to_owned(),
+    };
     format!("{}: {}; {suffer}", damage.path.display(), damage.fault)
 }
 
