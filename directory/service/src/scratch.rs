@@ -7,6 +7,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+/// How often a place is made that other processes remove.
+const TRIES_MAX: u32 = 1_000;
+
 /// A folder that goes with this. It is named by its process, in a place that this user's other processes share.
 pub struct Scratch(PathBuf);
 
@@ -20,10 +23,10 @@ impl Scratch {
     pub fn make(place: &Path) -> Result<Scratch, Failure> {
         let folder = place.join(std::process::id().to_string());
         let system = |why: io::Error| Failure::system("make", place, &why);
+        let mut tries = 0;
         loop {
-            // Another process that is done here removes the place, and it is made again.
+            tries += 1;
             match make_own(place, &folder) {
-                Err(why) if why.kind() == io::ErrorKind::NotFound => (),
                 Ok(true) => return Ok(Scratch(folder)),
                 Ok(false) => {
                     return Err(Failure::new(format!(
@@ -31,10 +34,10 @@ impl Scratch {
                         place.display()
                     )));
                 }
+                // Another process that is done here removes the place, and it is made again.
+                Err(why) if why.kind() == io::ErrorKind::NotFound && tries < TRIES_MAX => (),
                 Err(why) => return Err(system(why)),
             }
-            let above = place.parent().unwrap_or(Path::new("/"));
-            fs::metadata(above).map_err(system)?;
         }
     }
 
@@ -98,6 +101,8 @@ mod tests {
         fs::set_permissions(&place, Permissions::from_mode(0o700)).unwrap();
         drop(Scratch::make(&place).unwrap());
         let elsewhere = folder.path().join("elsewhere");
+        let nowhere = folder.path().join("nowhere/place");
+        assert!(Scratch::make(&nowhere).is_err());
         fs::create_dir(&elsewhere).unwrap();
         fs::set_permissions(&elsewhere, Permissions::from_mode(0o700)).unwrap();
         symlink(&elsewhere, &place).unwrap();

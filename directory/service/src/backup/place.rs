@@ -113,11 +113,16 @@ impl Place {
             }
             _ => None,
         };
-        let repository = source.with(None, |secret| {
+        let made_here = source.with(None, |secret| {
             Repository::create(&self.folder, &keyway_drivers::engine(), secret)
                 .map_err(Failure::new)
-        })?;
-        Ok((repository, made))
+        });
+        match made_here {
+            Ok(repository) => Ok((repository, made)),
+            // Another process was faster.
+            Err(_) if Repository::protection(&self.folder).is_ok() => Ok((self.open()?, made)),
+            Err(why) => Err(why),
+        }
     }
 }
 

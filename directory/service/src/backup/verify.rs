@@ -12,6 +12,9 @@ use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
 use std::path::Path;
 
+/// The name of the folder in which a backup is restored.
+const SCRATCH: &str = ".keyway-verify";
+
 /// The outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
@@ -105,7 +108,15 @@ fn try_restore(
     place: &Path,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Result<Restored, Failure>, Failure> {
-    let scratch = Scratch::make(&place.join(".keyway-verify"))?;
+    // Where all may write, another user may have taken the name.
+    let scratch = match Scratch::make(&place.join(SCRATCH)) {
+        Ok(scratch) => scratch,
+        Err(_) => {
+            let mut random = [0; 8];
+            keyway_drivers::engine().random(&mut random).map_err(Failure::new)?;
+            Scratch::make(&place.join(format!("{SCRATCH}-{:016x}", u64::from_be_bytes(random))))?
+        }
+    };
     let tried = restore_in(repository, backup, None, scratch.path(), progress);
     Ok(tried.and_then(|restored| {
         let folder = Folder::open(scratch.path(), Timestamp::now())?;
