@@ -508,6 +508,7 @@ fn no_moment_is_lost_between_backups_nor_passed_over() {
         reached(last);
     }
     kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::TERM).unwrap();
+    std::io::copy(&mut told, &mut std::io::sink()).unwrap();
     assert!(run.wait().unwrap().success());
     let listed = backups.ask(&["backup", "list"], &["--json"]).expect(0);
     let names: Vec<Value> =
