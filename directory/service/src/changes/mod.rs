@@ -9,6 +9,8 @@ mod showing;
 mod text;
 
 pub use entry_history::show as entry_history;
+pub(crate) use places::{Names, is_same};
+pub(crate) use reading::Reading;
 pub use showing::{Form, Showing};
 
 use crate::limits::FEED_LOOK_EVERY;
@@ -16,7 +18,6 @@ use keyway_host::failure::Failure;
 use keyway_schema::EntryName;
 use places::is_of_subtree;
 use printer::Printer;
-use reading::Reading;
 use std::thread;
 
 /// The part of the feed that is shown.

@@ -135,6 +135,27 @@ impl From<Error> for Refusal {
     }
 }
 
+impl From<Refusal> for Failure {
+    fn from(why: Refusal) -> Failure {
+        match why {
+            Refusal::Other(failure) => failure,
+            Refusal::Trimmed { position, first } => Failure::new(format!(
+                "the feed does not have position {} any more: it begins with position {first} (how much is kept: \
+                 keyway config get feed). Read from there on with --from {first}, or, to miss nothing, take all \
+                 entries anew (keyway directory export) and go on from there",
+                position.saturating_add(1)
+            )),
+            Refusal::Ahead { position, last } => Failure::new(format!(
+                "there is no position {}: the last one is {last}. If it was there once, this is another store, or an \
+                 earlier state of that one, restored from a copy: take all entries anew (keyway directory export), \
+                 and go on from position {}",
+                position.saturating_add(1),
+                last.saturating_add(1)
+            )),
+        }
+    }
+}
+
 fn unreadable(why: &Error) -> Failure {
     Failure::new(format!("cannot read the store: {why}"))
 }

@@ -1,0 +1,322 @@
+//! The reverse of changes.
+
+use super::blame::{Conflict, conflict};
+use super::state::{Attributes, Entry, State, parse};
+use crate::changes::{Reading, is_same};
+use crate::changing::PlannedChange;
+use keyway_codec::ldif::{Modification, RecordKind};
+use keyway_codec::message::ChangeOperation;
+use keyway_host::failure::Failure;
+use keyway_schema::base;
+use keyway_schema::operational::{
+    ENTRY_UUID, MODIFIERS_NAME, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS,
+};
+use keyway_server::{
+    AttributeChange, AttributeValues, DescribedChange, EntryChange, Extent, Operation, Reason,
+    Renaming, Room, RowOrEntry, Values,
+};
+
+/// Attributes that say who has changed an entry last, and when: the undoing is a change of its own.
+const STAMPS: [&str; 2] = [MODIFIERS_NAME, MODIFY_TIMESTAMP];
+/// Attributes that the server sets after binds, whatever is undone.
+const OF_BINDS: [&str; 4] =
+    ["pwdFailureTime", "pwdGraceUseTime", "pwdLastSuccess", STRUCTURAL_OBJECT_CLASS];
+/// Values of an attribute that are asserted; of more the server sees by itself whether they are there.
+const ASSERTED_MAX: usize = 8;
+
+/// A plan that grows.
+pub(super) struct Reverse {
+    reading: Reading,
+    state: State,
+    changes: Vec<PlannedChange>,
+}
+
+impl Reverse {
+    pub fn new(reading: Reading) -> Reverse {
+        Reverse { reading, state: State::default(), changes: Vec::new() }
+    }
+
+    pub fn reading(&mut self) -> &mut Reading {
+        &mut self.reading
+    }
+
+    pub fn end(self) -> (Reading, Vec<PlannedChange>) {
+        (self.reading, self.changes)
+    }
+
+    /// Plans the reverse of the changes of one request.
+    ///
+    /// # Errors
+    /// A conflict, or changes that cannot be undone.
+    pub fn request(&mut self, request: &[DescribedChange]) -> Result<(), Failure> {
+        // An entry comes before those that refer to it again; those that follow its name do so by themselves.
+        let is_main = |change: &&DescribedChange| {
+            let operation = change.entry().map(|entry| &entry.operation);
+            !matches!(operation, Some(Operation::Modify(_)))
+        };
+        let follows = request.iter().any(|change| {
+            matches!(change.entry().map(|entry| &entry.operation), Some(Operation::ModifyDn(_)))
+        });
+        let note = request.first().and_then(|change| change.note.as_ref());
+        if note.is_some_and(|note| note.reason == Reason::Import) {
+            // It has many records in one.
+            return request.iter().rev().try_for_each(|change| self.change(change));
+        }
+        let others = request.iter().rev().filter(|change| !is_main(change) && !follows);
+        let order: Vec<_> = request.iter().rev().filter(is_main).chain(others).collect();
+        order.into_iter().try_for_each(|change| self.change(change))
+    }
+
+    fn change(&mut self, change: &DescribedChange) -> Result<(), Failure> {
+        let entry = match &change.change {
+            // Numbers that were given are not given again.
+            RowOrEntry::Row(_) if change.kind() == "number" => return Ok(()),
+            RowOrEntry::Row(_) => {
+                return Err(Failure::new(format!(
+                    "position {}.{} is a change of the {}, which cannot be undone here",
+                    change.position,
+                    change.index,
+                    change.kind()
+                )));
+            }
+            RowOrEntry::Entry(entry) => entry,
+        };
+        let why = format!(
+            "undoes position {}.{}, {} of {}, {}",
+            change.position,
+            change.index,
+            change.kind(),
+            entry.dn,
+            change.origin()
+        );
+        let at = (change.position, entry);
+        match &entry.operation {
+            Operation::Add(attributes) => self.added(at, attributes, why),
+            Operation::Delete(attributes) => self.deleted(at, attributes, why),
+            Operation::Modify(attributes) => self.modified(at, attributes, why),
+            Operation::ModifyDn(renaming) => self.renamed(at, renaming, why),
+        }
+    }
+
+    fn conflict(&mut self, at: (u64, &EntryChange), what: &Conflict<'_>) -> Failure {
+        conflict(&mut self.reading, at, what)
+    }
+
+    fn entry(&mut self, change: &EntryChange) -> Result<&mut Option<Entry>, Failure> {
+        self.state.entry(&self.reading, change)
+    }
+
+    /// An entry that was added goes.
+    fn added(
+        &mut self,
+        at: (u64, &EntryChange),
+        attributes: &[AttributeValues],
+        why: String,
+    ) -> Result<(), Failure> {
+        let (_, change) = at;
+        let Some(now) = self.entry(change)?.clone() else { return Ok(()) };
+        let name = parse(&self.reading, &change.dn)?;
+        if !is_same(&name, &parse(&self.reading, &now.dn)?) {
+            return Err(self.conflict(at, &Conflict::Renamed));
+        }
+        if let Some(attribute) = differing(&all(attributes), &now.attributes) {
+            return Err(self.conflict(at, &Conflict::Attribute(&attribute)));
+        }
+        if now.below > 0 {
+            return Err(self.conflict(at, &Conflict::Below(&name)));
+        }
+        let only_if = asserted(&now, &[MODIFY_TIMESTAMP]);
+        self.changes.push(PlannedChange::new(now.dn.clone(), RecordKind::Delete, only_if, why));
+        *self.entry(change)? = None;
+        self.state.count_below(&self.reading, &now.dn, false);
+        Ok(())
+    }
+
+    /// An entry that was deleted comes back as it was.
+    fn deleted(
+        &mut self,
+        at: (u64, &EntryChange),
+        attributes: &[AttributeValues],
+        why: String,
+    ) -> Result<(), Failure> {
+        let (_, change) = at;
+        let (before, name) = (all(attributes), parse(&self.reading, &change.dn)?);
+        if let Some(now) = self.entry(change)?.clone() {
+            let is_back = is_same(&name, &parse(&self.reading, &now.dn)?)
+                && differing(&before, &now.attributes).is_none();
+            return match is_back {
+                true => Ok(()),
+                false => Err(self.conflict(at, &Conflict::Taken(&name))),
+            };
+        }
+        match self.state.room_for(&self.reading, &change.dn)? {
+            Room::Free => {}
+            Room::Taken(_) => return Err(self.conflict(at, &Conflict::Taken(&name))),
+            Room::Nowhere => {
+                return Err(Failure::new(format!(
+                    "position {} cannot be undone: there is no entry {} to put {} below; undo what became of that \
+                     one first. Nothing was changed",
+                    at.0,
+                    name.parent().text(),
+                    change.dn
+                )));
+            }
+        }
+        let lines = attributes.iter().filter(|one| one.name != STRUCTURAL_OBJECT_CLASS);
+        let lines = lines.flat_map(|one| {
+            shown(&one.values).iter().map(|value| (one.name.clone(), value.clone()))
+        });
+        self.changes.push(PlannedChange::add(change.dn.clone(), lines.collect(), why));
+        let entry = Entry { dn: change.dn.clone(), attributes: before, below: 0 };
+        *self.entry(change)? = Some(entry);
+        self.state.count_below(&self.reading, &change.dn, true);
+        Ok(())
+    }
+
+    /// Attributes get the values that they had.
+    fn modified(
+        &mut self,
+        at: (u64, &EntryChange),
+        attributes: &[AttributeChange],
+        why: String,
+    ) -> Result<(), Failure> {
+        let (_, change) = at;
+        let Some(now) = self.entry(change)?.clone() else {
+            return Err(self.conflict(at, &Conflict::Gone));
+        };
+        let (mut modifications, mut only_if) = (Vec::new(), asserted(&now, &[]));
+        let mut after = now.attributes.clone();
+        for one in attributes.iter().filter(|one| is_undone(&one.name)) {
+            let held = after.get(&one.name).map_or(&[][..], Vec::as_slice);
+            let (removed, added) = (shown(&one.removed), shown(&one.added));
+            let has = |values: &[Vec<u8>]| values.iter().all(|value| held.contains(value));
+            let has_none = |values: &[Vec<u8>]| !values.iter().any(|value| held.contains(value));
+            let is_whole = one.extent != Extent::Some;
+            let is_after = has(added) && has_none(removed) && (!is_whole || held.len() == added.len());
+            let is_before = has(removed) && has_none(added) && (!is_whole || held.len() == removed.len());
+            if is_before {
+                continue;
+            }
+            if !is_after {
+                return Err(self.conflict(at, &Conflict::Attribute(&one.name)));
+            }
+            let schema = self.reading.describer.schema();
+            let has_equality = schema.attribute(base(&one.name)).is_some_and(|known| known.equality().is_some());
+            let mut values: Vec<Vec<u8>> =
+                held.iter().filter(|value| !added.contains(value)).cloned().collect();
+            values.extend_from_slice(removed);
+            if is_whole || !has_equality {
+                if has_equality && added.len() <= ASSERTED_MAX {
+                    only_if.extend(added.iter().map(|value| (one.name.clone(), value.clone())));
+                }
+                modifications.push(modification(ChangeOperation::Replace, &one.name, &values));
+            } else {
+                for (operation, values) in
+                    [(ChangeOperation::Delete, added), (ChangeOperation::Add, removed)]
+                {
+                    if !values.is_empty() {
+                        modifications.push(modification(operation, &one.name, values));
+                    }
+                }
+            }
+            match values.is_empty() {
+                true => drop(after.remove(&one.name)),
+                false => drop(after.insert(one.name.clone(), values)),
+            }
+        }
+        if modifications.is_empty() {
+            return Ok(());
+        }
+        let kind = RecordKind::Modify(modifications);
+        self.changes.push(PlannedChange::new(now.dn.clone(), kind, only_if, why));
+        *self.entry(change)? = Some(Entry { attributes: after, ..now });
+        Ok(())
+    }
+
+    /// An entry gets the name that it had, and then the values.
+    fn renamed(
+        &mut self,
+        at: (u64, &EntryChange),
+        renaming: &Renaming,
+        why: String,
+    ) -> Result<(), Failure> {
+        let (_, change) = at;
+        let Some(now) = self.entry(change)?.clone() else {
+            return Err(self.conflict(at, &Conflict::Gone));
+        };
+        let (old, name) = (parse(&self.reading, &change.dn)?, parse(&self.reading, &now.dn)?);
+        let new = parse(&self.reading, &renaming.new_dn)?;
+        let is_respelt = is_same(&old, &new);
+        if !is_respelt && is_same(&name, &old) {
+            return self.modified(at, &renaming.attributes, why);
+        }
+        if !is_same(&name, &new) {
+            return Err(self.conflict(at, &Conflict::Renamed));
+        }
+        if !is_respelt {
+            match self.state.room_for(&self.reading, &change.dn)? {
+                Room::Free => {}
+                Room::Taken(_) => return Err(self.conflict(at, &Conflict::Taken(&old))),
+                Room::Nowhere => {
+                    return Err(Failure::new(format!(
+                        "position {} cannot be undone: there is no entry {} any more, where {} was. Nothing was \
+                         changed",
+                        at.0,
+                        old.parent().text(),
+                        change.dn
+                    )));
+                }
+            }
+        }
+        let new_rdn = old.parts.first().map(|part| part.text.clone()).unwrap_or_default();
+        let kind = RecordKind::ModRdn {
+            new_rdn,
+            delete_old_rdn: renaming.brings_values,
+            new_superior: renaming.new_superior.is_some().then(|| old.parent().text()),
+        };
+        let only_if = asserted(&now, &[]);
+        self.changes.push(PlannedChange::new(now.dn, kind, only_if, why.clone()));
+        self.state.rename(&self.reading, change);
+        // Values that the names bring about are the server's.
+        self.modified(at, &renaming.attributes, why)
+    }
+}
+
+fn modification(operation: ChangeOperation, name: &str, values: &[Vec<u8>]) -> Modification {
+    Modification { operation, attribute: name.to_owned(), values: values.to_vec() }
+}
+
+fn is_undone(name: &str) -> bool {
+    !STAMPS.contains(&name) && !OF_BINDS.contains(&name)
+}
+
+fn shown(values: &Values) -> &[Vec<u8>] {
+    match values {
+        Values::Shown(values) => values,
+        // It was asked for all.
+        Values::Hidden(_) => &[],
+    }
+}
+
+fn all(attributes: &[AttributeValues]) -> Attributes {
+    let values = |one: &AttributeValues| (one.name.clone(), shown(&one.values).to_vec());
+    attributes.iter().map(values).collect()
+}
+
+/// The first attribute with other values; those that are not undone may have others.
+fn differing(one: &Attributes, other: &Attributes) -> Option<String> {
+    let sorted = |values: Option<&Vec<Vec<u8>>>| {
+        let mut values = values.cloned().unwrap_or_default();
+        values.sort_unstable();
+        values
+    };
+    let names = one.keys().chain(other.keys()).filter(|name| is_undone(name));
+    names.into_iter().find(|name| sorted(one.get(*name)) != sorted(other.get(*name))).cloned()
+}
+
+/// The values by which the server sees that an entry is the one that was looked at.
+fn asserted(entry: &Entry, also: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let names = [ENTRY_UUID].iter().chain(also);
+    let first = |name: &&str| Some(((*name).to_owned(), entry.attributes.get(*name)?.first()?.clone()));
+    names.filter_map(first).collect()
+}
