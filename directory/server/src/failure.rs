@@ -124,7 +124,9 @@ impl From<keyway_store::Error> for Failure {
             WouldLoop => ResultCode::UnwillingToPerform,
             TooDeep | TooLarge { .. } => ResultCode::AdminLimitExceeded,
             DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } => ResultCode::Unavailable,
-            FeedTrimmed { .. } | FeedAhead { .. } | NotNext { .. } => ResultCode::UnwillingToPerform,
+            FeedTrimmed { .. } | FeedAhead { .. } | NotNext { .. } => {
+                ResultCode::UnwillingToPerform
+            }
             BadMetaName | Damaged { .. } | JobPanicked | System { .. } => ResultCode::Other,
         };
         Failure::new(code, error.to_string())

@@ -47,8 +47,7 @@ impl Snapshot {
         let config: Vec<&str> = published(VirtualTree::Config).into_iter().collect();
         let monitor: Vec<&str> = published(VirtualTree::Monitor).into_iter().collect();
         let numbers = changelog.map(|numbers| numbers.map(|number| number.to_string()));
-        let changelog: Vec<&str> =
-            numbers.iter().map(|_| VirtualTree::Changelog.dn()).collect();
+        let changelog: Vec<&str> = numbers.iter().map(|_| VirtualTree::Changelog.dn()).collect();
         let first: Vec<&str> = numbers.iter().map(|[first, _]| first.as_str()).collect();
         let last: Vec<&str> = numbers.iter().map(|[_, last]| last.as_str()).collect();
         entry(&[

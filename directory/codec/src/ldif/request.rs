@@ -35,10 +35,8 @@ fn attributes(lines: &Lines) -> Vec<Attribute<'_>> {
     for (name, value) in lines {
         match all.last_mut().filter(|last| last.description == name.as_str()) {
             Some(last) => last.values.push(value.into()),
-            None => all.push(Attribute {
-                description: name.as_str().into(),
-                values: vec![value.into()],
-            }),
+            None => all
+                .push(Attribute { description: name.as_str().into(), values: vec![value.into()] }),
         }
     }
     all

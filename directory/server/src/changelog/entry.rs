@@ -13,7 +13,10 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(super) fn top(has_changes: bool) -> VirtualEntry {
     let attributes = [
         ("cn", vec!["changelog".to_owned()]),
-        ("description", vec!["The changes of the directory that are kept, oldest first".to_owned()]),
+        (
+            "description",
+            vec!["The changes of the directory that are kept, oldest first".to_owned()],
+        ),
     ];
     let dn = VirtualTree::Changelog.dn().to_owned();
     complete(VirtualEntry::new(dn, "applicationProcess", &attributes), has_changes)
@@ -39,12 +42,21 @@ pub(super) fn of(number: u64, change: &DescribedChange, entry: &EntryChange) -> 
         ("targetDN", one(&entry.dn)),
         ("changeType", one(change.kind())),
         ("changeTime", time.map(generalized_time).into_iter().collect()),
-        ("targetEntryUUID", Some(entry.uuid.clone()).filter(|uuid| !uuid.is_empty()).into_iter().collect()),
+        (
+            "targetEntryUUID",
+            Some(entry.uuid.clone()).filter(|uuid| !uuid.is_empty()).into_iter().collect(),
+        ),
         ("newRDN", renaming.map(|it| it.new_rdn.clone()).into_iter().collect()),
-        ("deleteOldRDN", renaming.map(|it| flag(it.delete_old_rdn).to_owned()).into_iter().collect()),
+        (
+            "deleteOldRDN",
+            renaming.map(|it| flag(it.delete_old_rdn).to_owned()).into_iter().collect(),
+        ),
         ("newSuperior", renaming.and_then(|it| it.new_superior.clone()).into_iter().collect()),
         // Lines of LDIF are ASCII.
-        ("changes", Some(entry.ldif_lines()).filter(|lines| !lines.is_empty()).into_iter().collect()),
+        (
+            "changes",
+            Some(entry.ldif_lines()).filter(|lines| !lines.is_empty()).into_iter().collect(),
+        ),
     ];
     let dn = format!("{CHANGE_NUMBER}={number},{}", VirtualTree::Changelog.dn());
     complete(VirtualEntry::new(dn, "changeLogEntry", &attributes), false)

@@ -13,9 +13,10 @@ const ALL: RangeInclusive<u64> = 0..=u64::MAX;
 /// Numbers outside of it match the filter for no change.
 pub(super) fn range(filter: &Filter<'_>) -> RangeInclusive<u64> {
     match filter {
-        Filter::And(terms) => terms.iter().map(range).fold(ALL, |one, other| {
-            *one.start().max(other.start())..=*one.end().min(other.end())
-        }),
+        Filter::And(terms) => terms
+            .iter()
+            .map(range)
+            .fold(ALL, |one, other| *one.start().max(other.start())..=*one.end().min(other.end())),
         Filter::Or(terms) => terms.iter().map(range).fold(NONE, |one, other| {
             match (one.is_empty(), other.is_empty()) {
                 (true, _) => other,
@@ -38,8 +39,7 @@ pub(super) fn range(filter: &Filter<'_>) -> RangeInclusive<u64> {
 
 /// The number that a term compares with; `None` if it compares something else, or with none that a change can have.
 fn number(attribute: &str, value: &[u8]) -> Option<u64> {
-    let is_it =
-        attribute.eq_ignore_ascii_case(CHANGE_NUMBER) || attribute == CHANGE_NUMBER_OID;
+    let is_it = attribute.eq_ignore_ascii_case(CHANGE_NUMBER) || attribute == CHANGE_NUMBER_OID;
     str::from_utf8(value).ok().filter(|_| is_it)?.parse().ok()
 }
 

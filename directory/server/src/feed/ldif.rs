@@ -33,8 +33,7 @@ impl EntryChange {
         let (kind, begins) = match &self.operation {
             Operation::Add(attributes) => (RecordKind::Add(lines(attributes)), "add"),
             Operation::Delete(_) => return String::new(),
-            Operation::Modify(attributes)
-            | Operation::ModifyDn(Renaming { attributes, .. }) => {
+            Operation::Modify(attributes) | Operation::ModifyDn(Renaming { attributes, .. }) => {
                 let all = attributes.iter().flat_map(modifications).collect();
                 (RecordKind::Modify(all), "modify")
             }

@@ -123,7 +123,8 @@ impl Snapshot {
                 let mut found = None;
                 for entry in view.entries(EntryId::ROOT)? {
                     let (id, entry) = entry?;
-                    if entry.values(ENTRY_UUID).any(|value| normal(value).as_ref() == Some(&wanted)) {
+                    if entry.values(ENTRY_UUID).any(|value| normal(value).as_ref() == Some(&wanted))
+                    {
                         found = Some(id);
                         break;
                     }

@@ -58,7 +58,8 @@ pub(super) fn unindexed_max(
         let settings = snapshot.shared.settings.read().unpoisoned();
         (settings.search_unindexed_max as usize, settings.search_unindexed_free.clone())
     };
-    let is_free = max == 0 || subject.is_administrator() || is_free(snapshot, view, subject, &free)?;
+    let is_free =
+        max == 0 || subject.is_administrator() || is_free(snapshot, view, subject, &free)?;
     Ok((!is_free).then_some(max))
 }
 

@@ -34,12 +34,20 @@ fn a_client_polls_what_was_changed() {
     assert!(behind(&fixture, from).entries.is_empty());
     let ann = format!("uid=ann,{PEOPLE}");
     let classes: (&str, &[&str]) = ("objectClass", &["inetOrgPerson"]);
-    let values: [(&str, &[&str]); 4] =
-        [classes, ("cn", &["Ann"]), ("sn", &["A"]), ("userPassword", &["{SSHA}c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"])];
+    let values: [(&str, &[&str]); 4] = [
+        classes,
+        ("cn", &["Ann"]),
+        ("sn", &["A"]),
+        ("userPassword", &["{SSHA}c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"]),
+    ];
     fixture.add(&ann, &values);
     let mail = vec![
         change(ChangeOperation::Add, "mail", &["ann@example.com"]),
-        change(ChangeOperation::Replace, "userPassword", &["{SSHA}b3RoZXJvdGhlcm90aGVyb3RoZXJvdGhlcm90aGVy"]),
+        change(
+            ChangeOperation::Replace,
+            "userPassword",
+            &["{SSHA}b3RoZXJvdGhlcm90aGVyb3RoZXJvdGhlcm90aGVy"],
+        ),
     ];
     fixture.modify(&ann, mail).unwrap();
     fixture.rename(&ann, "uid=anna", true, Some(GROUPS)).unwrap();
@@ -75,7 +83,9 @@ fn numbers_are_found_without_a_look_at_the_others() {
     let from = last(&fixture);
     for n in 0..300 {
         let text = format!("{n}");
-        fixture.modify(&ada, vec![change(ChangeOperation::Replace, "description", &[&text])]).unwrap();
+        fixture
+            .modify(&ada, vec![change(ChangeOperation::Replace, "description", &[&text])])
+            .unwrap();
     }
     let looks = |request: &SearchRequest<'_>| {
         let (subject, controls) = (fixture.administrator(), RequestControls::default());
@@ -95,7 +105,10 @@ fn numbers_are_found_without_a_look_at_the_others() {
     let few = SearchRequest { size_limit: 4, ..one_level("(objectClass=*)") };
     assert_eq!(looks(&few), (5, 4));
     let name = format!("changeNumber={low},{TOP}");
-    assert_eq!(looks(&SearchRequest { base: &name, scope: Scope::Base, ..one_level("(cn=*)") }), (1, 0));
+    assert_eq!(
+        looks(&SearchRequest { base: &name, scope: Scope::Base, ..one_level("(cn=*)") }),
+        (1, 0)
+    );
     assert_eq!(fixture.read(&name, &["changeNumber"]).values("changeNumber"), [low.to_string()]);
     // In pages, each of which goes on where the one before ended.
     let (mut cookie, mut numbers) = (Vec::new(), Vec::new());
@@ -105,7 +118,8 @@ fn numbers_are_found_without_a_look_at_the_others() {
         let filter = format!("(&(changeNumber>={})(changeType=modify))", from + 250);
         let request = SearchRequest { scope: Scope::Subtree, ..one_level(&filter) };
         let found = fixture.run(&fixture.administrator(), &request, &controls).unwrap();
-        numbers.extend(found.entries.iter().map(|one| value(one, "changeNumber").unwrap().to_owned()));
+        numbers
+            .extend(found.entries.iter().map(|one| value(one, "changeNumber").unwrap().to_owned()));
         cookie = PagedResults::decode(&found.controls[0].value).unwrap().cookie.into_owned();
         if cookie.is_empty() {
             break;
@@ -159,7 +173,8 @@ fn only_those_see_it_who_may() {
     assert_eq!(announced(&fixture, &fixture.administrator()), 1);
     assert_eq!((announced(&fixture, &ada), announced(&fixture, &Subject::anonymous())), (0, 0));
     // Another one may, and a scan of too much is refused to him.
-    let mut rule = Rule::new(Who::Users, What::from_name("changelog").unwrap(), Attributes::All, look);
+    let mut rule =
+        Rule::new(Who::Users, What::from_name("changelog").unwrap(), Attributes::All, look);
     rule.needs.dns = vec![format!("uid=ada,{PEOPLE}")];
     rules.push(rule);
     let limited = Settings { rules, search_unindexed_max: 5, ..settings() };
@@ -194,13 +209,17 @@ fn changes_that_are_not_kept_are_gone() {
 #[test]
 fn without_a_feed_there_is_no_changelog() {
     let folder = TempDir::new().unwrap();
-    let options = Options { map_bytes_max: 64 << 20, sync: false, feed: false, ..Options::default() };
+    let options =
+        Options { map_bytes_max: 64 << 20, sync: false, feed: false, ..Options::default() };
     let store = Store::open(folder.path(), options).unwrap();
     let directory = Directory::open(store, &settings(), engine()).unwrap();
     directory.bootstrap_administrator(b"{SSHA}none".to_vec()).unwrap();
     let fixture = Fixture { directory, folder };
     assert!(fixture.read("", &["*", "+"]).values("changeLog").is_empty());
-    let found =
-        fixture.run(&fixture.administrator(), &one_level("(objectClass=*)"), &RequestControls::default());
+    let found = fixture.run(
+        &fixture.administrator(),
+        &one_level("(objectClass=*)"),
+        &RequestControls::default(),
+    );
     assert_eq!(code(found), ResultCode::NoSuchObject);
 }

@@ -93,9 +93,7 @@ impl Add {
         let numbers = snapshot.wanted_numbers(&mut attributes);
         let (structural, is_sound) = match source {
             Source::Client => (check_entry(&snapshot.schema, &attributes, &[])?, true),
-            Source::Relaxed | Source::Export => {
-                check_loosely(&snapshot.schema, &attributes, &[])?
-            }
+            Source::Relaxed | Source::Export => check_loosely(&snapshot.schema, &attributes, &[])?,
         };
         let structural = structural.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);

@@ -7,7 +7,9 @@ use crate::limits::ATTRIBUTE_VALUES_MAX;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
 use keyway_schema::operational::{Computed, STRUCTURAL_OBJECT_CLASS};
-use keyway_schema::{AttributeType, Description, EntryAttributes, OBJECT_CLASS, Schema, check_value};
+use keyway_schema::{
+    AttributeType, Description, EntryAttributes, OBJECT_CLASS, Schema, check_value,
+};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -43,7 +45,9 @@ pub fn require_stored(attribute: &AttributeType) -> Result<()> {
     if name != STRUCTURAL_OBJECT_CLASS && Computed::from_name(name).is_none() {
         return Ok(());
     }
-    let text = format!("attribute {name} follows from others: it cannot be given, with relaxed rules either");
+    let text = format!(
+        "attribute {name} follows from others: it cannot be given, with relaxed rules either"
+    );
     Err(Failure::new(ResultCode::ConstraintViolation, text))
 }
 

@@ -63,7 +63,8 @@ impl Printer {
                 Some(json!({ "event": "ahead", "position": wanted, "last": last }))
             }
         };
-        let told = value.filter(|_| self.form == Form::Json).map_or(Ok(()), |value| output::json(&value));
+        let told =
+            value.filter(|_| self.form == Form::Json).map_or(Ok(()), |value| output::json(&value));
         told.err().unwrap_or_else(|| why.into())
     }
 }

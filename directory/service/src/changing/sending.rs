@@ -38,7 +38,10 @@ pub fn carry_out(
             let before = match done {
                 0 => "Nothing was changed".to_owned(),
                 1 => format!("The first of {} changes was made before; {go_on}", changes.len()),
-                _ => format!("The first {done} of {} changes were made before; {go_on}", changes.len()),
+                _ => format!(
+                    "The first {done} of {} changes were made before; {go_on}",
+                    changes.len()
+                ),
             };
             Failure::new(format!("{kind} of {dn}: {why}. {before}"))
         })?;

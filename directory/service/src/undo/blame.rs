@@ -84,15 +84,19 @@ fn is_such(
         }
         (Conflict::Attribute(name), Operation::ModifyDn(renaming)) => {
             // The new name may have brought it about.
-            is_it && (renaming.attributes.iter().any(|one| one.name == *name) || renaming.brings_values)
+            is_it
+                && (renaming.attributes.iter().any(|one| one.name == *name)
+                    || renaming.brings_values)
         }
         (Conflict::Attribute(_), Operation::Add(_)) => is_it,
         (Conflict::Gone, Operation::Delete(_)) => is_it,
         (Conflict::Renamed, Operation::ModifyDn(_)) => {
-            is_it || names.before.is_some_and(|before| {
-                let now = change.dn_after().unwrap_or(&change.dn);
-                EntryName::parse(reading.describer.schema(), now).is_ok_and(|now| now.is_within(&before))
-            })
+            is_it
+                || names.before.is_some_and(|before| {
+                    let now = change.dn_after().unwrap_or(&change.dn);
+                    EntryName::parse(reading.describer.schema(), now)
+                        .is_ok_and(|now| now.is_within(&before))
+                })
         }
         (Conflict::Taken(name), Operation::Add(_) | Operation::ModifyDn(_)) => {
             names.after.is_some_and(|after| is_same(&after, name))

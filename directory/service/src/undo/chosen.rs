@@ -17,12 +17,15 @@ pub(super) fn requests(
 ) -> Result<Vec<Vec<DescribedChange>>, Failure> {
     let position = asked.position;
     reading.begin(position);
-    let changes = reading.next(position)?.ok_or_else(|| {
-        Failure::new(format!("there is no position {position} yet"))
-    })?;
+    let changes = reading
+        .next(position)?
+        .ok_or_else(|| Failure::new(format!("there is no position {position} yet")))?;
     let mut requests: Vec<Vec<DescribedChange>> = Vec::new();
     for change in changes {
-        match requests.last_mut().filter(|last| last.last().is_some_and(|one| one.note == change.note)) {
+        match requests
+            .last_mut()
+            .filter(|last| last.last().is_some_and(|one| one.note == change.note))
+        {
             Some(last) => last.push(change),
             None => requests.push(vec![change]),
         }

@@ -192,8 +192,10 @@ impl Reverse {
             let has = |values: &[Vec<u8>]| values.iter().all(|value| held.contains(value));
             let has_none = |values: &[Vec<u8>]| !values.iter().any(|value| held.contains(value));
             let is_whole = one.extent != Extent::Some;
-            let is_after = has(added) && has_none(removed) && (!is_whole || held.len() == added.len());
-            let is_before = has(removed) && has_none(added) && (!is_whole || held.len() == removed.len());
+            let is_after =
+                has(added) && has_none(removed) && (!is_whole || held.len() == added.len());
+            let is_before =
+                has(removed) && has_none(added) && (!is_whole || held.len() == removed.len());
             if is_before {
                 continue;
             }
@@ -201,7 +203,8 @@ impl Reverse {
                 return Err(self.conflict(at, &Conflict::Attribute(&one.name)));
             }
             let schema = self.reading.describer.schema();
-            let has_equality = schema.attribute(base(&one.name)).is_some_and(|known| known.equality().is_some());
+            let has_equality =
+                schema.attribute(base(&one.name)).is_some_and(|known| known.equality().is_some());
             let mut values: Vec<Vec<u8>> =
                 held.iter().filter(|value| !added.contains(value)).cloned().collect();
             values.extend_from_slice(removed);
@@ -317,6 +320,7 @@ fn differing(one: &Attributes, other: &Attributes) -> Option<String> {
 /// The values by which the server sees that an entry is the one that was looked at.
 fn asserted(entry: &Entry, also: &[&str]) -> Vec<(String, Vec<u8>)> {
     let names = [ENTRY_UUID].iter().chain(also);
-    let first = |name: &&str| Some(((*name).to_owned(), entry.attributes.get(*name)?.first()?.clone()));
+    let first =
+        |name: &&str| Some(((*name).to_owned(), entry.attributes.get(*name)?.first()?.clone()));
     names.filter_map(first).collect()
 }

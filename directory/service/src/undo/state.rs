@@ -58,7 +58,9 @@ impl State {
         match room {
             Room::Nowhere if planned().any(|entry| is_of(entry, &name.parent())) => Ok(Room::Free),
             // It is the one of an entry that will have another by then, or be gone.
-            Room::Taken(id) if !planned().any(|entry| is_of(entry, &name)) && self.has(reading, id)? => {
+            Room::Taken(id)
+                if !planned().any(|entry| is_of(entry, &name)) && self.has(reading, id)? =>
+            {
                 Ok(Room::Free)
             }
             room => Ok(room),
@@ -113,7 +115,8 @@ fn uuid_of(entry: &Entry) -> Option<String> {
 
 /// The entry by its number, or by one of its names: one that was deleted and added again has another number.
 fn find(reading: &Reading, change: &EntryChange) -> Result<Option<Entry>, Failure> {
-    let is_it = |entry: &Entry| change.uuid.is_empty() || uuid_of(entry).as_ref() == Some(&change.uuid);
+    let is_it =
+        |entry: &Entry| change.uuid.is_empty() || uuid_of(entry).as_ref() == Some(&change.uuid);
     if let Some(entry) = load(reading, change.id)?.filter(is_it) {
         return Ok(Some(entry));
     }

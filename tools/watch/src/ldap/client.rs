@@ -9,7 +9,8 @@ use keyway_codec::ber;
 use keyway_codec::controls::{ASSERTION, Assertion, MANAGE_DSA_IT, RELAX_RULES};
 use keyway_codec::ldif::{Record, RecordKind};
 use keyway_codec::message::{
-    Authentication, BindRequest, Control, Deref, LdapResult, Message, Op, ResultCode, Scope, SearchRequest,
+    Authentication, BindRequest, Control, Deref, LdapResult, Message, Op, ResultCode, Scope,
+    SearchRequest,
 };
 use keyway_host::failure::{Failure, plain};
 use keyway_load::is_of_tls;
