@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 pub(super) const CHANGE_NUMBER: &str = "changeNumber";
 const CHANGE_NUMBER_OID: &str = "2.16.840.1.113730.3.1.5";
 
-const NONE: RangeInclusive<u64> = 1..=0;
+const NONE: RangeInclusive<u64> = RangeInclusive::new(1, 0);
 const ALL: RangeInclusive<u64> = 0..=u64::MAX;
 
 /// Numbers outside of it match the filter for no change.

@@ -1,7 +1,7 @@
 //! The requests of a commit that are to be undone.
 
 use super::position::UndoPosition;
-use crate::changes::Reading;
+use crate::changes::{Reading, Refusal};
 use keyway_host::failure::Failure;
 use keyway_server::{DescribedChange, Reason};
 
@@ -17,9 +17,15 @@ pub(super) fn requests(
 ) -> Result<Vec<Vec<DescribedChange>>, Failure> {
     let position = asked.position;
     reading.begin(position);
-    let changes = reading
-        .next(position)?
-        .ok_or_else(|| Failure::new(format!("there is no position {position} yet")))?;
+    let read = reading.next(position).map_err(|why| match why {
+        Refusal::Trimmed { first, .. } => Failure::new(format!(
+            "position {position} is not kept any more, and cannot be undone: the feed begins with position {first} \
+             (how much is kept: keyway config get feed)"
+        )),
+        Refusal::Ahead { last, .. } => ahead(position, last),
+        Refusal::Other(failure) => failure,
+    })?;
+    let changes = read.ok_or_else(|| ahead(position, position.saturating_sub(1)))?;
     let mut requests: Vec<Vec<DescribedChange>> = Vec::new();
     for change in changes {
         match requests
@@ -32,7 +38,7 @@ pub(super) fn requests(
     }
     let is_note = |request: &Vec<DescribedChange>| {
         let note = request.first().and_then(|one| one.note.as_ref());
-        note.is_some_and(|note| matches!(note.reason, Reason::Bind | Reason::Upgrade))
+        note.is_some_and(|note| note.reason == Reason::Bind)
     };
     if let Some(index) = asked.index {
         requests.retain(|request| request.iter().any(|one| one.index == index));
@@ -65,4 +71,8 @@ pub(super) fn requests(
         )));
     }
     Ok(requests)
+}
+
+fn ahead(position: u64, last: u64) -> Failure {
+    Failure::new(format!("there is no position {position}: the last one is {last}"))
 }
