@@ -30,7 +30,7 @@ impl Administrator {
         let login = (ADMINISTRATOR_DN, self.password_file.as_deref());
         let mut client = SearchClient::open_own(folder, ldaps, login, provider)?;
         changing::carry_out(all, go_on, |change| {
-            client.change(&change.record, &change.only_if)?.map_err(Failure::from)
+            Ok(client.change(&change.record, &change.only_if)?.map_err(Failure::from))
         })
     }
 }

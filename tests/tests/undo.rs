@@ -255,6 +255,113 @@ fn a_later_change_is_a_conflict_and_nothing_is_changed() {
     assert!(server.stop().success());
 }
 
+/// Numbers that look random, and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+}
+
+/// A change of a few entries as a change record, which may be refused.
+fn some_change(numbers: &mut Numbers) -> String {
+    let (uid, place) = (numbers.one(&["a", "A", "b", "c"]), numbers.one(&[PEOPLE, PEOPLE, GROUPS]));
+    let dn = format!("uid={uid},{place}");
+    let group = format!("cn={},{GROUPS}", numbers.one(&["g", "h"]));
+    let value = numbers.one(&["one", "two", "three"]);
+    let modify = |dn: &str, lines: &str| format!("dn: {dn}\nchangetype: modify\n{lines}\n\n");
+    match numbers.below(10) {
+        0 | 1 => format!(
+            "dn: {dn}\nchangetype: add\nobjectClass: inetOrgPerson\nuid: {uid}\nuid: {value}\ncn: {uid}\nsn: x\n\n"
+        ),
+        2 => format!("dn: {dn}\nchangetype: delete\n\n"),
+        3 => modify(&dn, &format!("replace: title\ntitle: {value}\n-")),
+        4 => modify(&dn, &format!("add: description\ndescription: {value}\n-")),
+        5 => modify(
+            &dn,
+            &format!("delete: description\n-\nreplace: mail\nmail: {value}\nmail: {uid}\n-"),
+        ),
+        6 => modify(&group, &format!("add: member\nmember: {dn}\n-")),
+        7 => modify(&group, &format!("delete: member\nmember: {dn}\n-")),
+        8 => format!(
+            "dn: {dn}\nchangetype: modrdn\nnewrdn: uid={}\ndeleteoldrdn: {}\n\n",
+            numbers.one(&["a", "A", "b", "c", "one"]),
+            numbers.below(2)
+        ),
+        _ => format!(
+            "dn: {dn}\nchangetype: modrdn\nnewrdn: uid={}\ndeleteoldrdn: {}\nnewsuperior: {}\n\n",
+            numbers.one(&["a", "b", "two"]),
+            numbers.below(2),
+            numbers.one(&[PEOPLE, GROUPS])
+        ),
+    }
+}
+
+/// All entries, but for when and by whom they were changed last, and the order of values.
+fn all_entries(server: &Server) -> Vec<Vec<String>> {
+    let mut search = server.admin_tool("ldapsearch");
+    search.args(["-LLL", "-o", "ldif-wrap=no", "-b", BASE, "*", "+"]);
+    let found = finish(&mut search, "").expect(0).out;
+    let entry = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.retain(|line| !line.starts_with("modif"));
+        lines.sort();
+        lines
+    };
+    let mut all: Vec<Vec<String>> = found.split("\n\n").map(entry).collect();
+    all.sort();
+    all
+}
+
+/// A model that cannot be wrong: the directory as it was at the beginning.
+#[test]
+fn many_changes_are_undone_together_and_one_by_one() {
+    if !available(&TOOLS) {
+        return;
+    }
+    let (folder, server, _) = with_ann();
+    let data = &folder.path().join("data");
+    let group = |cn: &str| {
+        format!(
+            "dn: cn={cn},{GROUPS}\nobjectClass: groupOfNames\ncn: {cn}\nmember: uid=bob,{PEOPLE}\n\n"
+        )
+    };
+    done(&server, "ldapadd", &[], &(group("g") + &group("h")));
+    for seed in 0..6 {
+        let mut numbers = Numbers(seed);
+        let before = all_entries(&server);
+        let from = last(data).parse::<u64>().unwrap();
+        let records: String = (0..120).map(|_| some_change(&mut numbers)).collect();
+        finish(server.admin_tool("ldapmodify").arg("-c"), &records);
+        let to = last(data).parse::<u64>().unwrap();
+        assert!(to > from + 30, "most are refused: {from} to {to}");
+        let positions: Vec<String> = (from + 1..=to).map(|position| position.to_string()).collect();
+        let after = all_entries(&server);
+        if seed % 2 == 0 {
+            let positions: Vec<&str> = positions.iter().map(String::as_str).collect();
+            undone(data, &positions);
+        } else {
+            positions.iter().rev().for_each(|position| drop(undone(data, &[position])));
+        }
+        assert_eq!(all_entries(&server), before, "seed {seed}");
+        // And there again.
+        let back: Vec<String> = (to + 1..=last(data).parse::<u64>().unwrap())
+            .map(|position| position.to_string())
+            .collect();
+        let back: Vec<&str> = back.iter().map(String::as_str).collect();
+        undone(data, &back);
+        assert_eq!(all_entries(&server), after, "seed {seed}");
+    }
+    assert!(server.stop().success());
+}
+
 #[test]
 fn relaxed_rules_take_what_only_the_server_sets() {
     if !available(&TOOLS) {

@@ -28,6 +28,8 @@ pub(crate) struct Changelog {
     /// The row that was read last, and those of its changes that were not looked at.
     position: Option<u64>,
     pending: VecDeque<DescribedChange>,
+    /// The bytes of all rows that it has read.
+    bytes: u64,
     /// How many entries that do not match it may still look at.
     left: Option<usize>,
 }
@@ -85,6 +87,7 @@ impl Directory {
             last: 0,
             position: None,
             pending: VecDeque::new(),
+            bytes: 0,
             left: unmatched_max,
         };
         match base.parts.as_slice() {
@@ -120,6 +123,11 @@ impl Changelog {
     /// The base of the search.
     pub fn base(&self) -> &VirtualEntry {
         &self.base
+    }
+
+    /// The bytes of all rows that it has read so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Counts an entry that does not match; whether there may be more.
@@ -191,6 +199,7 @@ impl Changelog {
         }
         let Some(row) = view.feed_after(behind)?.next().transpose()? else { return Ok(false) };
         self.position = Some(row.position);
+        self.bytes += row.bytes;
         if row.first_change > self.last {
             return Ok(false);
         }
@@ -203,11 +212,11 @@ impl Changelog {
 
 fn numbers(view: View<'_>) -> Result<Option<[u64; 2]>> {
     let Some(head) = view.feed_head()? else { return Ok(None) };
-    let first = match head.is_empty() {
-        true => None,
-        false => view.feed_after(head.first - 1)?.next().transpose()?,
+    let before = match head.is_empty() {
+        true => head.changes,
+        false => view.changes_before(head.first)?,
     };
-    Ok(Some([first.map_or(head.changes + 1, |row| row.first_change), head.changes]))
+    Ok(Some([before + 1, head.changes]))
 }
 
 /// The number of the change of a relative name.

@@ -39,7 +39,9 @@ use crate::controls::ResponseControl;
 use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
-use crate::limits::{CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
+use crate::limits::{
+    CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_FEED_BYTES_MAX, STEP_TESTS_MAX,
+};
 use crate::locate::{is_alias, urls};
 use crate::plan::Source;
 use crate::policy::USER_PASSWORD;
@@ -444,13 +446,16 @@ impl Search {
         out: &mut Vec<u8>,
     ) -> Result<Pause> {
         let evaluator = Evaluator::search(&snapshot.schema, view);
+        let read = changelog.bytes();
         for looked_at in 0.. {
             if looked_at % CLOCK_CANDIDATES == 0
                 && self.deadline.is_some_and(|at| snapshot.shared.monotonic() >= at)
             {
                 return Ok(Pause::too_long());
             }
-            self.is_long = looked_at >= STEP_CANDIDATES_MAX || evaluator.work() >= STEP_TESTS_MAX;
+            self.is_long = looked_at >= STEP_CANDIDATES_MAX
+                || evaluator.work() >= STEP_TESTS_MAX
+                || changelog.bytes() - read >= STEP_FEED_BYTES_MAX;
             if self.is_long || (looked_at > 0 && out.len() >= end) {
                 return Ok(Pause::Turn);
             }

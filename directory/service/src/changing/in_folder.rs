@@ -18,7 +18,7 @@ use tokio::runtime::{self, Runtime};
 /// If there is no directory in it, another process uses it, it has no administrator, or a change is refused.
 pub fn in_folder(folder: &Path, changes: &[PlannedChange], go_on: &str) -> Result<(), Failure> {
     let opened = FolderChanges::open(folder)?;
-    let made = carry_out(changes, go_on, |change| opened.make(change));
+    let made = carry_out(changes, go_on, |change| Ok(opened.make(change)));
     opened.offline.instance.close().and(made)
 }
 

@@ -23,28 +23,30 @@ pub fn show(
 }
 
 /// Makes them one after the other, until one is refused. `make` makes one, as the administrator: with relaxed rules, and
-/// only if the entry has the values that are asserted; it returns when the change is on the disk.
+/// only if the entry has the values that are asserted. It returns when the change is on the disk, with the refusal if it
+/// is refused; an error means that this is not known.
 ///
 /// # Errors
-/// Which one was refused and why, and what was done before it; `go_on` says what to do then.
+/// Which one was not made and why, and what was done before it; `go_on` says what to do then.
 pub fn carry_out(
     changes: &[PlannedChange],
     go_on: &str,
-    mut make: impl FnMut(&PlannedChange) -> Result<(), Failure>,
+    mut make: impl FnMut(&PlannedChange) -> Result<Result<(), Failure>, Failure>,
 ) -> Result<(), Failure> {
     for (done, change) in changes.iter().enumerate() {
-        make(change).map_err(|why| {
-            let (kind, dn) = (change.kind(), &change.record.dn);
-            let before = match done {
-                0 => "Nothing was changed".to_owned(),
-                1 => format!("The first of {} changes was made before; {go_on}", changes.len()),
-                _ => format!(
-                    "The first {done} of {} changes were made before; {go_on}",
-                    changes.len()
-                ),
-            };
-            Failure::new(format!("{kind} of {dn}: {why}. {before}"))
-        })?;
+        let (why, outcome) = match make(change) {
+            Ok(Ok(())) => continue,
+            Ok(Err(why)) => (why, ""),
+            Err(why) => (why, "It is not known whether this change was made. "),
+        };
+        let (kind, dn, count) = (change.kind(), &change.record.dn, changes.len());
+        let before = match done {
+            0 if outcome.is_empty() => "Nothing was changed".to_owned(),
+            0 => format!("It was the first of {count}; {go_on}"),
+            1 => format!("The first of {count} changes was made before; {go_on}"),
+            _ => format!("The first {done} of {count} changes were made before; {go_on}"),
+        };
+        return Err(Failure::new(format!("{kind} of {dn}: {why}. {outcome}{before}")));
     }
     Ok(())
 }

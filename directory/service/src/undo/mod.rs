@@ -7,6 +7,7 @@
 mod blame;
 mod chosen;
 mod position;
+mod references;
 mod reverse;
 mod state;
 
@@ -14,6 +15,7 @@ pub use position::UndoPosition;
 
 use crate::changes::Reading;
 use crate::changing::{PlannedChange, show};
+use keyway_config::{Configuration, Given};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_server::Describer;
@@ -44,7 +46,9 @@ impl Undo {
         positions.dedup();
         let reading = Reading::open(folder, true)?;
         let last = reading.head()?.position;
-        let mut reverse = Reverse::new(reading);
+        let configuration = Configuration::ahead(folder, &Given::none())?;
+        let references = configuration.directory.integrity.references;
+        let mut reverse = Reverse::new(reading, references);
         for position in positions.iter().rev() {
             let requests = chosen::requests(reverse.reading(), *position, all)?;
             requests.iter().rev().try_for_each(|request| reverse.request(request))?;

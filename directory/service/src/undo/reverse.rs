@@ -2,19 +2,20 @@
 
 use super::blame::{Conflict, conflict};
 use super::state::{Attributes, Entry, State, parse};
-use crate::changes::{Reading, is_same};
+use crate::changes::{Names, Reading, is_same};
 use crate::changing::PlannedChange;
 use keyway_codec::ldif::{Modification, RecordKind};
 use keyway_codec::message::ChangeOperation;
 use keyway_host::failure::Failure;
-use keyway_schema::base;
 use keyway_schema::operational::{
     ENTRY_UUID, MODIFIERS_NAME, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS,
 };
+use keyway_schema::{EntryName, base};
 use keyway_server::{
     AttributeChange, AttributeValues, DescribedChange, EntryChange, Extent, Operation, Reason,
     Renaming, Room, RowOrEntry, Values,
 };
+use std::collections::HashSet;
 
 /// Attributes that say who has changed an entry last, and when: the undoing is a change of its own.
 const STAMPS: [&str; 2] = [MODIFIERS_NAME, MODIFY_TIMESTAMP];
@@ -32,8 +33,9 @@ pub(super) struct Reverse {
 }
 
 impl Reverse {
-    pub fn new(reading: Reading) -> Reverse {
-        Reverse { reading, state: State::default(), changes: Vec::new() }
+    /// `references` are the attributes that follow the entries which they name.
+    pub fn new(reading: Reading, references: Vec<String>) -> Reverse {
+        Reverse { reading, state: State::new(references), changes: Vec::new() }
     }
 
     pub fn reading(&mut self) -> &mut Reading {
@@ -125,9 +127,12 @@ impl Reverse {
         if now.below > 0 {
             return Err(self.conflict(at, &Conflict::Below(&name)));
         }
-        let only_if = asserted(&now, &[MODIFY_TIMESTAMP]);
+        // What is planned already changes times.
+        let also = if self.changes.is_empty() { &[MODIFY_TIMESTAMP][..] } else { &[] };
+        let only_if = asserted(&now, also);
         self.changes.push(PlannedChange::new(now.dn.clone(), RecordKind::Delete, only_if, why));
         *self.entry(change)? = None;
+        self.state.rename(&self.reading, Names { before: Some(name), after: None });
         self.state.count_below(&self.reading, &now.dn, false);
         Ok(())
     }
@@ -188,9 +193,13 @@ impl Reverse {
         let mut after = now.attributes.clone();
         for one in attributes.iter().filter(|one| is_undone(&one.name)) {
             let held = after.get(&one.name).map_or(&[][..], Vec::as_slice);
-            let (removed, added) = (shown(&one.removed), shown(&one.added));
-            let has = |values: &[Vec<u8>]| values.iter().all(|value| held.contains(value));
-            let has_none = |values: &[Vec<u8>]| !values.iter().any(|value| held.contains(value));
+            let [removed, added] = [&one.removed, &one.added]
+                .map(|values| self.state.followed(&self.reading, &one.name, shown(values)));
+            let (removed, added) = (removed.as_slice(), added.as_slice());
+            let there: HashSet<&[u8]> = held.iter().map(Vec::as_slice).collect();
+            let has = |values: &[Vec<u8>]| values.iter().all(|value| there.contains(&**value));
+            let has_none =
+                |values: &[Vec<u8>]| !values.iter().any(|value| there.contains(&**value));
             let is_whole = one.extent != Extent::Some;
             let is_after =
                 has(added) && has_none(removed) && (!is_whole || held.len() == added.len());
@@ -205,8 +214,9 @@ impl Reverse {
             let schema = self.reading.describer.schema();
             let has_equality =
                 schema.attribute(base(&one.name)).is_some_and(|known| known.equality().is_some());
+            let goes: HashSet<&[u8]> = added.iter().map(Vec::as_slice).collect();
             let mut values: Vec<Vec<u8>> =
-                held.iter().filter(|value| !added.contains(value)).cloned().collect();
+                held.iter().filter(|value| !goes.contains(&***value)).cloned().collect();
             values.extend_from_slice(removed);
             if is_whole || !has_equality {
                 if has_equality && added.len() <= ASSERTED_MAX {
@@ -250,7 +260,8 @@ impl Reverse {
         let (old, name) = (parse(&self.reading, &change.dn)?, parse(&self.reading, &now.dn)?);
         let new = parse(&self.reading, &renaming.new_dn)?;
         let is_respelt = is_same(&old, &new);
-        if !is_respelt && is_same(&name, &old) {
+        let is_back = is_same(&name, &old) && (!is_respelt || rdn_of(&name) == rdn_of(&old));
+        if is_back {
             return self.modified(at, &renaming.attributes, why);
         }
         if !is_same(&name, &new) {
@@ -271,18 +282,25 @@ impl Reverse {
                 }
             }
         }
-        let new_rdn = old.parts.first().map(|part| part.text.clone()).unwrap_or_default();
         let kind = RecordKind::ModRdn {
-            new_rdn,
+            new_rdn: rdn_of(&old),
             delete_old_rdn: renaming.brings_values,
             new_superior: renaming.new_superior.is_some().then(|| old.parent().text()),
         };
         let only_if = asserted(&now, &[]);
+        let mut after = now.clone();
+        let schema = self.reading.describer.schema();
+        after.rename_values(schema, &rdn_of(&name), &rdn_of(&old), renaming.brings_values);
+        *self.state.entry(&self.reading, change)? = Some(after);
         self.changes.push(PlannedChange::new(now.dn, kind, only_if, why.clone()));
-        self.state.rename(&self.reading, change);
+        self.state.rename(&self.reading, Names { before: Some(name), after: Some(old) });
         // Values that the names bring about are the server's.
         self.modified(at, &renaming.attributes, why)
     }
+}
+
+fn rdn_of(name: &EntryName) -> String {
+    name.parts.first().map(|part| part.text.clone()).unwrap_or_default()
 }
 
 fn modification(operation: ChangeOperation, name: &str, values: &[Vec<u8>]) -> Modification {

@@ -1,9 +1,11 @@
 //! Entries as they are now, and as they will be after what is planned.
 
+use super::references::References;
 use crate::changes::{Names, Reading, is_same};
+use keyway_codec::dn::{Ava, Rdn};
 use keyway_host::failure::Failure;
-use keyway_schema::EntryName;
 use keyway_schema::operational::ENTRY_UUID;
+use keyway_schema::{EntryName, Schema};
 use keyway_server::{EntryChange, Room};
 use keyway_store::EntryId;
 use std::collections::{BTreeMap, HashMap};
@@ -21,12 +23,24 @@ pub(super) struct Entry {
 }
 
 /// The entries that a plan is about, by what they are.
-#[derive(Default)]
 pub(super) struct State {
     entries: HashMap<String, Option<Entry>>,
+    /// As the store does not have them yet.
+    references: References,
 }
 
 impl State {
+    /// `references` are the attributes that follow the entries which they name.
+    pub fn new(references: Vec<String>) -> State {
+        State { entries: HashMap::new(), references: References::new(references) }
+    }
+
+    /// Values of a change as they are by now.
+    pub fn followed(&self, reading: &Reading, attribute: &str, values: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let schema = reading.describer.schema();
+        values.iter().filter_map(|value| self.references.follow(schema, attribute, value)).collect()
+    }
+
     /// The entry of a change, if it is there.
     ///
     /// # Errors
@@ -38,7 +52,10 @@ impl State {
     ) -> Result<&mut Option<Entry>, Failure> {
         let key = key(change);
         if !self.entries.contains_key(&key) {
-            let found = find(reading, change)?;
+            let mut found = find(reading, change)?;
+            if let Some(entry) = &mut found {
+                self.references.follow_all(reading.describer.schema(), &mut entry.attributes);
+            }
             self.entries.insert(key.clone(), found);
         }
         Ok(self.entries.entry(key).or_default())
@@ -74,17 +91,19 @@ impl State {
         Ok(uuid.is_some_and(|uuid| self.entries.contains_key(&uuid)))
     }
 
-    /// Gives the entry of a change, and those below it, the name that it has after its reverse.
-    pub fn rename(&mut self, reading: &Reading, change: &EntryChange) {
+    /// Gives an entry, and those below it, another name, or none any more; references follow.
+    pub fn rename(&mut self, reading: &Reading, names: Names) {
         let schema = reading.describer.schema();
-        let changed = Names::of(schema, change);
-        let back = Names { before: changed.after, after: changed.before };
+        let mut one = References::new(self.references.attributes().to_vec());
+        one.note(names.clone());
         for entry in self.entries.values_mut().flatten() {
             let name = EntryName::parse(schema, &entry.dn).ok();
-            if let Some(new) = name.and_then(|name| back.follow(&name)) {
+            if let Some(new) = name.and_then(|name| names.follow(&name)) {
                 entry.dn = new.text();
             }
+            one.follow_all(schema, &mut entry.attributes);
         }
+        self.references.note(names);
     }
 
     /// Counts an entry that comes, or goes, below the one of this name.
@@ -99,6 +118,39 @@ impl State {
             }
         }
     }
+}
+
+impl Entry {
+    /// Takes away the values of a relative name, those of another one aside, and adds those of that one: as the server
+    /// does it.
+    pub fn rename_values(&mut self, schema: &Schema, old: &str, new: &str, takes_old: bool) {
+        let (Ok(old), Ok(new)) = (Rdn::parse(old), Rdn::parse(new)) else { return };
+        for ava in old.avas.iter().filter(|ava| takes_old && !new.avas.contains(ava)) {
+            let name = canonical(schema, ava);
+            if let Some(values) = self.attributes.get_mut(&name) {
+                values.retain(|value| !is_value(schema, ava, value));
+            }
+        }
+        self.attributes.retain(|_, values| !values.is_empty());
+        for ava in &new.avas {
+            let values = self.attributes.entry(canonical(schema, ava)).or_default();
+            if !values.iter().any(|value| is_value(schema, ava, value)) {
+                values.push(ava.value.clone());
+            }
+        }
+    }
+}
+
+fn canonical(schema: &Schema, ava: &Ava) -> String {
+    let known = schema.attribute(&ava.attribute);
+    known.map_or_else(|| ava.attribute.clone(), |known| known.name().to_owned())
+}
+
+/// Whether a value is that of a name.
+fn is_value(schema: &Schema, ava: &Ava, value: &[u8]) -> bool {
+    let rule = schema.attribute(&ava.attribute).and_then(|known| known.equality());
+    let normal = |value: &[u8]| schema.normalize(rule?, value);
+    *value == *ava.value || normal(value).is_some_and(|one| normal(&ava.value) == Some(one))
 }
 
 fn key(change: &EntryChange) -> String {
