@@ -320,6 +320,12 @@ fn all_entries(server: &Server) -> Vec<Vec<String>> {
     all
 }
 
+fn assert_same(one: &[Vec<String>], other: &[Vec<String>], seed: u64) {
+    let less = one.iter().filter(|entry| !other.contains(entry)).collect::<Vec<_>>();
+    let more = other.iter().filter(|entry| !one.contains(entry)).collect::<Vec<_>>();
+    assert!(less.is_empty() && more.is_empty(), "seed {seed}: {less:#?} and not {more:#?}");
+}
+
 /// A model that cannot be wrong: the directory as it was at the beginning.
 #[test]
 fn many_changes_are_undone_together_and_one_by_one() {
@@ -336,6 +342,13 @@ fn many_changes_are_undone_together_and_one_by_one() {
     done(&server, "ldapadd", &[], &(group("g") + &group("h")));
     for seed in 0..6 {
         let mut numbers = Numbers(seed);
+        // A reference that is older than the entry which it names goes with that entry, and is not known to be older.
+        for cn in ["g", "h"] {
+            let change = format!(
+                "dn: cn={cn},{GROUPS}\nchangetype: modify\nreplace: member\nmember: uid=bob,{PEOPLE}\n-\n"
+            );
+            done(&server, "ldapmodify", &[], &change);
+        }
         let before = all_entries(&server);
         let from = last(data).parse::<u64>().unwrap();
         let records: String = (0..120).map(|_| some_change(&mut numbers)).collect();
@@ -350,14 +363,14 @@ fn many_changes_are_undone_together_and_one_by_one() {
         } else {
             positions.iter().rev().for_each(|position| drop(undone(data, &[position])));
         }
-        assert_eq!(all_entries(&server), before, "seed {seed}");
+        assert_same(&all_entries(&server), &before, seed);
         // And there again.
         let back: Vec<String> = (to + 1..=last(data).parse::<u64>().unwrap())
             .map(|position| position.to_string())
             .collect();
         let back: Vec<&str> = back.iter().map(String::as_str).collect();
         undone(data, &back);
-        assert_eq!(all_entries(&server), after, "seed {seed}");
+        assert_same(&all_entries(&server), &after, seed);
     }
     assert!(server.stop().success());
 }

@@ -4,6 +4,7 @@
 use super::state::Attributes;
 use crate::changes::{Names, is_same};
 use keyway_schema::{EntryName, Schema, base};
+use std::collections::HashSet;
 
 /// The names that a plan changes, in the order in which it does.
 #[derive(Default)]
@@ -57,7 +58,12 @@ impl References {
     pub fn follow_all(&self, schema: &Schema, attributes: &mut Attributes) {
         for (name, values) in attributes.iter_mut() {
             let followed = values.iter().filter_map(|value| self.follow(schema, name, value));
-            *values = followed.collect();
+            let followed: Vec<Vec<u8>> = followed.collect();
+            if followed != *values {
+                // Two may have become one.
+                let mut seen = HashSet::new();
+                *values = followed.into_iter().filter(|value| seen.insert(value.clone())).collect();
+            }
         }
         attributes.retain(|_, values| !values.is_empty());
     }

@@ -64,9 +64,64 @@ impl Reverse {
             // It has many records in one.
             return request.iter().rev().try_for_each(|change| self.change(change));
         }
-        let others = request.iter().rev().filter(|change| !is_main(change) && !follows);
-        let order: Vec<_> = request.iter().rev().filter(is_main).chain(others).collect();
-        order.into_iter().try_for_each(|change| self.change(change))
+        let (main, others): (Vec<_>, Vec<_>) = request.iter().rev().partition(is_main);
+        if !follows {
+            return main.into_iter().chain(others).try_for_each(|change| self.change(change));
+        }
+        let mut wanted = Vec::new();
+        for other in &others {
+            wanted.push(self.values_before(other)?);
+        }
+        main.into_iter().try_for_each(|change| self.change(change))?;
+        others.into_iter().zip(wanted).try_for_each(|(other, wanted)| self.mend(other, wanted))
+    }
+
+    /// The values that attributes had before a change, as far as it has changed them.
+    fn values_before(&mut self, change: &DescribedChange) -> Result<Attributes, Failure> {
+        let mut before = Attributes::new();
+        let Some((entry, Operation::Modify(attributes))) =
+            change.entry().map(|entry| (entry, &entry.operation))
+        else {
+            return Ok(before);
+        };
+        let Some(now) = self.entry(entry)?.clone() else { return Ok(before) };
+        for one in attributes.iter().filter(|one| is_undone(&one.name)) {
+            let (removed, added) = (shown(&one.removed), shown(&one.added));
+            let mut values = now.attributes.get(&one.name).cloned().unwrap_or_default();
+            values.retain(|value| !added.contains(value));
+            values.extend_from_slice(removed);
+            before.insert(one.name.clone(), values);
+        }
+        Ok(before)
+    }
+
+    /// Plans what is left to do for an entry whose references have followed: if it named both names, one is lost.
+    fn mend(&mut self, change: &DescribedChange, wanted: Attributes) -> Result<(), Failure> {
+        let Some(entry) = change.entry() else { return Ok(()) };
+        let Some(mut now) = self.entry(entry)?.clone() else { return Ok(()) };
+        let mut modifications = Vec::new();
+        for (name, values) in wanted {
+            let held = now.attributes.get(&name).cloned().unwrap_or_default();
+            let without = |some: &[Vec<u8>], others: &[Vec<u8>]| -> Vec<Vec<u8>> {
+                some.iter().filter(|value| !others.contains(value)).cloned().collect()
+            };
+            let (goes, comes) = (without(&held, &values), without(&values, &held));
+            for (operation, values) in
+                [(ChangeOperation::Delete, goes), (ChangeOperation::Add, comes)]
+            {
+                if !values.is_empty() {
+                    modifications.push(modification(operation, &name, &values));
+                }
+            }
+            now.attributes.insert(name, values);
+        }
+        if modifications.is_empty() {
+            return Ok(());
+        }
+        let (kind, why) = (RecordKind::Modify(modifications), why(change, entry));
+        self.changes.push(PlannedChange::new(now.dn.clone(), kind, asserted(&now, &[]), why));
+        *self.entry(entry)? = Some(now);
+        Ok(())
     }
 
     fn change(&mut self, change: &DescribedChange) -> Result<(), Failure> {
@@ -83,14 +138,7 @@ impl Reverse {
             }
             RowOrEntry::Entry(entry) => entry,
         };
-        let why = format!(
-            "undoes position {}.{}, {} of {}, {}",
-            change.position,
-            change.index,
-            change.kind(),
-            entry.dn,
-            change.origin()
-        );
+        let why = why(change, entry);
         let at = (change.position, entry);
         match &entry.operation {
             Operation::Add(attributes) => self.added(at, attributes, why),
@@ -193,10 +241,14 @@ impl Reverse {
         let mut after = now.attributes.clone();
         for one in attributes.iter().filter(|one| is_undone(&one.name)) {
             let held = after.get(&one.name).map_or(&[][..], Vec::as_slice);
-            let [removed, added] = [&one.removed, &one.added]
-                .map(|values| self.state.followed(&self.reading, &one.name, shown(values)));
-            let (removed, added) = (removed.as_slice(), added.as_slice());
+            let removed = shown(&one.removed);
             let there: HashSet<&[u8]> = held.iter().map(Vec::as_slice).collect();
+            // The server has taken references to entries that go by the plan.
+            let is_taken = |value: &[u8]| self.state.takes(&self.reading, &one.name, value);
+            let added = shown(&one.added).iter();
+            let added = added.filter(|value| there.contains(&***value) || !is_taken(value));
+            let added: Vec<Vec<u8>> = added.cloned().collect();
+            let added = added.as_slice();
             let has = |values: &[Vec<u8>]| values.iter().all(|value| there.contains(&**value));
             let has_none =
                 |values: &[Vec<u8>]| !values.iter().any(|value| there.contains(&**value));
@@ -301,6 +353,12 @@ impl Reverse {
 
 fn rdn_of(name: &EntryName) -> String {
     name.parts.first().map(|part| part.text.clone()).unwrap_or_default()
+}
+
+/// The reason for a change of a plan.
+fn why(change: &DescribedChange, entry: &EntryChange) -> String {
+    let (position, index, kind) = (change.position, change.index, change.kind());
+    format!("undoes position {position}.{index}, {kind} of {}, {}", entry.dn, change.origin())
 }
 
 fn modification(operation: ChangeOperation, name: &str, values: &[Vec<u8>]) -> Modification {

@@ -35,10 +35,9 @@ impl State {
         State { entries: HashMap::new(), references: References::new(references) }
     }
 
-    /// Values of a change as they are by now.
-    pub fn followed(&self, reading: &Reading, attribute: &str, values: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        let schema = reading.describer.schema();
-        values.iter().filter_map(|value| self.references.follow(schema, attribute, value)).collect()
+    /// Whether the server takes a reference, since the entry that it names goes by the plan.
+    pub fn takes(&self, reading: &Reading, attribute: &str, value: &[u8]) -> bool {
+        self.references.follow(reading.describer.schema(), attribute, value).is_none()
     }
 
     /// The entry of a change, if it is there.
