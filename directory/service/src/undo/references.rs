@@ -1,10 +1,12 @@
 //! References that follow the entries which they name: the server changes them by itself when an entry gets another
 //! name or goes.
 
-use super::state::Attributes;
 use crate::changes::{Names, is_same};
 use keyway_schema::{EntryName, Schema, base};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+
+/// An entry's attributes and their values.
+pub(super) type Attributes = BTreeMap<String, Vec<Vec<u8>>>;
 
 /// The names that a plan changes, in the order in which it does.
 #[derive(Default)]

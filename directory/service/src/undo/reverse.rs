@@ -1,7 +1,8 @@
 //! The reverse of changes.
 
 use super::blame::{Conflict, conflict};
-use super::state::{Attributes, Entry, State, parse};
+use super::references::Attributes;
+use super::state::{Entry, State, parse};
 use crate::changes::{Names, Reading, is_same};
 use crate::changing::PlannedChange;
 use keyway_codec::ldif::{Modification, RecordKind};

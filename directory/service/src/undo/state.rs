@@ -1,6 +1,6 @@
 //! Entries as they are now, and as they will be after what is planned.
 
-use super::references::References;
+use super::references::{Attributes, References};
 use crate::changes::{Names, Reading, is_same};
 use keyway_codec::dn::{Ava, Rdn};
 use keyway_host::failure::Failure;
@@ -8,10 +8,7 @@ use keyway_schema::operational::ENTRY_UUID;
 use keyway_schema::{EntryName, Schema};
 use keyway_server::{EntryChange, Room};
 use keyway_store::EntryId;
-use std::collections::{BTreeMap, HashMap};
-
-/// An entry's attributes and their values.
-pub(super) type Attributes = BTreeMap<String, Vec<Vec<u8>>>;
+use std::collections::HashMap;
 
 /// An entry.
 #[derive(Clone, Debug)]
