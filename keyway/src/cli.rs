@@ -49,7 +49,7 @@ Start here:
   keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
   keyway history DN            the changes of an entry: what, when, and by which author
-  keyway backup --help         encrypted backups while it runs, and five commands to a restored server
+  keyway backup --help         encrypted backups while it runs, and how to restore one
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone

@@ -58,5 +58,8 @@ fn fuzz(target: &str, seconds: u32) -> Result<(), String> {
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         // Wall-clock time: a machine that stands still for ten seconds is no finding.
-        .args(["-timeout=60", "-print_final_stats=1", "-verbosity=0"]))
+        .args(["-timeout=60", "-print_final_stats=1", "-verbosity=0"])
+        // The threads of a daemon that close connections outlive an input. Such a thread that starts or ends is a
+        // leak in the eyes of a check between two inputs; the check at the end finds them at rest.
+        .args((target == "control").then_some("-detect_leaks=0")))
 }

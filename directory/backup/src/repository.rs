@@ -277,14 +277,20 @@ fn find_header(folder: &Path) -> Result<Header, Error> {
     match (read(&path), read(&folder.join(name::COPY))) {
         (Ok(header), _) | (_, Ok(header)) => Ok(header),
         (Err(Fault::Missing), Err(Fault::Missing)) => {
-            let chunks = disk::names(&folder.join(name::CHUNKS)).unwrap_or_default();
-            Err(match chunks.is_empty() {
-                true => Error::NoRepository(folder.to_owned()),
-                false => Error::NoHeader(folder.to_owned()),
+            // A create that was killed may have left anything else.
+            Err(match has_backups(folder) {
+                false => Error::NoRepository(folder.to_owned()),
+                true => Error::NoHeader(folder.to_owned()),
             })
         }
         (Err(fault), _) => Err(Error::Damaged { path, fault }),
     }
+}
+
+/// Whether there are files that are called as backups are.
+fn has_backups(folder: &Path) -> bool {
+    let names = disk::names(&folder.join(name::MANIFESTS)).unwrap_or_default();
+    names.iter().any(|name| BackupName::parse(name).is_some())
 }
 
 /// That a new repository can begin in a folder.
@@ -294,10 +300,8 @@ fn is_free(folder: &Path) -> Result<(), Error> {
         Err(_) => {}
     }
     let refused = |path: &Path, why| Error::system(folder, "list", path, why);
-    for manifest in disk::names(&folder.join(name::MANIFESTS)).unwrap_or_default() {
-        if BackupName::parse(&manifest).is_some() {
-            return Err(Error::NoHeader(folder.to_owned()));
-        }
+    if has_backups(folder) {
+        return Err(Error::NoHeader(folder.to_owned()));
     }
     // A create that was killed leaves these, and a new file system has the last.
     let is_known =

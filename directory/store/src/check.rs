@@ -7,7 +7,7 @@ use crate::key::Scope;
 use crate::lmdb::Table;
 use crate::posting::Chunk;
 use crate::read::{View, number};
-use crate::values::{Row as ValueRow, ValueChunk};
+use crate::values::{Row as ValueRow, ValueChunk, spoilt};
 use crate::{EntryId, Error, Key, KeyRange, ValueKey};
 
 /// The counts of a check that found no damage.
@@ -86,7 +86,7 @@ impl<'t> View<'t> {
         let (mut parents, mut numbers) = (Parents::new(), Numbers::new());
         let mut last = EntryId::ROOT;
         for row in self.entries(EntryId::ROOT)? {
-            let (id, entry) = row?;
+            let (id, entry) = row.map_err(|why| self.named(why))?;
             parents.insert(id, entry.parent());
             for large in entry.large() {
                 let twice = numbers.insert((id, large.slot), (large.count, large.bytes));
@@ -107,6 +107,16 @@ impl<'t> View<'t> {
         Ok((parents, numbers))
     }
 
+    /// An error that says the name of the entry, if it is one's.
+    fn named(self, why: Error) -> Error {
+        let Error::Damaged { what, entry: Some(id) } = why else { return why };
+        // The damage is told whether or not the tree can be read.
+        match self.dn_in_tree(id) {
+            Ok(Some(dn)) => Error::damaged_entry(id, format!("{what} ({dn})")),
+            _ => Error::damaged_entry(id, what),
+        }
+    }
+
     /// Compares the values of large attributes with what their entries say.
     fn check_values(self, said: Numbers, progress: Progress<'_>) -> Result<(), Error> {
         let (mut found, mut rows) = (Numbers::new(), 0);
@@ -120,8 +130,8 @@ impl<'t> View<'t> {
             };
             rows += 1;
             tell(progress, "value", rows);
-            let chunk = ValueChunk::decode(bytes, values)
-                .map_err(|why| Error::damaged(format!("values of entry {id}: {why}")))?;
+            let chunk =
+                ValueChunk::decode(bytes, values).map_err(|why| self.named(spoilt(id, why)))?;
             if owner.replace((id, slot)) != Some((id, slot)) {
                 last = None;
                 if from != ValueKey::LEAST {
@@ -299,12 +309,20 @@ mod tests {
 
     /// A small sound store after something was done to its tables: what the check says.
     fn after(spoil: impl Fn(&Tables, &mut RwTxn<'_>)) -> Result<Checked, String> {
+        look_after(spoil, |view| view.check().map_err(|e| e.to_string()))
+    }
+
+    fn look_after<R>(
+        spoil: impl Fn(&Tables, &mut RwTxn<'_>),
+        look: impl FnOnce(View<'_>) -> R,
+    ) -> R {
         let dir = tempfile::tempdir().unwrap();
         let options = Options { sync: false, map_bytes_max: 64 << 20, ..Options::default() };
         let shared = open::open(dir.path(), &options).unwrap();
         let mut write = Write::begin(&shared).unwrap();
         let key = Key::new(b'e', &[b"x"]);
-        let top = write.insert(EntryId::ROOT, b"top", &Entry::default(), &[]).unwrap();
+        let entry = Entry { rdn: "Top".into(), ..Entry::default() };
+        let top = write.insert(EntryId::ROOT, b"top", &entry, &[]).unwrap();
         write.insert(top, b"a", &Entry::default(), std::slice::from_ref(&key)).unwrap();
         write.insert(top, b"b", &Entry::default(), &[key]).unwrap();
         write.commit().unwrap();
@@ -312,7 +330,7 @@ mod tests {
         spoil(&shared.tables, &mut txn);
         txn.commit().unwrap();
         let txn = shared.env.read_txn().unwrap();
-        View::new(&txn, &shared, None).check().map_err(|e| e.to_string())
+        look(View::new(&txn, &shared, None))
     }
 
     fn row(key: &Key, id: u64) -> Vec<u8> {
@@ -323,6 +341,20 @@ mod tests {
     fn a_sound_store_is_counted() {
         // Children 3, subtrees 3 + 1 + 1, the caller's 2.
         assert_eq!(after(|_, _| {}).unwrap(), Checked { entries: 3, postings: 10, commits: 1 });
+    }
+
+    #[test]
+    fn a_spoilt_entry_is_told_with_its_name() {
+        let [one, three] = [1, 3].map(|id| EntryId(id).to_bytes());
+        let what = after(|t, w| t.entry.put(w, &three, b"spoiled").unwrap()).unwrap_err();
+        assert!(what.contains("entry 3: ") && what.ends_with(" (b,Top)"), "{what}");
+        let spoil = |t: &Tables, w: &mut RwTxn<'_>| {
+            t.entry.put(w, &one, b"spoiled").unwrap();
+            t.entry.put(w, &three, b"spoiled").unwrap();
+        };
+        let names = |view: View<'_>| [1, 3, 4].map(|id| view.dn_in_tree(EntryId(id)).unwrap());
+        let expected = [Some("top".to_owned()), Some("b,top".to_owned()), None];
+        assert_eq!(look_after(spoil, names), expected);
     }
 
     #[test]

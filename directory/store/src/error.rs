@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::EntryId;
 use crate::limits::{DEPTH_LEVELS_MAX, READERS_MAX};
 
 /// Why an operation on an open store did not happen.
@@ -46,6 +47,8 @@ pub enum Error {
     Damaged {
         /// Where, as far as it is known.
         what: String,
+        /// The entry, if they are those of one: see [`View::dn_in_tree`](crate::View::dn_in_tree).
+        entry: Option<EntryId>,
     },
     /// The caller: the feed does not have what comes next behind this position any more. It has to take the whole
     /// state anew.
@@ -106,7 +109,12 @@ impl Error {
     }
 
     pub(crate) fn damaged(what: impl Into<String>) -> Error {
-        Error::Damaged { what: what.into() }
+        Error::Damaged { what: what.into(), entry: None }
+    }
+
+    /// That an entry's own bytes are not what was written.
+    pub(crate) fn damaged_entry(entry: EntryId, what: impl Into<String>) -> Error {
+        Error::Damaged { what: what.into(), entry: Some(entry) }
     }
 }
 
@@ -134,7 +142,7 @@ impl fmt::Display for Error {
                 "the store is full: it was opened for {map_bytes} bytes, which is store_bytes_max \
                  in keyway.toml or what the system granted of it; raise it and start again"
             ),
-            Error::Damaged { what } => write!(f, "the store is damaged: {what}"),
+            Error::Damaged { what, .. } => write!(f, "the store is damaged: {what}"),
             Error::FeedTrimmed { position, first } => write!(
                 f,
                 "the changes behind position {position} are not kept any more: the feed begins with \

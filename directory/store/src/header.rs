@@ -110,6 +110,9 @@ impl Meta {
 
 /// The two meta pages of the state that this transaction committed, made of the one that it has written; `None` if a
 /// later one has overwritten that. The second has the number of its place, as LMDB wants both.
+///
+/// The number of the transaction is the last of what a commit writes there: a page that is being overwritten may still
+/// have that of before. The caller finds out that the next but one commit had not begun.
 pub(crate) fn of_transaction(
     file: &File,
     transaction: u64,
@@ -225,4 +228,45 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+
+    /// A meta page of this place and transaction.
+    fn page(place: u64, transaction: u64) -> Vec<u8> {
+        let mut page = vec![0; PAGE];
+        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &place.to_ne_bytes());
+        put(10, &META_PAGE.to_ne_bytes());
+        put(16, &MAGIC.to_ne_bytes());
+        put(20, &VERSION.to_ne_bytes());
+        put(40, &(PAGE as u32).to_ne_bytes());
+        put(44, &INTEGER_KEYS.to_ne_bytes());
+        put(80, &NO_PAGE.to_ne_bytes());
+        put(128, &NO_PAGE.to_ne_bytes());
+        put(136, &1_u64.to_ne_bytes());
+        put(144, &transaction.to_ne_bytes());
+        page
+    }
+
+    #[test]
+    fn both_heads_are_made_of_the_one_that_the_transaction_wrote() {
+        let found = |pages: [u64; 2], transaction: u64| {
+            let file = tempfile::tempfile().unwrap();
+            let [first, second] = pages;
+            file.write_all_at(&[page(0, first), page(1, second)].concat(), 0).unwrap();
+            of_transaction(&file, transaction).unwrap()
+        };
+        for (pages, transaction) in [([0, 0], 0), ([0, 1], 1), ([4, 3], 4), ([4, 5], 4)] {
+            let (meta, made) = found(pages, transaction).unwrap();
+            assert_eq!((meta.transaction, meta.file_bytes()), (transaction, Some(2 * 4096)));
+            assert_eq!(made, [page(0, transaction), page(1, transaction)]);
+        }
+        assert!(found([6, 5], 4).is_none() && found([6, 7], 5).is_none(), "overtaken");
+        assert!(found([4, 3], 6).is_none(), "it is not there yet");
+    }
 }

@@ -61,5 +61,5 @@ pub const RESERVE_BYTES: u64 = 4 << 20;
 /// it looks at all but the leaves.
 pub const LOOK_PAGES_MAX: u64 = 1 << 18;
 
-/// How often a snapshot is begun anew because two commits came between its two steps.
+/// How often a snapshot is begun anew because a commit came between its steps.
 pub const SNAPSHOT_TRIES_MAX: u32 = 1_000;

@@ -132,6 +132,45 @@ impl View<'_> {
         self.entry(id)?.map(|entry| names.dn(self, &entry)).transpose()
     }
 
+    /// The distinguished name of an entry whose record need not be readable: parts of it that cannot be read are told
+    /// as they are compared. `None` if the tree does not have it. Takes as long as reading the tree does.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn dn_in_tree(self, id: EntryId) -> Result<Option<String>, Error> {
+        let (mut dn, mut at) = (Vec::new(), id);
+        for _ in 0..DEPTH_LEVELS_MAX {
+            let Some((parent, component)) = self.place_in_tree(at)? else { return Ok(None) };
+            dn.push(component);
+            if parent == EntryId::ROOT {
+                return Ok(Some(dn.join(",")));
+            }
+            match Names::new().dn_of(self, parent) {
+                Err(Error::Damaged { .. }) => at = parent,
+                above => {
+                    dn.push(above?);
+                    return Ok(Some(dn.join(",")));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entry above and the component, by the row that leads to an entry.
+    fn place_in_tree(self, id: EntryId) -> Result<Option<(EntryId, String)>, Error> {
+        let reading = |e| self.shared.error("reading the tree", e);
+        for row in self.tables.tree.iter(self.txn).map_err(reading)? {
+            let (row, found) = row.map_err(reading)?;
+            if let (true, Some((parent, component))) =
+                (found == id.to_bytes(), row.split_at_checked(size_of::<EntryId>()))
+            {
+                let component = String::from_utf8_lossy(component).into_owned();
+                return Ok(EntryId::from_bytes(parent).map(|parent| (parent, component)));
+            }
+        }
+        Ok(None)
+    }
+
     /// The distinguished name of an entry that was read through this view.
     pub fn dn_of(self, entry: &EntryRef<'_>, names: &mut Names) -> Result<String, Error> {
         names.dn(self, entry)

@@ -162,6 +162,14 @@ impl Pages {
         }
     }
 
+    /// The pages that are free in the state of this head; `None` if their list is damaged.
+    pub fn free(file: File, meta: &Meta, file_bytes: u64) -> Option<Bits> {
+        let mut pages = Pages::new(file, meta, file_bytes);
+        let mut is_sound = true;
+        pages.free_pages(&meta.free, &mut |_| is_sound = false);
+        is_sound.then_some(pages.free)
+    }
+
     /// Notes the pages of one list: how many there are, and their numbers.
     fn free_list(&mut self, list: &[u8]) -> bool {
         let pages = (8..list.len()).step_by(8).map_while(|at| long(list, at));
@@ -487,7 +495,7 @@ fn head(page: &[u8], number: u64, kind: u16) -> Result<usize, String> {
 }
 
 /// A bit for each page.
-struct Bits {
+pub(crate) struct Bits {
     words: Vec<u64>,
     len: u64,
 }
@@ -501,7 +509,7 @@ impl Bits {
         self.len
     }
 
-    fn has(&self, page: u64) -> bool {
+    pub fn has(&self, page: u64) -> bool {
         let word = self.words.get((page / 64) as usize).copied().unwrap_or_default();
         word >> (page % 64) & 1 != 0
     }

@@ -282,7 +282,7 @@ impl<'t> Iterator for Entries<'t> {
 }
 
 fn decode(id: EntryId, bytes: &[u8]) -> Result<EntryRef<'_>, Error> {
-    EntryRef::decode(id, bytes).map_err(|e| Error::damaged(format!("entry {id}: {e}")))
+    EntryRef::decode(id, bytes).map_err(|e| Error::damaged_entry(id, format!("entry {id}: {e}")))
 }
 
 pub(crate) fn number(bytes: &[u8]) -> Result<u64, Error> {

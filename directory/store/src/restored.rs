@@ -13,8 +13,9 @@ use crate::{OpenError, Options, precheck};
 
 /// Makes a store of the data file in `dir`, which came from a [`Snapshot`](crate::Snapshot): checks it, and gives it an
 /// incarnation of its own and the next epoch, so that nothing that has followed the other one takes it for that. To be
-/// done before it is opened in any other way; if it is killed, the store does not open ([`OpenError::Unfinished`]).
-/// Returns incarnation and epoch.
+/// done before it is opened in any other way; if it is killed once it has begun to change something, the store does not
+/// open ([`OpenError::Unfinished`]) until this is done again. Until it begins, the folder is the other store as far as
+/// anything can tell: the caller makes it under a name at which no program looks for one. Returns incarnation and epoch.
 ///
 /// # Errors
 /// As [`Store::open`](crate::Store::open).

@@ -1,8 +1,9 @@
 //! The data file in one state, page for page, while others go on writing.
 //!
 //! Pages keep their places, so that a copy has the same bytes as an earlier one wherever nothing was changed. Pages of
-//! this state are not used again while its read transaction lives. Those that were free in it may be written meanwhile:
-//! nothing in the copy leads to them.
+//! this state are not used again while its read transaction lives. Those that were free in it may be written meanwhile,
+//! and hold what was deleted before: they are zeros in the copy. Nothing in it leads to them, and LMDB writes a free page
+//! before it reads it.
 //!
 //! LMDB writes pages to the file before the head that leads to them, and reads them by a map that shares the system's
 //! pages with `read`. It guards its lock file with POSIX locks, which go when a process closes any descriptor of it,
@@ -15,17 +16,20 @@ use std::sync::Arc;
 
 use crate::disk::DATA;
 use crate::limits::SNAPSHOT_TRIES_MAX;
+use crate::pages::{Bits, Pages};
 use crate::shared::Shared;
 use crate::{Error, FeedHead, Read, header};
 
 /// One committed state, to be read from its first byte to its last. It holds a read transaction: see
-/// [`Read`](crate::Read).
+/// [`Read`].
 pub struct Snapshot {
     read: Read,
     incarnation: [u8; 16],
     file: File,
     /// The meta pages, one after the other.
     head: Vec<u8>,
+    page_bytes: u64,
+    free: Bits,
     bytes: u64,
     at: u64,
 }
@@ -37,15 +41,25 @@ impl Snapshot {
         let file = File::open(shared.dir().join(DATA)).map_err(reading)?;
         for _ in 0..SNAPSHOT_TRIES_MAX {
             let read = Read::begin_anew(shared)?;
-            // Two commits between the two overwrite the head of the first.
             let found = header::of_transaction(&file, read.version()).map_err(reading)?;
-            let Some((meta, pages)) = found else { continue };
+            // The next but one commit overwrites the head, and begins only when the next one is done.
+            if Read::begin_anew(shared)?.version() != read.version() {
+                continue;
+            }
+            let no_head = || Error::damaged("the data file has no head of its last state");
+            let (meta, pages) = found.ok_or_else(no_head)?;
             let too_long = || Error::damaged("the head of the data file contradicts itself");
             let bytes = meta.file_bytes().ok_or_else(too_long)?;
-            let (incarnation, head) = (shared.incarnation, pages.concat());
-            return Ok(Snapshot { read, incarnation, file, head, bytes, at: 0 });
+            let file_bytes = file.metadata().map_err(reading)?.len();
+            let clone = file.try_clone().map_err(reading)?;
+            let free = Pages::free(clone, &meta, file_bytes)
+                .ok_or_else(|| Error::damaged("the list of free pages is none"))?;
+            let (incarnation, head, page_bytes) =
+                (shared.incarnation, pages.concat(), meta.page_bytes);
+            return Ok(Snapshot { read, incarnation, file, head, page_bytes, free, bytes, at: 0 });
         }
-        Err(Error::damaged("the data file has no head of its last state"))
+        let overtaken = "changes come too fast for it; try again";
+        Err(Error::system("copying a state of the store", io::Error::other(overtaken)))
     }
 
     /// Its length in bytes.
@@ -83,6 +97,24 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// Fills the parts of these bytes, which come next, with zeros that lie in free pages.
+    fn blank(&self, bytes: &mut [u8]) {
+        let mut at = self.at;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (page, begun) = (at / self.page_bytes, at % self.page_bytes);
+            let left = usize::try_from(self.page_bytes - begun).unwrap_or(usize::MAX);
+            let (part, more) = rest.split_at_mut(left.min(rest.len()));
+            if self.free.has(page) {
+                part.fill(0);
+            }
+            at += part.len() as u64;
+            rest = more;
+        }
+    }
+}
+
 impl io::Read for Snapshot {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.bytes - self.at).unwrap_or(usize::MAX);
@@ -97,7 +129,10 @@ impl io::Read for Snapshot {
                     buffer.fill(0);
                     room
                 }
-                read => read,
+                read => {
+                    self.blank(&mut buffer[..read]);
+                    read
+                }
             },
         };
         self.at += read as u64;

@@ -80,7 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::read`]; [`Error::Displaced`] if the data file is not the one that is open;
-    /// [`Error::Damaged`] if it has no head of this state.
+    /// [`Error::Damaged`] if it has no head of this state, or no sound list of its free pages.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         Snapshot::begin(&self.inner.shared)
     }

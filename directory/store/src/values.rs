@@ -169,8 +169,8 @@ fn chunk<'t>(id: EntryId, row: &[u8], bytes: &'t [u8]) -> Result<ValueChunk<'t>,
     ValueChunk::decode(row, bytes).map_err(|why| spoilt(id, why))
 }
 
-fn spoilt(id: EntryId, why: RecordError) -> Error {
-    Error::damaged(format!("values of entry {id}: {why}"))
+pub(crate) fn spoilt(id: EntryId, why: RecordError) -> Error {
+    Error::damaged_entry(id, format!("values of entry {id}: {why}"))
 }
 
 /// Hears of each value that goes.

@@ -247,14 +247,13 @@ impl<'e> Write<'e> {
         for (slot, name) in &large {
             self.drop_large(id, (*slot, name), &mut notes)?;
         }
+        let mut change = Vec::new();
         if self.recorder.is_some() {
             let record = self.shared.get(self.shared.tables.entry, &self.txn, &id.to_bytes())?;
             let record = body(record.unwrap_or_default());
-            let change = put_whole(Came::Deleted, id, (&above, component), record, notes.edits());
-            self.record(|| change);
-        } else {
-            self.record(Vec::new);
+            change = put_whole(Came::Deleted, id, (&above, component), record, notes.edits());
         }
+        self.record(|| change);
         self.remove(self.shared.tables.entry, &id.to_bytes())?;
         self.remove(self.shared.tables.tree, &tree_row(parent, component))?;
         self.count_children(parent, -1)?;
@@ -306,8 +305,9 @@ impl<'e> Write<'e> {
         let old = self.view().entry(id)?.ok_or(Error::NotFound)?;
         let large: Vec<_> = old.large().collect();
         let record = entry.encode(id, new_parent, &large)?;
+        let mut change = Vec::new();
         if self.recorder.is_some() {
-            let change = put_move(
+            change = put_move(
                 id,
                 self.identity(&old),
                 old.rdn(),
@@ -315,10 +315,8 @@ impl<'e> Write<'e> {
                 places.each_ref().map(String::as_str),
                 [old_component, new_component],
             );
-            self.record(|| change);
-        } else {
-            self.record(Vec::new);
         }
+        self.record(|| change);
         self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
         self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
         self.names_changed()?;

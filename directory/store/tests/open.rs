@@ -212,9 +212,12 @@ fn a_spoiled_entry_is_noticed() {
     let read = store.read().unwrap();
     let id = read.view().child(EntryId::ROOT, b"cn=77").unwrap().unwrap();
     let error = read.view().entry(id).unwrap_err();
-    assert!(matches!(&error, Error::Damaged { what } if what.contains("checksum")), "{error}");
+    let is_its = |error: &Error| matches!(error, Error::Damaged { what, entry } if what.contains("checksum") && *entry == Some(id));
+    assert!(is_its(&error), "{error}");
+    assert_eq!(read.view().dn_in_tree(id).unwrap().as_deref(), Some("cn=77"));
     assert!(read.view().entry(EntryId(id.0 + 1)).unwrap().is_some(), "others can be read");
-    assert!(matches!(read.view().check(), Err(Error::Damaged { .. })));
+    let checked = read.view().check().unwrap_err();
+    assert!(is_its(&checked) && checked.to_string().ends_with(" (cn=77)"), "{checked}");
 }
 
 #[test]

@@ -2,16 +2,23 @@
 //! later state by rows of the feed.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use keyway_store::{Entry, EntryId, Error, OpenError, Options, RawRow, Snapshot, Store, restored};
+use keyway_store::{
+    Entry, EntryId, Error, OpenError, Options, RawRow, Snapshot, Store, inspect, restored,
+};
 use tempfile::TempDir;
 
 const WRITERS: usize = 4;
+const DIR: &str = "KEYWAY_STORE_TEST_SNAPSHOT_DIR";
+/// The entries that the writer in another process changes.
+const WRITTEN: [EntryId; 2] = [EntryId(1), EntryId(2)];
 
 fn options() -> Options {
     Options { map_bytes_max: 256 << 20, ..Options::default() }
@@ -32,6 +39,12 @@ fn copy(mut snapshot: Snapshot) -> TempDir {
     let mut file = fs::File::create(dir.path().join("data.mdb")).unwrap();
     let length = snapshot.length();
     assert_eq!(io::copy(&mut snapshot, &mut file).unwrap(), length);
+    let data = fs::read(dir.path().join("data.mdb")).unwrap();
+    // Both heads are there, alike but for the numbers of their places, and all that they lead to.
+    let page_bytes = u32::from_ne_bytes(*data[40..].first_chunk().unwrap()) as usize;
+    assert_eq!(data[8..page_bytes], data[page_bytes + 8..2 * page_bytes]);
+    assert_eq!((data[..8].to_vec(), data[page_bytes]), (vec![0; 8], 1));
+    inspect(dir.path(), &mut |damage| panic!("{damage}")).unwrap();
     dir
 }
 
@@ -114,19 +127,117 @@ fn copies_beside_writers_are_states_that_there_were() {
     });
 }
 
+/// Changes an entry without end, another one for each line that it is sent, and then says how many readers the store has
+/// and how far the oldest of them is behind. Does nothing unless the test below has started it.
 #[test]
-fn a_copy_beside_another_process_is_of_its_last_commit() {
+fn the_writer_in_another_process() {
+    let Some(dir) = env::var_os(DIR) else { return };
+    let store = Store::open(Path::new(&dir), options()).unwrap();
+    let [a, b] = [b"a", b"b"]
+        .map(|name| store.write_now(|w| w.insert(EntryId::ROOT, name, &entry("0"), &[])).unwrap());
+    assert_eq!([a, b], WRITTEN);
+    let is_over = AtomicBool::new(false);
+    // To the descriptor itself: the test harness would keep what is printed.
+    let say = |line: String| io::stderr().write_all(line.as_bytes()).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                change(&store, a, number);
+            }
+        });
+        say("\nbegun 0 0\n".into());
+        for (line, number) in io::stdin().lines().zip(1..) {
+            line.unwrap();
+            change(&store, b, number);
+            let size = store.size().unwrap();
+            say(format!("\nsize {} {}\n", size.readers, size.reader_lag));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn copies_beside_another_process_that_writes_are_states_that_it_had() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), options()).unwrap();
-    let id = store.write_now(|w| w.insert(EntryId::ROOT, b"a", &entry("0"), &[])).unwrap();
-    store.close().unwrap();
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "the_writer_in_another_process", "--nocapture"])
+        .env(DIR, dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ask = child.stdin.take().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut answers = lines.filter_map(|line| {
+        let line = line.strip_prefix("begun ").or(line.strip_prefix("size "))?;
+        let (readers, lag) = line.split_once(' ')?;
+        Some((readers.parse::<u64>().unwrap(), lag.parse::<u64>().unwrap()))
+    });
+    answers.next().unwrap();
     let reading = Store::open_to_read(dir.path(), &options()).unwrap();
-    let place = copy(reading.snapshot().unwrap());
-    drop(reading);
-    restored(place.path()).unwrap();
-    let again = Store::open(place.path(), options()).unwrap();
-    assert!(again.read().unwrap().view().entry(id).unwrap().is_some());
+    let mut last = 0;
+    for _ in 0..12 {
+        let snapshot = reading.snapshot().unwrap();
+        let found = snapshot.feed_head().unwrap().unwrap();
+        assert!(found.position > last, "it is of the last state");
+        last = found.position;
+        ask.write_all(b"\n").unwrap();
+        let (readers, lag) = answers.next().unwrap();
+        assert!(readers >= 1 && lag >= 1, "the server sees what holds its pages up: {lag}");
+        let place = copy(snapshot);
+        ask.write_all(b"\n").unwrap();
+        let (readers, _) = answers.next().unwrap();
+        assert_eq!(readers, 0, "a copy that is done holds nothing up");
+        restored(place.path()).unwrap();
+        let copied = Store::open(place.path(), unsynced()).unwrap();
+        copied.read().unwrap().view().check().unwrap();
+        assert_eq!(head(&copied), found);
+        let changes = counts(&copied, &WRITTEN).iter().sum::<u64>();
+        assert_eq!(found.changes, WRITTEN.len() as u64 + changes);
+    }
+    drop(ask);
+    assert!(child.wait().unwrap().success());
     assert!(matches!(restored(tempfile::tempdir().unwrap().path()), Err(OpenError::Missing)));
+}
+
+/// Large values lie in pages of their own, which are free when they are deleted.
+#[test]
+fn a_copy_has_nothing_of_pages_that_were_deleted() {
+    const SECRET: &[u8] = b"a secret that was deleted";
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options { feed: false, ..unsynced() }).unwrap();
+    let text = String::from_utf8(SECRET.repeat(1000)).unwrap();
+    let id = store.write_now(move |w| w.insert(EntryId::ROOT, b"a", &entry(&text), &[])).unwrap();
+    let is_in = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|found| found == SECRET);
+    let mut all = Vec::new();
+    store.snapshot().unwrap().read_to_end(&mut all).unwrap();
+    assert!(is_in(&all));
+    store.write_now(move |w| w.delete(id, b"a", &[])).unwrap();
+    let file = fs::read(dir.path().join("data.mdb")).unwrap();
+    assert!(is_in(&file), "LMDB leaves it there");
+    let place = copy(store.snapshot().unwrap());
+    assert!(!is_in(&fs::read(place.path().join("data.mdb")).unwrap()));
+    // Pages that are cut in two by a reader's buffer.
+    let (mut pieces, mut snapshot) = (Vec::new(), store.snapshot().unwrap());
+    let mut piece = [0; 1000];
+    while let read @ 1.. = snapshot.read(&mut piece).unwrap() {
+        pieces.extend_from_slice(&piece[..read]);
+    }
+    assert_eq!(pieces, fs::read(place.path().join("data.mdb")).unwrap());
+    // What is free can be used again.
+    restored(place.path()).unwrap();
+    let copied = Store::open(place.path(), unsynced()).unwrap();
+    let id = copied.write_now(|w| w.insert(EntryId::ROOT, b"b", &entry("0"), &[])).unwrap();
+    for number in 1..50 {
+        change(&copied, id, number);
+    }
+    copied.read().unwrap().view().check().unwrap();
+    copied.close().unwrap();
+    inspect(place.path(), &mut |damage| panic!("{damage}")).unwrap();
 }
 
 #[test]

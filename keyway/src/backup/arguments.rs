@@ -19,9 +19,10 @@ From nothing to a restored server:
   keyway restore /mnt/backup --key-file backup.key --to restored
   keyway up --data restored
 
-Keep a copy of the key file (or the passphrase) elsewhere: nothing can be read without it. A backup is the whole
-store at one moment; only what the repository does not have yet is written. keyway backup run makes them at
-intervals and saves each change in between, so that a restore can go to any moment.")]
+Keep a copy of the key file (or the passphrase) elsewhere: nothing can be read without it. A backup
+is the whole store at one moment; only what the repository does not have yet is written. keyway
+backup run makes them at intervals and saves each change in between, so that a restore can go to any
+moment.")]
 pub enum Backup {
     Create(Create),
     List(List),
@@ -37,7 +38,7 @@ pub enum Backup {
 pub struct Repository {
     /// The folder that has the backups
     #[arg(value_name = "REPOSITORY")]
-    folder: PathBuf,
+    repository: PathBuf,
     /// They are encrypted under the key in this file; a first backup makes it if it is not there
     #[arg(long, value_name = "FILE", group = "secret")]
     key_file: Option<PathBuf>,
@@ -67,7 +68,7 @@ impl Repository {
                 socket: self.cryptod.clone().unwrap_or_else(of_folder),
             })
         };
-        Place { folder: self.folder.clone(), secret: secret.or_else(held) }
+        Place { folder: self.repository.clone(), secret: secret.or_else(held) }
     }
 }
 
@@ -89,7 +90,7 @@ pub struct Create {
     pub repository: Repository,
     #[command(flatten)]
     pub data: Data,
-    /// What to take along beside the store: config (keyway.toml, schema, certificates), keys (private keys, the
+    /// What to take along beside the store: config (keyway.toml, schema), keys (certificates, private keys, the
     /// passwords' pepper, the administrator's password file), or keys,config
     #[arg(long, value_name = "PARTS", default_value = "config")]
     pub with: With,
@@ -100,6 +101,10 @@ pub struct Create {
 
 /// List the backups, oldest first
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway backup list /mnt/backup --key-file backup.key
+      name, entries, position of the feed, size, and what is there beside the store")]
 pub struct List {
     #[command(flatten)]
     pub repository: Repository,
@@ -110,6 +115,12 @@ pub struct List {
 
 /// Show one backup: its state, its files, and what a server made of it would lack
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway backup show /mnt/backup --key-file backup.key
+      the newest one
+  keyway backup show /mnt/backup --key-file backup.key --backup 00000007-20261124T083000Z --json
+      another one, for a program")]
 pub struct Show {
     #[command(flatten)]
     pub repository: Repository,
@@ -157,7 +168,7 @@ pub struct Verify {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway backup prune /mnt/backup --key-file backup.key --keep-last 10 --keep-daily 30 --keep-monthly 12 --dry-run
+  keyway backup prune /mnt/backup --key-file backup.key --keep-last 10 --keep-daily 30 --dry-run
       say what would go
 The newest backup always stays.")]
 pub struct Prune {
@@ -198,7 +209,8 @@ A systemd unit:
   [Unit]
   After=keyway.service
   [Service]
-  ExecStart=/usr/bin/keyway backup run /mnt/backup --key-file /etc/keyway/backup.key --with keys,config --data /var/lib/keyway
+  ExecStart=/usr/bin/keyway backup run /mnt/backup --data /var/lib/keyway --with keys,config \\
+      --key-file /etc/keyway/backup.key
   Restart=on-failure              RestartSec=60
   User=keyway")]
 pub struct Run {

@@ -146,7 +146,6 @@ fn is_possible() -> bool {
     is_root && available(&["unshare", "setpriv", "python3"])
 }
 
-/// In the daemon's sandbox, which is closed to clients' processes.
 /// The only process that a daemon has started.
 fn witness_of(daemon: u32) -> Pid {
     let all =
@@ -190,6 +189,7 @@ fn a_daemon_does_not_outlive_its_witness() {
     assert!(!socket.exists());
 }
 
+/// In the daemon's sandbox, which is closed to clients' processes.
 #[test]
 fn the_granted_program_may_and_others_may_not() {
     if !is_possible() {

@@ -1,4 +1,4 @@
-//! Cuts of power at every moment of a first start, an import, a change of password and a renewal of
+//! Cuts of power at every moment of a first start, an import, a restore, a change of password and a renewal of
 //! the certificate.
 //!
 //! The program's calls on its files are recorded with strace. From the record follows what a disk
@@ -48,6 +48,8 @@ enum Done {
     Added(String),
     /// So many entries were imported.
     Imported(usize),
+    /// The folder was restored.
+    Restored,
     /// The administrator's password is the new one.
     NewPassword,
 }
@@ -203,12 +205,15 @@ fn try_states(states: &[State]) {
     try_some(states, most, &["--sample", "2"]);
 }
 
+/// So many of the states at most, evenly spread. The last is always among them.
+fn spread(states: &[State], most: usize) -> impl Iterator<Item = &State> {
+    let chosen = states.len().min(most);
+    (1..=chosen).map(move |number| &states[number * states.len() / chosen - 1])
+}
+
 /// Tries so many of the states; a first start gets these arguments.
 fn try_some(states: &[State], most: usize, first_start: &[&str]) {
-    let chosen = states.len().min(most);
-    for number in 1..=chosen {
-        // The last is always among them.
-        let state = &states[number * states.len() / chosen - 1];
+    for state in spread(states, most) {
         let told = Told(state);
         let place = tempfile::tempdir().unwrap();
         state.left.make(place.path());
@@ -253,7 +258,7 @@ fn look_for(said: &[Done], server: &Server, data: &Path) {
             Done::Imported(entries) => {
                 assert_eq!(client.search(SUFFIX, "objectClass", "device"), Ok(*entries));
             }
-            Done::Ready(_) | Done::NewPassword => {}
+            Done::Ready(_) | Done::Restored | Done::NewPassword => {}
         }
     }
     // It takes changes again.
@@ -325,26 +330,88 @@ fn a_first_start_a_renewal_and_a_new_password_survive_power_cuts() {
     try_states(&states);
 }
 
+/// Entries below the suffix, as a file to import.
+fn devices(entries: usize) -> String {
+    let mut text = format!("version: 1\n\ndn: {SUFFIX}\nobjectClass: domain\ndc: example\n");
+    for number in 0..entries {
+        text.push_str(&format!(
+            "\ndn: cn=d{number},{SUFFIX}\nobjectClass: device\ncn: d{number}\n"
+        ));
+    }
+    text
+}
+
 #[test]
 fn an_import_survives_power_cuts() {
     if !available(&["strace"]) {
         return;
     }
     const ENTRIES: usize = 40;
-    let mut text = format!("version: 1\n\ndn: {SUFFIX}\nobjectClass: domain\ndc: example\n");
-    for number in 0..ENTRIES {
-        text.push_str(&format!(
-            "\ndn: cn=d{number},{SUFFIX}\nobjectClass: device\ncn: d{number}\n"
-        ));
-    }
     let mut recording = Recording::new(None);
     let file = recording.place.path().join("all.ldif");
-    fs::write(&file, text).unwrap();
+    fs::write(&file, devices(ENTRIES)).unwrap();
     let mut import = recording.program();
     import.args(["directory", "import"]).arg(&file).arg("--data").arg(recording.data());
     finish(&mut import, "").expect(0);
     recording.say(Done::Imported(ENTRIES));
     try_states(&recording.states());
+}
+
+/// The folder is whole once it has its name, and a restore that was cut off is in no other's way.
+#[test]
+fn a_restore_survives_power_cuts() {
+    if !available(&["strace"]) {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    let export = |data: &Path| {
+        let mut export = Command::new(keyway());
+        finish(export.args(["directory", "export", "--data"]).arg(data), "").expect(0).out
+    };
+    let restore = |mut command: Command, to: &Path| {
+        command.arg("restore").arg(path("repository")).arg("--key-file").arg(path("key"));
+        finish(command.arg("--to").arg(to), "").expect(0);
+    };
+    fs::write(path("all.ldif"), devices(40)).unwrap();
+    let mut import = Command::new(keyway());
+    import.args(["directory", "import"]).arg(path("all.ldif"));
+    finish(import.arg("--data").arg(path("data")), "").expect(0);
+    let mut create = Command::new(keyway());
+    create.args(["backup", "create", "--with", "keys,config"]).arg(path("repository"));
+    create.arg("--key-file").arg(path("key")).arg("--data").arg(path("data"));
+    finish(&mut create, "").expect(0);
+    let all = export(&path("data"));
+
+    let mut recording = Recording::new(None);
+    fs::create_dir_all(recording.data().parent().unwrap()).unwrap();
+    recording.before = Disk::of(&recording.root());
+    restore(recording.program(), &recording.data());
+    recording.say(Done::Restored);
+    let states = recording.states();
+    let most = if nightly() { STATES_MAX_NIGHTLY } else { STATES_MAX };
+    // Most moments are before it has its name, and the ones behind that are few.
+    let is_named = |state: &State| {
+        let place = tempfile::tempdir().unwrap();
+        state.left.make(place.path());
+        place.path().join(DATA).exists()
+    };
+    let (named, unnamed): (Vec<_>, Vec<_>) = states.into_iter().partition(is_named);
+    assert!(!named.is_empty() && !unnamed.is_empty());
+    for state in spread(&unnamed, most).chain(spread(&named, most)) {
+        let told = Told(state);
+        let place = tempfile::tempdir().unwrap();
+        state.left.make(place.path());
+        let data = place.path().join(DATA);
+        if !data.exists() {
+            assert!(!state.said.contains(&Done::Restored), "it was said to be there");
+            restore(Command::new(keyway()), &data);
+        }
+        let mut check = Command::new(keyway());
+        finish(check.args(["directory", "check", "--data"]).arg(&data), "").expect(0);
+        assert_eq!(export(&data), all);
+        drop(told);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use keyway_codec::message::ChangeOperation;
 
 impl DescribedChange {
     /// Appends it as change records: one, or two if an entry has got a new name and other changes. Comments before
-    /// the first say where it is in the feed, when and by whom it was made, and which values are not shown. The
+    /// the first record say its position in the feed, its time, its author, and which values are not shown. The
     /// change of a row is such a comment alone.
     pub fn write_ldif(&self, out: &mut Vec<u8>) {
         let mut writer = Writer::new(out);

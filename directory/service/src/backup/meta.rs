@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// What was taken along beside the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct With {
-    /// The configuration, the definitions of attributes and classes, and certificates.
+    /// The configuration, and the definitions of attributes and classes.
     pub config: bool,
-    /// The private keys, the pepper of the passwords, and the administrator's password.
+    /// Certificates and private keys, the pepper of the passwords, and the administrator's password.
     pub keys: bool,
 }
 
@@ -56,9 +56,8 @@ impl Meta {
 
     /// The things that a server which is made of it alone lacks, in words.
     pub fn lacks(&self) -> Vec<&'static str> {
-        let config =
-            "the configuration, own definitions of the schema and certificates (--with config)";
-        let keys = "the private keys and the passwords' pepper: it gets new certificates, and passwords that were \
+        let config = "the configuration and files of definitions (--with config)";
+        let keys = "certificates, private keys and the passwords' pepper: it gets new certificates, and passwords that were \
                     hashed with a pepper do not fit any more (--with keys)";
         [(self.with.config, config), (self.with.keys, keys)]
             .into_iter()

@@ -56,7 +56,7 @@ pub fn run(
     let (repository, mut key_file) = (looked.0, looked.1.map(Path::to_owned));
     loop {
         let begun = Instant::now();
-        let changes = match last_full(&repository, folder, running) {
+        let changes = match saved_until(&repository, folder, running) {
             Ok(Some(last)) => changes(folder, &repository, last),
             Ok(None) => Ok(None),
             Err(why) => Err(why),
@@ -87,7 +87,7 @@ pub fn run(
 
 /// Up to which position the repository has the changes of the folder's store behind its newest backup; `None` if that is
 /// too old, or there is none.
-fn last_full(
+fn saved_until(
     repository: &Repository,
     folder: &Path,
     running: &Running,
