@@ -12,6 +12,7 @@ mod certificates;
 pub mod changes;
 pub mod changing;
 pub mod client;
+pub mod client_certificate;
 pub mod cryptod;
 pub mod feed_check;
 mod forecast;
