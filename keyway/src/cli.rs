@@ -17,6 +17,7 @@ use crate::load::Load;
 use crate::log::Log;
 use crate::quic::Quic;
 use crate::ssh_agent::SshAgent;
+use crate::undo::Undo;
 use crate::value::{self, count_within};
 use crate::web::Web;
 use clap::error::ErrorKind;
@@ -87,6 +88,7 @@ pub enum Command {
     Metrics(Metrics),
     Log(Log),
     History(HistoryOf),
+    Undo(Undo),
     #[command(subcommand)]
     Crypto(Crypto),
     Cryptod(Cryptod),
@@ -112,6 +114,7 @@ impl Command {
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
             Command::Directory(_)
             | Command::History(_)
+            | Command::Undo(_)
             | Command::Acl(_)
             | Command::Backup(_)
             | Command::Restore(_)

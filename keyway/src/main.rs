@@ -7,6 +7,7 @@
 
 mod acl;
 mod admin;
+mod administrator;
 mod backup;
 mod changes;
 mod check;
@@ -33,6 +34,7 @@ mod quic;
 mod ssh_agent;
 mod terminal;
 mod top;
+mod undo;
 mod value;
 mod web;
 
@@ -77,6 +79,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Top(arguments) => top::run(&arguments).map(|()| true),
         Command::Log(arguments) => log::run(&arguments).map(|()| true),
         Command::History(arguments) => history_of::run(&arguments).map(|()| true),
+        Command::Undo(arguments) => undo::run(&arguments).map(|()| true),
         Command::Metrics(arguments) => metrics::run(&arguments).map(|()| true),
         Command::Directory(Directory::Import(arguments)) => import::run(&arguments),
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),

@@ -33,6 +33,14 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(line).collect()
 }
 
+/// The lines of `changes --json` behind the first, which says what feed it is.
+fn told(text: &str) -> Vec<Value> {
+    let mut lines = lines(text);
+    let feed = lines.remove(0);
+    assert_eq!((&feed["event"], feed["store"].as_str().unwrap().len()), (&"feed".into(), 32));
+    lines
+}
+
 fn done(server: &Server, tool: &str, arguments: &[&str], input: &str) {
     finish(server.admin_tool(tool).args(arguments), input).expect(0);
 }
@@ -46,7 +54,7 @@ fn add(server: &Server, dn: &str, more: &str) {
 
 /// The last position that there is.
 fn last(data: &Path) -> u64 {
-    let shown = lines(&changes(data, &["--json"]).expect(0).out);
+    let shown = told(&changes(data, &["--json"]).expect(0).out);
     shown.last().and_then(|change| change["position"].as_u64()).unwrap_or(1)
 }
 
@@ -78,7 +86,7 @@ fn changes_are_shown_as_clients_made_them() {
     let from = ["--from", &from];
     let with = |more: &[&str]| changes(data, &[&from[..], more].concat()).expect(0).out;
     let json = with(&["--json"]);
-    let shown = lines(&json);
+    let shown = told(&json);
     let kinds: Vec<&str> = shown.iter().filter_map(|one| one["kind"].as_str()).collect();
     assert_eq!(kinds, ["add", "modify", "modrdn", "modrdn", "delete"], "{json}");
     assert!(shown.iter().all(|one| one["author"] == "cn=admin,cn=keyway"), "{json}");
@@ -112,9 +120,9 @@ fn changes_are_shown_as_clients_made_them() {
     assert!(secret.contains("\nuserPassword: {ARGON2"), "{secret}");
 
     let below = with(&["--json", "--subtree", "OU=groups, dc=example,DC=com"]);
-    let kinds: Vec<Value> = lines(&below).into_iter().map(|one| one["kind"].clone()).collect();
+    let kinds: Vec<Value> = told(&below).into_iter().map(|one| one["kind"].clone()).collect();
     assert_eq!(kinds, ["modrdn", "delete"], "it was moved there: {below}");
-    let to = lines(&with(&["--json", "--to", &(last(data) - 1).to_string()]));
+    let to = told(&with(&["--json", "--to", &(last(data) - 1).to_string()]));
     assert_eq!(to.len(), 4);
     assert!(server.stop().success());
     assert_eq!(with(&["--json"]), json, "it is there without the server too");
@@ -138,7 +146,7 @@ fn the_notes_of_binds_are_shown_to_who_asks_for_them() {
     let mut bind = server.tool("ldapwhoami", server.ldaps());
     finish(bind.args(["-D", &eve, "-w", "wrong"]), "").expect(49);
     assert!(server.stop().success());
-    let of = |arguments: &[&str]| lines(&changes(data, arguments).expect(0).out);
+    let of = |arguments: &[&str]| told(&changes(data, arguments).expect(0).out);
     let (without, with) = (of(&["--json"]), of(&["--json", "--binds"]));
     assert!(without.iter().all(|one| one["reason"] != "bind"), "{without:?}");
     let noted: Vec<&Value> = with.iter().filter(|one| one["reason"] == "bind").collect();
@@ -158,7 +166,9 @@ impl Follower {
         let command = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("keyway starts");
         let output = BufReader::new(child.stdout.take().expect("its output"));
-        Follower { child, output }
+        let mut follower = Follower { child, output };
+        assert_eq!(follower.next()["event"], "feed");
+        follower
     }
 
     fn next(&mut self) -> Value {
@@ -257,19 +267,19 @@ fn positions_that_are_not_there_are_errors_that_say_what_to_do() {
     let (folder, server) = sample(1);
     let data = &folder.path().join("data");
     add(&server, &format!("uid=one,{PEOPLE}"), "");
-    let first = lines(&changes(data, &["--json"]).expect(0).out)[0]["position"].as_u64().unwrap();
+    let first = told(&changes(data, &["--json"]).expect(0).out)[0]["position"].as_u64().unwrap();
     // The changes that made the sample are not kept.
     let refused = changes(data, &["--from", "1"]).expect(1);
     let begins = format!("it begins with position {first}");
     assert!(refused.err.contains(&begins) && refused.err.contains("--from"), "{}", refused.err);
-    let told = lines(&changes(data, &["--from", "1", "--json"]).expect(1).out);
+    let told = self::told(&changes(data, &["--from", "1", "--json"]).expect(1).out);
     assert_eq!(told[0], serde_json::json!({ "event": "trimmed", "position": 1, "first": first }));
     assert_eq!((&told[1]["event"], &told[1]["status"]), (&"failed".into(), &1.into()));
     let last = last(data);
     let beyond = (last + 2).to_string();
     for follow in [&[][..], &["--follow"]] {
         let arguments = [&["--from", &beyond, "--json"], follow].concat();
-        let told = lines(&changes(data, &arguments).expect(1).out);
+        let told = self::told(&changes(data, &arguments).expect(1).out);
         assert_eq!(
             told[0],
             serde_json::json!({ "event": "ahead", "position": last + 2, "last": last })
@@ -340,7 +350,7 @@ fn a_history_goes_through_the_names_of_an_entry() {
         assert_eq!(all[3]["dn"], staff);
     }
     // A subtree that is taken elsewhere.
-    let shown = lines(&changes(data, &["--json", "--subtree", &anna]).expect(0).out);
+    let shown = told(&changes(data, &["--json", "--subtree", &anna]).expect(0).out);
     let kinds: Vec<&Value> = shown.iter().map(|one| &one["kind"]).collect();
     assert_eq!(kinds, ["add", "modrdn"], "{shown:?}");
     // One more of a name that one had.
@@ -349,6 +359,10 @@ fn a_history_goes_through_the_names_of_an_entry() {
     let (words, all) = history(&ann);
     assert_eq!(words, [&wanted[..], &["entry", "add"]].concat());
     assert_ne!(all[1]["entry_uuid"], all[7]["entry_uuid"]);
+    // One that is deleted and comes back is not introduced again, as one that was spoken of before is not.
+    done(&server, "ldapdelete", &[&ann], "");
+    ask(data, &["undo", &last(data).to_string()]).expect(0);
+    assert_eq!(history(&ann).0, [&wanted[..], &["entry", "add", "delete", "add"]].concat());
     let text = ask(data, &["history", &ann]).expect(0).out;
     assert!(text.starts_with("changes are kept since position "), "{text}");
     assert!(text.contains("\nanother entry of that name: "), "{text}");
@@ -367,6 +381,9 @@ fn a_history_goes_through_the_names_of_an_entry() {
 
 #[test]
 fn a_store_without_a_feed_says_so() {
+    if !available(&TOOLS) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir(&data).unwrap();
@@ -375,6 +392,22 @@ fn a_store_without_a_feed_says_so() {
     for arguments in [&["directory", "changes"][..], &["history", PEOPLE]] {
         let refused = ask(&data, arguments).expect(1);
         assert!(refused.err.contains("has no feed of changes"), "{}", refused.err);
+    }
+    assert!(server.stop().success());
+
+    // It was on, and is off since: what there was is gone with the first change.
+    let data = folder.path().join("other");
+    let server = Server::start(&data, &["--sample", "1"]);
+    assert!(server.stop().success());
+    let toml = fs::read_to_string(data.join("keyway.toml")).unwrap();
+    let (before, feed) = toml.split_once("[feed]").expect("the section");
+    let off = format!("{before}[feed]{}", feed.replacen("enabled = true", "enabled = false", 1));
+    fs::write(data.join("keyway.toml"), off).unwrap();
+    let server = Server::start(&data, &[]);
+    add(&server, &format!("uid=x,{PEOPLE}"), "");
+    for arguments in [&["directory", "changes", "--from", "1"][..], &["undo", "1"]] {
+        let refused = ask(&data, arguments).expect(1);
+        assert!(refused.err.contains("is off (feed.enabled = false"), "{}", refused.err);
     }
     assert!(server.stop().success());
 }

@@ -18,6 +18,8 @@ pub const ASSERTION: &str = "1.3.6.1.1.12";
 pub const PRE_READ: &str = "1.3.6.1.1.13.1";
 /// Post-read, RFC 4527: values as for [`PRE_READ`].
 pub const POST_READ: &str = "1.3.6.1.1.13.2";
+/// Relax Rules (draft-zeilenga-ldap-relax): let an administrator give what else only the server sets. It has no value.
+pub const RELAX_RULES: &str = "1.3.6.1.4.1.4203.666.5.12";
 /// ManageDsaIT, RFC 3296: no value.
 pub const MANAGE_DSA_IT: &str = "2.16.840.1.113730.3.4.2";
 

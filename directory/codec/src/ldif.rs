@@ -10,6 +10,7 @@
 
 mod line;
 mod reader;
+mod request;
 mod writer;
 
 use std::fmt;

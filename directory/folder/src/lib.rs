@@ -11,6 +11,7 @@ pub mod host_names;
 pub mod limits;
 pub mod pem;
 pub mod signing;
+pub mod subject;
 pub mod tls;
 pub mod trust;
 pub mod unix_socket;

@@ -12,7 +12,7 @@ use crate::naming::{self, Place};
 use crate::policy::as_seen;
 use crate::settings::Announced;
 use crate::state::Snapshot;
-use crate::virtual_entries::Wanted;
+use crate::virtual_entries::{VirtualEntry, VirtualTree, Wanted};
 use keyway_codec::Filter;
 use keyway_codec::message::{CompareRequest, ResultCode, Scope};
 use keyway_schema::{ItemScope, Matcher, base, has_options};
@@ -37,7 +37,7 @@ impl Directory {
         let contexts = snapshot.shared.contexts();
         match naming::place(&contexts, name) {
             Place::Root => {
-                let attributes = snapshot.root_dse(&contexts, announced);
+                let attributes = self.root_dse(snapshot, subject, &contexts, announced)?;
                 compare
                     .with(access::Place::RootDse, &Candidate::unstored(snapshot, "", &attributes))
             }
@@ -49,6 +49,13 @@ impl Directory {
                     &attributes,
                 );
                 compare.with(access::Place::Subschema, &candidate)
+            }
+            Place::Virtual(VirtualTree::Changelog) => {
+                compare.may_anywhere(access::Place::Changelog)?;
+                let changelog = self.changelog(snapshot, name, Scope::Base, None, None)?;
+                let VirtualEntry { dn, attributes } = changelog.base();
+                let candidate = Candidate::unstored(snapshot, dn, attributes);
+                compare.with(access::Place::Changelog, &candidate)
             }
             Place::Virtual(tree) => {
                 compare.may_anywhere(tree.place())?;

@@ -6,7 +6,7 @@ use keyway_codec::DecodeError;
 use keyway_codec::Filter;
 use keyway_codec::controls::{
     ASSERTION, Assertion, MANAGE_DSA_IT, PAGED_RESULTS, POST_READ, PRE_READ, PagedResults,
-    ReadRequest,
+    RELAX_RULES, ReadRequest,
 };
 use keyway_codec::message::{Control, ResultCode, tag};
 use keyway_codec::password_policy::{
@@ -27,6 +27,7 @@ pub const SUPPORTED: &[&str] = &[
     PASSWORD_POLICY,
     ACCOUNT_USABILITY,
     DECIDING_RULES,
+    RELAX_RULES,
 ];
 
 /// The controls of one request, understood. Only those that fit its operation are set.
@@ -48,6 +49,8 @@ pub struct RequestControls<'a> {
     pub account_usability: bool,
     /// Say which access rules decided, and whether it was critical; all but bind, unbind and abandon.
     pub deciding_rules: Option<bool>,
+    /// Take what else only the server sets, from the administrator; add and modify.
+    pub relax: bool,
 }
 
 impl<'a> RequestControls<'a> {
@@ -99,6 +102,7 @@ impl<'a> RequestControls<'a> {
             }
             PASSWORD_POLICY => self.password_policy = true,
             ACCOUNT_USABILITY => self.account_usability = true,
+            RELAX_RULES => self.relax = true,
             DECIDING_RULES => self.deciding_rules = Some(control.critical),
             // Some clients send an empty value with it where RFC 3296 has none; it means nothing.
             MANAGE_DSA_IT => self.manage_dsa_it = true,
@@ -160,6 +164,7 @@ fn fits(request: u8, oid: &str) -> bool {
         ),
         PRE_READ => matches!(request, DELETE_REQUEST | MODIFY_REQUEST | MODIFY_DN_REQUEST),
         POST_READ => matches!(request, ADD_REQUEST | MODIFY_REQUEST | MODIFY_DN_REQUEST),
+        RELAX_RULES => matches!(request, ADD_REQUEST | MODIFY_REQUEST),
         MANAGE_DSA_IT | DECIDING_RULES => {
             !matches!(request, BIND_REQUEST | UNBIND_REQUEST | ABANDON_REQUEST)
         }

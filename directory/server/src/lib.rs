@@ -21,6 +21,7 @@ mod bind;
 mod bootstrap;
 mod bulk;
 mod candidate;
+mod changelog;
 mod clock;
 mod compare;
 pub mod controls;
@@ -66,7 +67,7 @@ pub use directory::Directory;
 pub use failure::Failure;
 pub use feed::{
     AttributeChange, AttributeValues, ChangeNote, DescribedChange, Describer, EntryChange, Extent,
-    FeedReader, FeedRetention, FeedStatus, Operation, Reason, Renaming, RowOrEntry, Values,
+    FeedReader, FeedRetention, FeedStatus, Operation, Reason, Renaming, Room, RowOrEntry, Values,
 };
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStatus};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};

@@ -83,6 +83,9 @@ pub const STEP_CANDIDATES_MAX: usize = 4_096;
 /// looked at: a filter may have thousands of terms.
 pub const STEP_TESTS_MAX: usize = 16 << 10;
 
+/// Bytes of rows of the feed that a step of a search of the changelog reads before others have their turn.
+pub const STEP_FEED_BYTES_MAX: u64 = 256 << 10;
+
 /// Aliases that lead from one to the next before their end is not looked for any more.
 pub const ALIAS_STEPS_MAX: usize = 16;
 

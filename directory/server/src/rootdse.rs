@@ -26,11 +26,13 @@ const LANGUAGE_TAGS: &str = "1.3.6.1.4.1.4203.1.5.4";
 const MODIFY_INCREMENT: &str = "1.3.6.1.1.14";
 
 impl Snapshot {
-    /// The root DSE's attributes.
+    /// The root DSE's attributes. `changelog` has the numbers of its first and its last change, for those who may
+    /// know them.
     pub fn root_dse(
         &self,
         contexts: &[Arc<NamingContext>],
         announced: Announced,
+        changelog: Option<[u64; 2]>,
     ) -> EntryAttributes {
         let own = contexts.iter().filter(|context| !context.is_system);
         let contexts: Vec<&str> = own.map(|context| context.text.as_str()).collect();
@@ -44,11 +46,18 @@ impl Snapshot {
         let published = |tree: VirtualTree| self.shared.provider(tree).map(|_| tree.dn());
         let config: Vec<&str> = published(VirtualTree::Config).into_iter().collect();
         let monitor: Vec<&str> = published(VirtualTree::Monitor).into_iter().collect();
+        let numbers = changelog.map(|numbers| numbers.map(|number| number.to_string()));
+        let changelog: Vec<&str> = numbers.iter().map(|_| VirtualTree::Changelog.dn()).collect();
+        let first: Vec<&str> = numbers.iter().map(|[first, _]| first.as_str()).collect();
+        let last: Vec<&str> = numbers.iter().map(|[_, last]| last.as_str()).collect();
         entry(&[
             ("objectClass", &["top"]),
             ("namingContexts", &contexts),
             ("configContext", &config),
             ("monitorContext", &monitor),
+            ("changeLog", &changelog),
+            ("firstChangeNumber", &first),
+            ("lastChangeNumber", &last),
             ("supportedLDAPVersion", &["3"]),
             ("supportedControl", controls::SUPPORTED),
             ("supportedExtension", announced.extensions),

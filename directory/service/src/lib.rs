@@ -1,6 +1,6 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
-//! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes says. An SSH
-//! agent, which is a client of cryptod.
+//! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes
+//! says, and changes undone by it. An SSH agent, which is a client of cryptod.
 #![forbid(unsafe_code)]
 
 pub mod admin;
@@ -10,7 +10,9 @@ mod banner;
 pub mod callers;
 mod certificates;
 pub mod changes;
+pub mod changing;
 pub mod client;
+pub mod client_certificate;
 pub mod cryptod;
 pub mod feed_check;
 mod forecast;
@@ -35,6 +37,7 @@ mod scratch;
 pub mod ssh_agent;
 pub mod tokens;
 pub mod told;
+pub mod undo;
 pub mod up;
 pub mod witness;
 

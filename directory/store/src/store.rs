@@ -178,6 +178,11 @@ impl Store {
         self.inner.shared.is_in_place()
     }
 
+    /// Whether changes are put into the feed ([`Options::feed`]).
+    pub fn keeps_feed(&self) -> bool {
+        self.inner.shared.feed.is_some()
+    }
+
     /// Random identity (UUID version 4) of this store, given when it was created.
     pub fn incarnation(&self) -> [u8; 16] {
         self.inner.shared.incarnation

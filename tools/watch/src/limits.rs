@@ -24,3 +24,9 @@ pub const LISTS_AGAIN: u32 = 60;
 pub const PAGE_AGAIN_MAX: Duration = Duration::from_secs(10);
 /// How often that page is looked for.
 pub const PAGE_AGAIN_LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long a connection to the server of a data folder may take.
+pub const OWN_CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// How long that server may take to answer: a change is answered when it is on the disk, and others may come before it.
+pub const OWN_ANSWER_WAIT: Duration = Duration::from_secs(60);

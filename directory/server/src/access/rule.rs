@@ -139,16 +139,19 @@ pub enum Place {
     Config,
     /// `cn=monitor`.
     Monitor,
+    /// `cn=changelog`.
+    Changelog,
 }
 
 impl Place {
-    pub(super) const ALL: [Place; 6] = [
+    pub(super) const ALL: [Place; 7] = [
         Place::RootDse,
         Place::Subschema,
         Place::Data,
         Place::System,
         Place::Config,
         Place::Monitor,
+        Place::Changelog,
     ];
 }
 
@@ -162,18 +165,19 @@ pub enum What {
 }
 
 impl What {
-    const NAMES: [(&str, What); 7] = [
+    const NAMES: [(&str, What); 8] = [
         ("root-dse", What::Only(Place::RootDse)),
         ("schema", What::Only(Place::Subschema)),
         ("data", What::Only(Place::Data)),
         ("system", What::Only(Place::System)),
         ("config", What::Only(Place::Config)),
         ("monitor", What::Only(Place::Monitor)),
+        ("changelog", What::Only(Place::Changelog)),
         ("everything", What::Everything),
     ];
 
     /// The one of a name, as in a configuration: `root-dse`, `schema`, `data`, `system`,
-    /// `config`, `monitor`, `everything`.
+    /// `config`, `monitor`, `changelog`, `everything`.
     pub fn from_name(name: &str) -> Option<What> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
     }

@@ -60,6 +60,8 @@ pub struct Renaming {
     pub new_rdn: String,
     /// Whether values of the relative name before it went with it.
     pub delete_old_rdn: bool,
+    /// Whether the entry has got values by the new relative name, which it did not have before.
+    pub brings_values: bool,
     /// The name of the entry above, if it is another one than before.
     pub new_superior: Option<String>,
     /// The whole name.

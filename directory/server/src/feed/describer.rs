@@ -15,10 +15,11 @@ use keyway_codec::secret::SECRETS;
 use keyway_schema::operational::ENTRY_UUID;
 use keyway_schema::{Schema, base};
 use keyway_store::{Change, EntryId, FeedRow, Moved, Updated, View, Whole};
+use std::sync::Arc;
 
 /// Describes changes.
 pub struct Describer {
-    schema: Schema,
+    schema: Arc<Schema>,
     passwords: Secrets,
     shows_passwords: bool,
 }
@@ -31,10 +32,15 @@ impl Describer {
     pub fn new(view: View<'_>, shows_passwords: bool) -> Result<Describer> {
         let schema = Stored::read(view)?.schema();
         let schema = schema.map_err(|why| Failure::new(ResultCode::Other, why.to_string()))?;
-        Ok(Describer::of(schema, shows_passwords))
+        Ok(Describer::of(Arc::new(schema), shows_passwords))
     }
 
-    fn of(schema: Schema, shows_passwords: bool) -> Describer {
+    /// One that goes by the schema of a directory; values of passwords and keys are counted.
+    pub(crate) fn within(schema: Arc<Schema>) -> Describer {
+        Describer::of(schema, false)
+    }
+
+    fn of(schema: Arc<Schema>, shows_passwords: bool) -> Describer {
         Describer { passwords: Secrets::passwords(&schema), schema, shows_passwords }
     }
 
@@ -142,10 +148,11 @@ impl Describer {
         mut attributes: Vec<Differing>,
         is_moved: bool,
     ) -> RowOrEntry {
-        let delete_old_rdn = self.take_names([old, new], &mut attributes);
+        let [delete_old_rdn, brings_values] = self.take_names([old, new], &mut attributes);
         let operation = Operation::ModifyDn(Renaming {
             new_rdn: new.to_owned(),
             delete_old_rdn,
+            brings_values,
             new_superior: is_moved.then(|| above_new.to_owned()),
             new_dn: dn(new, above_new),
             attributes: self.changes(attributes),
@@ -158,18 +165,19 @@ impl Describer {
         })
     }
 
-    /// Takes out of the attributes what the new relative name brings about; whether values of the old one went.
-    fn take_names(&self, [old, new]: [&str; 2], attributes: &mut Vec<Differing>) -> bool {
-        let (Ok(old), Ok(new)) = (Rdn::parse(old), Rdn::parse(new)) else { return false };
-        let mut has_deleted = false;
+    /// Takes out of the attributes what the new relative name brings about; whether values of the old one went, and
+    /// whether some of the new one came.
+    fn take_names(&self, [old, new]: [&str; 2], attributes: &mut Vec<Differing>) -> [bool; 2] {
+        let (Ok(old), Ok(new)) = (Rdn::parse(old), Rdn::parse(new)) else { return [false; 2] };
+        let (mut has_deleted, mut has_added) = (false, false);
         for ava in old.avas.iter().filter(|ava| !new.avas.contains(ava)) {
             has_deleted |= self.take(ava, attributes, |one| &mut one.removed);
         }
         for ava in &new.avas {
-            self.take(ava, attributes, |one| &mut one.added);
+            has_added |= self.take(ava, attributes, |one| &mut one.added);
         }
         attributes.retain(|one| !one.is_empty());
-        has_deleted
+        [has_deleted, has_added]
     }
 
     /// Takes the value of a name out of the values of its attribute; whether it was there.
@@ -217,7 +225,7 @@ impl Describer {
     }
 
     fn values(&self, name: &str, values: Vec<Vec<u8>>) -> Values {
-        match !self.shows_passwords && self.is_password(base(name)) {
+        match !self.shows_passwords && self.is_secret(base(name)) {
             true => Values::Hidden(values.len()),
             false => Values::Shown(values),
         }
@@ -225,7 +233,7 @@ impl Describer {
 
     /// Whether values of an attribute are passwords or keys. One that the schema has forgotten since may have been a
     /// subtype of those.
-    fn is_password(&self, name: &str) -> bool {
+    pub fn is_secret(&self, name: &str) -> bool {
         self.passwords.contain(name)
             || SECRETS.iter().any(|known| known.eq_ignore_ascii_case(name))
             || self.schema.attribute(name).is_none()

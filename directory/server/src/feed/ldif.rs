@@ -1,8 +1,8 @@
 //! Changes as change records of LDIF (RFC 2849), which other directories can make again.
 
 use super::described::{
-    AttributeChange, AttributeValues, DescribedChange, EntryChange, Extent, Operation, RowOrEntry,
-    Values,
+    AttributeChange, AttributeValues, DescribedChange, EntryChange, Extent, Operation, Renaming,
+    RowOrEntry, Values,
 };
 use keyway_codec::ldif::{Lines, Modification, Record, RecordKind, Writer};
 use keyway_codec::message::ChangeOperation;
@@ -27,6 +27,26 @@ impl DescribedChange {
 }
 
 impl EntryChange {
+    /// The lines of a change record behind its type, as an entry of a changelog has them: those of an added entry or
+    /// of its modifications. They are ASCII. Values that are not shown are left out.
+    pub(crate) fn ldif_lines(&self) -> String {
+        let (kind, begins) = match &self.operation {
+            Operation::Add(attributes) => (RecordKind::Add(lines(attributes)), "add"),
+            Operation::Delete(_) => return String::new(),
+            Operation::Modify(attributes) | Operation::ModifyDn(Renaming { attributes, .. }) => {
+                let all = attributes.iter().flat_map(modifications).collect();
+                (RecordKind::Modify(all), "modify")
+            }
+        };
+        let mut out = Vec::new();
+        Writer::new(&mut out).record(&Record { line: 0, dn: String::new(), kind });
+        let text = String::from_utf8_lossy(&out);
+        let begins = format!("dn:\nchangetype: {begins}\n");
+        // The empty line that ends a record goes too.
+        let lines = text.strip_prefix(&begins).and_then(|text| text.strip_suffix('\n'));
+        lines.unwrap_or_default().to_owned()
+    }
+
     fn write(&self, writer: &mut Writer<'_>) {
         let dn = || self.dn.clone();
         match &self.operation {

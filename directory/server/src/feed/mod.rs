@@ -16,6 +16,7 @@ pub use described::{
     RowOrEntry, Values,
 };
 pub use describer::Describer;
+pub use names::Room;
 pub use note::{ChangeNote, Reason};
 pub use readers::FeedReader;
 pub use retention::FeedStatus;

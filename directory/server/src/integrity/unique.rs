@@ -9,7 +9,8 @@ use crate::naming::{self};
 use crate::state::Snapshot;
 use crate::write::LargeDraft;
 use keyway_codec::message::ResultCode;
-use keyway_schema::{EntryAttributes, EntryName, base};
+use keyway_schema::operational::ENTRY_UUID;
+use keyway_schema::{AttributeType, EntryAttributes, EntryName, base};
 use keyway_store::{EntryId, Key, Names, View};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -103,6 +104,38 @@ impl Snapshot {
             }
         }
         Ok(())
+    }
+
+    /// Checks that no entry has the `entryUUID` that a new one is to have.
+    ///
+    /// # Errors
+    /// `constraintViolation`, or the store's.
+    pub fn require_free_uuid(&self, view: View<'_>, attributes: &EntryAttributes) -> Result<()> {
+        let given = attributes.iter().find(|(name, _)| name == ENTRY_UUID);
+        let Some(given) = given.and_then(|(_, values)| values.first()) else { return Ok(()) };
+        let rule = self.schema.attribute(ENTRY_UUID).and_then(AttributeType::equality);
+        let normal = |value: &[u8]| self.schema.normalize(rule?, value);
+        let Some(wanted) = normal(given) else { return Ok(()) };
+        let other = match self.indexes.equality(ENTRY_UUID, &wanted) {
+            Some(key) => view.postings(&key, EntryId::ROOT)?.next().transpose()?,
+            // Not many settings lack this index.
+            None => {
+                let mut found = None;
+                for entry in view.entries(EntryId::ROOT)? {
+                    let (id, entry) = entry?;
+                    if entry.values(ENTRY_UUID).any(|value| normal(value).as_ref() == Some(&wanted))
+                    {
+                        found = Some(id);
+                        break;
+                    }
+                }
+                found
+            }
+        };
+        let Some(other) = other else { return Ok(()) };
+        let dn = view.dn(other, &mut Names::new())?.unwrap_or_default();
+        let text = format!("entry \"{dn}\" has this {ENTRY_UUID} already");
+        Err(Failure::new(ResultCode::ConstraintViolation, text))
     }
 
     /// The values of an attribute; of many, where the entry was before, those that are new.

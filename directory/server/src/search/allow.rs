@@ -45,6 +45,24 @@ pub(super) fn allow(
     Err(Failure::new(ResultCode::AdminLimitExceeded, text))
 }
 
+/// How many entries a subject may look at without an index; `None` if that is not limited.
+///
+/// # Errors
+/// The store's.
+pub(super) fn unindexed_max(
+    snapshot: &Snapshot,
+    view: View<'_>,
+    subject: &Subject,
+) -> Result<Option<usize>> {
+    let (max, free) = {
+        let settings = snapshot.shared.settings.read().unpoisoned();
+        (settings.search_unindexed_max as usize, settings.search_unindexed_free.clone())
+    };
+    let is_free =
+        max == 0 || subject.is_administrator() || is_free(snapshot, view, subject, &free)?;
+    Ok((!is_free).then_some(max))
+}
+
 fn is_longer(view: View<'_>, scope: &[Key], max: usize) -> Result<bool> {
     let mut count = 0;
     for list in scope {

@@ -6,6 +6,8 @@
 //! (`pieces`). A change between two steps may be seen or not; an entry is returned at most once unless
 //! it is deleted and added again.
 //!
+//! Entries of the changelog are made when a search comes to them.
+//!
 //! Referral objects are returned as references, all of them before the entries: whether one matches
 //! the filter its own server knows. The entries that aliases stand for are found before the first step.
 
@@ -32,11 +34,14 @@ pub(crate) use write::encode_entry;
 
 use crate::access::{self, Rights, Subject, View};
 use crate::candidate::Candidate;
+use crate::changelog::{Changelog, Next};
 use crate::controls::ResponseControl;
 use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth};
 use crate::failure::{Failure, Result};
-use crate::limits::{CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_TESTS_MAX};
+use crate::limits::{
+    CLOCK_CANDIDATES, ENTRY_PIECES_MIN, STEP_CANDIDATES_MAX, STEP_FEED_BYTES_MAX, STEP_TESTS_MAX,
+};
 use crate::locate::{is_alias, urls};
 use crate::plan::Source;
 use crate::policy::USER_PASSWORD;
@@ -113,6 +118,8 @@ pub struct SearchProgress {
 enum Target {
     /// Virtual entries.
     Virtual(VirtualEntries),
+    /// Changes of the feed.
+    Changelog(Box<Changelog>),
     /// A part of the tree.
     Tree(Cursor),
     /// Nothing.
@@ -178,8 +185,14 @@ impl Target {
                 virtual_entries.entries.drain(..passed.min(virtual_entries.entries.len()));
                 virtual_entries.passed = after.0;
             }
+            Target::Changelog(changelog) => changelog.resume(after.0),
             Target::Empty => {}
         }
+    }
+
+    /// Whether it is no part of the data.
+    fn is_virtual(&self) -> bool {
+        matches!(self, Target::Virtual(_) | Target::Changelog(_))
     }
 }
 
@@ -195,6 +208,12 @@ enum Pause {
     Limit(ResultCode, &'static str),
     /// This entry is to be sent in pieces.
     Entry(EntryId, Entry),
+}
+
+impl Pause {
+    fn too_long() -> Pause {
+        Pause::Limit(ResultCode::TimeLimitExceeded, "the search took longer than it may")
+    }
 }
 
 impl Search {
@@ -232,7 +251,7 @@ impl Search {
 
     /// Whether it looks at virtual entries, which says nothing of the data.
     fn is_virtual(&self) -> bool {
-        matches!(self.target, Target::Virtual(_))
+        self.target.is_virtual()
     }
 
     /// Where its candidates come from, if it takes long enough for an operator to want to know, or if that
@@ -341,6 +360,14 @@ impl Search {
                 self.target = Target::Virtual(virtual_entries);
                 pause
             }
+            Target::Changelog(mut changelog) => {
+                let end = out.len().saturating_add(budget_bytes);
+                let read = directory.store.read()?;
+                let state = (read.view(), &mut *changelog);
+                let pause = self.show_changes(snapshot, &view, state, (message_id, end), out);
+                self.target = Target::Changelog(changelog);
+                pause
+            }
             Target::Tree(mut cursor) => {
                 let end = out.len().saturating_add(budget_bytes);
                 let read = directory.store.read()?;
@@ -397,28 +424,94 @@ impl Search {
                 return Ok(Pause::Turn);
             }
             let candidate = Candidate::unstored(snapshot, dn, attributes);
-            if evaluator.matches(&self.matcher, &candidate)? == Truth::True
-                && view.may_something(Rights::READ, &candidate)?
-            {
-                let passed = EntryId(virtual_entries.passed);
-                if let Some(pause) = count(self.entries_max, &mut self.sent, &mut self.page, passed)
-                {
-                    return Ok(pause);
-                }
-                let mut filtered = Filtered::new(&snapshot.schema, &self.selection, view);
-                let mut writer = EntryWriter::begin(out, message_id, dn);
-                match encode_entry(&mut writer, &candidate, &mut filtered) {
-                    Ok(()) => writer.finish(&[]),
-                    Err(failure) => {
-                        writer.discard();
-                        return Err(failure);
-                    }
-                }
+            let passed = virtual_entries.passed;
+            let pause =
+                self.show_one(snapshot, &evaluator, (dn, &candidate), (message_id, passed), out)?;
+            if let Some(pause) = pause {
+                return Ok(pause);
             }
             virtual_entries.entries.pop_front();
             virtual_entries.passed += 1;
         }
         Ok(Pause::End)
+    }
+
+    /// Goes through the changelog.
+    fn show_changes(
+        &mut self,
+        snapshot: &Snapshot,
+        view: &View,
+        (state, changelog): (Tree<'_>, &mut Changelog),
+        (message_id, end): (u32, usize),
+        out: &mut Vec<u8>,
+    ) -> Result<Pause> {
+        let evaluator = Evaluator::search(&snapshot.schema, view);
+        let read = changelog.bytes();
+        for looked_at in 0.. {
+            if looked_at % CLOCK_CANDIDATES == 0
+                && self.deadline.is_some_and(|at| snapshot.shared.monotonic() >= at)
+            {
+                return Ok(Pause::too_long());
+            }
+            self.is_long = looked_at >= STEP_CANDIDATES_MAX
+                || evaluator.work() >= STEP_TESTS_MAX
+                || changelog.bytes() - read >= STEP_FEED_BYTES_MAX;
+            if self.is_long || (looked_at > 0 && out.len() >= end) {
+                return Ok(Pause::Turn);
+            }
+            let (number, entry) = match changelog.look(state)? {
+                Next::Entry(number, entry) => (number, entry),
+                Next::Nothing => continue,
+                Next::End => break,
+            };
+            self.looked_at += 1;
+            let VirtualEntry { dn, attributes } = &*entry;
+            let candidate = Candidate::unstored(snapshot, dn, attributes);
+            let sent = self.sent;
+            let pause =
+                self.show_one(snapshot, &evaluator, (dn, &candidate), (message_id, number), out)?;
+            if let Some(pause) = pause {
+                return Ok(pause);
+            }
+            changelog.pass();
+            if sent == self.sent && !changelog.may_pass_over() {
+                let text = "the search has looked at as many changes as it may that do not match: \
+                            bound it by changeNumber";
+                return Ok(Pause::Limit(ResultCode::AdminLimitExceeded, text));
+            }
+        }
+        Ok(Pause::End)
+    }
+
+    /// Shows a virtual entry, if it matches; says why it must not. All before the number `passed` were looked at.
+    fn show_one(
+        &mut self,
+        snapshot: &Snapshot,
+        evaluator: &Evaluator<'_>,
+        (dn, candidate): (&str, &Candidate<'_, '_>),
+        (message_id, passed): (u32, u64),
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Pause>> {
+        let view = evaluator.view;
+        if evaluator.matches(&self.matcher, candidate)? != Truth::True
+            || !view.may_something(Rights::READ, candidate)?
+        {
+            return Ok(None);
+        }
+        let passed = EntryId(passed);
+        if let Some(pause) = count(self.entries_max, &mut self.sent, &mut self.page, passed) {
+            return Ok(Some(pause));
+        }
+        let mut filtered = Filtered::new(&snapshot.schema, &self.selection, view);
+        let mut writer = EntryWriter::begin(out, message_id, dn);
+        match encode_entry(&mut writer, candidate, &mut filtered) {
+            Ok(()) => writer.finish(&[]),
+            Err(failure) => {
+                writer.discard();
+                return Err(failure);
+            }
+        }
+        Ok(None)
     }
 
     fn walk(&mut self, walk: &Walk<'_>, cursor: &mut Cursor, out: &mut Vec<u8>) -> Result<Pause> {
@@ -436,8 +529,7 @@ impl Search {
             if looked_at % CLOCK_CANDIDATES == 0
                 && self.deadline.is_some_and(|at| snapshot.shared.monotonic() >= at)
             {
-                let text = "the search took longer than it may";
-                return Ok(Pause::Limit(ResultCode::TimeLimitExceeded, text));
+                return Ok(Pause::too_long());
             }
             self.is_long = looked_at >= STEP_CANDIDATES_MAX || evaluator.work() >= STEP_TESTS_MAX;
             if self.is_long || (looked_at > 0 && out.len() >= walk.end) {

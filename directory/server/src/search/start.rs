@@ -10,14 +10,14 @@ use crate::directory::Directory;
 use crate::evaluate::{Evaluator, Truth, asserted};
 use crate::failure::{Failure, Result};
 use crate::locate::{Located, Seeking, locate_known};
-use crate::naming::{self, Place};
+use crate::naming::{self, NamingContext, Place};
 use crate::plan::{Source, count_max, plan};
 use crate::settings::Announced;
 use crate::state::Snapshot;
-use crate::virtual_entries::{VirtualEntry, Wanted};
+use crate::virtual_entries::{VirtualEntry, VirtualTree, Wanted};
 use keyway_codec::message::{Deref, Scope, SearchRequest};
 use keyway_schema::operational::SUBSCHEMA_DN;
-use keyway_schema::{EntryName, Matcher};
+use keyway_schema::{EntryAttributes, EntryName, Matcher};
 use keyway_store::{EntryId, Read, View};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -131,12 +131,12 @@ impl Directory {
         }
         let lack = match &target {
             Target::Tree(cursor) => cursor.source.lack.as_ref(),
-            Target::Virtual { .. } | Target::Empty => None,
+            Target::Virtual(_) | Target::Changelog(_) | Target::Empty => None,
         };
         let lacking = lack.map(|lack| snapshot.shared.unindexed.count(lack));
         let shape = shapes::shape_of(request.scope, &request.filter);
         // A virtual entry says nothing of the data.
-        if !matches!(target, Target::Virtual(_)) {
+        if !target.is_virtual() {
             shape.begun(lacking.is_some());
         }
         Ok(Search {
@@ -239,7 +239,7 @@ impl Directory {
         match naming::place(&contexts, name) {
             Place::Root if request.scope == Scope::Base => {
                 snapshot.may_look(subject, access::Place::RootDse)?;
-                let attributes = snapshot.root_dse(&contexts, announced);
+                let attributes = self.root_dse(snapshot, subject, &contexts, announced)?;
                 Ok(Found::new(access::Place::RootDse, Target::virtual_entry("", attributes)))
             }
             Place::Root => {
@@ -261,6 +261,14 @@ impl Directory {
                     false => Target::Empty,
                 };
                 Ok(Found::new(access::Place::Subschema, target))
+            }
+            Place::Virtual(VirtualTree::Changelog) => {
+                snapshot.may_look(subject, access::Place::Changelog)?;
+                let filter = Some(&request.filter);
+                let max = allow::unindexed_max(snapshot, self.store.read()?.view(), subject)?;
+                let changelog = self.changelog(snapshot, name, request.scope, filter, max)?;
+                let target = Target::Changelog(Box::new(changelog));
+                Ok(Found::new(access::Place::Changelog, target))
             }
             Place::Virtual(tree) => {
                 snapshot.may_look(subject, tree.place())?;
@@ -306,6 +314,10 @@ impl Directory {
                 }
                 None => Truth::Undefined,
             },
+            Target::Changelog(changelog) => {
+                let VirtualEntry { dn, attributes } = changelog.base();
+                evaluator.matches(matcher, &Candidate::unstored(snapshot, dn, attributes))?
+            }
             Target::Tree(Cursor { base, .. }) if *base != EntryId::ROOT => {
                 let read = self.store.read()?;
                 let view = read.view();
@@ -318,6 +330,24 @@ impl Directory {
             Target::Tree(_) | Target::Empty => Truth::Undefined,
         };
         asserted(truth)
+    }
+}
+
+impl Directory {
+    /// The root DSE's attributes as this subject is told of them: how much is changed is for those who may see the
+    /// changes.
+    pub(crate) fn root_dse(
+        &self,
+        snapshot: &Snapshot,
+        subject: &Subject,
+        contexts: &[Arc<NamingContext>],
+        announced: Announced,
+    ) -> Result<EntryAttributes> {
+        let changelog = match snapshot.may_look(subject, access::Place::Changelog) {
+            Ok(()) => self.changelog_numbers()?,
+            Err(_) => None,
+        };
+        Ok(snapshot.root_dse(contexts, announced, changelog))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod access_model;
+mod changelog;
 mod compare;
 mod controls;
 mod described;
@@ -18,6 +19,7 @@ mod model;
 mod open;
 mod ordering;
 mod plan;
+mod relax;
 mod rights;
 mod search;
 mod special_entries;

@@ -38,6 +38,10 @@ impl Handover {
         if !rights.may_anywhere(Rights::WRITE) {
             return Err(Failure::denied("change this"));
         }
+        let read_only = || unwilling(format!("what is in {} can only be read", tree.dn()));
+        if tree == VirtualTree::Changelog {
+            return Err(read_only());
+        }
         let entries = snapshot.virtual_tree(tree, &Wanted::new(name, Scope::Base, None));
         let entry = entries.find(name)?;
         let candidate = Candidate::unstored(snapshot, &entry.dn, &entry.attributes);
@@ -63,7 +67,7 @@ impl Handover {
                 let modification = Modification { dn: entry.dn.clone(), changes };
                 Ok(Handover { provider, modification })
             }
-            _ => Err(unwilling(format!("what is in {} can only be read", tree.dn()))),
+            _ => Err(read_only()),
         }
     }
 

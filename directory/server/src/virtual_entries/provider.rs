@@ -60,14 +60,16 @@ impl Provider {
 
 /// The trees that are published.
 #[derive(Default)]
-pub(crate) struct VirtualTrees([RwLock<Option<Arc<Provider>>>; VirtualTree::ALL.len()]);
+pub(crate) struct VirtualTrees([RwLock<Option<Arc<Provider>>>; 2]);
 
 impl VirtualTrees {
-    pub fn slot(&self, tree: VirtualTree) -> &RwLock<Option<Arc<Provider>>> {
+    /// Where that of a tree is; none makes the changelog, which comes from the store.
+    pub fn slot(&self, tree: VirtualTree) -> Option<&RwLock<Option<Arc<Provider>>>> {
         let [config, monitor] = &self.0;
         match tree {
-            VirtualTree::Config => config,
-            VirtualTree::Monitor => monitor,
+            VirtualTree::Config => Some(config),
+            VirtualTree::Monitor => Some(monitor),
+            VirtualTree::Changelog => None,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl DirectoryState {
     pub(crate) fn provider(&self, tree: VirtualTree) -> Option<Arc<Provider>> {
-        self.virtual_trees.slot(tree).read().unpoisoned().clone()
+        self.virtual_trees.slot(tree)?.read().unpoisoned().clone()
     }
 }
 
@@ -28,9 +28,10 @@ impl Snapshot {
 }
 
 impl Directory {
-    /// Shows a tree from now on, in the place of one that was published before.
+    /// Shows a tree from now on, in the place of one that was published before. The changelog is shown without it.
     pub fn publish(&self, tree: VirtualTree, provider: Provider) {
-        let slot = self.shared.virtual_trees.slot(tree);
-        *slot.write().unpoisoned() = Some(Arc::new(provider));
+        if let Some(slot) = self.shared.virtual_trees.slot(tree) {
+            *slot.write().unpoisoned() = Some(Arc::new(provider));
+        }
     }
 }

@@ -10,17 +10,21 @@ pub enum VirtualTree {
     Config,
     /// The server's activity.
     Monitor,
+    /// The changes that the feed keeps.
+    Changelog,
 }
 
 impl VirtualTree {
     /// All of them.
-    pub const ALL: [VirtualTree; 2] = [VirtualTree::Config, VirtualTree::Monitor];
+    pub const ALL: [VirtualTree; 3] =
+        [VirtualTree::Config, VirtualTree::Monitor, VirtualTree::Changelog];
 
     /// The name of its top.
     pub const fn dn(self) -> &'static str {
         match self {
             VirtualTree::Config => "cn=config",
             VirtualTree::Monitor => "cn=monitor",
+            VirtualTree::Changelog => "cn=changelog",
         }
     }
 
@@ -29,6 +33,7 @@ impl VirtualTree {
         match self {
             VirtualTree::Config => Place::Config,
             VirtualTree::Monitor => Place::Monitor,
+            VirtualTree::Changelog => Place::Changelog,
         }
     }
 

@@ -50,6 +50,8 @@ pub(crate) struct Add {
 pub(crate) enum Source {
     /// A client. He sets user attributes only.
     Client,
+    /// The administrator, who has an entry come back as it was.
+    Relaxed,
     /// A server, this one or another: what it noted of the entry is kept, as far as it means
     /// something here.
     Export,
@@ -67,7 +69,8 @@ impl Add {
             .attributes
             .iter()
             .map(|attribute| (attribute.description.as_ref(), attribute.values.as_slice()));
-        Add::of(snapshot, subject, request.dn, given, Source::Client, controls)
+        let source = if controls.relax { Source::Relaxed } else { Source::Client };
+        Add::of(snapshot, subject, request.dn, given, source, controls)
     }
 
     /// Makes an entry of a DN and attributes.
@@ -90,7 +93,7 @@ impl Add {
         let numbers = snapshot.wanted_numbers(&mut attributes);
         let (structural, is_sound) = match source {
             Source::Client => (check_entry(&snapshot.schema, &attributes, &[])?, true),
-            Source::Export => check_loosely(&snapshot.schema, &attributes, &[])?,
+            Source::Relaxed | Source::Export => check_loosely(&snapshot.schema, &attributes, &[])?,
         };
         let structural = structural.name().to_owned();
         edit::set(&mut attributes, STRUCTURAL_OBJECT_CLASS, &structural);
@@ -131,11 +134,6 @@ impl Add {
         Ok(small.chain(large).all(|(name, count)| is_given(name, count)))
     }
 
-    /// Who asks for it.
-    pub fn subject(&self) -> &Subject {
-        &self.request.subject
-    }
-
     /// The part that it has in common with other writes.
     pub(super) fn request(&self) -> &Request {
         &self.request
@@ -158,6 +156,9 @@ impl Add {
         if view.child(parent, component)?.is_some() {
             let text = "an entry of this name is there already";
             return Err(Failure::new(ResultCode::EntryAlreadyExists, text));
+        }
+        if request.is_relaxed {
+            snapshot.require_free_uuid(view, &self.attributes)?;
         }
         if let Some(matcher) = &request.assertion {
             let text = name.text();
@@ -237,9 +238,6 @@ fn rdn_text(name: &EntryName, below: usize) -> String {
     }
 }
 
-/// The attributes that the server goes by, beside operational ones.
-const MUST_BE_RIGHT: [&str; 2] = [OBJECT_CLASS, "aliasedObjectName"];
-
 /// Takes one attribute as it was given, and says how many of its values are not of their syntax:
 /// other servers have had laxer days.
 fn take(
@@ -258,13 +256,12 @@ fn take(
             0
         }
         Source::Export if Computed::from_name(attribute.name()).is_some() => return Ok(0),
-        Source::Export
-            if attribute.is_operational() || MUST_BE_RIGHT.contains(&attribute.name()) =>
-        {
-            edit::check_imported_syntax(&snapshot.schema, attribute, values)?;
-            0
+        Source::Relaxed if attribute.name() == STRUCTURAL_OBJECT_CLASS => return Ok(0),
+        Source::Relaxed => {
+            edit::require_stored(attribute)?;
+            edit::check_stored_syntax(&snapshot.schema, attribute, values)?
         }
-        Source::Export => edit::malformed(&snapshot.schema, attribute, values),
+        Source::Export => edit::check_stored_syntax(&snapshot.schema, attribute, values)?,
     };
     // A second list for one description belongs to the first.
     let values = values.iter().map(|value| value.to_vec()).collect();

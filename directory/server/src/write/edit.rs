@@ -6,7 +6,10 @@ use crate::large::normal;
 use crate::limits::ATTRIBUTE_VALUES_MAX;
 use keyway_codec::message::ResultCode;
 use keyway_codec::syntax::Syntax;
-use keyway_schema::{AttributeType, Description, EntryAttributes, Schema, check_value};
+use keyway_schema::operational::{Computed, STRUCTURAL_OBJECT_CLASS};
+use keyway_schema::{
+    AttributeType, Description, EntryAttributes, OBJECT_CLASS, Schema, check_value,
+};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -33,6 +36,21 @@ pub fn require_writable(attribute: &AttributeType) -> Result<()> {
     Err(Failure::new(ResultCode::ConstraintViolation, text))
 }
 
+/// Checks that a client that relaxes rules may set the attribute.
+///
+/// # Errors
+/// `constraintViolation` if it is worked out each time that it is read, or follows from the entry's classes.
+pub fn require_stored(attribute: &AttributeType) -> Result<()> {
+    let name = attribute.name();
+    if name != STRUCTURAL_OBJECT_CLASS && Computed::from_name(name).is_none() {
+        return Ok(());
+    }
+    let text = format!(
+        "attribute {name} follows from others: it cannot be given, with relaxed rules either"
+    );
+    Err(Failure::new(ResultCode::ConstraintViolation, text))
+}
+
 /// Checks values against their syntax.
 ///
 /// # Errors
@@ -49,7 +67,7 @@ pub fn check_syntax<V: AsRef<[u8]>>(
 ///
 /// # Errors
 /// As [`check_syntax`].
-pub fn check_imported_syntax<V: AsRef<[u8]>>(
+fn check_imported_syntax<V: AsRef<[u8]>>(
     schema: &Schema,
     attribute: &AttributeType,
     values: &[V],
@@ -57,8 +75,27 @@ pub fn check_imported_syntax<V: AsRef<[u8]>>(
     check_values(schema, attribute, values, Syntax::validate_imported)
 }
 
+/// The attributes that the server goes by, beside operational ones.
+const MUST_BE_RIGHT: [&str; 2] = [OBJECT_CLASS, "aliasedObjectName"];
+
+/// Checks values that were stored once, here or by another server; says how many are not of their syntax: other
+/// servers have had laxer days.
+///
+/// # Errors
+/// As [`check_syntax`], of an attribute that the server goes by.
+pub fn check_stored_syntax(
+    schema: &Schema,
+    attribute: &AttributeType,
+    values: &[Cow<'_, [u8]>],
+) -> Result<u64> {
+    if attribute.is_operational() || MUST_BE_RIGHT.contains(&attribute.name()) {
+        return check_imported_syntax(schema, attribute, values).map(|()| 0);
+    }
+    Ok(malformed(schema, attribute, values))
+}
+
 /// How many values another server took that are not of their syntax.
-pub fn malformed(schema: &Schema, attribute: &AttributeType, values: &[Cow<'_, [u8]>]) -> u64 {
+fn malformed(schema: &Schema, attribute: &AttributeType, values: &[Cow<'_, [u8]>]) -> u64 {
     let is_wrong = |value: &&Cow<'_, [u8]>| {
         check_imported_syntax(schema, attribute, std::slice::from_ref(*value)).is_err()
     };

@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::draft::large_names;
 use super::edit::{self, describe};
 use super::rdn::rdn_of;
-use super::request::Request;
+use super::request::{Request, Stamp};
 use crate::access::{RULE, Rights, Rule, Subject, View as Permissions};
 use crate::candidate::Candidate;
 use crate::controls::RequestControls;
@@ -18,12 +18,13 @@ use keyway_codec::dn::Rdn;
 use keyway_codec::message::{ChangeOperation, ModifyRequest, ResultCode};
 use keyway_password::Given;
 use keyway_schema::operational::STRUCTURAL_OBJECT_CLASS;
-use keyway_schema::operational::{MODIFIERS_NAME, MODIFY_TIMESTAMP};
+use keyway_schema::operational::{ENTRY_UUID, MODIFIERS_NAME, MODIFY_TIMESTAMP};
 use keyway_schema::{
     AttributeType, EntryAttributes, OBJECT_CLASS, ObjectClass, base, check_entry, check_loosely,
     complete_classes, is_sound,
 };
 use keyway_store::{EntryId, EntryRef, Names, View, Write};
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 /// A modify that is ready to be done.
@@ -96,11 +97,18 @@ impl Modify {
         let edits: Vec<Edit> = changes
             .map(|(operation, given, values)| {
                 let description = describe(&snapshot.schema, given)?;
-                edit::require_writable(description.attribute)?;
+                let attribute = description.attribute;
+                match request.is_relaxed {
+                    true => require_changeable(attribute)?,
+                    false => edit::require_writable(attribute)?,
+                }
                 let name = description.canonical().into_owned();
                 let edit = Edit { operation, name, values };
-                if edit.stores() {
-                    edit::check_syntax(&snapshot.schema, description.attribute, &edit.values)?;
+                if edit.stores() && request.is_relaxed {
+                    let values: Vec<Cow<'_, [u8]>> = edit.values.iter().map(Cow::from).collect();
+                    edit::check_stored_syntax(&snapshot.schema, attribute, &values)?;
+                } else if edit.stores() {
+                    edit::check_syntax(&snapshot.schema, attribute, &edit.values)?;
                 }
                 if operation == ChangeOperation::Add && edit.values.is_empty() {
                     let text = format!("attribute {given} is added without a value");
@@ -111,11 +119,6 @@ impl Modify {
             .collect::<Result<_>>()?;
         let gave_old = edits.iter().any(|edit| edit.gives_old(snapshot));
         Ok(Modify { request, edits, gave_old })
-    }
-
-    /// Who asks for it.
-    pub fn subject(&self) -> &Subject {
-        &self.request.subject
     }
 
     /// Whether it changes passwords.
@@ -183,13 +186,17 @@ impl Modify {
         let numbers = self.check(snapshot, write.view(), &rdn, was_sound, &mut new)?;
         self.check_unique(snapshot, write.view(), id, &new, &numbers)?;
         let rules = self.rules(snapshot, write.view(), id, &new.attributes)?;
-        request.stamp.mark(&mut new.attributes);
-        if self.changes_account() {
+        self.mark(&mut new.attributes);
+        if self.changes_account() && !request.is_relaxed {
             let edited: Vec<&str> = self.edits.iter().map(|edit| base(&edit.name)).collect();
             let Request { context, subject, now, .. } = request;
             let (view, edited) = (write.view(), &edited);
             let upkeep = Upkeep { snapshot, view, context, subject, id, edited, now: *now };
             upkeep.carry_out(&entry, &mut new.attributes)?;
+        }
+        if self.changes_account() && request.is_relaxed {
+            // Notes on binds that wait to be written are on another state of the account.
+            snapshot.shared.policies.pending.forget(id);
         }
         let rdn = entry.rdn().to_owned();
         let mut response_controls: Vec<_> =
@@ -202,6 +209,16 @@ impl Modify {
         write.update(id, &entry, &removed, &added)?;
         response_controls.extend(request.post_read(snapshot, write, id)?);
         Ok(WriteDone { response_controls, rules })
+    }
+
+    /// Enters who has changed it and when, as far as the request does not say so itself.
+    fn mark(&self, attributes: &mut EntryAttributes) {
+        let Stamp { author, time } = &self.request.stamp;
+        for (name, value) in [(MODIFIERS_NAME, author), (MODIFY_TIMESTAMP, time)] {
+            if !self.edits.iter().any(|edit| edit.name == name) {
+                edit::set(attributes, name, value);
+            }
+        }
     }
 
     /// The attributes that can get other keys: those that change, and those that share an index
@@ -374,6 +391,15 @@ impl Edit {
         }
         Ok(true)
     }
+}
+
+/// Checks that a client that relaxes rules may change the attribute of an entry that there is.
+fn require_changeable(attribute: &AttributeType) -> Result<()> {
+    if attribute.name() == ENTRY_UUID {
+        let text = "an entry keeps its entryUUID for good: it can be given to a new entry only";
+        return Err(Failure::new(ResultCode::ConstraintViolation, text));
+    }
+    edit::require_stored(attribute)
 }
 
 /// Values from which on an index is asked whether one is among them.

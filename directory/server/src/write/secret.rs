@@ -147,16 +147,19 @@ fn values(operation: &mut Operation) -> impl Iterator<Item = &mut Vec<u8>> {
 impl Operation {
     /// The giver of the passwords that it would store.
     pub(super) fn password_source(&self) -> PasswordSource {
-        let subject = match self {
-            Operation::Add(add) => add.subject(),
-            Operation::Modify(modify) => modify.subject(),
+        let request = match self {
+            Operation::Add(add) => add.request(),
+            Operation::Modify(modify) => modify.request(),
             // They store none.
             Operation::Delete(_)
             | Operation::Rename(_)
             | Operation::Redefine(_)
             | Operation::Virtual(_) => return PasswordSource::User,
         };
-        if subject.is_administrator() {
+        if request.is_relaxed {
+            // Whatever was stored comes back.
+            PasswordSource::Import
+        } else if request.subject.is_administrator() {
             PasswordSource::Administrator
         } else {
             PasswordSource::User

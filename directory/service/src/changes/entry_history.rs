@@ -4,7 +4,7 @@
 use super::places::{Names, is_same};
 use super::printer::Printer;
 use super::reading::Reading;
-use super::showing::Showing;
+use super::showing::{Form, Showing};
 use keyway_host::failure::Failure;
 use keyway_schema::EntryName;
 use keyway_server::DescribedChange;
@@ -31,7 +31,8 @@ pub fn show(showing: &Showing, dn: &str) -> Result<(), Failure> {
     // Their names by now, as far as a change has told them.
     let mut names: HashMap<EntryId, EntryName> = HashMap::new();
     names.extend(found.first.map(|first| (first, name)));
-    let mut told: Option<EntryId> = None;
+    // Entries that were introduced; the last one is spoken of.
+    let mut told: Vec<String> = Vec::new();
     let mut is_changed = false;
     each(&mut reading, &head, &printer, |reading, change| {
         let Some(entry) = change.entry() else { return Ok(()) };
@@ -44,14 +45,27 @@ pub fn show(showing: &Showing, dn: &str) -> Result<(), Failure> {
                 (*name, concerns) = (new, true);
             }
         }
-        if is_one && told != Some(entry.id) && showing.takes(change) {
-            let uuid = if entry.uuid.is_empty() { "without entryUUID" } else { &entry.uuid };
-            let which = if told.is_none() { "entry" } else { "another entry of that name" };
-            printer.remark(
-                &format!("{which}: {uuid}, number {}", entry.id),
-                &json!({ "event": "entry", "id": entry.id.0, "entry_uuid": entry.uuid }),
-            )?;
-            told = Some(entry.id);
+        // One that was deleted and came back has another number.
+        let identity = match entry.uuid.is_empty() {
+            true => format!("without entryUUID, number {}", entry.id),
+            false => entry.uuid.clone(),
+        };
+        if is_one && told.last() != Some(&identity) && showing.takes(change) {
+            let is_known = told.contains(&identity);
+            let which = match (told.is_empty(), is_known) {
+                (true, _) => "entry",
+                (_, true) => "again the entry",
+                _ => "another entry of that name",
+            };
+            // Lines for programs say of each change which entry it is one of.
+            if !is_known || showing.form != Form::Json {
+                printer.remark(
+                    &format!("{which}: {identity}"),
+                    &json!({ "event": "entry", "id": entry.id.0, "entry_uuid": entry.uuid }),
+                )?;
+            }
+            told.retain(|one| *one != identity);
+            told.push(identity);
         }
         if is_one {
             match changed.after {
@@ -147,7 +161,6 @@ fn say_since(reading: &Reading, head: &FeedHead, printer: &Printer) -> Result<()
         _ => format!("changes are kept since position {}{on}", head.first),
     };
     let (whole, first, last) = (head.is_whole(), head.first, head.position);
-    let value =
-        json!({ "event": "feed", "first": first, "last": last, "since": since, "whole": whole });
+    let value = json!({ "event": "feed", "store": reading.incarnation(), "first": first, "last": last, "since": since, "whole": whole });
     printer.remark(&words, &value)
 }

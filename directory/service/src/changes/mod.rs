@@ -9,14 +9,16 @@ mod showing;
 mod text;
 
 pub use entry_history::show as entry_history;
+pub(crate) use places::{Names, is_same};
+pub(crate) use reading::{Reading, Refusal};
 pub use showing::{Form, Showing};
 
 use crate::limits::FEED_LOOK_EVERY;
 use keyway_host::failure::Failure;
+use keyway_host::output;
 use keyway_schema::EntryName;
 use places::is_of_subtree;
 use printer::Printer;
-use reading::Reading;
 use std::thread;
 
 /// The part of the feed that is shown.
@@ -45,6 +47,18 @@ pub fn show(showing: &Showing, asked: &Asked) -> Result<(), Failure> {
     if !asked.follows {
         // A server may write faster than is read.
         to = to.min(reading.head()?.position);
+    }
+    if showing.form == Form::Json {
+        let head = reading.head()?;
+        let (store, first, last) = (reading.incarnation(), head.first, head.position);
+        output::json(
+            &serde_json::json!({ "event": "feed", "store": store, "first": first, "last": last }),
+        )?;
+    }
+    if reading.is_off() {
+        output::note(
+            "the feed is off (feed.enabled = false in keyway.toml): no further change is kept",
+        );
     }
     if let Some(from) = asked.from {
         reading.begin(from);

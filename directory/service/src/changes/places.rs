@@ -4,6 +4,7 @@ use keyway_schema::{EntryName, Schema};
 use keyway_server::{DescribedChange, EntryChange, Operation};
 
 /// The names of an entry before and after a change, as far as it had one and they are understood.
+#[derive(Clone)]
 pub struct Names {
     pub before: Option<EntryName>,
     pub after: Option<EntryName>,

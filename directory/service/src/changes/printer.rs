@@ -52,29 +52,19 @@ impl Printer {
 
     /// Why the feed cannot be read on, and what to do. Programs get a line that tells what there is.
     pub fn refuse(&self, why: Refusal) -> Failure {
-        let (words, value) = match why {
-            Refusal::Other(failure) => return failure,
+        let value = match &why {
+            Refusal::Other(_) => None,
             Refusal::Trimmed { position, first } => {
                 let wanted = position.saturating_add(1);
-                let words = format!(
-                    "the feed does not have position {wanted} any more: it begins with position {first} (how much is \
-                     kept: keyway config get feed). Read from there on with --from {first}, or, to miss nothing, take \
-                     all entries anew (keyway directory export) and go on from there"
-                );
-                (words, json!({ "event": "trimmed", "position": wanted, "first": first }))
+                Some(json!({ "event": "trimmed", "position": wanted, "first": first }))
             }
             Refusal::Ahead { position, last } => {
                 let wanted = position.saturating_add(1);
-                let words = format!(
-                    "there is no position {wanted}: the last one is {last}. If it was there once, this is another \
-                     store, or an earlier state of that one, restored from a copy: take all entries anew (keyway \
-                     directory export), and go on from position {}",
-                    last.saturating_add(1)
-                );
-                (words, json!({ "event": "ahead", "position": wanted, "last": last }))
+                Some(json!({ "event": "ahead", "position": wanted, "last": last }))
             }
         };
-        let told = if self.form == Form::Json { output::json(&value) } else { Ok(()) };
-        told.err().unwrap_or_else(|| Failure::new(words))
+        let told =
+            value.filter(|_| self.form == Form::Json).map_or(Ok(()), |value| output::json(&value));
+        told.err().unwrap_or_else(|| why.into())
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::limits::FEED_PIECE_BYTES;
 use crate::offline;
+use keyway_config::{Configuration, Given};
 use keyway_host::failure::Failure;
 use keyway_server::{DescribedChange, Describer};
 use keyway_store::{Error, FeedDigest, FeedHead, Store};
@@ -53,6 +54,13 @@ impl Reading {
     pub fn head(&self) -> Result<FeedHead, Failure> {
         let read = self.store.read().map_err(|why| unreadable(&why))?;
         let head = read.view().feed_head().map_err(|why| unreadable(&why))?;
+        if head.is_some_and(|head| head.is_empty()) && self.is_off() {
+            return Err(Failure::new(format!(
+                "the feed of {} is off (feed.enabled = false in keyway.toml), so that no change is kept; a server that \
+                 is started with feed.enabled = true begins anew",
+                self.folder.display()
+            )));
+        }
         head.ok_or_else(|| {
             Failure::new(format!(
                 "the store of {} has no feed of changes: it was made by an earlier version, or with feed.enabled = \
@@ -60,6 +68,17 @@ impl Reading {
                 self.folder.display()
             ))
         })
+    }
+
+    /// Whether the next server will keep no changes.
+    pub fn is_off(&self) -> bool {
+        Configuration::ahead(&self.folder, &Given::none()).is_ok_and(|read| !read.feed)
+    }
+
+    /// The store's incarnation in hexadecimal digits, as backups name it: one that was restored has another than the one
+    /// that it is a copy of.
+    pub fn incarnation(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.store.incarnation()))
     }
 
     /// The note on a commit, if it is kept.
@@ -131,6 +150,27 @@ impl From<Error> for Refusal {
             Error::FeedTrimmed { position, first } => Refusal::Trimmed { position, first },
             Error::FeedAhead { position, last } => Refusal::Ahead { position, last },
             why => Refusal::Other(unreadable(&why)),
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(why: Refusal) -> Failure {
+        match why {
+            Refusal::Other(failure) => failure,
+            Refusal::Trimmed { position, first } => Failure::new(format!(
+                "the feed does not have position {} any more: it begins with position {first} (how much is kept: \
+                 keyway config get feed). Read from there on with --from {first}, or, to miss nothing, take all \
+                 entries anew (keyway directory export) and go on from there",
+                position.saturating_add(1)
+            )),
+            Refusal::Ahead { position, last } => Failure::new(format!(
+                "there is no position {}: the last one is {last}. If it was there once, this is another store, or an \
+                 earlier state of that one, restored from a copy: take all entries anew (keyway directory export), \
+                 and go on from position {}",
+                position.saturating_add(1),
+                last.saturating_add(1)
+            )),
         }
     }
 }

@@ -283,8 +283,11 @@ impl<'t> View<'t> {
         }))
     }
 
-    /// How many changes there are before a row that is kept.
-    fn changes_before(self, position: u64) -> Result<u64, Error> {
+    /// How many changes there are before a row that is kept, without a look at the rest of it.
+    ///
+    /// # Errors
+    /// As [`View::feed_head`].
+    pub fn changes_before(self, position: u64) -> Result<u64, Error> {
         let missing = || Error::damaged(format!("position {position} of the feed is missing"));
         let table = self.tables.feed.ok_or_else(missing)?;
         let row = self.shared.get(table, self.txn, &feed_key(position))?.ok_or_else(missing)?;

@@ -1,4 +1,4 @@
-//! Searches on an LDAP server, of any make.
+//! Searches on an LDAP server, of any make, and changes.
 
 use super::connect::{ConnectOptions, LdapStream};
 use super::login::Login;
@@ -6,8 +6,11 @@ use super::url::ServerUrl;
 use crate::limits::{ANSWER_BYTES_MAX, MESSAGE_BYTES_MAX, READ_BYTES};
 use keyway_codec::Filter;
 use keyway_codec::ber;
+use keyway_codec::controls::{ASSERTION, Assertion, MANAGE_DSA_IT, RELAX_RULES};
+use keyway_codec::ldif::{Record, RecordKind};
 use keyway_codec::message::{
-    Authentication, BindRequest, Deref, LdapResult, Message, Op, ResultCode, Scope, SearchRequest,
+    Authentication, BindRequest, Control, Deref, LdapResult, Message, Op, ResultCode, Scope,
+    SearchRequest,
 };
 use keyway_host::failure::{Failure, plain};
 use keyway_load::is_of_tls;
@@ -117,10 +120,49 @@ impl SearchClient {
         Ok(SearchResult { entries, end })
     }
 
+    /// Makes a change with relaxed rules, which only an administrator may, if the entry has all of these values.
+    /// Returns when the server has answered.
+    ///
+    /// # Errors
+    /// If the connection breaks: it is not known then whether the change was made. The inner one is the server's
+    /// refusal.
+    pub fn change(
+        &mut self,
+        record: &Record,
+        only_if: &[(String, Vec<u8>)],
+    ) -> Result<Result<(), RefusedRequest>, Failure> {
+        let control = |oid, value| Control { oid, critical: true, value };
+        let mut controls = vec![control(MANAGE_DSA_IT, None)];
+        if matches!(record.kind, RecordKind::Add(_) | RecordKind::Modify(_)) {
+            controls.push(control(RELAX_RULES, None));
+        }
+        if !only_if.is_empty() {
+            let term = |(attribute, value): &(String, Vec<u8>)| Filter::Equality {
+                attribute: attribute.clone().into(),
+                value: value.clone().into(),
+            };
+            let mut value = Vec::new();
+            Assertion(Filter::And(only_if.iter().map(term).collect())).encode(&mut value);
+            controls.push(control(ASSERTION, Some(value.into())));
+        }
+        self.send_with(record.request(), controls)?;
+        self.receive(&mut |op| match op {
+            Op::AddResponse(result)
+            | Op::DeleteResponse(result)
+            | Op::ModifyResponse(result)
+            | Op::ModifyDnResponse(result) => Some(success(result)),
+            _ => None,
+        })
+    }
+
     fn send(&mut self, op: Op<'_>) -> Result<(), Failure> {
+        self.send_with(op, Vec::new())
+    }
+
+    fn send_with(&mut self, op: Op<'_>, controls: Vec<Control<'_>>) -> Result<(), Failure> {
         self.id += 1;
         let mut out = Zeroizing::new(Vec::new());
-        Message::new(self.id, op).encode(&mut out);
+        Message { id: self.id, op, controls }.encode(&mut out);
         self.stream.write_all(&out).and_then(|()| self.stream.flush()).map_err(|why| broken(&why))
     }
 
@@ -187,6 +229,12 @@ fn success(result: &LdapResult<'_>) -> Result<(), RefusedRequest> {
         false => format!("{}: {text}", code.name()),
     };
     Err(RefusedRequest { code, words })
+}
+
+impl From<RefusedRequest> for Failure {
+    fn from(why: RefusedRequest) -> Failure {
+        Failure::new(format!("the server refuses it: {}", why.words))
+    }
 }
 
 impl FoundEntry {

@@ -1,8 +1,9 @@
-//! A small LDAP client: the address of a server, a connection to it, and searches.
+//! A small LDAP client: the address of a server, a connection to it, searches, and changes.
 
 mod client;
 mod connect;
 mod login;
+mod own;
 mod url;
 
 pub use client::{FoundEntry, RefusedRequest, SearchClient, SearchResult};
