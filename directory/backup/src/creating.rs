@@ -71,8 +71,16 @@ impl<'a> Creating<'a> {
             let draft = drafts.join(draft);
             disk::remove_if_there(&draft).map_err(objects.system("remove", &draft))?;
         }
-        let name = BackupName::after(objects.backups()?.last(), now);
-        let unfit = || Error::Unfit(format!("no backup can be named for {now}; set the clock"));
+        let all = objects.backups()?;
+        let name = BackupName::after(all.last(), now);
+        let unfit = || {
+            let newest =
+                all.last().map(|newest| format!(" after {newest}, or")).unwrap_or_default();
+            Error::Unfit(format!(
+                "no backup can be named{newest} for {now}: if the clock is right, move that file out of {}",
+                objects.at(name::MANIFESTS).display()
+            ))
+        };
         let name = name.ok_or_else(unfit)?;
         Ok(Creating {
             objects,

@@ -38,7 +38,7 @@ pub struct Repository {
     /// The folder that has the backups
     #[arg(value_name = "REPOSITORY")]
     repository: PathBuf,
-    /// They are encrypted under the key in this file; a first backup makes it if it is not there
+    /// They are encrypted under the key in this file; the first backup create or run makes it if it is not there
     #[arg(long, value_name = "FILE", group = "secret")]
     key_file: Option<PathBuf>,
     /// They are encrypted under the passphrase in this file
@@ -169,12 +169,12 @@ pub struct Verify {
 Examples:
   keyway backup prune /mnt/backup --key-file backup.key --keep-last 10 --keep-daily 30 --dry-run
       say what would go
-The newest backup always stays.")]
+Say with --keep flags which backups stay; the newest one always does.")]
 pub struct Prune {
     #[command(flatten)]
     pub repository: Repository,
     /// Keep so many of the newest
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count_within::<1, 100_000>)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count_within::<0, 100_000>)]
     pub keep_last: u64,
     /// Keep the newest of each of so many days
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count_within::<0, 100_000>)]

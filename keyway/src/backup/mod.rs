@@ -244,6 +244,11 @@ fn verified(verify: &Verify) -> Result<bool, Failure> {
 }
 
 fn pruned(prune: &Prune) -> Result<(), Failure> {
+    if [prune.keep_last, prune.keep_daily, prune.keep_weekly, prune.keep_monthly] == [0; 4] {
+        return Err(Failure::usage(
+            "say which backups are kept: --keep-last N, --keep-daily N, --keep-weekly N, --keep-monthly N",
+        ));
+    }
     let repository = prune.repository.place().open()?;
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let keep = Keep {

@@ -142,7 +142,7 @@ pub(super) fn create_in(
     count(put.map_err(Failure::new)?);
     // The server may use its pages again.
     drop(snapshot);
-    let (files, mut left_out) = files::choose(folder, with)?;
+    let (files, mut left_out) = files::choose(folder, repository.folder(), with)?;
     for file in files {
         match files::open(&folder.join(&file))? {
             Opened::Plain(mut open, mode) => {

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Take};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Names in a data folder that are of the process which uses it, or of the store.
@@ -55,8 +55,13 @@ pub(super) fn missing(name: &str) -> String {
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub(super) fn choose(folder: &Path, with: With) -> Result<(Vec<String>, Vec<String>), Failure> {
-    let mut found = Found::default();
+pub(super) fn choose(
+    folder: &Path,
+    repository: &Path,
+    with: With,
+) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let repository = fs::metadata(repository).ok().map(|it| (it.dev(), it.ino()));
+    let mut found = Found { repository, ..Found::default() };
     for name in names(folder, &mut found.left_out)? {
         let is_config = CONFIG.contains(&name.as_str());
         let is_wanted = if is_config { with.config } else { with.keys };
@@ -129,6 +134,8 @@ fn target(link: &Path) -> io::Result<Option<PathBuf>> {
 
 #[derive(Default)]
 struct Found {
+    /// The device and the inode of the repository, which may be mounted in the folder.
+    repository: Option<(u64, u64)>,
     files: Vec<String>,
     left_out: Vec<String>,
 }
@@ -136,13 +143,16 @@ struct Found {
 impl Found {
     fn gather(&mut self, folder: &Path, name: String, levels: usize) -> Result<(), Failure> {
         let path = folder.join(&name);
-        let kind = match fs::symlink_metadata(&path) {
-            Ok(metadata) => metadata.file_type(),
+        let metadata = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata,
             // It was removed or replaced meanwhile.
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(why) => return Err(Failure::system("look at", &path, &why)),
         };
-        if kind.is_dir() && levels > 0 {
+        let kind = metadata.file_type();
+        if self.repository == Some((metadata.dev(), metadata.ino())) {
+            self.left_out.push(format!("{name}: it is this repository"));
+        } else if kind.is_dir() && levels > 0 {
             for below in names(&path, &mut self.left_out)? {
                 self.gather(folder, format!("{name}/{below}"), levels - 1)?;
             }
@@ -218,15 +228,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("cryptod")).unwrap();
+        fs::create_dir(at("repository")).unwrap();
+        fs::write(at("repository/x"), "").unwrap();
         for name in ["server.pem", "cryptod/keys", "cryptod/meter", "a\nb", ".hidden", "lock"] {
             fs::write(at(name), "").unwrap();
         }
         rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), Mode::RUSR).unwrap();
-        let (files, left_out) = choose(folder.path(), With { config: true, keys: true }).unwrap();
+        let (files, left_out) =
+            choose(folder.path(), &at("repository"), With { config: true, keys: true }).unwrap();
         assert_eq!(files, ["cryptod/keys", "server.pem"]);
         let names: Vec<_> = left_out.iter().filter_map(|one| one.split(": ").next()).collect();
-        assert_eq!(names.len(), 3, "{left_out:?}");
-        for name in ["\"a\\nb\"", "pipe", "keyway.toml"] {
+        assert_eq!(names.len(), 4, "{left_out:?}");
+        for name in ["\"a\\nb\"", "pipe", "keyway.toml", "repository"] {
             assert!(names.contains(&name), "{left_out:?}");
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn of(store: &Store) -> Result<Vec<Ancestor>, Failure> {
     let read = store.read().map_err(unreadable)?;
     let row = read.view().meta_get(META_LINEAGE).map_err(unreadable)?;
     row.map_or(Ok(Vec::new()), |row| {
-        serde_json::from_slice(&row)
+        serde_json::from_slice(row)
             .map_err(|why| Failure::new(format!("the store's lineage makes no sense: {why}")))
     })
 }

@@ -80,7 +80,8 @@ impl Meta {
                     hashed with a pepper do not fit any more (--with keys)";
         [(self.with.config, config), (self.with.keys, keys)]
             .into_iter()
-            .filter_map(|(is_there, what)| (!is_there).then(|| what.to_owned()))
+            .filter(|(is_there, _)| !is_there)
+            .map(|(_, what)| what.to_owned())
             .chain(self.left_out.iter().cloned())
             .collect()
     }
@@ -94,6 +95,13 @@ pub(super) fn history(incarnation: &str) -> Result<[u8; 16], Failure> {
     let number = u128::from_str_radix(incarnation, 16);
     let number = number.map_err(|_| Failure::new("a backup names no store"))?;
     Ok(number.to_be_bytes())
+}
+
+impl With {
+    /// Whether all that `other` has is here, too.
+    pub(super) fn has(self, other: With) -> bool {
+        (self.config || !other.config) && (self.keys || !other.keys)
+    }
 }
 
 impl FromStr for With {

@@ -1,7 +1,7 @@
 //! Backups at intervals, and between them what has changed since.
 
 use super::create::{Created, create_in, may_be_backed_up, recorded};
-use super::meta::With;
+use super::meta::{Meta, With};
 use super::place::Place;
 use super::segments::{Shipped, ship};
 use crate::limits::STOP_LOOK_EVERY;
@@ -99,14 +99,22 @@ fn backups(
     }))
 }
 
-/// Whether the repository has a backup of the folder's store that is young enough.
+/// Whether the repository has a backup of the folder's store that is young enough, and has what is wanted beside it.
 fn has_young_backup(
     repository: &Repository,
     folder: &Path,
     running: &Running,
 ) -> Result<bool, Failure> {
     let incarnation = offline::store_to_read(folder)?.incarnation();
-    let Some((created, _)) = backups(repository, incarnation)?.next() else { return Ok(false) };
+    let listed = repository.backups().map_err(Failure::new)?;
+    let created = listed.iter().rev().find_map(|one| {
+        let manifest = one.manifest.as_ref().ok()?;
+        let meta = Meta::read(&one.name.to_string(), &manifest.meta).ok()?;
+        let has_all = meta.with.has(running.with);
+        let is_of_store = meta.history().is_ok_and(|history| history == incarnation);
+        (has_all && is_of_store).then_some(manifest.created_unix_s)
+    });
+    let Some(created) = created else { return Ok(false) };
     let age = Timestamp::now().unix_s().saturating_sub(created);
     // A clock that was set back makes an age that says nothing.
     Ok(u64::try_from(age).is_ok_and(|age| age < running.full_every.as_secs()))
