@@ -178,7 +178,8 @@ fn a_deleted_person_comes_back_with_memberships_and_password() {
     assert!(planned.contains("entryUUID: ") && !planned.contains("{ARGON2"), "{planned}");
     assert!(planned.contains("# userPassword: 1 value, not shown"), "{planned}");
     assert!(planned.contains(&format!("add: member\nmember: {ann}\n")), "{planned}");
-    assert!(planned.contains("1 entry would be added, 0 modified, 5 references"), "{planned}");
+    assert!(planned.contains("# would be restored from backup 00000001-"), "{planned}");
+    assert!(planned.contains("1 entry added, 0 modified, 5 references to them"), "{planned}");
     let told = backups.restore(&["--entry", ann, "--dry-run", "--json"]).expect(0).out;
     let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> = told.iter().filter_map(|one| one["kind"].as_str()).collect();
@@ -226,10 +227,16 @@ fn without_a_server_it_is_done_in_the_folder() {
     let before = (whole(&server, &ann), entry(&server, &group));
     done(&server, "ldapdelete", &[&ann], "");
     assert!(server.stop().success());
+    let position = backups.last();
     assert_eq!(counts(&backups.restored(&["--entry", &ann])), [1, 0, 6, 0]);
+    let made: Vec<String> = (position + 1..=backups.last()).map(|one| one.to_string()).collect();
     let server = Server::start(&backups.data, &[]);
     assert_eq!((whole(&server, &ann), entry(&server, &group)), before);
     assert!(binds(&server, &ann));
+    // They are changes like others.
+    let mut undo = Command::new(keyway());
+    finish(undo.arg("undo").args(&made).arg("--data").arg(&backups.data), "").expect(0);
+    assert!(!is_there(&server, &ann) && !has(&server, &group, &format!("member: {ann}")));
     assert!(server.stop().success());
 }
 

@@ -85,7 +85,7 @@ impl EntriesBack {
         let mut out = Vec::new();
         let mut writer = Writer::new(&mut out);
         self.skipped().for_each(|line| writer.comment(&line));
-        writer.comment(&self.summary("would be"));
+        writer.comment(&self.summary("would be restored"));
         let text = String::from_utf8_lossy(&out);
         output::text(text.trim_end())
     }
@@ -99,14 +99,14 @@ impl EntriesBack {
             return self.say_json("restored");
         }
         self.skipped().try_for_each(output::text)?;
-        output::text(self.summary("were"))
+        output::text(self.summary("restored"))
     }
 
     fn skipped(&self) -> impl Iterator<Item = String> {
         self.plan.skipped.iter().map(|(dn, why)| format!("skipped {dn}: {why}"))
     }
 
-    fn summary(&self, were: &str) -> String {
+    fn summary(&self, restored: &str) -> String {
         let Plan {
             added, modified, memberships, untouched, skipped, not_in_backup, left_out, ..
         } = &self.plan;
@@ -116,8 +116,8 @@ impl EntriesBack {
                 format!("all is as it was in {backup}: {} compared", entries(*untouched))
             }
             _ => format!(
-                "of {backup}: {} {were} added, {} modified, {} references to them given back (memberships and others); \
-                 {} as it was, {} skipped",
+                "{restored} from {backup}: {} added, {} modified, {} references to them given back (memberships and \
+                 others), {} as they were, {} skipped",
                 entries(*added),
                 grouped(*modified),
                 grouped(*memberships),
