@@ -302,8 +302,7 @@ impl Plan {
         if again.is_empty() {
             return Ok(());
         }
-        let count = again.iter().map(|(_, values)| values.len() as u64).sum::<u64>();
-        self.memberships += count;
+        self.memberships += again.iter().map(|(_, values)| values.len() as u64).sum::<u64>();
         let add = |(attribute, values)| Modification {
             operation: ChangeOperation::Add,
             attribute,
@@ -311,8 +310,7 @@ impl Plan {
         };
         let kind = RecordKind::Modify(again.into_iter().map(add).collect());
         let only_if = asserted(&entry.attributes, &[ENTRY_UUID]);
-        let entries = if count == 1 { "an entry that is" } else { "entries that are" };
-        let why = format!("named {entries} restored, in {backup}");
+        let why = format!("named what is restored, in {backup}");
         self.changes.push(PlannedChange::new(entry.dn, kind, only_if, why));
         Ok(())
     }
