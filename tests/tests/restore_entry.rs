@@ -89,7 +89,7 @@ fn whole(server: &Server, dn: &str) -> Vec<String> {
     lines
 }
 
-/// The same, but for when and by whom it was changed last.
+/// As `whole`, but for the author and time of the last change.
 fn entry(server: &Server, dn: &str) -> Vec<String> {
     let mut lines = whole(server, dn);
     lines.retain(|line| !line.starts_with("modif"));
@@ -166,7 +166,7 @@ fn a_deleted_person_comes_back_with_memberships_and_password() {
     let person = whole(&server, ann);
     assert!(binds(&server, ann) && person.iter().any(|line| line.starts_with("memberOf: ")));
     done(&server, "ldapdelete", &[ann], "");
-    // What has happened since stays, and what has another name now is the entry that it was.
+    // Later changes stay, and a group with another name now is the one that it was.
     done(&server, "ldapmodrdn", &["-r", &group_dn("two"), "cn=second"], "");
     done(&server, "ldapdelete", &[&group_dn("three")], "");
     let member = format!("member: {ann}");
@@ -457,7 +457,7 @@ fn what_cannot_be_is_said_and_changes_nothing() {
     assert!(!backups.path(".keyway-restore").exists());
 }
 
-/// Numbers that look random, and are the same each time.
+/// Numbers that look random, and are equal each time.
 struct Numbers(u64);
 
 impl Numbers {

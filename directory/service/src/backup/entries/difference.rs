@@ -8,7 +8,7 @@ use keyway_schema::{EntryAttributes, Schema, base};
 use std::collections::HashSet;
 
 /// The modifications that make an entry's values what they were. Values are compared byte for byte, so that another
-/// spelling is a difference; their order is none. What a server sets by itself is left to it.
+/// spelling is a difference; their order is none. Attributes that a server sets by itself are left to it.
 pub fn modifications(
     schema: &Schema,
     now: &EntryAttributes,

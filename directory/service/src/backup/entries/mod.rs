@@ -32,7 +32,7 @@ use std::path::Path;
 /// Changes that make entries what they were.
 pub struct EntriesBack {
     plan: Plan,
-    /// Of the state that it was planned for.
+    /// The one of the state that it was planned for.
     describer: Describer,
     backup: String,
     position: Option<u64>,

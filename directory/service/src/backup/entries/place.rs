@@ -14,13 +14,13 @@ pub struct Found {
     pub id: EntryId,
     /// Its DN there.
     pub dn: String,
-    /// What tells it from all others.
+    /// Its `entryUUID`.
     pub uuid: Option<String>,
-    /// What has its name now.
+    /// The place of its name now.
     pub place: Place,
 }
 
-/// What has the name of an entry of the backup now.
+/// The holder of the name of an entry of the backup now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// The entry itself.
@@ -61,7 +61,7 @@ pub fn find(
     Ok(found)
 }
 
-/// What has the name of an entry now.
+/// Looks up which entry has the name of one of the backup now.
 ///
 /// # Errors
 /// The store's.

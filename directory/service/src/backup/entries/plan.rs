@@ -37,7 +37,7 @@ pub struct Plan {
     pub memberships: u64,
     /// How many entries are as they were.
     pub untouched: u64,
-    /// What is left as it is, and why.
+    /// The entries that are left as they are, and why.
     pub skipped: Vec<(String, String)>,
     /// How many entries below the top are not in the backup.
     pub not_in_backup: u64,
@@ -125,7 +125,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// What becomes of each.
+/// Decides on each entry.
 fn fates(now: &Side, found: &[Found], elsewhere: &HashMap<String, (EntryId, String)>) -> Vec<Fate> {
     let mut added: HashSet<Vec<u8>> = HashSet::new();
     let mut fates = Vec::new();

@@ -72,7 +72,7 @@ pub fn parse(schema: &Schema, value: &[u8]) -> Option<EntryName> {
     EntryName::parse(schema, str::from_utf8(value).ok()?).ok()
 }
 
-/// What has become of entries that have not the name any more that values in the backup give them.
+/// The entries that have no more the names that values in the backup give them.
 #[derive(Default)]
 pub struct Targets {
     /// The `entryUUID` of the entry that a value named.
@@ -80,7 +80,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Looks up whom the references of an entry of the backup name.
+    /// Looks up which entries the references of one of the backup name.
     ///
     /// # Errors
     /// The stores'.
@@ -143,7 +143,7 @@ impl Targets {
     }
 }
 
-/// What has become of an entry.
+/// The lot of an entry since the backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Became {
     /// It comes back, with the name that it had.

@@ -14,7 +14,7 @@ use std::path::Path;
 /// held for long.
 pub struct Side {
     store: Store,
-    /// What its schema says of attributes.
+    /// Knows what its schema says of attributes.
     pub describer: Describer,
 }
 
@@ -65,7 +65,7 @@ impl Side {
         StoredEntry::load(&self.store, id)?.ok_or_else(gone)
     }
 
-    /// What tells an entry from all others, whatever its name; `None` if it has nothing of the kind.
+    /// The `entryUUID` of an entry, in small letters; `None` if it has none.
     ///
     /// # Errors
     /// The store's.
