@@ -1,5 +1,6 @@
 //! The arguments of `keyway backup` and `keyway restore`.
 
+use crate::administrator::Administrator;
 use crate::data_flag::Data;
 use crate::value::{count_within, moment, some_time};
 use clap::{ArgGroup, Args, Subcommand};
@@ -231,25 +232,46 @@ pub struct Run {
     pub json: bool,
 }
 
-/// Make a new data folder of a backup
+/// Make a new data folder of a backup, or bring single entries back
 ///
-/// The folder gets its name when all of it is on the disk; a restore that is killed leaves none. The store in it gets
-/// an identity of its own, so that nothing that followed the old one takes it for that.
+/// With --to it makes a new folder, which gets its name when all of it is on the disk; a restore that is killed leaves
+/// none. The store in it gets an identity of its own, so that nothing that followed the old one takes it for that.
+///
+/// With --entry or --subtree it changes the directory that is there, in the running server, or in the data folder if
+/// none runs: an entry that is gone comes back as it was, with its entryUUID, its passwords, and its memberships in
+/// groups; one that differs is changed back. No entry is ever deleted.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    group = ArgGroup::new("target").required(true),
+    mut_arg("folder", |data| data.conflicts_with("to").help("The data folder of the entries")),
+    mut_arg("password_file", |file| file.conflicts_with("to")),
+    after_help = "\
 Examples:
   keyway restore /mnt/backup --key-file backup.key --to restored
       the newest backup; then: keyway up --data restored
   keyway restore /mnt/backup --key-file backup.key --to restored --at 2026-11-24T08:30
       as it was then (UTC); the changes after a backup are there if keyway backup run saved them
   keyway restore /mnt/backup --key-file backup.key --to restored --position 1199
-      as it was behind that commit (keyway directory changes shows positions)")]
+      as it was behind that commit (keyway directory changes shows positions)
+  keyway restore /mnt/backup --key-file backup.key --dry-run \\
+      --entry uid=ann,ou=People,dc=example,dc=com
+      show what would bring one entry back into the directory that is there
+  keyway restore /mnt/backup --key-file backup.key --at 2h --data /srv/directory \\
+      --subtree ou=People,dc=example,dc=com
+      an entry and all below it, as they were two hours ago; entries that are new stay"
+)]
 pub struct Restore {
     #[command(flatten)]
     pub repository: Repository,
     /// The folder that is made
-    #[arg(long, value_name = "DIR")]
-    pub to: PathBuf,
+    #[arg(long, value_name = "DIR", group = "target")]
+    pub to: Option<PathBuf>,
+    /// The entry that comes back
+    #[arg(long, value_name = "DN", group = "target")]
+    pub entry: Option<String>,
+    /// The entry that comes back with all below it
+    #[arg(long, value_name = "DN", group = "target")]
+    pub subtree: Option<String>,
     /// The backup's name [default: the newest before the moment that is asked for]
     #[arg(long, value_name = "NAME")]
     pub backup: Option<String>,
@@ -259,7 +281,20 @@ pub struct Restore {
     /// As it was behind the commit of this position
     #[arg(long, value_name = "N", value_parser = count_within::<0, { u64::MAX }>)]
     pub position: Option<u64>,
-    /// Answer with one line of JSON
+    #[command(flatten)]
+    pub data: Data,
+    /// Give memberships that they had in the backup also to entries that are in their places
+    #[arg(long, conflicts_with = "to")]
+    pub memberships: bool,
+    /// Show the changes as LDIF, and make none
+    #[arg(long, conflicts_with = "to")]
+    pub dry_run: bool,
+    /// The folder in which the backup is restored for that time
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp", conflicts_with = "to")]
+    pub scratch: PathBuf,
+    #[command(flatten)]
+    pub administrator: Administrator,
+    /// Answer with one line of JSON, or with --dry-run one for each change
     #[arg(long)]
     pub json: bool,
 }

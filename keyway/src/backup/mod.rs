@@ -13,8 +13,9 @@ use keyway_host::progress::Progress;
 use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
 use keyway_host::timestamp::{Timestamp, show_unix_us};
-use keyway_service::backup::{self, Created, Meta, Running, Step};
+use keyway_service::backup::{self, AskedEntries, Created, EntriesBack, Meta, Running, Step};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// Does what the arguments ask for. Returns whether all is well; what is not has been said.
 ///
@@ -32,31 +33,37 @@ pub fn run(command: &Backup) -> Result<bool, Failure> {
     }
 }
 
-/// Makes a data folder of a backup.
+/// Makes a data folder of a backup, or brings entries back.
 ///
 /// # Errors
-/// As [`backup::restore`].
+/// As [`backup::restore`] and [`EntriesBack::plan`], and if a change is refused.
 pub fn restore(restore: &Restore) -> Result<(), Failure> {
     let progress = Progress::bytes("restoring", None);
+    let told = &mut |done, total| bytes(&progress, done, total);
     let (place, point) = (restore.repository.place(), restore.point());
-    let restored = backup::restore(
-        &place,
-        restore.backup.as_deref(),
-        point.as_ref(),
-        &restore.to,
-        &mut |done, total| bytes(&progress, done, total),
-    )?;
+    let (named, point) = (restore.backup.as_deref(), point.as_ref());
+    let asked = restore.entry.iter().chain(&restore.subtree).next();
+    if let Some(dn) = asked {
+        let Restore { data, scratch, memberships, .. } = restore;
+        let is_subtree = restore.subtree.is_some();
+        let asked = AskedEntries { dn, is_subtree, memberships: *memberships };
+        let back = EntriesBack::plan(&data.folder, (&place, named, point), &asked, scratch, told)?;
+        drop(progress);
+        return brought_back(restore, &back);
+    }
+    let to = restore.to.as_deref().unwrap_or(Path::new(""));
+    let restored = backup::restore(&place, named, point, to, told)?;
     drop(progress);
     let lacks = restored.meta.lacks();
     if restore.json {
         return output::json(&json!({
-            "event": "restored", "folder": restore.to, "backup": restored.backup, "position": restored.position,
+            "event": "restored", "folder": to, "backup": restored.backup, "position": restored.position,
             "entries": restored.entries, "incarnation": restored.incarnation, "epoch": restored.epoch, "lacks": lacks,
             "not_known_from": restored.not_known_from.map(show_unix_us),
         }));
     }
     let entries = grouped(restored.entries);
-    let to = restore.to.display().to_string();
+    let to = to.display().to_string();
     let at = restored.position.map(|it| format!(", at position {it}")).unwrap_or_default();
     output::text(format_args!(
         "restored {entries} entries{at}, of backup {}, to {to}",
@@ -70,6 +77,17 @@ pub fn restore(restore: &Restore) -> Result<(), Failure> {
         ));
     }
     output::text(format_args!("start it with: keyway up --data {}", output::shell(&to)))
+}
+
+fn brought_back(restore: &Restore, back: &EntriesBack) -> Result<(), Failure> {
+    if restore.dry_run {
+        return back.show(restore.json);
+    }
+    if !back.changes().is_empty() {
+        let go_on = "the same command with --memberships does the rest";
+        restore.administrator.make(&restore.data.folder, back.changes(), go_on)?;
+    }
+    back.report(restore.json)
 }
 
 fn lacking(lacks: &[String]) {

@@ -1,10 +1,12 @@
 //! Backups: the store of a directory at one moment, and what a new server needs beside it, into an encrypted
-//! repository, while a server goes on serving; and back into a new data folder.
+//! repository, while a server goes on serving; and back into a new data folder, or single entries into the directory that
+//! is there.
 //!
 //! The feed's rows that were made since are put there as segments, so that a restore can end at any position or time
 //! that they reach.
 
 mod create;
+mod entries;
 mod files;
 mod lineage;
 mod meta;
@@ -16,6 +18,7 @@ mod segments;
 mod verify;
 
 pub use create::{Created, create};
+pub use entries::{AskedEntries, EntriesBack};
 pub use lineage::Ancestor;
 pub use meta::{Meta, With};
 pub use place::{Place, SecretSource};

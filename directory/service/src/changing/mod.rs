@@ -4,7 +4,9 @@
 mod in_folder;
 mod planned;
 mod sending;
+mod stored;
 
 pub use in_folder::in_folder;
 pub use planned::PlannedChange;
 pub use sending::{carry_out, not_reached, show};
+pub(crate) use stored::{StoredEntry, is_left_to_server};

@@ -4,13 +4,11 @@ use super::blame::{Conflict, conflict};
 use super::references::Attributes;
 use super::state::{Entry, State, parse};
 use crate::changes::{Names, Reading, is_same};
-use crate::changing::PlannedChange;
+use crate::changing::{PlannedChange, is_left_to_server};
 use keyway_codec::ldif::{Modification, RecordKind};
 use keyway_codec::message::ChangeOperation;
 use keyway_host::failure::Failure;
-use keyway_schema::operational::{
-    ENTRY_UUID, MODIFIERS_NAME, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS,
-};
+use keyway_schema::operational::{ENTRY_UUID, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS};
 use keyway_schema::{EntryName, base};
 use keyway_server::{
     AttributeChange, AttributeValues, DescribedChange, EntryChange, Extent, Operation, Reason,
@@ -18,11 +16,6 @@ use keyway_server::{
 };
 use std::collections::HashSet;
 
-/// Attributes that say who has changed an entry last, and when: the undoing is a change of its own.
-const STAMPS: [&str; 2] = [MODIFIERS_NAME, MODIFY_TIMESTAMP];
-/// Attributes that the server sets after binds, whatever is undone.
-const OF_BINDS: [&str; 4] =
-    ["pwdFailureTime", "pwdGraceUseTime", "pwdLastSuccess", STRUCTURAL_OBJECT_CLASS];
 /// Values of an attribute that are asserted; of more the server sees by itself whether they are there.
 const ASSERTED_MAX: usize = 8;
 
@@ -86,7 +79,7 @@ impl Reverse {
             return Ok(before);
         };
         let Some(now) = self.entry(entry)?.clone() else { return Ok(before) };
-        for one in attributes.iter().filter(|one| is_undone(&one.name)) {
+        for one in attributes.iter().filter(|one| !is_left_to_server(&one.name)) {
             let (removed, added) = (shown(&one.removed), shown(&one.added));
             let mut values = now.attributes.get(&one.name).cloned().unwrap_or_default();
             values.retain(|value| !added.contains(value));
@@ -240,7 +233,7 @@ impl Reverse {
         };
         let (mut modifications, mut only_if) = (Vec::new(), asserted(&now, &[]));
         let mut after = now.attributes.clone();
-        for one in attributes.iter().filter(|one| is_undone(&one.name)) {
+        for one in attributes.iter().filter(|one| !is_left_to_server(&one.name)) {
             let held = after.get(&one.name).map_or(&[][..], Vec::as_slice);
             let removed = shown(&one.removed);
             let there: HashSet<&[u8]> = held.iter().map(Vec::as_slice).collect();
@@ -366,10 +359,6 @@ fn modification(operation: ChangeOperation, name: &str, values: &[Vec<u8>]) -> M
     Modification { operation, attribute: name.to_owned(), values: values.to_vec() }
 }
 
-fn is_undone(name: &str) -> bool {
-    !STAMPS.contains(&name) && !OF_BINDS.contains(&name)
-}
-
 fn shown(values: &Values) -> &[Vec<u8>] {
     match values {
         Values::Shown(values) => values,
@@ -390,7 +379,7 @@ fn differing(one: &Attributes, other: &Attributes) -> Option<String> {
         values.sort_unstable();
         values
     };
-    let names = one.keys().chain(other.keys()).filter(|name| is_undone(name));
+    let names = one.keys().chain(other.keys()).filter(|name| !is_left_to_server(name));
     names.into_iter().find(|name| sorted(one.get(*name)) != sorted(other.get(*name))).cloned()
 }
 

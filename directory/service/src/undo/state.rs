@@ -2,6 +2,7 @@
 
 use super::references::{Attributes, References};
 use crate::changes::{Names, Reading, is_same};
+use crate::changing::StoredEntry;
 use keyway_codec::dn::{Ava, Rdn};
 use keyway_host::failure::Failure;
 use keyway_schema::operational::ENTRY_UUID;
@@ -181,24 +182,11 @@ fn find(reading: &Reading, change: &EntryChange) -> Result<Option<Entry>, Failur
 }
 
 fn load(reading: &Reading, id: EntryId) -> Result<Option<Entry>, Failure> {
-    let found = || -> Result<Option<Entry>, keyway_store::Error> {
-        let read = reading.store.read()?;
-        let view = read.view();
-        let Some(entry) = view.entry(id)? else { return Ok(None) };
-        let mut attributes = Attributes::new();
-        for (name, values) in entry.attributes() {
-            attributes.insert(name.to_owned(), values.map(<[u8]>::to_vec).collect());
-        }
-        for large in entry.large() {
-            let values = attributes.entry(large.name.to_owned()).or_default();
-            for value in view.large_values(id, &large)? {
-                values.push(value?.1.to_vec());
-            }
-        }
-        let dn = view.dn(id, &mut keyway_store::Names::new())?.unwrap_or_default();
-        Ok(Some(Entry { dn, attributes, below: view.child_count(id)? }))
-    };
-    found().map_err(|why| Failure::new(format!("cannot read the store: {why}")))
+    let stored = StoredEntry::load(&reading.store, id)?;
+    Ok(stored.map(|StoredEntry { dn, attributes, below }| {
+        let attributes = attributes.into_iter().collect();
+        Entry { dn, attributes, below }
+    }))
 }
 
 pub(super) fn parse(reading: &Reading, dn: &str) -> Result<EntryName, Failure> {
