@@ -1,6 +1,6 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
-//! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes says. An SSH
-//! agent, which is a client of cryptod.
+//! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes says; its
+//! snapshots. An SSH agent, which is a client of cryptod.
 #![forbid(unsafe_code)]
 
 pub mod admin;
@@ -27,11 +27,13 @@ pub mod master;
 pub mod offline;
 pub mod options;
 mod places;
+mod plain_file;
 pub mod populate;
 mod reindex;
 mod reload;
 pub mod sample;
 mod scratch;
+pub mod snapshot;
 pub mod ssh_agent;
 pub mod tokens;
 pub mod told;

@@ -3,16 +3,14 @@
 use super::meta::{Meta, With};
 use super::place::Place;
 use crate::offline;
+use crate::plain_file;
 use keyway_backup::{FeedPosition, Repository};
 use keyway_folder::data::{self, name};
 use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,7 +18,7 @@ use std::time::Instant;
 pub(super) const STORE_FILE: &str = "store/data.mdb";
 
 /// Names in a data folder that are of the process which uses it, or of the store.
-const NEVER: [&str; 9] = [
+const NEVER: [&str; 10] = [
     name::VERSION,
     name::LOCK,
     name::HISTORY,
@@ -30,6 +28,7 @@ const NEVER: [&str; 9] = [
     name::LOG,
     name::STORE,
     name::FEED_CHECK,
+    name::SNAPSHOTS,
 ];
 /// Names that the configuration is in; all others are taken for keys. A server does not start with a certificate
 /// without its key, so that these go together.
@@ -127,7 +126,7 @@ pub(super) fn create_in(
     // The server may use its pages again.
     drop(snapshot);
     for file in files(folder, with)? {
-        let Some((mut open, mode)) = open_plain(&folder.join(&file))? else { continue };
+        let Some((mut open, mode)) = plain_file::open(&folder.join(&file))? else { continue };
         let put = creating.put(&file, mode, &mut open, &mut |_| ()).map_err(Failure::new)?;
         count(put);
     }
@@ -135,21 +134,6 @@ pub(super) fn create_in(
     let value = serde_json::to_value(&meta).map_err(Failure::new)?;
     let name = creating.finish(value, feed).map_err(Failure::new)?.to_string();
     Ok(Created { name, meta, bytes, new_bytes, key_file: None })
-}
-
-/// Opens a plain file, and gives its rights; `None` if it is gone, or is something else by now. The folder may belong to
-/// another user than this process, who can put a link or a pipe in a file's place at any moment.
-fn open_plain(path: &Path) -> Result<Option<(File, u32)>, Failure> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
-    let system = |why: io::Error| Failure::system("read", path, &why);
-    let file = match opened {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) if why.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),
-        opened => opened.map_err(system)?,
-    };
-    let metadata = file.metadata().map_err(system)?;
-    Ok(metadata.is_file().then(|| (file, metadata.permissions().mode() & 0o777)))
 }
 
 /// The plain files of a data folder that are to go with its store, by their paths in it.
@@ -199,24 +183,4 @@ fn names(folder: &Path) -> Result<Vec<String>, Failure> {
         names.extend(name.into_string().ok().filter(|name| !name.starts_with('.')));
     }
     Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::symlink;
-
-    /// What stands in a file's place by the time it is opened: nothing waits for it, and no link is followed.
-    #[test]
-    fn links_pipes_and_folders_in_the_place_of_files_are_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("file"), "text").unwrap();
-        symlink(at("file"), at("link")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RUSR).unwrap();
-        assert!(open_plain(&at("file")).unwrap().is_some());
-        for name in ["link", "pipe", "none", "."] {
-            assert!(open_plain(&at(name)).unwrap().is_none(), "{name}");
-        }
-    }
 }

@@ -96,7 +96,7 @@ pub(super) fn restore_in(
     unpack(&backup, folder.path(), progress)?;
     let store = folder.file(name::STORE);
     let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("the restored store: {why}"));
-    let (incarnation, epoch) = keyway_store::restored(&store).map_err(|why| cannot(&why))?;
+    let (incarnation, epoch) = keyway_store::restored(&store, &[]).map_err(|why| cannot(&why))?;
     folder.note_store(incarnation)?;
     let mut position = meta.position;
     if let (Some(point), Some(after)) = (point, meta.position) {
