@@ -113,7 +113,10 @@ fn a_rollback_leads_to_the_moment_beside_writers_and_back_again() {
             let before = numbers(&acknowledged);
             let name = format!("moment-{at}");
             let made = json(&snapshot(&data, &["create", &name, "--json"]).expect(0));
-            assert_eq!((&made["event"], &made["snapshot"]), (&"snapshot made".into(), &name.into()));
+            assert_eq!(
+                (&made["event"], &made["snapshot"]),
+                (&"snapshot made".into(), &name.into())
+            );
             moments.push((made, before, numbers(&sent)));
         }
     });
@@ -122,7 +125,16 @@ fn a_rollback_leads_to_the_moment_beside_writers_and_back_again() {
     assert_eq!(made["epoch"].as_u64(), Some(1), "{made}");
     // Much is changed.
     let mut search_people = server.admin_tool("ldapsearch");
-    search_people.args(["-LLL", "-o", "ldif-wrap=no", "-b", &format!("ou=People,{BASE}"), "-s", "one", "1.1"]);
+    search_people.args([
+        "-LLL",
+        "-o",
+        "ldif-wrap=no",
+        "-b",
+        &format!("ou=People,{BASE}"),
+        "-s",
+        "one",
+        "1.1",
+    ]);
     let people = finish(&mut search_people, "").expect(0).out;
     let people: Vec<&str> = people.lines().filter(|line| line.starts_with("dn:")).collect();
     assert!(people.len() >= 150, "{}", people.len());
@@ -130,7 +142,9 @@ fn a_rollback_leads_to_the_moment_beside_writers_and_back_again() {
     for (number, person) in people.iter().enumerate() {
         ldif += &match number % 3 {
             0 => format!("{person}\nchangetype: delete\n\n"),
-            1 => format!("{person}\nchangetype: modify\nreplace: title\ntitle: changed {number}\n\n"),
+            1 => {
+                format!("{person}\nchangetype: modify\nreplace: title\ntitle: changed {number}\n\n")
+            }
             _ => String::new(),
         };
     }
@@ -237,7 +251,9 @@ fn what_cannot_be_is_said_and_changes_nothing() {
     let times: Vec<&str> = listed.iter().map(|one| one["time"].as_str().unwrap()).collect();
     assert!(times.is_sorted(), "{times:?}");
     let snapshots = data.join("snapshots");
-    for (path, mode) in [("", 0o700), ("zzz", 0o700), ("zzz/data.mdb", 0o600), ("zzz/meta.json", 0o600)] {
+    for (path, mode) in
+        [("", 0o700), ("zzz", 0o700), ("zzz/data.mdb", 0o600), ("zzz/meta.json", 0o600)]
+    {
         let found = fs::metadata(snapshots.join(path)).unwrap().mode() & 0o777;
         assert_eq!(found, mode, "{path}: {found:o}");
     }

@@ -7,6 +7,7 @@ pub use arguments::Snapshot;
 use arguments::{Create, Delete, List, Rollback};
 use keyway_folder::user::become_owner;
 use keyway_host::failure::Failure;
+use keyway_host::limits::yield_to_others;
 use keyway_host::output::{self, grouped, shell};
 use keyway_host::progress::Progress;
 use keyway_service::snapshot::{self, Listed, Meta, RolledBack};
@@ -27,6 +28,7 @@ pub fn run(command: &Snapshot) -> Result<bool, Failure> {
 
 fn created(create: &Create) -> Result<(), Failure> {
     become_owner(&create.data.folder)?;
+    yield_to_others();
     let progress = Progress::bytes("copying", None);
     let told = &mut |done, total| bytes(&progress, done, total);
     let made = snapshot::create(&create.data.folder, create.name.as_deref(), told)?;

@@ -262,11 +262,8 @@ fn look_for(said: &[Done], server: &Server, data: &Path) {
             Done::Imported(entries) => {
                 assert_eq!(client.search(SUFFIX, "objectClass", "device"), Ok(*entries));
             }
-            Done::Ready(_)
-            | Done::Restored
-            | Done::Kept
-            | Done::RolledBack
-            | Done::NewPassword => {}
+            Done::Ready(_) | Done::Restored | Done::Kept | Done::RolledBack | Done::NewPassword => {
+            }
         }
     }
     // It takes changes again.
