@@ -238,7 +238,8 @@ impl Snapshots {
     /// If the system refuses.
     pub fn draft(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.at(name);
-        let made = DirBuilder::new().mode(0o700).create(&path);
+        // What comes into it is to last: its own name, too.
+        let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| sync(&self.path));
         made.map_err(|why| Failure::system("make", &path, &why))?;
         Ok(path)
     }
