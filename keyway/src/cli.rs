@@ -16,6 +16,7 @@ use crate::key::Key;
 use crate::load::Load;
 use crate::log::Log;
 use crate::quic::Quic;
+use crate::snapshot::Snapshot;
 use crate::ssh_agent::SshAgent;
 use crate::undo::Undo;
 use crate::value::{self, count_within};
@@ -50,6 +51,7 @@ Start here:
   keyway acl explain --help    who may do what in it, and why
   keyway history DN            the changes of an entry: what, when, and by which author
   keyway backup --help         encrypted backups while it runs, and how to restore one
+  keyway snapshot create       keeps this moment of it, to go back to after a risky change
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
@@ -78,6 +80,8 @@ pub enum Command {
     #[command(subcommand)]
     Backup(Backup),
     Restore(Restore),
+    #[command(subcommand)]
+    Snapshot(Snapshot),
     #[command(subcommand)]
     Admin(Admin),
     #[command(subcommand)]
@@ -118,6 +122,7 @@ impl Command {
             | Command::Acl(_)
             | Command::Backup(_)
             | Command::Restore(_)
+            | Command::Snapshot(_)
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Data(_)

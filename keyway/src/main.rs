@@ -31,6 +31,7 @@ mod log;
 mod metrics;
 mod provider;
 mod quic;
+mod snapshot;
 mod ssh_agent;
 mod terminal;
 mod top;
@@ -85,6 +86,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Backup(command) => backup::run(&command),
         Command::Restore(arguments) => backup::restore(&arguments).map(|()| true),
+        Command::Snapshot(command) => snapshot::run(&command),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
         Command::Admin(Admin::Certificate(arguments)) => {
             client_certificate::run(&arguments).map(|()| true)

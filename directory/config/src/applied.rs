@@ -9,7 +9,7 @@ use keyway_store::{Options, Store};
 use std::path::Path;
 
 /// The store's row with its text.
-const META_CONFIGURATION: &str = "configuration";
+pub const META_CONFIGURATION: &str = "configuration";
 
 /// Refuses a text that looks like what is left of the one that was in force when this store was served last.
 ///

@@ -1,4 +1,5 @@
-//! The history of a data folder: a line of JSON in `DIR/history.jsonl` for each import, export, check and backup.
+//! The history of a data folder: a line of JSON in `DIR/history.jsonl` for each import, export, check, backup
+//! and rollback.
 //!
 //! It is for people who want to know how old a backup is. Nothing depends on it: a line that makes no sense
 //! is left out, and one that cannot be written is a warning.
@@ -27,7 +28,7 @@ pub struct Done {
     pub unix_s: i64,
     /// That time for people (RFC 3339, UTC).
     pub time: String,
-    /// `import`, `export`, `check` or `backup`.
+    /// `import`, `export`, `check`, `backup` or `rollback`.
     pub command: String,
     /// `whole`, `subtree`, `in part` or `changes` of what went in or out, `sound` or `damaged` of a store, or `failed`.
     pub verdict: String,

@@ -1,6 +1,6 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
 //! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes
-//! says, and changes undone by it. An SSH agent, which is a client of cryptod.
+//! says, and changes undone by it; its backups and snapshots. An SSH agent, which is a client of cryptod.
 #![forbid(unsafe_code)]
 
 pub mod admin;
@@ -25,15 +25,18 @@ pub mod ldapd;
 pub mod ldif_source;
 pub mod limit;
 pub mod limits;
+mod lineage;
 pub mod master;
 pub mod offline;
 pub mod options;
 mod places;
+mod plain_file;
 pub mod populate;
 mod reindex;
 mod reload;
 pub mod sample;
 mod scratch;
+pub mod snapshot;
 pub mod ssh_agent;
 pub mod tokens;
 pub mod told;

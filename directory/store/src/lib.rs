@@ -50,6 +50,7 @@
 mod attributes;
 mod check;
 mod committer;
+mod copy;
 mod deferred;
 mod disk;
 mod entry;
@@ -83,6 +84,7 @@ mod write;
 
 pub use attributes::{Attributes, Values};
 pub use check::Checked;
+pub use copy::copy_file;
 pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
 pub use feed::{

@@ -505,7 +505,7 @@ impl Bits {
         Bits { words: vec![0; len.div_ceil(64) as usize], len }
     }
 
-    fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.len
     }
 

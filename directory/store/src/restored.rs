@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark};
-use crate::format::{META_EPOCH, META_INCARNATION};
+use crate::format::{META_EPOCH, META_INCARNATION, meta_row};
 use crate::limits::MAP_BYTES_MIN;
 use crate::lmdb::{self, Access};
 use crate::lock::Lock;
@@ -15,11 +15,12 @@ use crate::{OpenError, Options, precheck};
 /// incarnation of its own and the next epoch, so that nothing that has followed the other one takes it for that. To be
 /// done before it is opened in any other way; if it is killed once it has begun to change something, the store does not
 /// open ([`OpenError::Unfinished`]) until this is done again. Until it begins, the folder is the other store as far as
-/// anything can tell: the caller makes it under a name at which no program looks for one. Returns incarnation and epoch.
+/// anything can tell: the caller makes it under a name at which no program looks for one. `rows` are put into it as
+/// [`Write::local_put`](crate::Write::local_put) does. Returns incarnation and epoch.
 ///
 /// # Errors
 /// As [`Store::open`](crate::Store::open).
-pub fn restored(dir: &Path) -> Result<([u8; 16], u64), OpenError> {
+pub fn restored(dir: &Path, rows: &[(&str, &[u8])]) -> Result<([u8; 16], u64), OpenError> {
     let data = dir.join(DATA);
     if !data.exists() {
         return Err(OpenError::Missing);
@@ -46,6 +47,9 @@ pub fn restored(dir: &Path) -> Result<([u8; 16], u64), OpenError> {
     let incarnation = new_incarnation().map_err(|e| OpenError::system("making an identity", e))?;
     tables.meta.put(&mut txn, META_INCARNATION, &incarnation).map_err(changing)?;
     tables.meta.put(&mut txn, META_EPOCH, &epoch.to_be_bytes()).map_err(changing)?;
+    for (name, value) in rows {
+        tables.meta.put(&mut txn, &meta_row(name), value).map_err(changing)?;
+    }
     txn.commit().map_err(changing)?;
     env.force_sync().map_err(changing)?;
     drop(env);

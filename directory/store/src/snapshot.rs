@@ -14,6 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use crate::copy::copy_range;
 use crate::disk::DATA;
 use crate::limits::SNAPSHOT_TRIES_MAX;
 use crate::pages::{Bits, Pages};
@@ -37,8 +38,9 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn begin(shared: &Arc<Shared>) -> Result<Snapshot, Error> {
         let reading = |e| Error::system("reading the data file", e);
-        shared.is_in_place()?;
         let file = File::open(shared.dir().join(DATA)).map_err(reading)?;
+        // Behind the opening: another file may have been put there just before.
+        shared.is_in_place()?;
         for _ in 0..SNAPSHOT_TRIES_MAX {
             let read = Read::begin_anew(shared)?;
             let found = header::of_transaction(&file, read.version()).map_err(reading)?;
@@ -98,6 +100,32 @@ impl Snapshot {
 }
 
 impl Snapshot {
+    /// Writes it into an empty file, which has the bytes then that it would be read as. Free pages are holes there, and
+    /// pages in use share their blocks with the store's where the file system can do that: no page of this state is
+    /// written while this lives, and the heads, which are, have blocks of their own. `progress` hears up to which byte
+    /// it is done.
+    ///
+    /// # Errors
+    /// The system's, for either file.
+    pub fn write_to(&self, to: &File, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+        to.write_all_at(&self.head, 0)?;
+        let first = self.head.len() as u64 / self.page_bytes;
+        let end = (self.bytes / self.page_bytes).min(self.free.len());
+        let next = |from: u64, is_free: bool| {
+            (from..end).find(|&page| self.free.has(page) == is_free).unwrap_or(end)
+        };
+        let mut page = next(first, false);
+        while page < end {
+            let behind = next(page, true);
+            let (at, until) = (page * self.page_bytes, behind * self.page_bytes);
+            copy_range(&self.file, to, at, until, progress)?;
+            page = next(behind, false);
+        }
+        to.set_len(self.bytes)?;
+        progress(self.bytes);
+        Ok(())
+    }
+
     /// Fills the parts of these bytes, which come next, with zeros that lie in free pages.
     fn blank(&self, bytes: &mut [u8]) {
         let mut at = self.at;
@@ -106,7 +134,8 @@ impl Snapshot {
             let (page, begun) = (at / self.page_bytes, at % self.page_bytes);
             let left = usize::try_from(self.page_bytes - begun).unwrap_or(usize::MAX);
             let (part, more) = rest.split_at_mut(left.min(rest.len()));
-            if self.free.has(page) {
+            // The last pages may be free and never written; another state may have written them since.
+            if self.free.has(page) || page >= self.free.len() {
                 part.fill(0);
             }
             at += part.len() as u64;

@@ -33,13 +33,18 @@ fn entry(text: &str) -> Entry {
     Entry { rdn: "cn=x".into(), attributes, ..Entry::default() }
 }
 
-/// A folder with the copy in it, opened nowhere yet.
+/// A folder with the copy in it, opened nowhere yet: read and written in two ways, which come to the same bytes.
 fn copy(mut snapshot: Snapshot) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let mut file = fs::File::create(dir.path().join("data.mdb")).unwrap();
-    let length = snapshot.length();
-    assert_eq!(io::copy(&mut snapshot, &mut file).unwrap(), length);
+    let create = |name: &str| fs::File::create(dir.path().join(name)).unwrap();
+    let (file, mut other) = (create("data.mdb"), create("other"));
+    let (length, mut told) = (snapshot.length(), 0);
+    snapshot.write_to(&file, &mut |at| told = at.max(told)).unwrap();
+    assert_eq!(told, length);
+    assert_eq!(io::copy(&mut snapshot, &mut other).unwrap(), length);
     let data = fs::read(dir.path().join("data.mdb")).unwrap();
+    assert!(fs::read(dir.path().join("other")).unwrap() == data);
+    fs::remove_file(dir.path().join("other")).unwrap();
     // Both heads are there, alike but for the numbers of their places, and all that they lead to.
     let page_bytes = u32::from_ne_bytes(*data[40..].first_chunk().unwrap()) as usize;
     assert_eq!(data[8..page_bytes], data[page_bytes + 8..2 * page_bytes]);
@@ -102,7 +107,7 @@ fn copies_beside_writers_are_states_that_there_were() {
             assert_eq!(snapshot.entries().unwrap(), WRITERS as u64);
             let (incarnation, epoch) = (snapshot.incarnation(), snapshot.epoch().unwrap());
             let place = copy(snapshot);
-            let (new, next) = restored(place.path()).unwrap();
+            let (new, next) = restored(place.path(), &[]).unwrap();
             assert_eq!((new == incarnation, epoch, next), (false, 1, 2));
             let copied = Store::open(place.path(), unsynced()).unwrap();
             assert_eq!((copied.incarnation(), copied.epoch().unwrap()), (new, 2));
@@ -192,7 +197,7 @@ fn copies_beside_another_process_that_writes_are_states_that_it_had() {
         ask.write_all(b"\n").unwrap();
         let (readers, _) = answers.next().unwrap();
         assert_eq!(readers, 0, "a copy that is done holds nothing up");
-        restored(place.path()).unwrap();
+        restored(place.path(), &[]).unwrap();
         let copied = Store::open(place.path(), unsynced()).unwrap();
         copied.read().unwrap().view().check().unwrap();
         assert_eq!(head(&copied), found);
@@ -201,7 +206,7 @@ fn copies_beside_another_process_that_writes_are_states_that_it_had() {
     }
     drop(ask);
     assert!(child.wait().unwrap().success());
-    assert!(matches!(restored(tempfile::tempdir().unwrap().path()), Err(OpenError::Missing)));
+    assert!(matches!(restored(tempfile::tempdir().unwrap().path(), &[]), Err(OpenError::Missing)));
 }
 
 /// Large values lie in pages of their own, which are free when they are deleted.
@@ -229,7 +234,7 @@ fn a_copy_has_nothing_of_pages_that_were_deleted() {
     }
     assert_eq!(pieces, fs::read(place.path().join("data.mdb")).unwrap());
     // What is free can be used again.
-    restored(place.path()).unwrap();
+    restored(place.path(), &[]).unwrap();
     let copied = Store::open(place.path(), unsynced()).unwrap();
     let id = copied.write_now(|w| w.insert(EntryId::ROOT, b"b", &entry("0"), &[])).unwrap();
     for number in 1..50 {
@@ -317,12 +322,12 @@ fn a_copy_that_was_cut_off_or_is_half_restored_does_not_open() {
     for part in [0, 100, 4096, 8192, data.len() / 2] {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("data.mdb"), &data[..part]).unwrap();
-        assert!(restored(place.path()).is_err(), "{part} bytes");
+        assert!(restored(place.path(), &[]).is_err(), "{part} bytes");
         assert!(opens(place.path()).is_err(), "{part} bytes");
     }
     fs::write(whole.path().join("unfinished"), "loading\n").unwrap();
     assert!(matches!(opens(whole.path()), Err(OpenError::Unfinished)));
-    restored(whole.path()).unwrap();
+    restored(whole.path(), &[]).unwrap();
     opens(whole.path()).unwrap();
 }
 

@@ -107,6 +107,17 @@ impl Disk {
                 let (folder, name) = self.place(to);
                 folder.now.insert(name, number);
             }
+            Change::Copy { from, to, at, bytes } => {
+                let bytes = self.file(from).now[*at..at + bytes].to_vec();
+                put(&mut self.file(to).now, *at, &bytes);
+            }
+            Change::Exchange(one, other) => {
+                let (first, second) = (self.take(one), self.take(other));
+                for (path, number) in [(one, second), (other, first)] {
+                    let (folder, name) = self.place(path);
+                    folder.now.insert(name, number);
+                }
+            }
             Change::Link(from, to) => {
                 let number = self.find(from).unwrap_or_else(|| panic!("{from} is not there"));
                 let (folder, name) = self.place(to);

@@ -1,5 +1,5 @@
-//! Cuts of power at every moment of a first start, an import, a restore, a change of password and a renewal of
-//! the certificate.
+//! Cuts of power at every moment of a first start, an import, a restore, a snapshot and a rollback to it, a change of
+//! password and a renewal of the certificate.
 //!
 //! The program's calls on its files are recorded with strace. From the record follows what a disk
 //! may hold if the power fails before a given call: all that was synced, and any part of the rest.
@@ -50,6 +50,10 @@ enum Done {
     Imported(usize),
     /// The folder was restored.
     Restored,
+    /// The snapshot was made.
+    Kept,
+    /// It took the store's place.
+    RolledBack,
     /// The administrator's password is the new one.
     NewPassword,
 }
@@ -258,7 +262,8 @@ fn look_for(said: &[Done], server: &Server, data: &Path) {
             Done::Imported(entries) => {
                 assert_eq!(client.search(SUFFIX, "objectClass", "device"), Ok(*entries));
             }
-            Done::Ready(_) | Done::Restored | Done::NewPassword => {}
+            Done::Ready(_) | Done::Restored | Done::Kept | Done::RolledBack | Done::NewPassword => {
+            }
         }
     }
     // It takes changes again.
@@ -365,10 +370,6 @@ fn a_restore_survives_power_cuts() {
     }
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);
-    let export = |data: &Path| {
-        let mut export = Command::new(keyway());
-        finish(export.args(["directory", "export", "--data"]).arg(data), "").expect(0).out
-    };
     let restore = |mut command: Command, to: &Path| {
         command.arg("restore").arg(path("repository")).arg("--key-file").arg(path("key"));
         finish(command.arg("--to").arg(to), "").expect(0);
@@ -407,9 +408,112 @@ fn a_restore_survives_power_cuts() {
             assert!(!state.said.contains(&Done::Restored), "it was said to be there");
             restore(Command::new(keyway()), &data);
         }
-        let mut check = Command::new(keyway());
-        finish(check.args(["directory", "check", "--data"]).arg(&data), "").expect(0);
+        check(&data);
         assert_eq!(export(&data), all);
+        drop(told);
+    }
+}
+
+fn export(data: &Path) -> String {
+    let mut export = Command::new(keyway());
+    finish(export.args(["directory", "export", "--data"]).arg(data), "").expect(0).out
+}
+
+fn check(data: &Path) {
+    let mut check = Command::new(keyway());
+    finish(check.args(["directory", "check", "--data"]).arg(data), "").expect(0);
+}
+
+fn snapshot(mut program: Command, data: &Path, words: &[&str]) -> String {
+    finish(program.arg("snapshot").args(words).arg("--data").arg(data), "").expect(0).out
+}
+
+/// The names of the snapshots, each of them whole.
+fn snapshots(data: &Path) -> Vec<String> {
+    let listed = snapshot(Command::new(keyway()), data, &["list", "--json"]);
+    let one = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+    listed.lines().map(|line| one(line)["snapshot"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A snapshot is there whole, or not at all. A rollback was done whole, and the store of before kept, or not at all. What
+/// was cut off is in no other's way.
+#[test]
+fn a_snapshot_and_a_rollback_survive_power_cuts() {
+    if !available(&["strace"]) {
+        return;
+    }
+    let most = if nightly() { STATES_MAX_NIGHTLY } else { STATES_MAX };
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("all.ldif"), devices(40)).unwrap();
+    let import = |data: &Path, file: &str| {
+        let mut import = Command::new(keyway());
+        import.args(["directory", "import"]).arg(place.path().join(file));
+        finish(import.arg("--data").arg(data), "").expect(0);
+    };
+    let mut first = Recording::new(None);
+    let data = first.data();
+    import(&data, "all.ldif");
+    first.before = Disk::of(&first.root());
+    let old = export(&data);
+    snapshot(first.program(), &data, &["create", "s"]);
+    first.say(Done::Kept);
+    for state in spread(&first.states(), most) {
+        let told = Told(state);
+        let place = tempfile::tempdir().unwrap();
+        state.left.make(place.path());
+        let data = place.path().join(DATA);
+        let is_there = snapshots(&data) == ["s"];
+        assert!(is_there || !state.said.contains(&Done::Kept), "it was said to be there");
+        if !is_there {
+            snapshot(Command::new(keyway()), &data, &["create", "s"]);
+        }
+        let found = fs::read_dir(data.join("snapshots")).unwrap();
+        assert_eq!(found.count(), 1, "what was cut off is gone");
+        snapshot(Command::new(keyway()), &data, &["rollback", "s", "--discard"]);
+        assert_eq!((export(&data), snapshots(&data)), (old.clone(), vec!["s".to_owned()]));
+        check(&data);
+        drop(told);
+    }
+
+    let more = "dn: cn=later,dc=example,dc=com\nobjectClass: device\ncn: later\n";
+    fs::write(place.path().join("more.ldif"), more).unwrap();
+    import(&data, "more.ldif");
+    let new = export(&data);
+    assert_ne!(old, new);
+    let mut second = Recording::new(None);
+    fs::create_dir_all(second.data().parent().unwrap()).unwrap();
+    fs::rename(&data, second.data()).unwrap();
+    second.before = Disk::of(&second.root());
+    let store = fs::read(second.data().join("store/data.mdb")).unwrap();
+    snapshot(second.program(), &second.data(), &["rollback", "s"]);
+    second.say(Done::RolledBack);
+    // Most moments are before the two stores change places, and the ones behind that are few.
+    let is_done = |state: &State| {
+        let place = tempfile::tempdir().unwrap();
+        state.left.make(place.path());
+        fs::read(place.path().join(DATA).join("store/data.mdb")).unwrap() != store
+    };
+    let (done, undone): (Vec<_>, Vec<_>) = second.states().into_iter().partition(is_done);
+    assert!(!done.is_empty() && !undone.is_empty());
+    for (state, is_done) in
+        spread(&undone, most).map(|it| (it, false)).chain(spread(&done, most).map(|it| (it, true)))
+    {
+        let told = Told(state);
+        let place = tempfile::tempdir().unwrap();
+        state.left.make(place.path());
+        let data = place.path().join(DATA);
+        assert!(is_done || !state.said.contains(&Done::RolledBack), "it was said to be done");
+        assert_eq!(export(&data), *if is_done { &old } else { &new });
+        check(&data);
+        let kept = snapshots(&data).into_iter().find(|name| name != "s");
+        assert!(kept.is_some() || !is_done, "the store of before is kept");
+        if let Some(kept) = kept {
+            snapshot(Command::new(keyway()), &data, &["rollback", &kept]);
+            assert_eq!(export(&data), new);
+        }
+        snapshot(Command::new(keyway()), &data, &["rollback", "s"]);
+        assert_eq!(export(&data), old);
+        check(&data);
         drop(told);
     }
 }

@@ -23,8 +23,12 @@ pub enum Change {
     Length { path: String, bytes: usize, grow_only: bool },
     /// Whatever is in the file or folder is on the disk.
     Sync(String),
+    /// Bytes of a file are put into another at the same place.
+    Copy { from: String, to: String, at: usize, bytes: usize },
     /// A name is changed.
     Rename(String, String),
+    /// Two names change places.
+    Exchange(String, String),
     /// A file gets another name beside its own.
     Link(String, String),
     /// A name is gone.
@@ -136,10 +140,19 @@ impl Reader {
                 }
             }
             ("rename" | "renameat" | "renameat2", _) => match <[_; 2]>::try_from(paths).ok()? {
+                [Some(from), Some(to)] if arguments.ends_with("RENAME_EXCHANGE") => {
+                    self.push(at, Change::Exchange(from, to));
+                }
                 [Some(from), Some(to)] => self.push(at, Change::Rename(from, to)),
                 [None, None] => {}
                 _ => return None,
             },
+            ("copy_file_range", Some(from)) => {
+                let (place, into) = copied_range(arguments)?;
+                let path = |number| Some(self.open.get(&(self.process, number))?.path.clone());
+                let (from, to) = (path(from)?, path(into)?);
+                self.push(at, Change::Copy { from, to, at: place, bytes: result });
+            }
             ("link" | "linkat", _) => match <[_; 2]>::try_from(paths).ok()? {
                 [Some(from), Some(to)] => self.push(at, Change::Link(from, to)),
                 [None, None] => {}
@@ -231,6 +244,15 @@ impl Reader {
             self.open.insert((self.process, copy as u32), open);
         }
     }
+}
+
+/// The place that is copied, in both files, and the number of the one that is written: `3, [4096], 4, [4096], 20, 0`.
+fn copied_range(arguments: &str) -> Option<(usize, u32)> {
+    let parts: Vec<&str> = arguments.split(", ").collect();
+    let [_, from, number, to, _, _] = parts[..] else { return None };
+    let place = |text: &str| text.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
+    (from == to).then_some(())?;
+    Some((place(from)?, number.parse().ok()?))
 }
 
 /// The first `length` bytes of what a call writes, in one piece or in several.

@@ -261,6 +261,15 @@ impl Folder {
         }
     }
 
+    /// Forgets which store is in the folder, so that one which takes its place is not refused at whatever moment this
+    /// process ends; the next one that opens the store notes it.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn forget_store(&self) -> Result<(), Failure> {
+        self.write_version(None)
+    }
+
     /// The data folder whose lock another process holds, and has left to this one as well.
     ///
     /// # Errors

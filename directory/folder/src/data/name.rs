@@ -40,10 +40,12 @@ pub const LOG: &str = "log";
 pub const STORE: &str = "store";
 /// The folder of stores that checks compare with, for as long as these run.
 pub const FEED_CHECK: &str = "feed-check";
+/// The folder of snapshots.
+pub const SNAPSHOTS: &str = "snapshots";
 /// The folder of what is cryptod's, which may be here.
 pub const CRYPTOD: &str = "cryptod";
 /// All of them.
-pub const ALL: [&str; 19] = [
+pub const ALL: [&str; 20] = [
     VERSION,
     LOCK,
     CONFIGURATION,
@@ -62,6 +64,7 @@ pub const ALL: [&str; 19] = [
     LOG,
     STORE,
     FEED_CHECK,
+    SNAPSHOTS,
     CRYPTOD,
 ];
 

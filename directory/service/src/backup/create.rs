@@ -1,9 +1,9 @@
 //! A backup, made.
 
 use super::files::{self, Opened};
-use super::lineage;
 use super::meta::{Meta, With};
 use super::place::Place;
+use crate::lineage;
 use crate::offline;
 use keyway_backup::{FeedPosition, Listed, Repository};
 use keyway_folder::data::{self, name};

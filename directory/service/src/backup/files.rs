@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::{Path, PathBuf};
 
 /// Names in a data folder that are of the process which uses it, or of the store.
-const NEVER: [&str; 9] = [
+const NEVER: [&str; 10] = [
     name::VERSION,
     name::LOCK,
     name::HISTORY,
@@ -25,6 +25,7 @@ const NEVER: [&str; 9] = [
     name::LOG,
     name::STORE,
     name::FEED_CHECK,
+    name::SNAPSHOTS,
 ];
 /// Names that the configuration is in; all others are taken for keys. A server does not start with a certificate
 /// without its key, so that these go together.

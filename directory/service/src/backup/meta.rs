@@ -1,6 +1,6 @@
 //! What a backup says of itself.
 
-use super::lineage::Ancestor;
+use crate::lineage::Ancestor;
 use keyway_host::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::fmt;

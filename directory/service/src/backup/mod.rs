@@ -8,7 +8,6 @@
 mod create;
 mod entries;
 mod files;
-mod lineage;
 mod meta;
 mod place;
 mod point;
@@ -19,10 +18,11 @@ mod verify;
 
 pub use create::{Created, create};
 pub use entries::{AskedEntries, EntriesBack};
-pub use lineage::Ancestor;
 pub use meta::{Meta, With};
 pub use place::{Place, SecretSource};
 pub use point::Point;
 pub use restore::{Restored, restore};
 pub use run::{Running, Step, run};
 pub use verify::{Verified, verify};
+
+pub use crate::lineage::Ancestor;

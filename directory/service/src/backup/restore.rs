@@ -1,12 +1,12 @@
 //! A new data folder, made of a backup.
 
 use super::create::STORE_FILE;
-use super::lineage;
 use super::meta::{self, Meta};
 use super::place::Place;
 use super::point::Point;
 use super::segments::{self, Applied};
 use crate::instance::{Instance, describe};
+use crate::lineage;
 use crate::scratch::Scratch;
 use keyway_backup::{Backup, BackupName, Repository};
 use keyway_config::{Configuration, applied};
@@ -101,7 +101,7 @@ pub(super) fn restore_in(
     unpack(&backup, folder.path(), progress)?;
     let store = folder.file(name::STORE);
     let cannot = |why: &dyn std::fmt::Display| Failure::new(format!("the restored store: {why}"));
-    let (incarnation, epoch) = keyway_store::restored(&store).map_err(|why| cannot(&why))?;
+    let (incarnation, epoch) = keyway_store::restored(&store, &[]).map_err(|why| cannot(&why))?;
     folder.note_store(incarnation)?;
     if !folder.has(name::CONFIGURATION)
         && let Some(text) = applied::of_folder(folder.path())?

@@ -1,7 +1,7 @@
 //! The stores that a store was before, each until it was restored: its directory has had several identities, and
 //! positions are counted on.
 
-use keyway_folder::data::StoreId;
+use keyway_folder::data::{self, StoreId};
 use keyway_host::failure::Failure;
 use keyway_store::Store;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct Ancestor {
 ///
 /// # Errors
 /// If the store cannot be read.
-pub(super) fn of(store: &Store) -> Result<Vec<Ancestor>, Failure> {
+pub(crate) fn of(store: &Store) -> Result<Vec<Ancestor>, Failure> {
     let unreadable = |why| Failure::new(format!("cannot read the store: {why}"));
     let read = store.read().map_err(unreadable)?;
     let row = read.view().meta_get(META_LINEAGE).map_err(unreadable)?;
@@ -38,9 +38,9 @@ pub(super) fn of(store: &Store) -> Result<Vec<Ancestor>, Failure> {
 ///
 /// # Errors
 /// If it cannot be written.
-pub(super) fn add(store: &Store, was: StoreId, position: Option<u64>) -> Result<(), Failure> {
+pub(crate) fn add(store: &Store, was: StoreId, position: Option<u64>) -> Result<(), Failure> {
     let mut ancestors = of(store)?;
-    ancestors.push(Ancestor { incarnation: keyway_folder::data::shown(was), position });
+    ancestors.push(Ancestor { incarnation: data::shown(was), position });
     if ancestors.len() > ANCESTORS_MAX {
         ancestors.remove(1);
     }
