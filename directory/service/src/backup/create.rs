@@ -101,10 +101,11 @@ pub(super) fn create_in(
 ) -> Result<Created, Failure> {
     data::is_not_own(folder, repository.folder())?;
     let store = offline::store_to_read(folder)?;
-    let mut creating = repository.begin(Timestamp::now()).map_err(Failure::new)?;
     let unreadable =
         |why: keyway_store::Error| Failure::new(format!("cannot read the store: {why}"));
     let mut snapshot = store.snapshot().map_err(unreadable)?;
+    // The time is that of the state or a later one, so that a restore to it has no change that was made after it.
+    let mut creating = repository.begin(Timestamp::now()).map_err(Failure::new)?;
     let position = snapshot.feed_head().map_err(unreadable)?.map(|head| head.position);
     let total = snapshot.length();
     let incarnation = snapshot.incarnation();
