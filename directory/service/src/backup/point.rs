@@ -1,6 +1,7 @@
 //! The moment to which is restored.
 
 use keyway_server::ChangeNote;
+use std::fmt;
 
 /// A moment in the history of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,15 @@ impl Point {
             Point::Time(last) => {
                 notes.all(|note| ChangeNote::decode(note).is_none_or(|note| note.time() <= *last))
             }
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Point::Position(position) => write!(f, "position {position}"),
+            Point::Time(time) => f.write_str(time),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::point::Point;
 use super::segments;
 use crate::instance::{Instance, describe};
 use crate::scratch::Scratch;
-use keyway_backup::{Backup, Repository};
+use keyway_backup::{Backup, Listed, Manifest, Repository};
 use keyway_config::Configuration;
 use keyway_folder::data::{Folder, name, shown};
 use keyway_host::failure::Failure;
@@ -142,9 +142,24 @@ fn choose<'r>(
     named: Option<&str>,
     point: Option<&Point>,
 ) -> Result<Backup<'r>, Failure> {
-    let Some(point) = point.filter(|_| named.is_none()) else {
+    let Some(point) = point else {
         return repository.backup(named.unwrap_or("latest")).map_err(Failure::new);
     };
+    let is_before = |manifest: &Manifest, meta: &Meta| {
+        let begun = Timestamp::from_unix_s(manifest.created_unix_s).to_string();
+        meta.position.is_some_and(|position| point.takes_backup(position, &begun))
+    };
+    if let Some(named) = named {
+        let backup = repository.backup(named).map_err(Failure::new)?;
+        let meta = Meta::read(named, &backup.manifest().meta)?;
+        return match is_before(backup.manifest(), &meta) {
+            true => Ok(backup),
+            false => Err(Failure::new(format!(
+                "backup {named} does not lead to {point}: it is of later, or was made without a feed of changes; leave \
+                 --backup out, or name an earlier one"
+            ))),
+        };
+    }
     let listed = repository.backups().map_err(Failure::new)?;
     let whole =
         listed.iter().rev().filter_map(|one| Some((&one.name, one.manifest.as_ref().ok()?)));
@@ -157,15 +172,22 @@ fn choose<'r>(
     let fits = known.iter().filter(|(_, manifest, meta)| {
         let is_same =
             matches!(point, Point::Time(_)) || Some(&meta.incarnation) == history.as_ref();
-        let begun = Timestamp::from_unix_s(manifest.created_unix_s).to_string();
-        is_same && meta.position.is_some_and(|position| point.takes_backup(position, &begun))
+        is_same && is_before(manifest, meta)
     });
-    match fits.max_by_key(|(name, ..)| name.number) {
-        Some((name, ..)) => repository.backup(&name.to_string()).map_err(Failure::new),
-        None => Err(Failure::new(match point {
-            Point::Position(position) => format!("no backup is as old as position {position}"),
-            Point::Time(time) => format!("no backup is as old as {time}"),
-        })),
+    let Some((name, ..)) = fits.max_by_key(|(name, ..)| name.number) else {
+        return Err(Failure::new(format!("no backup is as old as {point}")));
+    };
+    // One that cannot be read may be nearer to that time, or say that positions are those of another store.
+    let newest = known.first().map(|(name, ..)| name.number);
+    let is_missed = |one: &&Listed| match point {
+        Point::Time(_) => one.name > **name && point.takes_backup(0, &one.name.time()),
+        Point::Position(_) => Some(one.name.number) > newest,
+    };
+    match listed.iter().rev().filter(is_missed).find_map(|one| one.manifest.as_ref().err()) {
+        Some(why) => Err(Failure::new(format!(
+            "{why}; {point} may need it: add --backup {name} to begin with that one all the same"
+        ))),
+        None => repository.backup(&name.to_string()).map_err(Failure::new),
     }
 }
 

@@ -71,10 +71,6 @@ pub fn apply(
     let mut last = after;
     let segments = repository.segments(history).map_err(Failure::new)?;
     'segments: for segment in segments.into_iter().filter(|segment| segment.last > after) {
-        if segment.first > last + 1 {
-            // A backup was made after the gap, and would have been chosen for a point behind it.
-            break;
-        }
         let bytes = repository.read_segment(&segment).map_err(Failure::new)?;
         let mut rest = &bytes[..];
         let mut position = segment.first;
@@ -88,6 +84,13 @@ pub fn apply(
                 let row = RawRow::parse(position, row).map_err(|_| bad(&segment))?;
                 if !point.takes_commit(position, row.notes()) {
                     break 'segments;
+                }
+                if position > last + 1 {
+                    let (first, missing) = (last + 1, position - 1);
+                    return Err(Failure::new(format!(
+                        "changes {first} to {missing} are missing in the repository, and {point} is behind them: from \
+                         this backup on it has all changes up to position {last}"
+                    )));
                 }
                 store.apply_row(&row).map_err(|why| {
                     Failure::new(format!(
