@@ -40,8 +40,9 @@ pub enum Step {
     },
 }
 
-/// Backs a data folder up until `stop` is asked for: whole if the repository has no backup of the store that is younger
-/// than `full_every`, and whenever changes are missing; else what has changed since. `told` hears of each step.
+/// Backs a data folder up until `stop` is asked for: what has changed since the last time, and whole if the repository
+/// has no backup of the store that is younger than `full_every`, and whenever changes are missing. `told` hears of each
+/// step.
 ///
 /// # Errors
 /// The first failure, which the folder's history has then, so that the server warns of it.
@@ -56,26 +57,24 @@ pub fn run(
     let (repository, mut key_file) = (looked.0, looked.1.map(Path::to_owned));
     loop {
         let begun = Instant::now();
-        let changes = match saved_until(&repository, folder, running) {
-            Ok(Some(last)) => changes(folder, &repository, last),
-            Ok(None) => Ok(None),
-            Err(why) => Err(why),
+        let failed = |why| noted(folder, place, why);
+        let saved = saved(&repository, folder, running).map_err(failed)?;
+        let changes = match &saved {
+            Some(saved) => changes(folder, &repository, saved).map_err(failed)?,
+            None => None,
         };
-        let step = match changes.map_err(|why| noted(folder, place, why))? {
-            Some(step) => step,
-            None => {
-                let make = || create_in(folder, &repository, running.with, &mut |_, _| ());
-                let mut created = recorded(folder, place, make)?;
-                created.key_file = key_file.take();
-                Step::Backup(created)
-            }
-        };
-        if let Step::Changes { .. } = step {
+        if let Some(step) = &changes {
             Done::new(history::BACKUP, Some(&place.folder))
                 .with(history::CHANGES, None)
                 .record(folder);
+            told(step)?;
         }
-        told(&step)?;
+        if changes.is_none() || saved.is_some_and(|saved| saved.is_old) {
+            let make = || create_in(folder, &repository, running.with, &mut |_, _| ());
+            let mut created = recorded(folder, place, make)?;
+            created.key_file = key_file.take();
+            told(&Step::Backup(created))?;
+        }
         while begun.elapsed() < running.every {
             if stop.is_asked() {
                 return Ok(());
@@ -85,41 +84,59 @@ pub fn run(
     }
 }
 
-/// Up to which position the repository has the changes of the folder's store behind its newest backup; `None` if that is
-/// too old, or there is none.
-fn saved_until(
+/// What a repository has of a store.
+struct Saved {
+    /// Whether the newest backup is too old.
+    is_old: bool,
+    /// The positions behind which changes are missing, the best to go on from first: the newest backup has those before
+    /// it, but no restore could end among them.
+    ends: Vec<u64>,
+}
+
+/// What the repository has of the folder's store; `None` without a backup of it.
+fn saved(
     repository: &Repository,
     folder: &Path,
     running: &Running,
-) -> Result<Option<u64>, Failure> {
+) -> Result<Option<Saved>, Failure> {
     let incarnation = offline::store_to_read(folder)?.incarnation();
     let listed = repository.backups().map_err(Failure::new)?;
-    let newest = listed.iter().rev().find_map(|one| {
+    let known = listed.iter().filter_map(|one| {
         let manifest = one.manifest.as_ref().ok()?;
         let feed = manifest.feed.as_ref().filter(|feed| feed.history == incarnation)?;
-        Some((manifest.created_unix_s, feed.position))
+        Some((feed.position, manifest.created_unix_s))
     });
-    let Some((created, mut last)) = newest else { return Ok(None) };
+    let known: Vec<(u64, i64)> = known.collect();
+    let Some(&(newest, created)) = known.last() else { return Ok(None) };
     let age = Timestamp::now().unix_s().saturating_sub(created);
     // A clock that was set back makes an age that says nothing.
-    if u64::try_from(age).map_or(true, |age| age >= running.full_every.as_secs()) {
-        return Ok(None);
-    }
+    let is_old = u64::try_from(age).map_or(true, |age| age >= running.full_every.as_secs());
+    let (mut end, mut last) = (newest, 0);
     for segment in repository.segments(incarnation).map_err(Failure::new)? {
-        if segment.first <= last + 1 {
-            last = last.max(segment.last);
+        if segment.first <= end + 1 {
+            end = end.max(segment.last);
         }
+        last = last.max(segment.last);
     }
-    Ok(Some(last))
+    let mut ends = vec![end];
+    if end == newest && last < newest {
+        // No changes go on from it yet.
+        ends.extend(known.iter().map(|(position, _)| (*position).max(last)));
+        ends.sort_unstable();
+        ends.dedup();
+    }
+    Ok(Some(Saved { is_old, ends }))
 }
 
-/// Ships what has changed behind a position; `None` if the feed does not have all of it any more.
-fn changes(folder: &Path, repository: &Repository, after: u64) -> Result<Option<Step>, Failure> {
+/// Ships what is missing; `None` if the feed does not have all of it any more.
+fn changes(folder: &Path, repository: &Repository, saved: &Saved) -> Result<Option<Step>, Failure> {
     let store = offline::store_to_read(folder)?;
-    Ok(match ship(&store, repository, after)? {
-        Shipped::To(position) => Some(Step::Changes { position, commits: position - after }),
-        Shipped::Trimmed => None,
-    })
+    for after in &saved.ends {
+        if let Shipped::To(position) = ship(&store, repository, *after)? {
+            return Ok(Some(Step::Changes { position, commits: position - after }));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes a failure down in the folder's history.
