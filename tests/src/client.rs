@@ -5,7 +5,7 @@ use keyway_codec::ber;
 use keyway_codec::filter::Filter;
 use keyway_codec::message::{
     AddRequest, Attribute, Authentication, BindRequest, Change, ChangeOperation, CompareRequest,
-    Deref, Message, ModifyRequest, Op, ResultCode, Scope, SearchRequest,
+    Deref, Message, ModifyDnRequest, ModifyRequest, Op, ResultCode, Scope, SearchRequest,
 };
 use std::borrow::Cow;
 use std::io::{Read, Write};
@@ -178,12 +178,51 @@ impl<S: Read + Write> Client<S> {
 
     /// Adds a value of an attribute.
     pub fn add_value(&mut self, dn: &str, attribute: &str, value: &str) -> Result<(), String> {
-        self.change(dn, ChangeOperation::Add, attribute, value)
+        self.change(dn, ChangeOperation::Add, attribute, &[value])
     }
 
     /// Deletes a value of an attribute.
     pub fn delete_value(&mut self, dn: &str, attribute: &str, value: &str) -> Result<(), String> {
-        self.change(dn, ChangeOperation::Delete, attribute, value)
+        self.change(dn, ChangeOperation::Delete, attribute, &[value])
+    }
+
+    /// Puts values in the place of all that an attribute has.
+    pub fn replace_values(
+        &mut self,
+        dn: &str,
+        attribute: &str,
+        values: &[&str],
+    ) -> Result<(), String> {
+        self.change(dn, ChangeOperation::Replace, attribute, values)
+    }
+
+    /// Gives an entry another RDN, and another parent if one is named.
+    pub fn rename(
+        &mut self,
+        dn: &str,
+        new_rdn: &str,
+        delete_old_rdn: bool,
+        new_superior: Option<&str>,
+    ) -> Result<(), String> {
+        self.send(Op::ModifyDnRequest(ModifyDnRequest {
+            dn,
+            new_rdn,
+            delete_old_rdn,
+            new_superior,
+        }))?;
+        self.receive(|op| match op {
+            Op::ModifyDnResponse(result) => Some(result.code),
+            _ => None,
+        })
+    }
+
+    /// Deletes an entry.
+    pub fn delete(&mut self, dn: &str) -> Result<(), String> {
+        self.send(Op::DeleteRequest(dn))?;
+        self.receive(|op| match op {
+            Op::DeleteResponse(result) => Some(result.code),
+            _ => None,
+        })
     }
 
     fn change(
@@ -191,9 +230,9 @@ impl<S: Read + Write> Client<S> {
         dn: &str,
         operation: ChangeOperation,
         attribute: &str,
-        value: &str,
+        values: &[&str],
     ) -> Result<(), String> {
-        let values = vec![Cow::Borrowed(value.as_bytes())];
+        let values = values.iter().map(|value| Cow::Borrowed(value.as_bytes())).collect();
         let attribute = Attribute { description: Cow::Borrowed(attribute), values };
         let changes = vec![Change { operation, attribute }];
         self.send(Op::ModifyRequest(ModifyRequest { dn, changes }))?;

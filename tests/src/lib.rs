@@ -11,6 +11,7 @@ pub mod capture;
 pub mod client;
 pub mod cryptod;
 pub mod dirsrv;
+pub mod disk;
 pub mod proxy;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 #[allow(

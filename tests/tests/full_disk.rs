@@ -1,84 +1,17 @@
 //! A directory on a disk that is full, on file systems of our own: nothing dies of it, what is there can be
 //! read, also after a start, and with room again changes are made.
 
+use keyway_tests::disk::Disk;
 use keyway_tests::{Server, available, finish, nightly};
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// How long anything may take that takes a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// LDAP's `success` and `unavailable`.
 const DONE: i32 = 0;
 const UNAVAILABLE: i32 = 52;
-
-/// A file system in a file, mounted.
-struct Disk {
-    at: PathBuf,
-    _place: TempDir,
-}
-
-impl Disk {
-    /// `None` if we are no root who could mount it.
-    fn new(kind: &str, mib: u64) -> Option<Disk> {
-        if !available(&[&format!("mkfs.{kind}"), "mount", "ldapadd", "ldapsearch"]) {
-            return None;
-        }
-        if !rustix::process::geteuid().is_root() {
-            let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-            assert!(!ci, "nothing may be skipped in CI, but to mount a file system takes root");
-            eprintln!("skipped: to mount a file system takes root");
-            return None;
-        }
-        let place = tempfile::tempdir().unwrap();
-        let (image, at) = (place.path().join("image"), place.path().join("disk"));
-        File::create(&image).unwrap().set_len(mib << 20).unwrap();
-        fs::create_dir(&at).unwrap();
-        let run = |command: &mut Command| {
-            let done = command.output().unwrap();
-            assert!(
-                done.status.success(),
-                "{command:?}: {}",
-                String::from_utf8_lossy(&done.stderr)
-            );
-        };
-        run(Command::new(format!("mkfs.{kind}")).arg("-q").arg(&image));
-        run(Command::new("mount").args(["-o", "loop"]).args([&image, &at]));
-        Some(Disk { at, _place: place })
-    }
-
-    /// Takes all room that there is, for files of any size, and for their names.
-    fn fill(&self, round: u32) {
-        let folder = self.at.join("fill");
-        let _ = fs::create_dir_all(&folder);
-        let mut number = 0;
-        for bytes in [1 << 20, 64 << 10, 4 << 10, 512, 1] {
-            let (text, mut failed) = (vec![7; bytes], 0);
-            while failed < 3 {
-                number += 1;
-                let written = File::create(folder.join(format!("{round}-{number}")))
-                    .and_then(|mut file| file.write_all(&text));
-                failed += u32::from(written.is_err());
-            }
-            // The system may find only here, as it writes, that a file has no room.
-            rustix::fs::syncfs(File::open(&self.at).unwrap()).unwrap_or(());
-        }
-    }
-
-    fn make_room(&self) {
-        fs::remove_dir_all(self.at.join("fill")).unwrap();
-        rustix::fs::syncfs(File::open(&self.at).unwrap()).unwrap();
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.at).status();
-    }
-}
 
 /// Adds an entry; how that ended.
 fn add(server: &Server, name: &str) -> i32 {
@@ -110,6 +43,9 @@ fn log(data: &Path) -> String {
 }
 
 fn survives(kind: &str, mib: u64) {
+    if !available(&["ldapadd", "ldapsearch"]) {
+        return;
+    }
     let Some(disk) = Disk::new(kind, mib) else { return };
     let data = disk.at.join("data");
     let start = || Server::start(&data, &["--sample", "5"]);

@@ -118,6 +118,16 @@ impl BackupName {
         let number = number.parse().ok().filter(|_| fits)?;
         Some(BackupName { number, time: time.to_owned() })
     }
+
+    /// When it was begun (RFC 3339, UTC), also of one that is damaged: the name says so.
+    pub fn time(&self) -> String {
+        let (date, clock) = self.time.split_once('T').unwrap_or_default();
+        let part = |text: &str, at: usize| text.get(at..at + 2).unwrap_or_default().to_owned();
+        let year = date.get(..4).unwrap_or_default();
+        let [month, day] = [4, 6].map(|at| part(date, at));
+        let [hour, minute, second] = [0, 2, 4].map(|at| part(clock, at));
+        format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")
+    }
 }
 
 impl fmt::Display for BackupName {
@@ -162,5 +172,16 @@ impl Segment {
         label[16..24].copy_from_slice(&self.first.to_be_bytes());
         label[24..].copy_from_slice(&self.last.to_be_bytes());
         label
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_when_its_backup_was_begun() {
+        let name = BackupName::parse("00000042-20260131T235958Z").unwrap();
+        assert_eq!(name.time(), "2026-01-31T23:59:58Z");
     }
 }

@@ -275,6 +275,12 @@ fn find_header(folder: &Path) -> Result<Header, Error> {
     let path = folder.join(name::HEADER);
     let read = |path: &Path| disk::read(path, HEADER_BYTES_MAX).and_then(|it| Header::parse(&it));
     match (read(&path), read(&folder.join(name::COPY))) {
+        // Taken for the right one, it would be written in the place of the other.
+        (Ok(header), Ok(copy)) if header != copy => {
+            const TWO: &str = "it and its copy, keyway-backup.copy, are of two repositories; move away the one that does \
+                               not belong to these backups";
+            Err(Error::Damaged { path, fault: Fault::Unfit(TWO) })
+        }
         (Ok(header), _) | (_, Ok(header)) => Ok(header),
         (Err(Fault::Missing), Err(Fault::Missing)) => {
             // A create that was killed may have left anything else.

@@ -241,6 +241,30 @@ fn a_damaged_header_is_read_from_its_copy_and_written_anew() {
 }
 
 #[test]
+fn a_header_of_another_repository_does_not_replace_its_copy() {
+    let mut case = Case::new();
+    let folder = case.repository.folder().to_owned();
+    let [header, copy] = ["keyway-backup", "keyway-backup.copy"].map(|name| folder.join(name));
+    let whole = fs::read(&header).unwrap();
+    // Under the same key.
+    let (_scratch, other) = repository();
+    let foreign = fs::read(other.folder().join("keyway-backup")).unwrap();
+    for path in [&header, &copy] {
+        fs::write(path, &foreign).unwrap();
+        let why = Repository::open(&folder, engine(), &key(1)).err().unwrap().to_string();
+        assert!(why.contains("are of two repositories"), "{why}");
+        fs::remove_file(path).unwrap();
+        let opened = Repository::open(&folder, engine(), &key(1)).unwrap();
+        drop(opened.begin(crate::support::at(5)).unwrap());
+        assert_eq!(
+            (fs::read(&header).unwrap(), fs::read(&copy).unwrap()),
+            (whole.clone(), whole.clone())
+        );
+        case.check(&[], &[]);
+    }
+}
+
+#[test]
 fn a_chunk_that_lost_all_its_bytes_is_stored_anew() {
     let mut case = Case::new();
     let chunks = stored(&case.repository, "chunks");

@@ -4,11 +4,10 @@ use crate::key_use::{Manner, UsableKey};
 use keyway_backup::{Protection, Repository, Sealer, Secret};
 use keyway_engine::Algorithm;
 use keyway_folder::data;
+use keyway_host::atomic_file::Target;
 use keyway_host::failure::Failure;
 use keyway_host::output;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -197,7 +196,6 @@ fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {
 }
 
 fn make_key_file(path: &Path) -> Result<(), Failure> {
-    let system = |why: io::Error| Failure::system("make", path, &why);
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     keyway_drivers::engine().random(&mut *key).map_err(Failure::new)?;
     let mut digits = Zeroizing::new(String::with_capacity(2 * KEY_BYTES + 1));
@@ -206,12 +204,18 @@ fn make_key_file(path: &Path) -> Result<(), Failure> {
         digits.extend([digit(byte >> 4), digit(byte & 15)]);
     }
     digits.push('\n');
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(system)?;
-    file.write_all(digits.as_bytes()).and_then(|()| file.sync_all()).map_err(system)?;
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(system)
+    let path = std::path::absolute(path).map_err(|why| Failure::system("find", path, &why))?;
+    // Where this is killed, nothing has the name that is no key.
+    let target = Target::open(&path, &[])?;
+    let mut file = target.writer()?;
+    // From here on no other process makes it.
+    if path.exists() {
+        target.discard();
+        let path = path.display();
+        return Err(Failure::new(format!("another process has made {path}; repeat the command")));
+    }
+    file.write_all(digits.as_bytes()).map_err(|why| target.cannot_write(&why))?;
+    target.finish().map(|_| ())
 }
 
 /// A key that a cryptod holds.

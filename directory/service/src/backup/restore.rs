@@ -8,11 +8,11 @@ use super::segments::{self, Applied};
 use crate::instance::{Instance, describe};
 use crate::lineage;
 use crate::scratch::Scratch;
-use keyway_backup::{Backup, BackupName, Repository};
+use keyway_backup::{Backup, BackupName, Listed, Repository};
 use keyway_config::{Configuration, applied};
 use keyway_folder::data::{Folder, StoreId, name, shown};
 use keyway_host::failure::Failure;
-use keyway_host::timestamp::{Timestamp, now_unix_us, show_unix_us};
+use keyway_host::timestamp::{Timestamp, now_unix_us, parse_unix_us, show_unix_us};
 use keyway_schema::operational::ENTRY_UUID;
 use keyway_store::{Options, Store};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -94,8 +94,9 @@ pub(super) fn restore_in(
     folder: &Path,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Restored, Failure> {
-    let known = known(repository)?;
-    let backup = choose(repository, &known, backup, point)?;
+    let listed = repository.backups().map_err(Failure::new)?;
+    let known = known(&listed);
+    let backup = choose(repository, &listed, &known, backup, point)?;
     let meta = Meta::read(&backup.name().to_string(), &backup.manifest().meta)?;
     let folder = Folder::open(folder, Timestamp::now())?;
     unpack(&backup, folder.path(), progress)?;
@@ -157,18 +158,19 @@ struct Known {
 }
 
 /// The backups that can be read, the oldest first.
-fn known(repository: &Repository) -> Result<Vec<Known>, Failure> {
-    let listed = repository.backups().map_err(Failure::new)?;
-    let known = listed.into_iter().filter_map(|one| {
-        let meta = Meta::read(&one.name.to_string(), &one.manifest.ok()?.meta).ok()?;
-        Some(Known { name: one.name, meta })
+fn known(listed: &[Listed]) -> Vec<Known> {
+    let known = listed.iter().filter_map(|one| {
+        let manifest = one.manifest.as_ref().ok()?;
+        let meta = Meta::read(&one.name.to_string(), &manifest.meta).ok()?;
+        Some(Known { name: one.name.clone(), meta })
     });
-    Ok(known.collect())
+    known.collect()
 }
 
 /// The backup to begin with.
 fn choose<'r>(
     repository: &'r Repository,
+    listed: &[Listed],
     known: &[Known],
     named: Option<&str>,
     point: Option<&Point>,
@@ -207,9 +209,23 @@ fn choose<'r>(
         Point::Time(_) => takes(&one.meta),
         Point::Position(_) => takes(&one.meta) && is_on_path(&one.meta),
     });
-    match fits.max_by_key(|one| one.name.number) {
-        Some(one) => repository.backup(&one.name.to_string()).map_err(Failure::new),
-        None => Err(Failure::new(format!("no backup is as old as {point}"))),
+    let Some(Known { name, .. }) = fits.max_by_key(|one| one.name.number) else {
+        return Err(Failure::new(format!("no backup is as old as {point}")));
+    };
+    // One that cannot be read may be nearer to that time, or say that positions are those of another store.
+    let newest = known.last().map(|newest| newest.name.number);
+    let is_missed = |one: &&Listed| match point {
+        Point::Time(wanted) => {
+            let begun = parse_unix_us(&one.name.time());
+            one.name > *name && begun.is_some_and(|begun| begun <= *wanted)
+        }
+        Point::Position(_) => Some(one.name.number) > newest,
+    };
+    match listed.iter().rev().filter(is_missed).find_map(|one| one.manifest.as_ref().err()) {
+        Some(why) => Err(Failure::new(format!(
+            "{why}; {point} may need it: add --backup {name} to begin with that one all the same"
+        ))),
+        None => repository.backup(&name.to_string()).map_err(Failure::new),
     }
 }
 
