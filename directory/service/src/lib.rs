@@ -1,6 +1,6 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
 //! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes
-//! says, and changes undone by it. An SSH agent, which is a client of cryptod.
+//! says, and changes undone by it. An examination of it and of its machine. An SSH agent, which is a client of cryptod.
 #![forbid(unsafe_code)]
 
 pub mod admin;
@@ -13,6 +13,7 @@ pub mod changes;
 pub mod changing;
 pub mod client;
 pub mod cryptod;
+pub mod doctor;
 pub mod feed_check;
 mod forecast;
 mod gauges;
