@@ -9,6 +9,7 @@ use crate::crypto::Crypto;
 use crate::cryptod::Cryptod;
 use crate::data_flag::Data;
 use crate::decode::Decode;
+use crate::doctor::Doctor;
 use crate::generate::{Compression, Generate};
 use crate::history_of::HistoryOf;
 use crate::index;
@@ -47,6 +48,7 @@ Start here:
   keyway up                    a directory with 1,000 sample people, on this machine only
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
+  keyway doctor                what endangers the data, on this machine and its disks
   keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
   keyway history DN            the changes of an entry: what, when, and by which author
@@ -88,6 +90,7 @@ pub enum Command {
     Config(Config),
     #[command(subcommand)]
     Acl(Acl),
+    Doctor(Doctor),
     Top(Top),
     Metrics(Metrics),
     Log(Log),
@@ -119,6 +122,7 @@ impl Command {
             Command::Directory(_)
             | Command::History(_)
             | Command::Undo(_)
+            | Command::Doctor(_)
             | Command::Acl(_)
             | Command::Backup(_)
             | Command::Restore(_)

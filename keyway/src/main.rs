@@ -18,6 +18,7 @@ mod crypto;
 mod cryptod;
 mod data_flag;
 mod decode;
+mod doctor;
 mod export;
 mod generate;
 mod history;
@@ -105,6 +106,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Web(arguments) => web::run(&arguments).map(|()| true),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
         Command::Directory(Directory::Changes(arguments)) => {

@@ -1,5 +1,5 @@
 //! The history of a data folder: a line of JSON in `DIR/history.jsonl` for each import, export, check, backup
-//! and rollback.
+//! and rollback, and each verification of backups.
 //!
 //! It is for people who want to know how old a backup is. Nothing depends on it: a line that makes no sense
 //! is left out, and one that cannot be written is a warning.
@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The command that is written down for a backup in a repository.
 pub const BACKUP: &str = "backup";
+/// The command that is written down for a verification of a repository.
+pub const VERIFY: &str = "verify";
 /// The verdict on changes that were put into a repository behind a backup. Only the last line of these is kept.
 pub const CHANGES: &str = "changes";
 
@@ -28,9 +30,10 @@ pub struct Done {
     pub unix_s: i64,
     /// That time for people (RFC 3339, UTC).
     pub time: String,
-    /// `import`, `export`, `check`, `backup` or `rollback`.
+    /// `import`, `export`, `check`, `backup`, `rollback` or `verify`.
     pub command: String,
-    /// `whole`, `subtree`, `in part` or `changes` of what went in or out, `sound` or `damaged` of a store, or `failed`.
+    /// `whole`, `subtree`, `in part` or `changes` of what went in or out, `sound` or `damaged` of a store
+    /// or of backups, or `failed`.
     pub verdict: String,
     /// Entries, or records of an import.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +181,11 @@ pub fn last_check(all: &[Done]) -> Option<&Done> {
     all.iter().rev().find(|done| done.command == "check" && done.verdict != "failed")
 }
 
+/// The last verification of backups.
+pub fn last_verification(all: &[Done]) -> Option<&Done> {
+    all.iter().rev().find(|done| done.command == VERIFY && done.verdict != "failed")
+}
+
 /// Warnings about it.
 pub fn warnings(all: &[Done], now: Timestamp) -> Vec<String> {
     let age = |done: &Done| now.unix_s().saturating_sub(done.unix_s).max(0);
@@ -201,6 +209,18 @@ pub fn warnings(all: &[Done], now: Timestamp) -> Vec<String> {
     if let Some(failed) = tried.filter(|done| done.verdict == "failed") {
         let why = failed.why.as_deref().unwrap_or("it is not known why");
         warnings.push(format!("The last {} failed: {why}.", failed.command));
+    }
+    let has_repository = all.iter().any(|done| done.command == BACKUP);
+    match last_verification(all) {
+        None if has_repository => warnings.push("No backup was ever verified.".to_owned()),
+        Some(done) if done.verdict != "sound" => {
+            let why = done.why.as_deref().unwrap_or("the repository is damaged");
+            warnings.push(format!("The last verification of backups found damage: {why}."));
+        }
+        Some(done) if is_old(done, CHECK_OLD) => {
+            warnings.push(format!("The last verification of backups is {} days old.", days(done)))
+        }
+        _ => {}
     }
     match last_check(all) {
         None => warnings.push("The store was never checked.".to_owned()),
@@ -241,6 +261,14 @@ mod tests {
         assert_eq!(warnings(&part, at(107)).len(), 1);
         let failed = [well.as_slice(), &[done("export", "failed", 100)]].concat();
         assert!(warnings(&failed, at(100))[0].contains("failed"));
+        let backup = [well.as_slice(), &[done(BACKUP, "whole", 100)]].concat();
+        assert_eq!(warnings(&backup, at(100)), ["No backup was ever verified."]);
+        let verified = [backup.as_slice(), &[done(VERIFY, "sound", 100)]].concat();
+        assert_eq!(warnings(&verified, at(100)), [""; 0]);
+        let old = [verified.as_slice(), &[done(BACKUP, "whole", 131), done("check", "sound", 131)]];
+        assert!(warnings(&old.concat(), at(131))[0].contains("31 days old"));
+        let spoilt = [verified.as_slice(), &[done(VERIFY, "damaged", 100)]].concat();
+        assert!(warnings(&spoilt, at(100))[0].contains("found damage"));
         let damaged = [well.as_slice(), &[done("check", "damaged", 100)]].concat();
         assert!(warnings(&damaged, at(100))[0].contains("found damage"));
     }

@@ -1,6 +1,8 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
 //! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes
-//! says, and changes undone by it; its backups and snapshots. An SSH agent, which is a client of cryptod.
+//! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes
+//! says, and changes undone by it; its backups and snapshots; an examination of it and of its machine. An SSH agent,
+//! which is a client of cryptod.
 #![forbid(unsafe_code)]
 
 pub mod admin;
@@ -14,6 +16,7 @@ pub mod changing;
 pub mod client;
 pub mod client_certificate;
 pub mod cryptod;
+pub mod doctor;
 pub mod feed_check;
 mod forecast;
 mod gauges;

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, IFlags, fallocate, fstatfs, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{
+    FallocateFlags, IFlags, fallocate, fstatfs, ioctl_getflags, ioctl_setflags, statfs,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -20,6 +22,8 @@ pub(crate) const NAMES: [&str; 7] = [LOCK, DATA, LMDB_LOCK, UNFINISHED, DRAFT, R
 pub(crate) const LOCK: &str = "lock";
 /// LMDB's data.
 pub(crate) const DATA: &str = "data.mdb";
+/// The folder that some file systems have at their top.
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 /// LMDB's mutexes and readers.
 pub(crate) const LMDB_LOCK: &str = "lock.mdb";
 
@@ -134,6 +138,36 @@ fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// The file systems of other machines, by the numbers that Linux gives them (`magic.h`, statfs(2)). Those that are
+/// programs cannot be told from local ones (`FUSE_SUPER_MAGIC`).
+const NETWORK: [(i64, &str); 11] = [
+    (0x6969, "NFS"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB"),
+    (0x517b, "SMB"),
+    (0x0102_1997, "9P"),
+    (0x00c3_6400, "Ceph"),
+    (0x5346_414f, "AFS"),
+    (0x6b41_4653, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x786f_4256, "vboxsf"),
+];
+
+/// The name of the file system that `path` is on, if its disk is another machine's: there neither locks nor mapped
+/// memory hold what LMDB needs of them.
+///
+/// # Errors
+/// The system's.
+pub fn network_file_system(path: &Path) -> io::Result<Option<&'static str>> {
+    // The numbers have 32 bits, in a field that may be wider and signed.
+    Ok(network(statfs(path)?.f_type as i64 & 0xffff_ffff))
+}
+
+fn network(number: i64) -> Option<&'static str> {
+    NETWORK.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
 /// Whether a change of the file's bytes takes new blocks, so that reserved ones are of no use.
 fn copies_on_write(file: &File) -> io::Result<bool> {
     /// `BTRFS_SUPER_MAGIC` of Linux' `magic.h`.
@@ -225,5 +259,19 @@ impl Reserve {
     /// Gives its room back to the disk; false if there was none.
     pub(crate) fn release(&mut self) -> bool {
         std::mem::take(&mut self.held) && remove(&self.path).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_of_other_machines_are_told_from_local_ones() {
+        assert_eq!(network(0x6969), Some("NFS"));
+        assert_eq!(network(0xff53_4d42), Some("CIFS"));
+        // ext4, and a number of more than 31 bits.
+        assert_eq!((network(0xef53), network(0x9123_683e)), (None, None));
+        assert_eq!(network_file_system(&std::env::temp_dir()).unwrap(), None);
     }
 }

@@ -202,6 +202,11 @@ pub enum OpenError {
         /// The system's answer.
         error: io::Error,
     },
+    /// The caller: the folder is on a disk of another machine.
+    Network {
+        /// Its file system.
+        kind: &'static str,
+    },
     /// The system: no room to create it.
     DiskFull,
     /// The disk, or a bulk load that did not end: the files cannot be trusted.
@@ -261,6 +266,11 @@ impl fmt::Display for OpenError {
                  again when it has ended",
             ),
             OpenError::NotWritable { error } => write!(f, "the store cannot be written: {error}"),
+            OpenError::Network { kind } => write!(
+                f,
+                "the folder is on {kind}, a file system of another machine, on which locks and mapped memory do not \
+                 hold; move it to a local disk"
+            ),
             OpenError::DiskFull => f.write_str("the disk is full; make room and try again"),
             OpenError::Damaged { what } => {
                 write!(f, "the store is damaged: {what}; restore it from a backup")

@@ -85,6 +85,7 @@ mod write;
 pub use attributes::{Attributes, Values};
 pub use check::Checked;
 pub use copy::copy_file;
+pub use disk::network_file_system;
 pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
 pub use feed::{

@@ -8,7 +8,7 @@ use std::path::Path;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, MdbError};
 
-use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark, NAMES};
+use crate::disk::{self, DATA, LMDB_LOCK, LOCK, LOST_AND_FOUND, Mark, NAMES};
 use crate::feed::{FIRST_OF_A_NEW_STORE, head_row};
 use crate::format::{
     FORMAT_FIRST, FORMAT_WITH_FEED, FORMAT_WITH_LARGE, META_FEED, META_FORMAT, META_INCARNATION,
@@ -64,6 +64,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
         expect_data(dir)?;
     }
     make_folder(dir)?;
+    refuse_network(dir)?;
     survey(dir)?;
     let lock = Lock::take(&dir.join(LOCK))?;
     let fresh = is_fresh(dir)?;
@@ -113,6 +114,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
 ///
 /// The data file is not checked first: a process that has it open has done that.
 pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
+    refuse_network(dir)?;
     survey(dir)?;
     if disk::marked(dir)?.is_some() {
         return Err(OpenError::Unfinished);
@@ -149,6 +151,15 @@ fn make_folder(dir: &Path) -> Result<(), OpenError> {
     made.map_err(|error| OpenError::system("creating the store's folder", error))
 }
 
+/// Refuses a folder on a disk of another machine.
+fn refuse_network(dir: &Path) -> Result<(), OpenError> {
+    let found = disk::network_file_system(dir);
+    match found.map_err(|e| OpenError::system("looking at the file system", e))? {
+        None => Ok(()),
+        Some(kind) => Err(OpenError::Network { kind }),
+    }
+}
+
 /// Refuses a folder that is not ours before anything is written to it.
 fn survey(dir: &Path) -> Result<(), OpenError> {
     if Lock::is_signed(&dir.join(LOCK)) {
@@ -158,8 +169,8 @@ fn survey(dir: &Path) -> Result<(), OpenError> {
     let reading = |e| OpenError::system("reading the store's folder", e);
     for found in fs::read_dir(dir).map_err(reading)? {
         let name = found.map_err(reading)?.file_name();
-        // Our own, from a process that died before it had signed it.
-        if name != LOCK {
+        // Our own, from a process that died before it had signed it; and that of a disk which has only the store.
+        if name != LOCK && name != LOST_AND_FOUND {
             others.push(name.to_string_lossy().into_owned());
         }
     }

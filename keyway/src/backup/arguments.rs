@@ -141,8 +141,8 @@ pub struct Show {
 Examples:
   keyway backup verify /mnt/backup --key-file backup.key
       each piece is read, decrypted and compared with its name
-  keyway backup verify /mnt/backup --key-file backup.key --restore --scratch /var/tmp
-      and the newest one is restored to see that it opens")]
+  keyway backup verify /mnt/backup --key-file backup.key --restore --scratch /var/tmp --data keyway-data
+      and the newest one is restored to see that it opens; keyway doctor knows of it then")]
 pub struct Verify {
     #[command(flatten)]
     pub repository: Repository,
@@ -159,6 +159,9 @@ pub struct Verify {
     /// which mends earlier backups too
     #[arg(long)]
     pub set_aside: bool,
+    /// The data folder that is to note it: keyway directory history and keyway doctor go by that
+    #[arg(long = "data", value_name = "DIR")]
+    pub noted_in: Option<PathBuf>,
     /// Answer with one line of JSON
     #[arg(long)]
     pub json: bool,

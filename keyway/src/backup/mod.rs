@@ -211,6 +211,7 @@ fn verified(verify: &Verify) -> Result<bool, Failure> {
         verify.backup.as_deref(),
         scratch,
         verify.set_aside,
+        verify.noted_in.as_deref(),
         told,
     )?;
     drop(progress);

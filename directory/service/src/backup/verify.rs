@@ -8,9 +8,11 @@ use crate::scratch::Scratch;
 use keyway_backup::{Damage, Gap, Repository};
 use keyway_config::Configuration;
 use keyway_folder::data::{Folder, shown};
+use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
 use std::path::Path;
+use std::time::Instant;
 
 /// The name of the folder in which a backup is restored.
 const SCRATCH: &str = ".keyway-verify";
@@ -49,11 +51,40 @@ impl Verified {
 
 /// Reads all that is in the repository. With a folder for it, the named backup, or the newest, is restored there,
 /// opened, its parts compared with each other, and removed. Damaged files are moved out of the way if they are to be
-/// set aside. `progress` hears of bytes, and how many there are.
+/// set aside. `progress` hears of bytes, and how many there are. The history of a data folder, if one is named, notes
+/// it.
 ///
 /// # Errors
 /// If the repository cannot be opened. Damage is none: it is in the outcome.
 pub fn verify(
+    place: &Place,
+    backup: Option<&str>,
+    scratch: Option<&Path>,
+    is_set_aside: bool,
+    noted_in: Option<&Path>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Verified, Failure> {
+    let begun = Instant::now();
+    let looked = look_through(place, backup, scratch, is_set_aside, progress);
+    if let Some(folder) = noted_in {
+        let seconds = begun.elapsed().as_secs_f64();
+        let done = Done { seconds, ..Done::new(history::VERIFY, Some(&place.folder)) };
+        let done = match &looked {
+            Ok(found) if found.is_sound() => {
+                Done { bytes: Some(found.bytes), ..done }.with("sound", None)
+            }
+            Ok(Verified { damages, restore_failed: Some(why), .. }) if damages.is_empty() => {
+                done.with("failed", Some(why))
+            }
+            Ok(found) => done.with("damaged", found.damages.first().map(String::as_str)),
+            Err(why) => done.with("failed", Some(&why.to_string())),
+        };
+        done.record(folder);
+    }
+    looked
+}
+
+fn look_through(
     place: &Place,
     backup: Option<&str>,
     scratch: Option<&Path>,
