@@ -64,11 +64,11 @@ fn a_folder_is_examined_beside_its_server_and_without() {
     assert!(!said(&findings(&doctor(&data)), "verified"));
 
     // What endangers it.
-    fs::set_permissions(data.join("ca.key"), Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(data.join("admin-password"), Permissions::from_mode(0o644)).unwrap();
     let found = doctor(&data).expect(1);
     let all = findings(&found);
     assert_eq!(verdicts(&all, "permissions"), ["fault"], "{}", found.out);
-    fs::set_permissions(data.join("ca.key"), Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(data.join("admin-password"), Permissions::from_mode(0o600)).unwrap();
     fs::write(data.join("keyway.toml"), "[limits]\nconnections_max = 0\n").unwrap();
     assert_eq!(verdicts(&findings(&doctor(&data)), "settings"), ["fault"]);
     fs::write(data.join("keyway.toml"), "[limits]\nconnections_max = 4000000\n").unwrap();

@@ -55,7 +55,7 @@ fn a_wrong_secret_is_told_and_nothing_is_written() {
         (&["backup", "run"], &["--data", &data]),
         (&["restore"], &["--to", &to]),
         (&["backup", "verify"], &["--set-aside"]),
-        (&["backup", "prune"], &[]),
+        (&["backup", "prune"], &["--keep-last", "1"]),
         (&["backup", "list"], &[]),
         (&["backup", "show"], &[]),
     ];

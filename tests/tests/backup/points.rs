@@ -54,7 +54,8 @@ impl Drop for Run {
 pub fn feed(site: &Site) -> Vec<Value> {
     let mut changes = keyway_with(&["directory", "changes", "--json"], &site.data);
     let shown = finish(&mut changes, "").expect(0).out;
-    shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    // The first line is about the feed.
+    shown.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 pub fn position(of: &Value) -> u64 {
@@ -171,7 +172,8 @@ fn a_restore_to_a_time_has_nothing_of_later() {
         position(feed(&site).last().unwrap())
     };
     add(&mut client, "first");
-    site.create();
+    let first = site.create();
+    let first = first["backup"].as_str().unwrap();
     let state = export(&site.data);
 
     let create = site.create_command();
@@ -197,7 +199,11 @@ fn a_restore_to_a_time_has_nothing_of_later() {
     // The beginning of the second in which the change was made.
     let (before, _) = time.split_once('.').unwrap();
     let to = place.path().join("restored");
-    site.try_restore(&to, &["--at", before]).expect(0);
+    // No changes were saved between the two, so that it is not known what there was then.
+    let refused = site.try_restore(&to, &["--at", before]).expect(1);
+    assert!(refused.out.contains(&format!("backup {first}")), "{}", refused.out);
+    assert!(refused.out.contains("are missing in the repository"), "{}", refused.out);
+    site.try_restore(&to, &["--backup", first]).expect(0);
     assert!(export(&to) == state);
 }
 
@@ -226,7 +232,7 @@ fn a_backup_that_does_not_lead_to_a_point_is_refused() {
     for point in [["--position", &before], ["--at", "2001-01-01"]] {
         let refused =
             site.try_restore(&to, &[&["--backup", second], &point[..]].concat()).expect(1);
-        assert!(refused.out.contains("does not lead to"), "{}", refused.out);
+        assert!(refused.out.contains("is of a state behind"), "{}", refused.out);
     }
     let manifest = site.repository.join("manifests").join(second);
     let mut bytes = fs::read(&manifest).unwrap();

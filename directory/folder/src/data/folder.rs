@@ -21,13 +21,15 @@ use zeroize::Zeroizing;
 const FORMAT: u32 = 1;
 const FOLDER_MODE: u32 = 0o700;
 
+/// The folder at the top of some file systems.
+const LOST_AND_FOUND: &str = "lost+found";
 /// Files that may be in a folder whose creation was not finished, those of a file system, and
 /// those that a user may have put there for the first start to find.
 const BEFORE_VERSION: [&str; 11] = [
     name::LOCK,
     name::VERSION,
     "version.new",
-    "lost+found",
+    LOST_AND_FOUND,
     name::CRYPTOD,
     name::CONFIGURATION,
     name::SCHEMA,
@@ -69,7 +71,8 @@ pub fn look(path: &Path) -> Result<State, Failure> {
     }
     for entry in entries {
         let entry = entry.map_err(|why| Failure::system("read the data folder", path, &why))?;
-        if !BEFORE_VERSION.iter().any(|name| entry.file_name() == *name) {
+        let is_known = BEFORE_VERSION.iter().any(|name| entry.file_name() == *name);
+        if !is_known && !(entry.file_name() == name::STORE && is_new_disk(&entry.path())) {
             let path = path.display();
             return Err(Failure::new(format!(
                 "{path} holds something else than Keyway's data (it is not empty and has no file \
@@ -78,6 +81,14 @@ pub fn look(path: &Path) -> Result<State, Failure> {
         }
     }
     Ok(State::Absent)
+}
+
+/// Whether a folder is empty, but for that of an empty disk which is mounted there.
+fn is_new_disk(path: &Path) -> bool {
+    let only_its_own = |mut entries: fs::ReadDir| {
+        entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == LOST_AND_FOUND))
+    };
+    fs::read_dir(path).is_ok_and(only_its_own)
 }
 
 /// The lines of the version file beside the form.

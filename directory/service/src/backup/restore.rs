@@ -116,7 +116,7 @@ pub(super) fn restore_in(
     let mut was = meta.history()?;
     let mut not_known_from = None;
     if let (Some(point), Some(after)) = (point, meta.position) {
-        let reached = replay(&store, repository, &known, &meta, after, point)?;
+        let reached = replay(&store, repository, &known, (backup.name(), &meta), after, point)?;
         position = Some(reached.position);
         (was, not_known_from) = (reached.history, reached.not_known_from);
     }
@@ -243,7 +243,7 @@ fn replay(
     store: &Store,
     repository: &Repository,
     known: &[Known],
-    meta: &Meta,
+    (backup, meta): (&BackupName, &Meta),
     after: u64,
     point: &Point,
 ) -> Result<Reached, Failure> {
@@ -271,7 +271,8 @@ fn replay(
             return Ok(reached);
         }
         if let Point::Time(wanted) = point {
-            reached.not_known_from = known_until(known, incarnation, &applied, *wanted)?;
+            let begun_with = (incarnation, backup);
+            reached.not_known_from = known_until(known, begun_with, &applied, *wanted)?;
             return Ok(reached);
         }
     }
@@ -290,7 +291,7 @@ fn replay(
 /// If changes are missing of which some may have been made up to that time.
 fn known_until(
     known: &[Known],
-    incarnation: &str,
+    (incarnation, backup): (&str, &BackupName),
     applied: &Applied,
     wanted: u64,
 ) -> Result<Option<u64>, Failure> {
@@ -300,7 +301,7 @@ fn known_until(
     if let Some(next) = later.chain(applied.goes_on_at.map(|first| first - 1)).min() {
         return Err(Failure::new(format!(
             "the changes {} to {next} are missing in the repository, and some of them may have been made before {}: \
-             restore with --position {last} to what is before them, or the next backup (keyway backup list)",
+             restore what is before them (backup {backup}, --position {last}), or the next backup (keyway backup list)",
             last + 1,
             show_unix_us(wanted)
         )));
