@@ -223,7 +223,8 @@ impl Case {
                 && ["manifests", "segments"].iter().any(|folder| path.starts_with(folder));
             let named = self.site.repository.join(path);
             let is_named = said.contains(&format!("{}:", named.display()))
-                || said.contains(&format!("{} ", named.display()));
+                || said.contains(&format!("{} ", named.display()))
+                || said.contains(&format!("its copy, {},", path.display()));
             assert!(is_unknown || is_told && is_named, "{in_words}: {said}");
         }
         for Wanted { flags, state } in tries.map(|number| &self.wanted[number]) {

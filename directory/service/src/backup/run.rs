@@ -77,9 +77,13 @@ pub fn run(
             }
             is_due = true;
         }
-        while begun.elapsed() < running.every {
+        loop {
+            // Asked at least once a round, however long that took.
             if stop.is_asked() {
                 return Ok(());
+            }
+            if begun.elapsed() >= running.every {
+                break;
             }
             thread::sleep(STOP_LOOK_EVERY.min(running.every.saturating_sub(begun.elapsed())));
         }
