@@ -213,7 +213,7 @@ impl Case {
         let scratch = self.place.path().to_str().unwrap();
         let flags = ["--restore", "--scratch", scratch];
         // Where two files are damaged or none is, with a restore.
-        let verified = self.site.verify(if damage.len() % 2 == 0 { &flags } else { &[] });
+        let verified = self.site.verify(if damage.len().is_multiple_of(2) { &flags } else { &[] });
         let said = format!("{}{}", verified.out, verified.err);
         let is_told = verified.code == 1;
         let gone = |path: &Path| damage.get(path).is_some_and(Option::is_none);
