@@ -34,11 +34,11 @@ Commands:
                    where the processor has no AVX-512
   nightly          what takes longer and rarely fails, to be run before something large is called
                    done: the same tests at full length (imports of 100,000 people, stores spoilt at
-                   hundreds of places, disks full at every point, more power cuts, btrfs, quic-go,
-                   and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the release
-                   program, the Debian package and an image built and tried on a copy of this
-                   system, then `emulate`, `arm`, `race`, `loom`, `evp` and `fuzz`; an
-                   hour
+                   hundreds of places, disks full at every point, more power cuts, more damages of
+                   backups and kills of what makes them, btrfs, quic-go, and sssd, nslcd, httpd,
+                   Postfix, PostgreSQL and Java as clients) with the release program, the Debian
+                   package and an image built and tried on a copy of this system, then `emulate`,
+                   `arm`, `race`, `loom`, `evp` and `fuzz`; an hour
   check            formatting, spelling, `structure`, clippy without warnings, each feature alone, the
                    oldest supported compiler, documentation, dependencies
   structure        which crates use which, as ARCHITECTURE.md says, and no circles of imports between

@@ -69,5 +69,7 @@ fn backups_on_xfs_are_of_one_moment() {
 
 #[test]
 fn backups_on_btrfs_are_of_one_moment() {
-    are_of_one_moment("btrfs", 512);
+    if nightly() {
+        are_of_one_moment("btrfs", 512);
+    }
 }
