@@ -72,7 +72,8 @@ pub fn look(path: &Path) -> Result<State, Failure> {
     for entry in entries {
         let entry = entry.map_err(|why| Failure::system("read the data folder", path, &why))?;
         let is_known = BEFORE_VERSION.iter().any(|name| entry.file_name() == *name);
-        if !is_known && !(entry.file_name() == name::STORE && is_new_disk(&entry.path())) {
+        let is_disk = entry.file_name() == name::STORE && is_new_disk(&entry.path());
+        if !is_known && !is_disk {
             let path = path.display();
             return Err(Failure::new(format!(
                 "{path} holds something else than Keyway's data (it is not empty and has no file \
