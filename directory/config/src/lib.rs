@@ -9,6 +9,7 @@ mod collector;
 mod configuration;
 pub mod definitions;
 pub mod edit;
+pub mod in_force;
 mod integrity;
 pub mod ldap;
 mod limits;

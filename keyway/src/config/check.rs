@@ -1,7 +1,6 @@
 //! `keyway config check`.
 
 use super::arguments::Check;
-use super::start;
 use keyway_config::Given;
 use keyway_config::applied;
 use keyway_config::{Configuration, text_of};
@@ -11,6 +10,7 @@ use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
 use keyway_service::instance::Instance;
+use keyway_service::start_check;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -43,8 +43,8 @@ pub fn run(arguments: &Check) -> Result<(), Failure> {
             Some(file) => refuse_in_its_place(folder, file, applied::loss(&applied, &text))?,
         }
     }
-    start::check(folder, &configuration)?;
-    start::check_tls(folder, &configuration)?;
+    start_check::check(folder, &configuration)?;
+    start_check::check_tls(folder, &configuration)?;
     let warnings = certificates(folder, &configuration)?;
     if arguments.json {
         return output::json(&json!({

@@ -1,8 +1,8 @@
 //! `keyway config diff`.
 
 use super::arguments::Diff;
-use super::in_force::{InForce, of_file, of_folder};
 use keyway_config::Settings;
+use keyway_config::in_force::{InForce, of_file, of_folder};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::output::shell;

@@ -1,7 +1,7 @@
 //! `keyway config get`.
 
 use super::arguments::Get;
-use super::in_force::InForce;
+use keyway_config::in_force::InForce;
 use keyway_config::{Setting, catalogue, edit};
 use keyway_host::failure::Failure;
 use keyway_host::output;

@@ -5,9 +5,7 @@ mod arguments;
 mod check;
 mod diff;
 mod get;
-mod in_force;
 mod set;
-mod start;
 
 pub use arguments::Config;
 use arguments::{Accept, Diff, Get, Restore, Set};

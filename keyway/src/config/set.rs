@@ -1,34 +1,20 @@
 //! `keyway config set`.
 
 use super::arguments::Set;
-use super::start;
 use keyway_config::Given;
 use keyway_config::Running;
 use keyway_config::applied;
 use keyway_config::value;
-use keyway_config::{Configuration, From, Settings, catalogue, edit, settings, text_of};
+use keyway_config::{Configuration, Settings, catalogue, edit, settings, text_of};
 use keyway_folder::data::{self, name};
 use keyway_host::failure::Failure;
 use keyway_host::output;
+use keyway_service::edited::{Edited, Taken};
 use keyway_service::instance::Instance;
-use keyway_service::told;
+use keyway_service::start_check;
 use serde_json::json;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use toml::Value;
-
-/// How a setting that was written is taken.
-#[derive(Clone, Copy)]
-enum Taken<'r> {
-    /// No server runs.
-    NotRunning,
-    /// It has taken it.
-    Now,
-    /// It waits for the next start.
-    Later,
-    /// This flag of the running server wins.
-    Flag(&'r str),
-}
 
 /// A setting, and what it is to be; `None` takes it out.
 struct Change {
@@ -61,11 +47,11 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     // A fault of it is said as of the file that there would be.
     let configuration = Configuration::of_text(folder, &new, &Given::none())?;
     if new != old {
-        start::check(folder, &configuration)?;
+        start_check::check(folder, &configuration)?;
         // One that runs tries them itself, and may read what this user may not.
         if Running::look(folder).is_none() {
             Instance::check(folder, &file, &configuration)?;
-            start::check_tls(folder, &configuration)?;
+            start_check::check_tls(folder, &configuration)?;
         }
     }
     applied::refuse_loss(folder, &old, &new)?;
@@ -79,9 +65,8 @@ pub fn run(arguments: &Set) -> Result<(), Failure> {
     }
     data::replace(&file, &new)?;
     drop(lock);
-    let edited = Edited { folder, file: file.clone(), old, new };
-    let running = edited.have_taken()?;
-    said.say(&changes, |key| match taken(running.as_ref(), key) {
+    let running = Edited { folder, old: &old, new: &new }.have_taken()?;
+    said.say(&changes, |key| match Taken::of(running.as_ref(), key) {
         Taken::NotRunning => "written; no server runs there".to_owned(),
         Taken::Now => "written, and the server has taken it".to_owned(),
         Taken::Later => "written; the server takes it at its next start".to_owned(),
@@ -130,51 +115,6 @@ fn one(key: &str, values: &[String], default: bool) -> Result<Change, Failure> {
         }
     };
     Ok(Change { key: key.to_owned(), value })
-}
-
-/// How the running server has taken a setting.
-fn taken<'r>(running: Option<&'r Running>, key: &str) -> Taken<'r> {
-    let Some(running) = running else { return Taken::NotRunning };
-    match running.settings.get(key).map(|setting| &setting.from) {
-        Some(From::Flag(flag)) => Taken::Flag(flag),
-        _ if running.waiting.iter().any(|waiting| waiting == key) => Taken::Later,
-        _ => Taken::Now,
-    }
-}
-
-/// A file that was changed.
-struct Edited<'a> {
-    folder: &'a Path,
-    file: PathBuf,
-    old: String,
-    new: String,
-}
-
-impl Edited<'_> {
-    /// Has the running server read it, and waits for what it says. A change that it refuses is undone.
-    fn have_taken(&self) -> Result<Option<Running>, Failure> {
-        let running = told::have_read(self.folder, &self.file)?;
-        match running.as_ref().and_then(|running| running.refused.as_ref()) {
-            Some(why) => Err(self.undo(why)),
-            None => Ok(running),
-        }
-    }
-
-    fn undo(&self, why: &str) -> Failure {
-        let undone = data::lock_edits(self.folder).and_then(|_lock| {
-            match data::read(&self.file)? == self.new {
-                true => data::replace(&self.file, &self.old),
-                // Another process has changed it since.
-                false => Ok(()),
-            }
-        });
-        match undone {
-            Ok(()) => Failure::new(format!("not changed: the server does not take it: {why}")),
-            Err(also) => Failure::new(format!(
-                "the server does not take it ({why}), and the file cannot be put back: {also}"
-            )),
-        }
-    }
 }
 
 /// The report of changes.
