@@ -211,9 +211,31 @@ impl Cryptod {
 
 impl Drop for Cryptod {
     fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("the daemon's threads:\n{}", threads(self.child.id()));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The threads of a process, and where in the kernel each waits: for a test that was not answered in time.
+fn threads(process: u32) -> String {
+    let read = |task: &Path, name: &str| {
+        let text = fs::read_to_string(task.join(name)).unwrap_or_default();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    tasks
+        .map(|task| {
+            let task = task.path();
+            let [name, stat, wait, call] =
+                ["comm", "stat", "wchan", "syscall"].map(|file| read(&task, file));
+            let stat: String = stat.chars().take(40).collect();
+            let stack = read(&task, "stack");
+            format!("  {name}: {stat}... waits in {wait}, call {call}, {stack}\n")
+        })
+        .collect()
 }
 
 /// An honest client on a thread of its own, which has one thing after another done.

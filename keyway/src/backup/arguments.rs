@@ -141,7 +141,7 @@ pub struct Show {
 Examples:
   keyway backup verify /mnt/backup --key-file backup.key
       each piece is read, decrypted and compared with its name
-  keyway backup verify /mnt/backup --key-file backup.key --restore --scratch /var/tmp --data keyway-data
+  keyway backup verify /mnt/backup --key-file backup.key --restore --data keyway-data
       and the newest one is restored to see that it opens; keyway doctor knows of it then")]
 pub struct Verify {
     #[command(flatten)]
