@@ -120,6 +120,9 @@ fn the_store_has_a_disk_of_its_own() {
     let all = findings(&doctor(&data));
     let options = all.iter().find(|one| one["about"] == "mount options").unwrap();
     assert_eq!(options["verdict"], "fault", "{options}");
+    let mut snapshot = Command::new(keyway());
+    let refused = finish(snapshot.args(["snapshot", "create", "--data"]).arg(&data), "").expect(1);
+    assert!(refused.err.contains("on a disk of its own"), "{}", refused.err);
     assert!(server.stop().success());
     let server = Server::start(&data, &[]);
     assert!(server.stop().success());

@@ -520,3 +520,28 @@ fn blocks_are_shared_where_the_file_system_can() {
     assert_eq!(export(&data), quiet);
     check(&data);
 }
+
+/// Damage that only a look at every entry finds: the store stays as it is.
+#[test]
+fn a_snapshot_that_is_damaged_within_is_not_put_in_place() {
+    let (place, server) = sample(50);
+    let data = place.path().join("data");
+    assert!(server.stop().success());
+    snapshot(&data, &["create", "spoilt"]).expect(0);
+    let before = export(&data);
+    let path = data.join("snapshots/spoilt/data.mdb");
+    let mut bytes = fs::read(&path).unwrap();
+    let mail = b"@example.com";
+    let found: Vec<usize> =
+        (0..bytes.len() - mail.len()).filter(|at| bytes[*at..].starts_with(mail)).collect();
+    assert!(!found.is_empty());
+    found.iter().for_each(|at| bytes[*at + 1] ^= 1);
+    fs::write(&path, bytes).unwrap();
+    for flags in [&["rollback", "spoilt"][..], &["rollback", "spoilt", "--discard"]] {
+        let refused = snapshot(&data, flags).expect(1);
+        assert!(refused.err.contains("is damaged"), "{}", refused.err);
+        assert_eq!(export(&data), before);
+        check(&data);
+    }
+    assert_eq!(names(&data), ["spoilt"]);
+}

@@ -3,12 +3,13 @@
 use super::meta::Meta;
 use super::place::{DATA, MAKING, Snapshots, check_name, compact, remove, sync};
 use crate::offline;
+use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use keyway_host::timestamp::Timestamp;
 use keyway_store::Store;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// A snapshot that was made.
@@ -35,6 +36,7 @@ pub fn create(
     name.map_or(Ok(()), check_name)?;
     // Before the snapshots are locked: this may wait for a process that waits for them.
     let store = offline::store_to_read(folder)?;
+    is_beside(folder)?;
     let snapshots = Snapshots::lock(folder)?;
     let now = Timestamp::now();
     let name = match name {
@@ -51,6 +53,19 @@ pub fn create(
     let meta = made?;
     let bytes = snapshots.find(&name)?.bytes;
     Ok(Created { name, meta, bytes })
+}
+
+/// Refuses a store on a disk of its own: no rollback could put a snapshot in its place in one step.
+fn is_beside(folder: &Path) -> Result<(), Failure> {
+    let device = |path: &Path| fs::metadata(path).map(|it| it.dev());
+    let store = folder.join(name::STORE);
+    match (device(folder), device(&store)) {
+        (Ok(one), Ok(other)) if one != other => Err(Failure::new(format!(
+            "{} is on a disk of its own, and snapshots are not, so that none could be rolled back to: use keyway backup",
+            store.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Writes all of it; what it says of itself is the last.

@@ -11,6 +11,7 @@ use super::place::{
 use crate::instance;
 use crate::lineage;
 use crate::plain_file;
+use keyway_config::Configuration;
 use keyway_config::applied::META_CONFIGURATION;
 use keyway_folder::data::{self, Folder, StoreId, name};
 use keyway_folder::history::Done;
@@ -18,6 +19,7 @@ use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
 use keyway_schema::operational::ENTRY_UUID;
+use keyway_server::{Directory, Settings};
 use keyway_store::{Options, Store, copy_file};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -75,14 +77,16 @@ pub fn rollback(
     let kept =
         (!is_discarded).then(|| snapshots.free_name(&format!("before-rollback-{}", compact(now))));
     let draft = kept.as_ref().map_or(DISCARDING.to_owned(), |kept| format!("{KEEPING}{kept}"));
+    let settings = &Configuration::load(&folder)?.directory;
     let draft = snapshots.draft(&draft)?;
     let new = Replacement { source: snapshots.at(snapshot).join(DATA), draft: draft.clone() };
-    let exchanged = new.make(snapshot, &meta, before.as_ref(), progress).and_then(|made| {
-        if let Some(before) = before.as_ref().filter(|_| !is_discarded) {
-            before.meta.write(&draft)?;
-        }
-        new.exchange(&folder).map(|()| made)
-    });
+    let exchanged =
+        new.make(snapshot, &meta, before.as_ref(), settings, progress).and_then(|made| {
+            if let Some(before) = before.as_ref().filter(|_| !is_discarded) {
+                before.meta.write(&draft)?;
+            }
+            new.exchange(&folder).map(|()| made)
+        });
     let (incarnation, epoch) = match exchanged {
         Ok(made) => made,
         Err(why) => {
@@ -171,6 +175,7 @@ impl Replacement {
         snapshot: &str,
         meta: &Meta,
         before: Option<&Before>,
+        settings: &Settings,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(StoreId, u64), Failure> {
         let store = self.store();
@@ -194,11 +199,18 @@ impl Replacement {
         let options = Options { feed, identity: Some(ENTRY_UUID), ..Options::default() };
         let opened = Store::open(&store, options).map_err(|why| cannot(&why))?;
         lineage::add(&opened, meta.store()?, meta.position)?;
-        let entries = opened.read().and_then(|read| read.view().entry_count());
-        let entries = entries.map_err(|why| cannot(&why))?;
-        if entries != meta.entries {
-            let had = meta.entries;
-            return Err(cannot(&format_args!("it had {had} entries, and has {entries}")));
+        // Opened as the next start does it, and looked through as keyway directory check does.
+        let engine = keyway_drivers::engine();
+        let directory = Directory::open(opened.clone(), settings, engine);
+        let directory = directory.map_err(|why| cannot(&why))?;
+        let checked = directory.check(&mut |_, _| ()).map_err(|why| {
+            let why = instance::describe(&why);
+            Failure::new(format!("snapshot {snapshot} is damaged: {why}; the store is as it was"))
+        })?;
+        drop(directory);
+        if checked.entries != meta.entries {
+            let (had, has) = (meta.entries, checked.entries);
+            return Err(cannot(&format_args!("it had {had} entries, and has {has}")));
         }
         opened.close().map_err(|why| cannot(&why))?;
         sync(&store).map_err(system)?;
