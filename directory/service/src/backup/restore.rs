@@ -199,17 +199,23 @@ fn choose<'r>(
             ))),
         };
     }
-    // Positions are those of the newest store, and of those that it was before.
-    let path = known.last().map(|newest| newest.meta.path()).unwrap_or_default();
+    let path = path_to(repository, known, point)?;
     let is_on_path = |meta: &Meta| {
         let until = path.iter().find(|(incarnation, _)| *incarnation == meta.incarnation);
-        until.is_some_and(|(_, until)| until.is_none_or(|until| meta.position <= Some(until)))
+        path.is_empty()
+            || until
+                .is_some_and(|(_, until)| until.is_none_or(|until| meta.position <= Some(until)))
     };
     let fits = known.iter().filter(|one| match point {
         Point::Time(_) => takes(&one.meta),
         Point::Position(_) => takes(&one.meta) && is_on_path(&one.meta),
     });
-    let Some(Known { name, .. }) = fits.max_by_key(|one| one.name.number) else {
+    // The nearest; of a directory that was restored, those of before may come later in its positions.
+    let nearest = fits.max_by_key(|one| match point {
+        Point::Position(_) => (one.meta.position, one.name.number),
+        Point::Time(_) => (None, one.name.number),
+    });
+    let Some(Known { name, .. }) = nearest else {
         return Err(Failure::new(format!("no backup is as old as {point}")));
     };
     // One that cannot be read may be nearer to that time, or say that positions are those of another store.
@@ -227,6 +233,24 @@ fn choose<'r>(
         ))),
         None => repository.backup(&name.to_string()).map_err(Failure::new),
     }
+}
+
+/// The stores whose changes lead to a point: a position is that of the newest store and of those that it was before, if
+/// they have come so far. Else it is one of before the directory was restored or rolled back, which the backup that is
+/// begun with leads to; as a time is.
+fn path_to<'k>(
+    repository: &Repository,
+    known: &'k [Known],
+    point: &Point,
+) -> Result<Vec<(&'k str, Option<u64>)>, Failure> {
+    let (Point::Position(wanted), Some(newest)) = (point, known.last()) else {
+        return Ok(Vec::new());
+    };
+    let segments = repository.segments(newest.meta.history()?).map_err(Failure::new)?;
+    let of_store = known.iter().filter(|one| one.meta.incarnation == newest.meta.incarnation);
+    let positions = of_store.filter_map(|one| one.meta.position);
+    let last = positions.chain(segments.iter().map(|segment| segment.last)).max();
+    Ok(if last >= Some(*wanted) { newest.meta.path() } else { Vec::new() })
 }
 
 /// The state that changes led to.
@@ -247,10 +271,7 @@ fn replay(
     after: u64,
     point: &Point,
 ) -> Result<Reached, Failure> {
-    let path = match point {
-        Point::Position(_) => known.last().map(|newest| newest.meta.path()).unwrap_or_default(),
-        Point::Time(_) => Vec::new(),
-    };
+    let path = path_to(repository, known, point)?;
     let on = path.iter().skip_while(|(incarnation, _)| *incarnation != meta.incarnation);
     let mut on: Vec<(&str, Option<u64>)> = on.copied().collect();
     // A backup that was named may be one of what became of the store after another was made of it.
