@@ -34,6 +34,16 @@ pub(crate) fn of(store: &Store) -> Result<Vec<Ancestor>, Failure> {
     })
 }
 
+/// The identity of a store's directory, which it keeps when it is restored: the incarnation of its first store, in
+/// hexadecimal digits.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(crate) fn directory(store: &Store) -> Result<String, Failure> {
+    let first = of(store)?.into_iter().next();
+    Ok(first.map_or_else(|| data::shown(store.incarnation()), |first| first.incarnation))
+}
+
 /// Adds the store that this one was made of, which had come to a position.
 ///
 /// # Errors

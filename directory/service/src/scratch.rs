@@ -41,6 +41,20 @@ impl Scratch {
         }
     }
 
+    /// As [`Scratch::make`], in a folder of this name of a place where all may write: where another user has taken the
+    /// name, it gets one that none can guess.
+    ///
+    /// # Errors
+    /// As [`Scratch::make`].
+    pub fn make_in(shared: &Path, name: &str) -> Result<Scratch, Failure> {
+        Scratch::make(&shared.join(name)).or_else(|_| {
+            let mut random = [0; 8];
+            keyway_drivers::engine().random(&mut random).map_err(Failure::new)?;
+            let random = u64::from_be_bytes(random);
+            Scratch::make(&shared.join(format!("{name}-{random:016x}")))
+        })
+    }
+
     /// The folder, which is empty at first.
     pub fn path(&self) -> &Path {
         &self.0
@@ -107,5 +121,7 @@ mod tests {
         fs::set_permissions(&elsewhere, Permissions::from_mode(0o700)).unwrap();
         symlink(&elsewhere, &place).unwrap();
         assert!(Scratch::make(&place).is_err(), "a link leads anywhere");
+        let beside = Scratch::make_in(folder.path(), "place").unwrap();
+        assert!(beside.path().starts_with(folder.path()) && !beside.path().starts_with(&place));
     }
 }

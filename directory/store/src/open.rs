@@ -64,7 +64,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
         expect_data(dir)?;
     }
     make_folder(dir)?;
-    refuse_network(dir)?;
+    refuse_unfit(dir)?;
     survey(dir)?;
     let lock = Lock::take(&dir.join(LOCK))?;
     let fresh = is_fresh(dir)?;
@@ -114,7 +114,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
 ///
 /// The data file is not checked first: a process that has it open has done that.
 pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
-    refuse_network(dir)?;
+    refuse_unfit(dir)?;
     survey(dir)?;
     if disk::marked(dir)?.is_some() {
         return Err(OpenError::Unfinished);
@@ -151,8 +151,12 @@ fn make_folder(dir: &Path) -> Result<(), OpenError> {
     made.map_err(|error| OpenError::system("creating the store's folder", error))
 }
 
-/// Refuses a folder on a disk of another machine.
-fn refuse_network(dir: &Path) -> Result<(), OpenError> {
+/// Refuses a folder on a disk of another machine, and what is no file in the data file's place: a pipe would be waited
+/// for.
+fn refuse_unfit(dir: &Path) -> Result<(), OpenError> {
+    if fs::metadata(dir.join(DATA)).is_ok_and(|found| !found.is_file()) {
+        return Err(OpenError::NotOurs { what: format!("{DATA}, which is no file") });
+    }
     let found = disk::network_file_system(dir);
     match found.map_err(|e| OpenError::system("looking at the file system", e))? {
         None => Ok(()),

@@ -139,15 +139,7 @@ fn try_restore(
     place: &Path,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Result<Restored, Failure>, Failure> {
-    // Where all may write, another user may have taken the name.
-    let scratch = match Scratch::make(&place.join(SCRATCH)) {
-        Ok(scratch) => scratch,
-        Err(_) => {
-            let mut random = [0; 8];
-            keyway_drivers::engine().random(&mut random).map_err(Failure::new)?;
-            Scratch::make(&place.join(format!("{SCRATCH}-{:016x}", u64::from_be_bytes(random))))?
-        }
-    };
+    let scratch = Scratch::make_in(place, SCRATCH)?;
     let tried = restore_in(repository, backup, None, scratch.path(), progress);
     Ok(tried.and_then(|restored| {
         let folder = Folder::open(scratch.path(), Timestamp::now())?;

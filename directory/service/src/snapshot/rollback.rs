@@ -47,6 +47,8 @@ struct Before {
     meta: Meta,
     /// The configuration that was in force last: it stays as it is, and so is not compared with an older one.
     configuration: Option<Vec<u8>>,
+    /// The identity of its directory.
+    directory: String,
 }
 
 /// Puts a snapshot in the place of a data folder's store, which becomes a snapshot itself unless it is to be discarded.
@@ -138,9 +140,10 @@ fn before(folder: &Folder, now: Timestamp) -> Result<Before, Failure> {
         let meta = Meta::of(&store.snapshot()?, now)?;
         let read = store.read()?;
         let row = read.view().meta_get(META_CONFIGURATION)?;
-        Ok(Before { meta, configuration: row.map(<[u8]>::to_vec) })
+        Ok(Before { meta, configuration: row.map(<[u8]>::to_vec), directory: String::new() })
     };
     let mut before = read().map_err(|why| Failure::new(format!("{}: {why}", path.display())))?;
+    before.directory = lineage::directory(&store)?;
     let data = path.join(DATA);
     let length = fs::metadata(&data).map_err(|why| Failure::system("look at", &data, &why))?;
     // The file itself is kept, which may be longer than its last state.
@@ -199,6 +202,10 @@ impl Replacement {
         let options = Options { feed, identity: Some(ENTRY_UUID), ..Options::default() };
         let opened = Store::open(&store, options).map_err(|why| cannot(&why))?;
         lineage::add(&opened, meta.store()?, meta.position)?;
+        let own = lineage::directory(&opened)?;
+        if before.is_some_and(|before| before.directory != own) {
+            return Err(Failure::new(format!("snapshot {snapshot} is of another directory")));
+        }
         // Opened as the next start does it, and looked through as keyway directory check does.
         let engine = keyway_drivers::engine();
         let directory = Directory::open(opened.clone(), settings, engine);

@@ -17,6 +17,8 @@ use super::place::Place;
 use super::point::Point;
 use super::restore::restore_in;
 use crate::changing::{PlannedChange, show};
+use crate::lineage;
+use crate::offline;
 use crate::scratch::Scratch;
 use keyway_codec::ldif::Writer;
 use keyway_config::{Configuration, Given};
@@ -58,8 +60,16 @@ impl EntriesBack {
             Configuration::ahead(folder, &Given::none())?.directory.integrity.references;
         let references = References::new(now.schema(), &references);
         let repository = place.open()?;
-        let scratch = Scratch::make(&scratch.join(".keyway-restore"))?;
+        let scratch = Scratch::make_in(scratch, ".keyway-restore")?;
         let restored = restore_in(&repository, backup, point, scratch.path(), progress)?;
+        // Their passwords fit no other one, and names may be those of others there.
+        let own = lineage::directory(&offline::store_to_read(folder)?)?;
+        if restored.meta.directory() != own {
+            return Err(Failure::new(format!(
+                "the backups are of another directory than the one in {}",
+                folder.display()
+            )));
+        }
         let then = Side::open(scratch.path())?;
         let called = format!("backup {}{}", restored.backup, at(restored.position));
         let plan = plan((&then, &now), &references, asked, &called)?;
