@@ -54,6 +54,8 @@ impl EntriesBack {
         scratch: &Path,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<EntriesBack, Failure> {
+        // Before the store is open for the rest: a process opens it once at a time.
+        let own = lineage::directory(&offline::store_to_read(folder)?)?;
         let now = Side::open(folder)?;
         now.name(asked.dn)?;
         let references =
@@ -63,7 +65,6 @@ impl EntriesBack {
         let scratch = Scratch::make_in(scratch, ".keyway-restore")?;
         let restored = restore_in(&repository, backup, point, scratch.path(), progress)?;
         // Their passwords fit no other one, and names may be those of others there.
-        let own = lineage::directory(&offline::store_to_read(folder)?)?;
         if restored.meta.directory() != own {
             return Err(Failure::new(format!(
                 "the backups are of another directory than the one in {}",
