@@ -39,6 +39,11 @@ pub fn carry_out(
             Ok(Err(why)) => (why, ""),
             Err(why) => (why, "It is not known whether this change was made. "),
         };
+        // What was refused for a reason is refused again for as long as that is there.
+        let go_on = match outcome {
+            "" => format!("once the reason is gone, {go_on}"),
+            _ => go_on.to_owned(),
+        };
         let (kind, dn, count) = (change.kind(), &change.record.dn, changes.len());
         let before = match done {
             0 if outcome.is_empty() => "Nothing was changed".to_owned(),
