@@ -31,7 +31,8 @@ pub struct IssuedCertificate {
 }
 
 /// Issues a certificate for so many days, into the new files `out`.pem and `out`.key; without a name they are called
-/// after the first value of the subject. The process becomes the folder's user for good, for whom the authority's key is.
+/// after the first value of the subject. The process becomes the folder's user for good: the authority's key is for that
+/// user alone.
 ///
 /// # Errors
 /// If the authority or its key is not there, or the files are there already.

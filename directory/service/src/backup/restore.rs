@@ -201,15 +201,12 @@ fn choose<'r>(
     }
     let path = path_to(repository, known, point)?;
     let is_on_path = |meta: &Meta| {
-        let until = path.iter().find(|(incarnation, _)| *incarnation == meta.incarnation);
-        path.is_empty()
-            || until
-                .is_some_and(|(_, until)| until.is_none_or(|until| meta.position <= Some(until)))
+        let leads = |(incarnation, until): &(&str, Option<u64>)| {
+            *incarnation == meta.incarnation && (until.is_none() || meta.position <= *until)
+        };
+        path.is_empty() || path.iter().any(leads)
     };
-    let fits = known.iter().filter(|one| match point {
-        Point::Time(_) => takes(&one.meta),
-        Point::Position(_) => takes(&one.meta) && is_on_path(&one.meta),
-    });
+    let fits = known.iter().filter(|one| takes(&one.meta) && is_on_path(&one.meta));
     // The nearest; of a directory that was restored, those of before may come later in its positions.
     let nearest = fits.max_by_key(|one| match point {
         Point::Position(_) => (one.meta.position, one.name.number),
