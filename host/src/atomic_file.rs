@@ -4,9 +4,9 @@ use crate::failure::Failure;
 use crate::same_file::is_no_input;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::cell::OnceCell;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where output goes.
@@ -66,6 +66,16 @@ impl Target {
             }),
         };
         opened.map(|file| Box::new(file) as Box<dyn Write>).map_err(|why| self.cannot_write(&why))
+    }
+
+    /// Gives a file that is being written these rights, as in `chmod`.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_mode(&self, mode: u32) -> Result<(), Failure> {
+        let Target::File { held, .. } = self else { return Ok(()) };
+        let set = held.get().map(|file| file.set_permissions(Permissions::from_mode(mode)));
+        set.unwrap_or(Ok(())).map_err(|why| self.cannot_write(&why))
     }
 
     /// Removes what is there of a file, and says why.

@@ -1,4 +1,4 @@
-//! A signal, heard by work that looks now and then.
+//! A wish that work ends, a signal's or another thread's, heard by work that looks now and then.
 
 use crate::failure::Failure;
 use crate::signals::{STATUS_AT_ONCE, Second, at_end};
@@ -19,6 +19,16 @@ impl Stop {
         let told = asked.clone();
         at_end(second, move || told.store(true, Ordering::Relaxed))?;
         Ok(Stop(asked))
+    }
+
+    /// One that no signal asks for.
+    pub fn by_hand() -> Stop {
+        Stop(Arc::new(AtomicBool::new(false)))
+    }
+
+    /// Asks the work to end.
+    pub fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether the work is to end.

@@ -9,8 +9,7 @@ use keyway_host::atomic_file::Target;
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped};
 use keyway_host::progress::Progress;
-use keyway_server::ExportError;
-use keyway_service::instance::describe;
+use keyway_service::export::{Counted, failed};
 use keyway_service::instance::{self, Instance, what_to_do};
 use keyway_service::offline::{self, Offline};
 use keyway_store::Salvage;
@@ -78,7 +77,7 @@ fn export(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let target = Target::open(&arguments.file, &[])?;
     let progress = Progress::entries("exporting", instance.entry_count()?);
     let bytes = Cell::new(0);
-    let counted = Counted { out: target.writer()?, bytes: &bytes };
+    let counted = Counted::new(target.writer()?, &bytes);
     let mut out = Packed::new(counted, compress(arguments.compress, &arguments.file));
     let exported = instance
         .directory
@@ -111,7 +110,7 @@ fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     let target = Target::open(&arguments.file, &[])?;
     let progress = Progress::entries("exporting", store.expected().unwrap_or_default());
     let bytes = Cell::new(0);
-    let counted = Counted { out: target.writer()?, bytes: &bytes };
+    let counted = Counted::new(target.writer()?, &bytes);
     let mut out = Packed::new(counted, compress(arguments.compress, &arguments.file));
     let base = arguments.base.as_deref();
     let engine = keyway_drivers::engine();
@@ -162,20 +161,6 @@ fn salvage(arguments: &Export, done: &mut Done) -> Result<bool, Failure> {
     Err(Failure::new(format!("exported {entries} entries; lost are {lost}{more}")))
 }
 
-/// Why an export of a target's failed; what is there of it is removed.
-fn failed(target: &Target, why: ExportError, base: Option<&str>) -> Failure {
-    match why {
-        ExportError::Output(why) => target.cannot_write(&why),
-        ExportError::Directory(why) => {
-            target.discard();
-            Failure::new(match base {
-                Some(base) => format!("cannot export {base:?}: {}", describe(&why)),
-                None => format!("cannot export: {}", describe(&why)),
-            })
-        }
-    }
-}
-
 /// Gathers what is written, and compresses it if that is wanted.
 struct Packed<W> {
     out: W,
@@ -207,24 +192,6 @@ impl<W: Write> Write for Packed<W> {
             }
         }
         self.gathered.clear();
-        self.out.flush()
-    }
-}
-
-/// Counts the bytes that go through.
-struct Counted<'a> {
-    out: Box<dyn Write>,
-    bytes: &'a Cell<u64>,
-}
-
-impl Write for Counted<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        self.bytes.set(self.bytes.get() + written as u64);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }

@@ -354,6 +354,49 @@ fn a_subtree_comes_back_and_what_is_new_stays() {
     assert!(server.stop().success());
 }
 
+/// Definitions may go when no entry needs them any more: what was of them cannot come back, and all else does.
+#[test]
+fn an_entry_that_the_schema_does_not_know_any_more_is_skipped() {
+    if !available(&TOOLS) {
+        return;
+    }
+    let (place, server) = sample(3);
+    let backups = Backups::of(place);
+    let define = |operation: &str| {
+        format!(
+            "dn: cn=schema\nchangetype: modify\n{operation}: objectClasses\nobjectClasses: ( 2.25.1 NAME 'badge' \
+             SUP top AUXILIARY MAY l )\n\n"
+        )
+    };
+    done(&server, "ldapmodify", &[], &define("add"));
+    let team = format!("ou=Team,{PEOPLE}");
+    let at = |uid: &str| format!("uid={uid},{team}");
+    let entries = [
+        unit("Team", PEOPLE),
+        person("a", &team, ""),
+        person("b", &team, "objectClass: badge\n"),
+        person("c", &team, &format!("manager: {}\n", at("b"))),
+        group("g", &[&at("a"), &at("b")], ""),
+    ];
+    done(&server, "ldapadd", &[], &entries.concat());
+    backups.create();
+    done(&server, "ldapdelete", &["-r", &team], "");
+    done(&server, "ldapmodify", &[], &define("delete"));
+    let refused = backups.restore(&["--entry", &at("b"), "--dry-run"]).expect(1).err;
+    let shown = backups.restore(&["--subtree", &team, "--dry-run"]).expect(0).out;
+    assert!(shown.contains(&format!("skipped {}: it does not fit the schema", at("b"))), "{shown}");
+    assert!(refused.contains("ou=Team") && refused.contains("Nothing was changed"), "{refused}");
+    let told = backups.restored(&["--subtree", &team]);
+    assert_eq!(counts(&told), [3, 0, 1, 0], "{told}");
+    assert_eq!(told["skipped"][0]["dn"], at("b"), "{told}");
+    assert!(is_there(&server, &at("a")) && is_there(&server, &at("c")));
+    assert!(!has(&server, &at("c"), &format!("manager: {}", at("b"))));
+    assert!(!has(&server, &group_dn("g"), &format!("member: {}", at("b"))));
+    let alone = backups.restore(&["--entry", &at("b")]).expect(1).err;
+    assert!(alone.contains("does not fit the schema") && alone.contains("badge"), "{alone}");
+    assert!(server.stop().success());
+}
+
 #[test]
 fn what_was_renamed_or_replaced_since_is_left_where_it_is() {
     if !available(&TOOLS) {

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 /// Why something could not be done with a repository.
 #[derive(Debug)]
 pub enum Error {
+    /// It was to end before it was done.
+    Stopped,
     /// The folder has no repository.
     NoRepository(PathBuf),
     /// A new repository cannot begin in a folder that has one.
@@ -147,6 +149,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::Stopped => f.write_str("it was stopped"),
             Error::NoRepository(folder) => write!(
                 f,
                 "{} has no backups in it: the file keyway-backup is missing; name the folder that \

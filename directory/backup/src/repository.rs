@@ -17,6 +17,7 @@ use crate::verify::{self, Damage, Verified};
 use keyway_engine::Engine;
 use keyway_host::timestamp::Timestamp;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -207,13 +208,13 @@ impl Repository {
     }
 
     /// Reads everything, each chunk once, those that no backup names too, and says what is damaged. `progress` is told how many bytes of the
-    /// files were read, and how many there are.
+    /// files were read, and how many there are, and says whether to go on.
     ///
     /// # Errors
-    /// If a folder cannot be listed; [`Error::InUse`] while another process removes backups.
+    /// If a folder cannot be listed; [`Error::InUse`] while another process removes backups; [`Error::Stopped`].
     pub fn verify(
         &self,
-        progress: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
         tell: &mut dyn FnMut(Damage),
     ) -> Result<Verified, Error> {
         let _lock = lock::reader(self.folder())?;

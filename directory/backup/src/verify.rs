@@ -14,6 +14,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A file of a repository that cannot be read as it was written.
@@ -69,11 +70,11 @@ struct Named {
     damaged: HashMap<Name, Fault>,
 }
 
-/// Reads everything. `progress` is told how many bytes of pieces were read, and how many there are.
+/// Reads everything. `progress` is told how many bytes of pieces were read, and how many there are, and may end it.
 pub(crate) fn verify(
     objects: &Objects,
     header: &[u8],
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     tell: &mut dyn FnMut(Damage),
 ) -> Result<Verified, Error> {
     let mut verified = Verified::default();
@@ -111,7 +112,9 @@ pub(crate) fn verify(
     verified.bytes = named.pieces.values().map(|bytes| *bytes as u64).sum();
     let orphans = named.orphans(objects)?;
     verified.orphans = orphans.len() as u64;
-    named.read(objects, &orphans, progress);
+    if named.read(objects, &orphans, progress).is_break() {
+        return Err(Error::Stopped);
+    }
     let mut suffering = named.suffering(objects, &manifests);
     let mut damaged: Vec<_> = named.damaged.into_iter().collect();
     damaged.sort_unstable_by_key(|(name, _)| *name);
@@ -172,7 +175,12 @@ impl Named {
     }
 
     /// Reads each piece once, and the orphans. Lists were read.
-    fn read(&mut self, objects: &Objects, orphans: &[Name], progress: &mut dyn FnMut(u64, u64)) {
+    fn read(
+        &mut self,
+        objects: &Objects,
+        orphans: &[Name],
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let pieces = self.pieces.iter().map(|(name, bytes)| (*name, Some(*bytes)));
         let mut chunks: Vec<_> = pieces.chain(orphans.iter().map(|name| (*name, None))).collect();
         chunks.sort_unstable();
@@ -197,8 +205,9 @@ impl Named {
             let (found, ()) = parallel::parts(batch, read, || ());
             self.damaged.extend(found.into_iter().flatten());
             done += batch.iter().map(length).sum::<u64>();
-            progress(done, total);
+            progress(done, total)?;
         }
+        ControlFlow::Continue(())
     }
 
     /// The backups that name each damaged chunk.

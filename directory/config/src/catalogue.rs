@@ -27,7 +27,7 @@ const TABLES: [&str; 4] = ["access", "integrity.allocate", "integrity.unique", "
 /// The section whose settings are attributes.
 const INDEXES: &str = "indexes.";
 /// Settings that take effect at the next start only.
-const AT_NEXT_START: [&str; 9] = [
+const AT_NEXT_START: [&str; 14] = [
     "cryptod.socket",
     "feed.enabled",
     "limits.store_bytes_max",
@@ -36,6 +36,11 @@ const AT_NEXT_START: [&str; 9] = [
     "listen_unix",
     "naming_contexts",
     "process.user",
+    "tasks.exports",
+    "tasks.key_file",
+    "tasks.mode",
+    "tasks.passphrase_file",
+    "tasks.repository",
     "unix.mode",
 ];
 

@@ -63,6 +63,8 @@ pub struct Configuration {
     pub log: keyway_log::Settings,
     /// Whether changes go into the feed.
     pub feed: bool,
+    /// The places of what clients have the server do.
+    pub tasks: Tasks,
     /// Whether metrics are pushed, and where to.
     pub metrics: Option<Metrics>,
     /// Address space for the store.
@@ -74,6 +76,29 @@ pub struct Configuration {
     /// Attributes that it names and neither the sets nor the files define, and what to say if the
     /// store does not know them either.
     pub unknown: Vec<(String, String)>,
+}
+
+/// `[tasks]`: the places of work that clients have the server do. A path that does not begin with / begins at the data
+/// folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    /// The folder of exports.
+    pub exports: PathBuf,
+    /// The mode of exports, as in `chmod`.
+    pub mode: u32,
+    /// The repository of backups.
+    pub repository: Option<PathBuf>,
+    /// The file that has its key or passphrase; a key of the server's cryptod opens it if there is none.
+    pub secret: Option<TaskSecret>,
+}
+
+/// The file that opens a repository of backups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskSecret {
+    /// It has a key.
+    KeyFile(PathBuf),
+    /// It has a passphrase.
+    PassphraseFile(PathBuf),
 }
 
 /// `[metrics]`: where metrics are pushed to.
@@ -340,7 +365,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts: contexts, .. } = raw;
     let Raw { process, cryptod, tls, password, proxy, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
-    let Raw { metrics: pushed, feed, .. } = raw;
+    let Raw { metrics: pushed, feed, tasks, .. } = raw;
     let defaults = keyway_server::Settings::default();
     Ok(Configuration {
         listen: address(&listen)?,
@@ -388,6 +413,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         },
         remember: remember(&password)?,
         log: log_settings(&log)?,
+        tasks: task_places(&tasks)?,
         metrics: metrics(&pushed)?,
         feed: feed.enabled,
         store_bytes_max: positive(&limits.store_bytes_max)?,
@@ -584,6 +610,28 @@ fn network_limits(raw: &raw::Limits) -> Result<keyway_ldapd::Limits, Wrong> {
         idle_before_bind_max: seconds(&raw.idle_before_bind_max_s)?.min(seconds(&raw.idle_max_s)?),
         handshake_max: seconds(&raw.handshake_max_s)?,
         drain_max: seconds(&raw.drain_max_s)?,
+    })
+}
+
+fn task_places(raw: &raw::Tasks) -> Result<Tasks, Wrong> {
+    let exports = raw.exports.get_ref();
+    if exports.is_empty() {
+        return Err(wrong(&raw.exports, "it must name a folder"));
+    }
+    let path = |text: &String| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
+    let secret = match (path(&raw.key_file), path(raw.passphrase_file.get_ref())) {
+        (Some(_), Some(_)) => {
+            return Err(wrong(&raw.passphrase_file, "there is a key_file: a repository has one of them"));
+        }
+        (key, passphrase) => {
+            key.map(TaskSecret::KeyFile).or(passphrase.map(TaskSecret::PassphraseFile))
+        }
+    };
+    Ok(Tasks {
+        exports: exports.into(),
+        mode: keyway_log::mode(raw.mode.get_ref()).map_err(|why| wrong(&raw.mode, why))?,
+        repository: path(&raw.repository),
+        secret,
     })
 }
 
@@ -799,6 +847,12 @@ mod tests {
             ),
             ("[feed]\nkeep_s = 0", "line 2: keep_s: it must be from 1 to"),
             ("[feed]\nbytes_max = 0", "line 2: bytes_max: it must be 1 or more"),
+            ("[tasks]\nexports = \"\"", "line 2: exports: it must name a folder"),
+            ("[tasks]\nmode = \"0666\"", "line 2: mode: \"0666\" is not one of"),
+            (
+                "[tasks]\nkey_file = \"a\"\npassphrase_file = \"b\"",
+                "line 3: passphrase_file: there is a key_file",
+            ),
             ("[metrics]\ninterval_s = 0", "line 2: interval_s: it must be from 1 to"),
             ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),

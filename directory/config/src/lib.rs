@@ -23,7 +23,7 @@ pub mod value;
 mod wrong;
 
 pub use collector::CollectorUrl;
-pub use configuration::{Configuration, Metrics, Overrides, text_of};
+pub use configuration::{Configuration, Metrics, Overrides, TaskSecret, Tasks, text_of};
 pub use definitions::Given;
 pub use raw::DEFAULT;
 pub use running::Running;

@@ -26,6 +26,7 @@ pub struct Raw {
     pub limits: Limits,
     pub log: Log,
     pub feed: Feed,
+    pub tasks: Tasks,
     pub metrics: Metrics,
     pub schema: Schema,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
@@ -167,6 +168,17 @@ pub struct Feed {
     pub enabled: bool,
     pub keep_s: Spanned<u64>,
     pub bytes_max: Spanned<u64>,
+}
+
+/// `[tasks]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tasks {
+    pub exports: Spanned<String>,
+    pub mode: Spanned<String>,
+    pub repository: String,
+    pub key_file: String,
+    pub passphrase_file: Spanned<String>,
 }
 
 /// `[metrics]`

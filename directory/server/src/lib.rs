@@ -79,6 +79,6 @@ pub use policy::USER_PASSWORD;
 pub use search::{Search, SearchCost, SearchProgress, SearchShape, Step, all_shapes};
 pub use settings::{Announced, Settings};
 pub use virtual_entries::{
-    Modification, ModifiedAttribute, Provider, Reply, VirtualEntry, VirtualTree, Wanted,
+    Modification, ModifiedAttribute, Placement, Provider, Reply, VirtualEntry, VirtualTree, Wanted,
 };
 pub use write::{PasswordModify, PreparedWrite, RequestOrigin, WriteDone, no_such_identity};

@@ -147,22 +147,7 @@ impl Instance {
     /// # Errors
     /// If it cannot be read.
     pub fn entry_count(&self) -> Result<u64, Failure> {
-        self.count().map_err(unreadable)
-    }
-
-    fn count(&self) -> Result<u64, keyway_store::Error> {
-        let read = self.store.read()?;
-        let view = read.view();
-        let mut own = 0;
-        for top in view.postings(&Key::children(EntryId::ROOT), EntryId::ROOT)? {
-            let top = top?;
-            let is_own =
-                view.entry(top)?.is_some_and(|entry| SYSTEM_RDN.eq_ignore_ascii_case(entry.rdn()));
-            if is_own {
-                own += view.count_at_most(&Key::subtree(top), usize::MAX)? as u64;
-            }
-        }
-        Ok(view.entry_count()?.saturating_sub(own))
+        entry_count(&self.store)
     }
 
     /// Holds this suffix from now on, if it does not already.
@@ -216,6 +201,29 @@ impl Instance {
         drop(self.directory);
         self.store.close().map_err(|why| Failure::new(format!("cannot close the store: {why}")))
     }
+}
+
+/// How many entries clients have in a directory; the server's own are not counted.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn entry_count(store: &Store) -> Result<u64, Failure> {
+    count(store).map_err(unreadable)
+}
+
+fn count(store: &Store) -> Result<u64, keyway_store::Error> {
+    let read = store.read()?;
+    let view = read.view();
+    let mut own = 0;
+    for top in view.postings(&Key::children(EntryId::ROOT), EntryId::ROOT)? {
+        let top = top?;
+        let is_own =
+            view.entry(top)?.is_some_and(|entry| SYSTEM_RDN.eq_ignore_ascii_case(entry.rdn()));
+        if is_own {
+            own += view.count_at_most(&Key::subtree(top), usize::MAX)? as u64;
+        }
+    }
+    Ok(view.entry_count()?.saturating_sub(own))
 }
 
 /// Why the store of a folder cannot be opened, and what can be done about it.

@@ -16,8 +16,10 @@ use crate::places::places;
 use crate::populate::{self, Manner, Populated};
 use crate::reload::{PushMetrics, Reload};
 use crate::sample::Sample;
+use crate::tasks::{Runner, Tasks};
 use keyway_config::Configuration;
 use keyway_config::Given;
+use keyway_config::TaskSecret;
 use keyway_config::tree;
 use keyway_drivers::{Verifier, software};
 use keyway_engine::Engine;
@@ -41,6 +43,8 @@ use keyway_server::log::{Severity, Value};
 use serde_json::json;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::Signal;
@@ -98,6 +102,10 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
     let engine = keyway_drivers::engine_beside(verifier.clone());
     let daemon = client::daemon(&folder, &configuration, arguments.cryptod.as_deref())?;
     let cryptod = client::connect(&engine, daemon.as_ref(), tell_of_cryptod(&logs))?;
+    let cryptod_socket = match &daemon {
+        Some(daemon) => daemon.socket.clone(),
+        None => name::socket_at(folder.path()),
+    };
     let tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
@@ -143,6 +151,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         configuration,
         supervision,
         push_metrics,
+        cryptod_socket,
     };
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
@@ -422,11 +431,13 @@ struct Serving<'a> {
     configuration: Configuration,
     supervision: Option<Supervision>,
     push_metrics: PushMetrics,
+    cryptod_socket: PathBuf,
 }
 
 impl Serving<'_> {
     /// Serves until a signal comes or the store fails.
     async fn serve(self, sockets: Sockets, banner: &Banner, hangup: Signal) -> Result<(), Failure> {
+        let runner = self.runner();
         let channel = self.supervision.as_ref().map(|it| it.channel.try_clone()).transpose();
         let channel = channel.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
         let mut signals = Signals::catch_beside(hangup, channel)?;
@@ -440,6 +451,7 @@ impl Serving<'_> {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
             output::note(text);
         }
+        let tasks = Tasks::start(&instance.directory, runner, logs.log.clone())?;
         let (tree, mut changes) =
             tree::publish(&instance.directory, configuration.settings.clone());
         let mut reload = Reload {
@@ -539,6 +551,7 @@ impl Serving<'_> {
         tokio::spawn(signals.end_at_next());
         notify::stopping();
         server.shutdown().await;
+        block_in_place(|| tasks.end());
         let _ = settling.await;
         // Lines that cannot be settled now are at the next start.
         let _ = block_in_place(|| instance.directory.settle_audit());
@@ -561,6 +574,28 @@ impl Serving<'_> {
                     _ => Failure::new(text),
                 })
             }
+        }
+    }
+
+    fn runner(&self) -> Runner {
+        let Serving { folder, instance, configuration, .. } = self;
+        let at = |path: &PathBuf| folder.file_at(path);
+        let places = &configuration.tasks;
+        let places = keyway_config::Tasks {
+            exports: at(&places.exports),
+            mode: places.mode,
+            repository: places.repository.as_ref().map(at),
+            secret: places.secret.as_ref().map(|secret| match secret {
+                TaskSecret::KeyFile(path) => TaskSecret::KeyFile(at(path)),
+                TaskSecret::PassphraseFile(path) => TaskSecret::PassphraseFile(at(path)),
+            }),
+        };
+        Runner {
+            folder: folder.path().to_owned(),
+            directory: Arc::downgrade(&instance.directory),
+            store: instance.store.clone(),
+            places,
+            cryptod: self.cryptod_socket.clone(),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The processes of a directory: `up`, which supervises, `ldapd` and `cryptod`: their start, their reload and their
 //! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes
-//! end. A data folder's directory, opened, filled, and worked on while no process serves it; what its feed of changes
 //! says, and changes undone by it; its backups and snapshots; an examination of it and of its machine. An SSH agent,
 //! which is a client of cryptod.
 #![forbid(unsafe_code)]
@@ -18,6 +17,7 @@ pub mod client_certificate;
 pub mod cryptod;
 pub mod doctor;
 pub mod edited;
+pub mod export;
 pub mod feed_check;
 mod forecast;
 mod gauges;
@@ -43,6 +43,7 @@ mod scratch;
 pub mod snapshot;
 pub mod ssh_agent;
 pub mod start_check;
+mod tasks;
 pub mod tokens;
 pub mod told;
 pub mod undo;

@@ -48,6 +48,16 @@ pub const FEED_LOOK_EVERY: Duration = Duration::from_millis(200);
 pub const FEED_PIECE_BYTES: u64 = 1 << 20;
 /// How often a command that waits looks whether it is to end.
 pub const STOP_LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Tasks over LDAP that wait; one more is refused.
+pub const TASKS_WAITING_MAX: usize = 16;
+/// Tasks that have ended and are shown still.
+pub const TASKS_KEPT_MAX: usize = 64;
+/// Findings of a task that are told one by one.
+pub const TASK_RESULT_LINES_MAX: usize = 100;
+/// Bytes of an export that are gathered before the system is called.
+pub const TASK_BUFFER_BYTES: usize = 256 << 10;
+/// How long the end of a server waits for the end of a task.
+pub const TASK_END_WAIT: Duration = Duration::from_secs(5);
 /// Bytes of the feed after which a segment of a backup ends.
 pub const SEGMENT_BYTES: usize = 16 << 20;
 /// How often files of certificates are looked at.

@@ -1,6 +1,6 @@
 //! The places that ldapd keeps in its sandbox, by its configuration.
 
-use keyway_config::Configuration;
+use keyway_config::{Configuration, TaskSecret};
 use keyway_folder::data::{Folder, name};
 use keyway_folder::unix_socket;
 use keyway_host::failure::Failure;
@@ -37,10 +37,21 @@ pub fn places(folder: &Folder, configuration: &Configuration) -> Result<Places, 
         places.read.extend(beside.map(Into::into));
         places.write.push(target);
     }
+    let tasks = &configuration.tasks;
+    let exports = folder.file_at(&tasks.exports);
+    if !exports.starts_with(folder.path()) {
+        // A task says what is wrong with a folder that is not there.
+        let _ = DirBuilder::new().recursive(true).mode(folder_mode(tasks.mode)).create(&exports);
+    }
+    let repository = tasks.repository.as_ref().map(|repository| folder.file_at(repository));
+    places.write.extend([Some(exports), repository].into_iter().flatten().filter(|it| it.is_dir()));
+    let secret = tasks.secret.as_ref().map(|secret| match secret {
+        TaskSecret::KeyFile(path) | TaskSecret::PassphraseFile(path) => path.as_path(),
+    });
     let socket = unix_socket::file(folder, &configuration.unix);
     places.sockets.extend(socket.as_deref().and_then(Path::parent).map(Into::into));
     let collector = configuration.metrics.as_ref().and_then(|it| it.ca.as_deref());
-    for named in configuration.tls.named().chain(collector) {
+    for named in configuration.tls.named().chain(collector).chain(secret) {
         let file = folder.file_at(named);
         // A link may lead from the one to the other, and tomorrow to another file there.
         for file in [fs::canonicalize(&file).ok(), Some(file)].iter().flatten() {

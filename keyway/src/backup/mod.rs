@@ -212,6 +212,7 @@ fn verified(verify: &Verify) -> Result<bool, Failure> {
         scratch,
         verify.set_aside,
         verify.noted_in.as_deref(),
+        None,
         told,
     )?;
     drop(progress);

@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
+use std::ops::ControlFlow;
 
 pub const PIECE: usize = 64 << 10;
 pub const HISTORY: [u8; 16] = [0xab; 16];
@@ -115,7 +116,7 @@ pub fn stored(repository: &Repository, folder: &str) -> Vec<PathBuf> {
 pub fn verified(repository: &Repository) -> Vec<(PathBuf, String, Vec<String>)> {
     let mut found = Vec::new();
     let verified = repository
-        .verify(&mut |_, _| {}, &mut |damage| {
+        .verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| {
             let backups = damage.backups.iter().map(BackupName::to_string).collect();
             found.push((damage.path, damage.fault.to_string(), backups));
         })

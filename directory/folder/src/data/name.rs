@@ -42,6 +42,8 @@ pub const STORE: &str = "store";
 pub const FEED_CHECK: &str = "feed-check";
 /// The folder of snapshots.
 pub const SNAPSHOTS: &str = "snapshots";
+/// The folder of exports that clients have the server make.
+pub const EXPORTS: &str = "exports";
 /// The folder of what is cryptod's, which may be here.
 pub const CRYPTOD: &str = "cryptod";
 /// All of them.

@@ -141,10 +141,12 @@ pub enum Place {
     Monitor,
     /// `cn=changelog`.
     Changelog,
+    /// `cn=tasks`.
+    Tasks,
 }
 
 impl Place {
-    pub(super) const ALL: [Place; 7] = [
+    pub(super) const ALL: [Place; 8] = [
         Place::RootDse,
         Place::Subschema,
         Place::Data,
@@ -152,6 +154,7 @@ impl Place {
         Place::Config,
         Place::Monitor,
         Place::Changelog,
+        Place::Tasks,
     ];
 }
 
@@ -165,7 +168,7 @@ pub enum What {
 }
 
 impl What {
-    const NAMES: [(&str, What); 8] = [
+    const NAMES: [(&str, What); 9] = [
         ("root-dse", What::Only(Place::RootDse)),
         ("schema", What::Only(Place::Subschema)),
         ("data", What::Only(Place::Data)),
@@ -173,11 +176,12 @@ impl What {
         ("config", What::Only(Place::Config)),
         ("monitor", What::Only(Place::Monitor)),
         ("changelog", What::Only(Place::Changelog)),
+        ("tasks", What::Only(Place::Tasks)),
         ("everything", What::Everything),
     ];
 
     /// The one of a name, as in a configuration: `root-dse`, `schema`, `data`, `system`,
-    /// `config`, `monitor`, `changelog`, `everything`.
+    /// `config`, `monitor`, `changelog`, `tasks`, `everything`.
     pub fn from_name(name: &str) -> Option<What> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
     }

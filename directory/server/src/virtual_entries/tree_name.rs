@@ -12,12 +12,18 @@ pub enum VirtualTree {
     Monitor,
     /// The changes that the feed keeps.
     Changelog,
+    /// Work that clients have the server do.
+    Tasks,
 }
 
 impl VirtualTree {
     /// All of them.
-    pub const ALL: [VirtualTree; 3] =
-        [VirtualTree::Config, VirtualTree::Monitor, VirtualTree::Changelog];
+    pub const ALL: [VirtualTree; 4] = [
+        VirtualTree::Config,
+        VirtualTree::Monitor,
+        VirtualTree::Changelog,
+        VirtualTree::Tasks,
+    ];
 
     /// The name of its top.
     pub const fn dn(self) -> &'static str {
@@ -25,6 +31,7 @@ impl VirtualTree {
             VirtualTree::Config => "cn=config",
             VirtualTree::Monitor => "cn=monitor",
             VirtualTree::Changelog => "cn=changelog",
+            VirtualTree::Tasks => "cn=tasks",
         }
     }
 
@@ -34,6 +41,7 @@ impl VirtualTree {
             VirtualTree::Config => Place::Config,
             VirtualTree::Monitor => Place::Monitor,
             VirtualTree::Changelog => Place::Changelog,
+            VirtualTree::Tasks => Place::Tasks,
         }
     }
 

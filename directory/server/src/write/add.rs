@@ -84,12 +84,7 @@ impl Add {
     ) -> Result<Add> {
         let request = Request::new(snapshot, subject, dn, Rights::ADD, controls)?;
         let request = Request { needed: Needed::Parent, ..request };
-        let (mut attributes, mut malformed) = (EntryAttributes::new(), 0);
-        for (description, values) in given {
-            malformed += take(snapshot, &mut attributes, description, values, source)?;
-        }
-        name_values(snapshot, &mut attributes, dn)?;
-        complete_classes(&snapshot.schema, &mut attributes)?;
+        let (mut attributes, malformed) = completed(snapshot, dn, given, source)?;
         let numbers = snapshot.wanted_numbers(&mut attributes);
         let (structural, is_sound) = match source {
             Source::Client => (check_entry(&snapshot.schema, &attributes, &[])?, true),
@@ -105,6 +100,17 @@ impl Add {
         let keys = snapshot.indexes.all_keys(&snapshot.schema, &attributes);
         let large = large::keys(&snapshot.schema, &attributes);
         Ok(Add { request, attributes, is_sound, malformed, keys, large, numbers })
+    }
+
+    /// The user attributes of an entry that is not stored, as a client wants to have it; they fit the schema.
+    pub fn unstored(snapshot: &Snapshot, request: &AddRequest<'_>) -> Result<EntryAttributes> {
+        let given = request
+            .attributes
+            .iter()
+            .map(|attribute| (attribute.description.as_ref(), attribute.values.as_slice()));
+        let (attributes, _) = completed(snapshot, request.dn, given, Source::Client)?;
+        check_entry(&snapshot.schema, &attributes, &[])?;
+        Ok(attributes)
     }
 
     /// Whether the entry that is there already has all its values and no other, those that a server notes aside.
@@ -236,6 +242,23 @@ fn rdn_text(name: &EntryName, below: usize) -> String {
         (1.., Some(first)) => first.text.clone(),
         _ => name.text(),
     }
+}
+
+/// The attributes that were given, with the values of the RDN and the superclasses of the classes; and how many values
+/// are not of their syntax.
+fn completed<'a>(
+    snapshot: &Snapshot,
+    dn: &str,
+    given: impl Iterator<Item = (&'a str, &'a [Cow<'a, [u8]>])>,
+    source: Source,
+) -> Result<(EntryAttributes, u64)> {
+    let (mut attributes, mut malformed) = (EntryAttributes::new(), 0);
+    for (description, values) in given {
+        malformed += take(snapshot, &mut attributes, description, values, source)?;
+    }
+    name_values(snapshot, &mut attributes, dn)?;
+    complete_classes(&snapshot.schema, &mut attributes)?;
+    Ok((attributes, malformed))
 }
 
 /// Takes one attribute as it was given, and says how many of its values are not of their syntax:

@@ -7,14 +7,14 @@ use super::modify::Modify;
 use super::redefine;
 use super::rename::Rename;
 use super::request::Request;
-use crate::access::Subject;
+use crate::access::{Rights, Subject};
 use crate::controls::RequestControls;
 use crate::failure::{Failure, Result, unwilling};
 use crate::naming::{self, Place};
 use crate::redefine::{Redefinition, require_generation};
 use crate::state::Snapshot;
 use crate::virtual_entries::Handover;
-use keyway_codec::message::{ModifyRequest, Op, ResultCode};
+use keyway_codec::message::{AddRequest, ModifyRequest, Op, ResultCode};
 use keyway_store::Write;
 use std::sync::Arc;
 
@@ -39,16 +39,46 @@ impl Operation {
         controls: &RequestControls<'_>,
     ) -> Option<Result<Operation>> {
         Some(match op {
-            Op::AddRequest(add) => Add::new(snapshot, subject, add, controls).map(Operation::Add),
+            Op::AddRequest(add) => Operation::add(snapshot, subject, add, controls),
             Op::ModifyRequest(modify) => Operation::modify(snapshot, subject, modify, controls),
-            Op::DeleteRequest(dn) => {
-                Delete::new(snapshot, subject, dn, controls).map(Operation::Delete)
-            }
+            Op::DeleteRequest(dn) => Operation::delete(snapshot, subject, dn, controls),
             Op::ModifyDnRequest(rename) => {
                 Rename::new(snapshot, subject, rename, controls).map(Operation::Rename)
             }
             _ => return None,
         })
+    }
+
+    /// Understands a client's add.
+    pub fn add(
+        snapshot: &Arc<Snapshot>,
+        subject: &Subject,
+        request: &AddRequest<'_>,
+        controls: &RequestControls<'_>,
+    ) -> Result<Operation> {
+        let name = snapshot.entry_name(request.dn)?.into_name();
+        if let Place::Virtual(tree) = naming::place(&snapshot.shared.contexts(), &name) {
+            let asked = Handover::asked(snapshot, subject, controls, (tree, &name), Rights::ADD)?;
+            let attributes = Add::unstored(snapshot, request)?;
+            return asked.add(attributes).map(Operation::Virtual);
+        }
+        Add::new(snapshot, subject, request, controls).map(Operation::Add)
+    }
+
+    /// Understands a client's delete.
+    pub fn delete(
+        snapshot: &Arc<Snapshot>,
+        subject: &Subject,
+        dn: &str,
+        controls: &RequestControls<'_>,
+    ) -> Result<Operation> {
+        let name = snapshot.entry_name(dn)?.into_name();
+        if let Place::Virtual(tree) = naming::place(&snapshot.shared.contexts(), &name) {
+            let asked =
+                Handover::asked(snapshot, subject, controls, (tree, &name), Rights::DELETE)?;
+            return asked.delete().map(Operation::Virtual);
+        }
+        Delete::new(snapshot, subject, dn, controls).map(Operation::Delete)
     }
 
     /// Understands a client's modify.
@@ -70,8 +100,9 @@ impl Operation {
                 return redefinition.map(Operation::Redefine);
             }
             Place::Virtual(tree) => {
-                let handover = Handover::new(snapshot, subject, request, controls, (tree, &name));
-                return handover.map(Operation::Virtual);
+                let place = (tree, &name);
+                let asked = Handover::asked(snapshot, subject, controls, place, Rights::WRITE)?;
+                return asked.modify(request).map(Operation::Virtual);
             }
             _ => {}
         }

@@ -90,7 +90,7 @@ impl Request {
                 }
                 return Err(match place {
                     Place::Virtual(_) => {
-                        unwilling("entries here can be modified, not added, deleted or renamed")
+                        unwilling("this entry is not stored: it cannot be renamed, and has no password")
                     }
                     Place::Root => unwilling("the root DSE cannot be changed"),
                     Place::Subschema => {

@@ -1,7 +1,5 @@
 //! Writes, from a client's request to the committer and back.
 
-use super::add::Add;
-use super::delete::Delete;
 use super::done::WriteDone;
 use super::modify::Modify;
 use super::operation::Operation;
@@ -78,8 +76,8 @@ impl Directory {
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
         let prepared =
-            prepared.and_then(|()| Add::new(&self.snapshot(), subject, request, controls));
-        self.carry_out_here(prepared.map(Operation::Add), subject)
+            prepared.and_then(|()| Operation::add(&self.snapshot(), subject, request, controls));
+        self.carry_out_here(prepared, subject)
     }
 
     /// Deletes an entry without children (RFC 4511 § 4.8). As [`Directory::add`].
@@ -90,8 +88,9 @@ impl Directory {
         controls: &RequestControls<'_>,
     ) -> impl Future<Output = Result<WriteDone>> + Send + 'static + use<> {
         let prepared = self.refresh(subject);
-        let prepared = prepared.and_then(|()| Delete::new(&self.snapshot(), subject, dn, controls));
-        self.carry_out_here(prepared.map(Operation::Delete), subject)
+        let prepared =
+            prepared.and_then(|()| Operation::delete(&self.snapshot(), subject, dn, controls));
+        self.carry_out_here(prepared, subject)
     }
 
     /// Changes attributes of an entry, all as asked or nothing (RFC 4511 § 4.6). As

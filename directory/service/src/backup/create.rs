@@ -6,10 +6,14 @@ use super::place::Place;
 use crate::lineage;
 use crate::offline;
 use keyway_backup::{FeedPosition, Listed, Repository};
+use keyway_config::Running;
 use keyway_folder::data::{self, name};
 use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
+use keyway_host::shutdown::Stop;
 use keyway_host::timestamp::{Timestamp, now_unix_us};
+use keyway_store::Store;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -48,7 +52,8 @@ pub fn create(
     recorded(folder, place, || {
         may_be_backed_up(folder, place)?;
         let (repository, key_file) = place.open_or_create(folder)?;
-        let mut created = create_in(folder, &repository, with, progress)?;
+        let store = offline::store_to_read(folder)?;
+        let mut created = create_in(folder, &store, &repository, with, None, progress)?;
         created.key_file = key_file.map(Path::to_owned);
         Ok(created)
     })
@@ -91,6 +96,7 @@ pub(super) fn recorded(
     let begun = Instant::now();
     let made = make();
     let mut done = Done::new(history::BACKUP, Some(&place.folder));
+    done.served = Running::look(folder).is_some();
     done.seconds = begun.elapsed().as_secs_f64();
     let done = match &made {
         Ok(created) => {
@@ -103,14 +109,34 @@ pub(super) fn recorded(
     made
 }
 
-/// As [`create`], in a repository that is open, without a line in the folder's history.
-pub(super) fn create_in(
+/// Backs up the store that a server has open, in the process that has it, until `stop` is asked for. As [`create`], but
+/// the repository is there.
+///
+/// # Errors
+/// As [`create`], and if it was stopped.
+pub fn create_served(
     folder: &Path,
-    repository: &Repository,
+    store: &Store,
+    place: &Place,
     with: With,
+    stop: &Stop,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Created, Failure> {
-    let store = offline::store_to_read(folder)?;
+    recorded(folder, place, || {
+        data::is_not_own(folder, &place.folder)?;
+        create_in(folder, store, &place.open()?, with, Some(stop), progress)
+    })
+}
+
+/// As [`create`], of an open store in an open repository, without a line in the folder's history.
+pub(super) fn create_in(
+    folder: &Path,
+    store: &Store,
+    repository: &Repository,
+    with: With,
+    stop: Option<&Stop>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Created, Failure> {
     let mut creating = repository.begin(Timestamp::now()).map_err(Failure::new)?;
     let unreadable =
         |why: keyway_store::Error| Failure::new(format!("cannot read the store: {why}"));
@@ -126,7 +152,7 @@ pub(super) fn create_in(
         position,
         entries: snapshot.entries().map_err(unreadable)?,
         taken_unix_us,
-        ancestors: lineage::of(&store)?,
+        ancestors: lineage::of(store)?,
         with,
         left_out: Vec::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -138,7 +164,11 @@ pub(super) fn create_in(
         bytes += put.bytes;
         new_bytes += put.new_bytes;
     };
-    let put = creating.put(STORE_FILE, 0o600, &mut snapshot, &mut |done| progress(done, total));
+    let mut pages = Stoppable { reader: &mut snapshot, stop };
+    let put = creating.put(STORE_FILE, 0o600, &mut pages, &mut |done| progress(done, total));
+    if stop.is_some_and(Stop::is_asked) {
+        return Err(Failure::new("it was stopped"));
+    }
     count(put.map_err(Failure::new)?);
     // The server may use its pages again.
     drop(snapshot);
@@ -165,4 +195,19 @@ pub(super) fn create_in(
     let value = serde_json::to_value(&meta).map_err(Failure::new)?;
     let name = creating.finish(value, feed).map_err(Failure::new)?.to_string();
     Ok(Created { name, meta, bytes, new_bytes, key_file: None })
+}
+
+/// Fails when an end is asked for.
+struct Stoppable<'a> {
+    reader: &'a mut dyn Read,
+    stop: Option<&'a Stop>,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.stop.is_some_and(Stop::is_asked) {
+            true => Err(io::Error::other("it was stopped")),
+            false => self.reader.read(buffer),
+        }
+    }
 }

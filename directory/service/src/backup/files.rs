@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::{Path, PathBuf};
 
 /// Names in a data folder that are of the process which uses it, or of the store.
-const NEVER: [&str; 10] = [
+const NEVER: [&str; 11] = [
     name::VERSION,
     name::LOCK,
     name::HISTORY,
@@ -26,6 +26,7 @@ const NEVER: [&str; 10] = [
     name::STORE,
     name::FEED_CHECK,
     name::SNAPSHOTS,
+    name::EXPORTS,
 ];
 /// Names that the configuration is in; all others are taken for keys. A server does not start with a certificate
 /// without its key, so that these go together.

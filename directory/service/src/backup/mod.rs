@@ -16,7 +16,7 @@ mod run;
 mod segments;
 mod verify;
 
-pub use create::{Created, create};
+pub use create::{Created, create, create_served};
 pub use entries::{AskedEntries, EntriesBack};
 pub use meta::{Meta, With};
 pub use place::{Place, SecretSource};

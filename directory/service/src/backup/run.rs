@@ -62,7 +62,10 @@ pub fn run(
         let mut is_due = !is_young.map_err(|why| noted(folder, place, why))?;
         loop {
             if is_due {
-                let make = || create_in(folder, &repository, running.with, &mut |_, _| ());
+                let make = || {
+                    let store = offline::store_to_read(folder)?;
+                    create_in(folder, &store, &repository, running.with, None, &mut |_, _| ())
+                };
                 let mut created = recorded(folder, place, make)?;
                 created.key_file = key_file.take();
                 told(&Step::Backup(created))?;

@@ -10,7 +10,9 @@ use keyway_config::Configuration;
 use keyway_folder::data::{Folder, shown};
 use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
+use keyway_host::shutdown::Stop;
 use keyway_host::timestamp::Timestamp;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
@@ -55,17 +57,18 @@ impl Verified {
 /// it.
 ///
 /// # Errors
-/// If the repository cannot be opened. Damage is none: it is in the outcome.
+/// If the repository cannot be opened, or it was stopped. Damage is none: it is in the outcome.
 pub fn verify(
     place: &Place,
     backup: Option<&str>,
     scratch: Option<&Path>,
     is_set_aside: bool,
     noted_in: Option<&Path>,
+    stop: Option<&Stop>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verified, Failure> {
     let begun = Instant::now();
-    let looked = look_through(place, backup, scratch, is_set_aside, progress);
+    let looked = look_through(place, backup, scratch, is_set_aside, stop, progress);
     if let Some(folder) = noted_in {
         let seconds = begun.elapsed().as_secs_f64();
         let done = Done { seconds, ..Done::new(history::VERIFY, Some(&place.folder)) };
@@ -89,12 +92,20 @@ fn look_through(
     backup: Option<&str>,
     scratch: Option<&Path>,
     is_set_aside: bool,
+    stop: Option<&Stop>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verified, Failure> {
     let repository = place.open()?;
     let mut verified = Verified::default();
     let mut damages = Vec::new();
-    let found = repository.verify(progress, &mut |damage| damages.push(damage));
+    let mut goes_on = |done, total| {
+        progress(done, total);
+        match stop.is_some_and(Stop::is_asked) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let found = repository.verify(&mut goes_on, &mut |damage| damages.push(damage));
     let found = found.map_err(Failure::new)?;
     verified.damages.extend(damages.iter().map(words));
     verified.backups = found.backups;

@@ -9,7 +9,9 @@ use keyway_codec::ldif::{Modification, RecordKind};
 use keyway_codec::message::ChangeOperation;
 use keyway_host::failure::Failure;
 use keyway_schema::operational::{ENTRY_UUID, MODIFY_TIMESTAMP, STRUCTURAL_OBJECT_CLASS};
-use keyway_schema::{EntryAttributes, EntryName, Schema, base, violations};
+use keyway_schema::{
+    EntryAttributes, EntryName, Schema, Violation, base, check_loosely, violations,
+};
 use keyway_store::EntryId;
 use std::collections::{HashMap, HashSet};
 
@@ -70,17 +72,14 @@ pub fn plan(
     let is_there = |one: &&Found| matches!(one.place, Place::There(_));
     let away = found.iter().filter(|one| !is_there(one)).filter_map(|one| one.uuid.as_ref());
     let elsewhere = now.find(&away.chain(targets.uuids()).cloned().collect())?;
-    let fates = fates(now, &found, &elsewhere);
+    let fates = fates(sides, &found, &elsewhere)?;
     if let (Some(top), Some(Fate::Skipped(why))) = (found.first(), fates.first()) {
         let is_renamed = top.uuid.as_ref().is_some_and(|uuid| elsewhere.contains_key(uuid));
         if top.place == Place::Nowhere && !is_renamed {
             return Err(no_room(sides, &top.dn));
         }
         if !asked.is_subtree {
-            let dn = &top.dn;
-            return Err(Failure::new(format!(
-                "{dn} cannot be restored: it {why}. Nothing was changed"
-            )));
+            return Err(not_restored(&top.dn, &format!("it {why}")));
         }
     }
     let back = found.iter().zip(&fates).filter(|(_, fate)| matches!(fate, Fate::Added));
@@ -101,6 +100,9 @@ pub fn plan(
             Fate::There(id) => {
                 plan.left_out += targets.follow(references, &mut was, became);
                 plan.back_to(now, *id, &was, backup)?;
+                if let (false, Some((dn, why))) = (asked.is_subtree, plan.skipped.first()) {
+                    return Err(not_restored(dn, why));
+                }
             }
             _ => {
                 let all = was.clone();
@@ -126,7 +128,11 @@ pub fn plan(
 }
 
 /// Decides on each entry.
-fn fates(now: &Side, found: &[Found], elsewhere: &HashMap<String, (EntryId, String)>) -> Vec<Fate> {
+fn fates(
+    (then, now): (&Side, &Side),
+    found: &[Found],
+    elsewhere: &HashMap<String, (EntryId, String)>,
+) -> Result<Vec<Fate>, Failure> {
     let mut added: HashSet<Vec<u8>> = HashSet::new();
     let mut fates = Vec::new();
     for one in found {
@@ -145,14 +151,27 @@ fn fates(now: &Side, found: &[Found], elsewhere: &HashMap<String, (EntryId, Stri
             (Place::Nowhere, None) if !has_parent => {
                 Fate::Skipped("is gone, and there is no entry any more to put it below".to_owned())
             }
-            (Place::Free | Place::Nowhere, None) => Fate::Added,
+            (Place::Free | Place::Nowhere, None) => {
+                match check_loosely(now.schema(), &then.entry(one.id)?.attributes, &[]) {
+                    Ok(_) => Fate::Added,
+                    Err(why) => Fate::Skipped(unfit(&why)),
+                }
+            }
         };
         if let (Fate::Added, Ok((name, _))) = (&fate, name) {
             added.insert(name);
         }
         fates.push(fate);
     }
-    fates
+    Ok(fates)
+}
+
+fn not_restored(dn: &str, why: &str) -> Failure {
+    Failure::new(format!("{dn} cannot be restored: {why}. Nothing was changed"))
+}
+
+fn unfit(why: &Violation) -> String {
+    format!("does not fit the schema as it is by now: {why}")
 }
 
 /// How many entries are below the top now, itself included, that are none of those.
@@ -222,6 +241,10 @@ impl Plan {
         let modifications = modifications(now.schema(), &entry.attributes, was);
         if modifications.is_empty() {
             self.untouched += 1;
+            return Ok(());
+        }
+        if let Err(why) = check_loosely(now.schema(), was, &[]) {
+            self.skipped.push((entry.dn, format!("it {}", unfit(&why))));
             return Ok(());
         }
         let only_if = asserted(&entry.attributes, &[ENTRY_UUID, MODIFY_TIMESTAMP]);
