@@ -88,6 +88,11 @@ impl Banner {
         })
     }
 
+    /// Adds a warning.
+    pub fn warn(&mut self, text: String) {
+        self.warnings.push(text);
+    }
+
     /// Says it.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! A data folder with its directory open: what every command but `top` works on.
 
+use crate::relaxed;
 use keyway_codec::message::ResultCode;
 use keyway_config::Configuration;
 use keyway_config::{applied, definitions};
@@ -25,6 +26,8 @@ pub struct Instance {
     pub directory: Arc<Directory>,
     /// The folder that it is in.
     pub store: Store,
+    /// The words on changes that a cut of power has taken back, if one has.
+    pub lost: Option<String>,
 }
 
 impl Instance {
@@ -77,7 +80,11 @@ impl Instance {
         let store = Store::open_to_read(&path, &options).map_err(|why| bad(&why))?;
         let opened =
             Directory::open_to_read(store.clone(), &configuration.directory, engine.clone());
-        Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store })
+        Ok(Instance {
+            directory: Arc::new(opened.map_err(|why| bad(&why))?),
+            store,
+            lost: None,
+        })
     }
 
     /// Asks the directory of a data folder, which may be served meanwhile, whether it takes the configuration of
@@ -125,7 +132,16 @@ impl Instance {
             identity: Some(ENTRY_UUID),
             ..Options::default()
         };
-        let store = Store::open(&path, options).map_err(|why| cannot_open(folder.path(), &why))?;
+        let cannot = |why| cannot_open(folder.path(), &why);
+        let (store, lost) = match Store::open(&path, options.clone()) {
+            Err(keyway_store::OpenError::CutShort) => {
+                let lost = relaxed::mend(folder, &path)?;
+                output::note(format_args!("warning: {lost}"));
+                let options = Options { expected: None, ..options };
+                (Store::open(&path, options).map_err(cannot)?, Some(lost))
+            }
+            opened => (opened.map_err(cannot)?, None),
+        };
         // A full disk is no reason not to serve.
         if let Err(why) = folder.note_store(store.incarnation()) {
             output::note(format_args!("warning: the folder does not remember its store: {why}"));
@@ -139,7 +155,7 @@ impl Instance {
             OpenError::Schema(why) => Failure::new(why),
             why => bad(&why),
         })?);
-        Ok(Instance { directory, store })
+        Ok(Instance { directory, store, lost })
     }
 
     /// How many entries clients have in it; the server's own are not counted.

@@ -37,6 +37,7 @@ mod places;
 mod plain_file;
 pub mod populate;
 mod reindex;
+mod relaxed;
 mod reload;
 pub mod sample;
 mod scratch;

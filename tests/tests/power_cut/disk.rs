@@ -34,6 +34,18 @@ impl Loss {
 struct Both<T> {
     now: T,
     kept: T,
+    /// What it was when a thread began to bring it to the disk.
+    begun: BTreeMap<u32, T>,
+}
+
+impl<T: Clone> Both<T> {
+    fn begin(&mut self, thread: u32) {
+        self.begun.insert(thread, self.now.clone());
+    }
+
+    fn end(&mut self, thread: u32) {
+        self.kept = self.begun.remove(&thread).expect("a beginning");
+    }
 }
 
 #[derive(Clone)]
@@ -67,7 +79,8 @@ impl Disk {
                 self.load(number, &path);
             } else {
                 let bytes = fs::read(&path).unwrap();
-                self.nodes.push(Node::File(Both { now: bytes.clone(), kept: bytes }));
+                let (now, begun) = (bytes.clone(), BTreeMap::new());
+                self.nodes.push(Node::File(Both { now, kept: bytes, begun }));
             }
             let Node::Folder(names) = &mut self.nodes[into] else { unreachable!() };
             names.now.insert(name.clone(), number);
@@ -97,11 +110,20 @@ impl Disk {
                     file.now.resize(*bytes, 0);
                 }
             }
-            Change::Sync(path) => match self.find(path).map(|number| &mut self.nodes[number]) {
-                Some(Node::File(bytes)) => bytes.kept.clone_from(&bytes.now),
-                Some(Node::Folder(names)) => names.kept.clone_from(&names.now),
-                None => panic!("{path} is synced and was never seen"),
-            },
+            Change::SyncBegins(path, thread) => {
+                match self.find(path).map(|number| &mut self.nodes[number]) {
+                    Some(Node::File(bytes)) => bytes.begin(*thread),
+                    Some(Node::Folder(names)) => names.begin(*thread),
+                    None => panic!("{path} is synced and was never seen"),
+                }
+            }
+            Change::Sync(path, thread) => {
+                match self.find(path).map(|number| &mut self.nodes[number]) {
+                    Some(Node::File(bytes)) => bytes.end(*thread),
+                    Some(Node::Folder(names)) => names.end(*thread),
+                    None => panic!("{path} is synced and was never seen"),
+                }
+            }
             Change::Rename(from, to) => {
                 let number = self.take(from);
                 let (folder, name) = self.place(to);

@@ -21,8 +21,10 @@ pub enum Change {
     Write { path: String, at: Option<usize>, bytes: Vec<u8>, synced: bool },
     /// The length is changed; or only if it grows.
     Length { path: String, bytes: usize, grow_only: bool },
-    /// Whatever is in the file or folder is on the disk.
-    Sync(String),
+    /// A thread begins to bring a file or folder to the disk.
+    SyncBegins(String, u32),
+    /// It has: all that was in it when this thread began is on the disk.
+    Sync(String, u32),
     /// Bytes of a file are put into another at the same place.
     Copy { from: String, to: String, at: usize, bytes: usize },
     /// A name is changed.
@@ -70,14 +72,17 @@ pub fn read(folder: &Path, root: &Path) -> Vec<Event> {
     calls.sort();
     let makers = makers(&calls);
     let root = root.to_str().unwrap().to_owned();
-    let mut reader = Reader { root, process: 0, open: HashMap::new(), events: Vec::new() };
+    let mut reader =
+        Reader { root, thread: 0, process: 0, open: HashMap::new(), events: Vec::new() };
     for (at, thread, call) in &calls {
-        reader.process = *thread;
+        (reader.thread, reader.process) = (*thread, *thread);
         while let Some(maker) = makers.get(&reader.process) {
             reader.process = *maker;
         }
         reader.call(*at, call).unwrap_or_else(|| panic!("not understood: {call:.200}"));
     }
+    // The beginning of a sync is found at its end.
+    reader.events.sort_by_key(|event| event.at);
     reader.events
 }
 
@@ -113,6 +118,7 @@ struct Open {
 
 struct Reader {
     root: String,
+    thread: u32,
     /// The process that made the call.
     process: u32,
     /// By process and number. A process does not write to files that it has from its parent.
@@ -143,7 +149,12 @@ impl Reader {
                 [Some(from), Some(to)] if arguments.ends_with("RENAME_EXCHANGE") => {
                     self.push(at, Change::Exchange(from, to));
                 }
-                [Some(from), Some(to)] => self.push(at, Change::Rename(from, to)),
+                [Some(from), Some(to)] => {
+                    for open in self.open.values_mut().filter(|open| open.path == from) {
+                        open.path.clone_from(&to);
+                    }
+                    self.push(at, Change::Rename(from, to));
+                }
                 [None, None] => {}
                 _ => return None,
             },
@@ -195,7 +206,11 @@ impl Reader {
                         let offset: usize = numbers.next()?.parse().ok()?;
                         Change::Length { path, bytes: offset + length, grow_only: true }
                     }
-                    "fsync" | "fdatasync" => Change::Sync(path),
+                    "fsync" | "fdatasync" => {
+                        let begun = at - lasted(call);
+                        self.push(begun, Change::SyncBegins(path.clone(), self.thread));
+                        Change::Sync(path, self.thread)
+                    }
                     _ => return None,
                 };
                 self.push(at, change);
