@@ -238,7 +238,8 @@ fn a_task_ends_with_its_entry_and_with_the_server() {
     for number in 0..8 {
         add(&server, &format!("t{number}"), "export", "").expect(0);
     }
-    finish(server.admin_tool("ldapdelete").args(["cn=t0,cn=tasks", "cn=t7,cn=tasks"]), "").expect(0);
+    finish(server.admin_tool("ldapdelete").args(["cn=t0,cn=tasks", "cn=t7,cn=tasks"]), "")
+        .expect(0);
     assert_eq!((read(&server, "t0"), read(&server, "t7")), (None, None));
     assert!(server.stop().success());
     assert!(!data.join("exports/t7.ldif").exists());

@@ -635,10 +635,14 @@ fn task_places(raw: &raw::Tasks) -> Result<Tasks, Wrong> {
     if exports.is_empty() {
         return Err(wrong(&raw.exports, "it must name a folder"));
     }
-    let path = |text: &String| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
+    let path =
+        |text: &String| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
     let secret = match (path(&raw.key_file), path(raw.passphrase_file.get_ref())) {
         (Some(_), Some(_)) => {
-            return Err(wrong(&raw.passphrase_file, "there is a key_file: a repository has one of them"));
+            return Err(wrong(
+                &raw.passphrase_file,
+                "there is a key_file: a repository has one of them",
+            ));
         }
         (key, passphrase) => {
             key.map(TaskSecret::KeyFile).or(passphrase.map(TaskSecret::PassphraseFile))

@@ -80,11 +80,7 @@ impl Instance {
         let store = Store::open_to_read(&path, &options).map_err(|why| bad(&why))?;
         let opened =
             Directory::open_to_read(store.clone(), &configuration.directory, engine.clone());
-        Ok(Instance {
-            directory: Arc::new(opened.map_err(|why| bad(&why))?),
-            store,
-            lost: None,
-        })
+        Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store, lost: None })
     }
 
     /// Asks the directory of a data folder, which may be served meanwhile, whether it takes the configuration of

@@ -37,7 +37,8 @@ pub(crate) fn mend(folder: &Folder, store: &Path) -> Result<String, Failure> {
     }
     let reached = position.map(|it| format!(", at position {it} of the feed")).unwrap_or_default();
     Ok(format!(
-        "a cut of power came in relaxed mode: the store is put back to the last state that was on the disk{reached}; \
-         changes behind it are lost although they were answered, and the store has a new identity"
+        "a cut of power came in relaxed mode, or its disk failed: the store is put back to the last state that is on \
+         the disk as a whole{reached}; changes behind it are lost although they were answered, and the store has a new \
+         identity"
     ))
 }

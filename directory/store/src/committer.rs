@@ -244,11 +244,7 @@ type Asked = (Option<Relaxed>, SyncSender<Result<(), Error>>);
 
 /// Waits for a job unless some wait already, and takes what else has come, up to a full group, or to a wish for another
 /// mode. False at the queue's end: `Close`, or no handle left.
-fn gather(
-    queue: &Receiver<Message>,
-    waiting: &mut Vec<Member>,
-    asked: &mut Option<Asked>,
-) -> bool {
+fn gather(queue: &Receiver<Message>, waiting: &mut Vec<Member>, asked: &mut Option<Asked>) -> bool {
     while waiting.len() < GROUP_JOBS_MAX {
         let next = match waiting.is_empty() {
             true => queue.recv().ok(),

@@ -156,7 +156,8 @@ pub(crate) struct Relaxation {
 impl Relaxation {
     /// Begins. To be called by the committer, between two changes.
     pub fn begin(shared: &Arc<Shared>, limits: Relaxed) -> Result<Relaxation, Error> {
-        let opening = |why: OpenError| Error::system("relaxing the store", std::io::Error::other(why));
+        let opening =
+            |why: OpenError| Error::system("relaxing the store", std::io::Error::other(why));
         let reading = |e| Error::system("reading the data file", e);
         let file = File::open(shared.dir().join(DATA)).map_err(reading)?;
         shared.is_in_place()?;
@@ -216,7 +217,8 @@ impl Relaxation {
         let Relaxation { shared, thread, at_risk } = self;
         shared.risk.change(|state| state.is_ending = true);
         let ended = thread.join().unwrap_or_else(|_| Err(Error::closed()));
-        let set = lmdb::set_sync(&shared.env, true).map_err(|e| shared.error("syncing the store", e));
+        let set =
+            lmdb::set_sync(&shared.env, true).map_err(|e| shared.error("syncing the store", e));
         let synced = ended.and(set).and_then(|()| {
             shared.env.force_sync().map_err(|e| shared.error("syncing the store", e))
         });

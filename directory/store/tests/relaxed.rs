@@ -2,7 +2,9 @@
 //!
 //! A cut is made by hand: of each page the disk has what it had at the last sync, or anything that was written since.
 
-use keyway_store::{CutShort, Entry, EntryId, Error, Key, OpenError, Options, Relaxed, Store, put_back};
+use keyway_store::{
+    CutShort, Entry, EntryId, Error, Key, OpenError, Options, Relaxed, Store, put_back,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,9 +61,7 @@ impl Case {
             Some(gone) => {
                 let id = self.model.remove(&gone).unwrap();
                 let row = component(gone);
-                self.store
-                    .write_now(move |w| w.delete(id, row.as_bytes(), &[key(gone)]))
-                    .unwrap();
+                self.store.write_now(move |w| w.delete(id, row.as_bytes(), &[key(gone)])).unwrap();
             }
             None => {
                 let bytes = 100 + self.random(3000) as usize;
@@ -208,9 +208,9 @@ fn no_more_changes_than_allowed_are_lost() {
                 let is_one = |model: &BTreeMap<u64, EntryId>| {
                     let read = store.read().unwrap();
                     read.view().entry_count().unwrap() == 1 + model.len() as u64
-                        && model.iter().all(|(number, id)| {
-                            read.view().contains(&key(*number), *id).unwrap()
-                        })
+                        && model
+                            .iter()
+                            .all(|(number, id)| read.view().contains(&key(*number), *id).unwrap())
                 };
                 assert!(models[from..].iter().any(is_one), "of {changes_max}, after {number}");
                 store.read().unwrap().view().check().unwrap();

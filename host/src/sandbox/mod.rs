@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 /// To look at files and folders, not to run them.
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
-/// To do with plain files, folders and sockets below a folder what one likes.
+/// To do with plain files, folders and sockets below a folder what one likes, from one folder into another, too.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
-    ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | MakeSock | RemoveFile | RemoveDir
+    ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | MakeSock | RemoveFile | RemoveDir | Refer
 });
 /// To put a socket into a folder, and to take it away.
 const SOCKET: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeSock | RemoveFile});

@@ -7,11 +7,11 @@ use crate::support::{
 use keyway_backup::{Error, Repository, Segment};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use std::ops::ControlFlow;
 
 /// A repository with two backups that share most pieces, and three pieces of feeds.
 struct Case {
@@ -298,7 +298,9 @@ fn a_damaged_chunk_that_is_set_aside_is_stored_anew() {
     assert_eq!(create(&case.repository, 7, &files, 0).1.new_chunks, 0);
     assert!(restore(&case.repository, "latest").is_err());
     let mut damages = Vec::new();
-    case.repository.verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| damages.push(damage)).unwrap();
+    case.repository
+        .verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| damages.push(damage))
+        .unwrap();
     // One is well again, and stays.
     let (path, moved) = (damaged.pop().unwrap(), damaged.len() as u64);
     fs::write(&path, wholes.pop().unwrap()).unwrap();

@@ -95,7 +95,9 @@ fn a_backup_that_cannot_be_read_keeps_all_chunks() {
     assert!(list.is_some());
     fs::write(&manifest, b"").unwrap();
     let mut damages = Vec::new();
-    repository.verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| damages.push(damage)).unwrap();
+    repository
+        .verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| damages.push(damage))
+        .unwrap();
     assert_eq!(repository.set_aside(&damages).unwrap(), 1);
     let pruned = repository.prune(keep, false).unwrap();
     assert_eq!((pruned.chunks, pruned.segments), (2 * 21, 1));
@@ -111,7 +113,9 @@ fn chunks_of_a_backup_that_was_not_finished_go() {
     let mut creating = repository.begin(crate::support::at(1)).unwrap();
     creating.put("g", 0o600, &mut &bytes(2, 300_000)[..], &mut |_| {}).unwrap();
     drop(creating);
-    let verified = repository.verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| panic!("{damage:?}")).unwrap();
+    let verified = repository
+        .verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| panic!("{damage:?}"))
+        .unwrap();
     assert_eq!((verified.chunks, verified.orphans), (5, 5));
     let pruned = repository.prune(Keep { last: 5, ..Keep::default() }, false).unwrap();
     assert_eq!((pruned.removed.len(), pruned.chunks), (0, 5));

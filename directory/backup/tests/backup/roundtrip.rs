@@ -8,8 +8,8 @@ use keyway_backup::{Error, Gap, Repository, Segment};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn files_of_every_length_come_out_as_they_went_in() {
@@ -224,7 +224,9 @@ fn pieces_of_the_feed_come_out_as_they_went_in_and_gaps_are_told() {
     assert_eq!(repository.segments([2; 16]).unwrap(), []);
     assert_eq!(*repository.read_segment(&segments[0]).unwrap(), bytes(5, 100_000));
     assert_eq!(*repository.read_segment(&segments[2]).unwrap(), bytes(2, 100_000));
-    let verified = repository.verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| panic!("{damage:?}")).unwrap();
+    let verified = repository
+        .verify(&mut |_, _| ControlFlow::Continue(()), &mut |damage| panic!("{damage:?}"))
+        .unwrap();
     assert_eq!(verified.segments, 6);
     assert_eq!(verified.gaps, [Gap { history: HISTORY, first: 11, last: 13 }]);
 }

@@ -6,10 +6,10 @@ use keyway_host::timestamp::Timestamp;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
-use std::ops::ControlFlow;
 
 pub const PIECE: usize = 64 << 10;
 pub const HISTORY: [u8; 16] = [0xab; 16];

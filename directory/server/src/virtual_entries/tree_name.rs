@@ -18,12 +18,8 @@ pub enum VirtualTree {
 
 impl VirtualTree {
     /// All of them.
-    pub const ALL: [VirtualTree; 4] = [
-        VirtualTree::Config,
-        VirtualTree::Monitor,
-        VirtualTree::Changelog,
-        VirtualTree::Tasks,
-    ];
+    pub const ALL: [VirtualTree; 4] =
+        [VirtualTree::Config, VirtualTree::Monitor, VirtualTree::Changelog, VirtualTree::Tasks];
 
     /// The name of its top.
     pub const fn dn(self) -> &'static str {

@@ -89,9 +89,9 @@ impl Request {
                     return Err(Failure::denied("change this"));
                 }
                 return Err(match place {
-                    Place::Virtual(_) => {
-                        unwilling("this entry is not stored: it cannot be renamed, and has no password")
-                    }
+                    Place::Virtual(_) => unwilling(
+                        "this entry is not stored: it cannot be renamed, and has no password",
+                    ),
                     Place::Root => unwilling("the root DSE cannot be changed"),
                     Place::Subschema => {
                         unwilling("the schema's entry can be modified, not deleted or renamed")

@@ -189,9 +189,8 @@ impl Task {
             State::Ended(at, status, result) => (Some(*at), *status, result.clone()),
         };
         let one = |text: Option<String>| Vec::from_iter(text);
-        let number = |number: &AtomicU64| {
-            self.started.map(|_| number.load(Ordering::Relaxed).to_string())
-        };
+        let number =
+            |number: &AtomicU64| self.started.map(|_| number.load(Ordering::Relaxed).to_string());
         let attributes = [
             ("cn", vec![name.clone()]),
             (DESCRIPTION, description.clone()),
@@ -223,8 +222,7 @@ mod tests {
     }
 
     fn add(board: &mut Board, name: &str) -> Result<(), String> {
-        let attributes =
-            [("cn", vec![name.to_owned()]), (COMMAND, vec!["export".to_owned()])];
+        let attributes = [("cn", vec![name.to_owned()]), (COMMAND, vec!["export".to_owned()])];
         let entry = VirtualEntry::new(format!("cn={name},cn=tasks"), CLASS, &attributes);
         place(board, Placement::Add { author: "cn=me".to_owned(), entry }).recv().unwrap()
     }

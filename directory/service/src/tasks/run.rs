@@ -110,10 +110,14 @@ impl Runner {
 
     fn back_up(&self, stop: &Stop, progress: &Progress) -> Result<Outcome, Failure> {
         let place = self.repository()?;
-        let created =
-            backup::create_served(&self.folder, &self.store, &place, WITH, stop, &mut |done, of| {
-                progress.set(done, of)
-            })?;
+        let created = backup::create_served(
+            &self.folder,
+            &self.store,
+            &place,
+            WITH,
+            stop,
+            &mut |done, of| progress.set(done, of),
+        )?;
         let (entries, bytes) = (grouped(created.meta.entries), grouped(created.bytes));
         let new = grouped(created.new_bytes);
         let line =
