@@ -128,10 +128,10 @@ impl Instance {
             identity: Some(ENTRY_UUID),
             ..Options::default()
         };
-        let cannot = |why| cannot_open(folder.path(), &why);
+        let cannot = |why: keyway_store::OpenError| cannot_open(folder.path(), &why);
         let (store, lost) = match Store::open(&path, options.clone()) {
             Err(keyway_store::OpenError::CutShort) => {
-                let lost = relaxed::mend(folder, &path)?;
+                let lost = relaxed::mend(folder, &path, cannot)?;
                 output::note(format_args!("warning: {lost}"));
                 let options = Options { expected: None, ..options };
                 (Store::open(&path, options).map_err(cannot)?, Some(lost))

@@ -1,10 +1,9 @@
 //! Relaxed mode: changes that are answered before they are on the disk, and a store that a cut of power has caught so.
 
-use crate::instance::cannot_open;
 use crate::lineage;
 use keyway_folder::data::{Folder, name};
 use keyway_host::failure::Failure;
-use keyway_store::{Relaxed, put_back};
+use keyway_store::{OpenError, Relaxed, put_back};
 use std::path::Path;
 
 /// Words on the risk.
@@ -18,11 +17,16 @@ pub(crate) fn risk(relaxed: Relaxed) -> String {
     )
 }
 
-/// Puts a store back that a cut of power has caught in this mode. Says what is lost.
+/// Puts a store back that a cut of power has caught in this mode. Says what is lost. `cannot` makes the error of one that
+/// cannot be opened.
 ///
 /// # Errors
 /// If it cannot be put back.
-pub(crate) fn mend(folder: &Folder, store: &Path) -> Result<String, Failure> {
+pub(crate) fn mend(
+    folder: &Folder,
+    store: &Path,
+    cannot: impl Fn(OpenError) -> Failure,
+) -> Result<String, Failure> {
     // It has another identity then; the one that opens it notes that.
     folder.forget_store()?;
     let (mut position, mut failed) = (None, None);
@@ -31,7 +35,7 @@ pub(crate) fn mend(folder: &Folder, store: &Path) -> Result<String, Failure> {
         let row = lineage::cut_short(cut).map_err(|why| failed = Some(why));
         row.into_iter().collect()
     });
-    made.map_err(|why| cannot_open(folder.path(), &why))?;
+    made.map_err(cannot)?;
     if let Some(why) = failed {
         return Err(why);
     }

@@ -11,10 +11,10 @@ use keyway_meter::{Counter, Gauge, Histogram};
 
 use crate::disk::Reserve;
 use crate::limits::{GROUP_BYTES_MAX, GROUP_JOBS_MAX, RESERVE_BYTES};
-use crate::relaxed::{Relaxation, Relaxed};
+use crate::relaxed::Relaxation;
 use crate::shared::Shared;
 use crate::task::Task;
-use crate::{Error, Write};
+use crate::{Error, Relaxed, Write};
 
 /// A message in the committer's queue.
 pub(crate) enum Message {

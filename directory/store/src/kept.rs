@@ -118,7 +118,9 @@ pub(crate) fn look(dir: &Path) -> Result<Option<Found>, OpenError> {
 }
 
 /// Number, boot and page of a place.
-fn read(file: &File, at: u64) -> io::Result<Option<(u64, [u8; 16], Vec<u8>)>> {
+type Place = (u64, [u8; 16], Vec<u8>);
+
+fn read(file: &File, at: u64) -> io::Result<Option<Place>> {
     let mut head = [0; PAGE_AT];
     match file.read_exact_at(&mut head, at) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),

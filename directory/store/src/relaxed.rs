@@ -8,143 +8,16 @@
 //! A process that is killed loses nothing: the system has all that was written.
 
 use std::fs::File;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
-use keyway_lock::Unpoisoned;
 use keyway_meter::Gauge;
 
 use crate::disk::DATA;
 use crate::kept::{self, Kept};
 use crate::shared::Shared;
-use crate::snapshot::last_head;
-use crate::{Error, OpenError, Read, lmdb};
-
-/// How much may be lost by a cut of power although it was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Relaxed {
-    /// Changes of entries.
-    pub changes_max: u64,
-    /// The age of the oldest of them.
-    pub age_max: Duration,
-}
-
-/// The changes that are not on the disk yet.
-#[derive(Default)]
-pub(crate) struct Risk {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    limits: Option<Relaxed>,
-    /// Changes that were committed since the mode began, and those of them that are on the disk.
-    committed: u64,
-    durable: u64,
-    /// When the oldest was committed that is not on the disk.
-    oldest: Option<Instant>,
-    /// When the first was committed that the sync under way may not have.
-    behind: Option<Instant>,
-    is_syncing: bool,
-    /// The committer waits for room.
-    is_urgent: bool,
-    is_ending: bool,
-    has_failed: bool,
-}
-
-impl State {
-    fn at_risk(&self) -> u64 {
-        self.committed - self.durable
-    }
-
-    /// When the thread is to begin, so that it has done within the limits; `None` if there is nothing to do.
-    fn due(&self) -> Option<Instant> {
-        let (limits, oldest) = (self.limits?, self.oldest?);
-        let is_half_full = self.at_risk() >= limits.changes_max.div_ceil(2);
-        Some(if self.is_urgent || is_half_full { oldest } else { oldest + limits.age_max / 2 })
-    }
-}
-
-impl Risk {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unpoisoned()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.changed.notify_all();
-    }
-
-    /// Waits until so many changes more are within the limits, or none is left that could be lost. For the committer.
-    fn make_room(&self, changes: u64) {
-        let mut state = self.state();
-        loop {
-            let Some(limits) = state.limits else { return };
-            let is_old = state.oldest.is_some_and(|oldest| oldest.elapsed() > limits.age_max);
-            let is_full = state.at_risk().saturating_add(changes) > limits.changes_max;
-            if state.has_failed || state.at_risk() == 0 || !is_old && !is_full {
-                state.is_urgent = false;
-                return;
-            }
-            state.is_urgent = true;
-            self.changed.notify_all();
-            state = self.changed.wait(state).unpoisoned();
-        }
-    }
-
-    /// Notes changes that were committed, and waits for the disk if they are more than may be at risk. For the committer.
-    /// How many are at risk.
-    fn note(&self, changes: u64) -> u64 {
-        let mut state = self.state();
-        let Some(limits) = state.limits else { return 0 };
-        state.committed += changes;
-        let now = Instant::now();
-        state.oldest.get_or_insert(now);
-        if state.is_syncing {
-            state.behind.get_or_insert(now);
-        }
-        self.changed.notify_all();
-        let committed = state.committed;
-        while changes > limits.changes_max && state.durable < committed && !state.has_failed {
-            state.is_urgent = true;
-            self.changed.notify_all();
-            state = self.changed.wait(state).unpoisoned();
-        }
-        state.is_urgent = false;
-        state.at_risk()
-    }
-
-    /// Waits until there is something to bring to the disk. How many changes that are; `None` at the end.
-    fn begin_sync(&self) -> Option<u64> {
-        let mut state = self.state();
-        loop {
-            if state.is_ending {
-                return None;
-            }
-            let left = state.due().map(|due| due.saturating_duration_since(Instant::now()));
-            match left {
-                Some(Duration::ZERO) => break,
-                Some(left) => {
-                    state = self.changed.wait_timeout(state, left).unpoisoned().0;
-                }
-                None => state = self.changed.wait(state).unpoisoned(),
-            }
-        }
-        state.is_syncing = true;
-        state.behind = None;
-        Some(state.committed)
-    }
-
-    fn end_sync(&self, durable: u64) {
-        self.change(|state| {
-            state.is_syncing = false;
-            state.durable = durable;
-            state.oldest = state.behind.take();
-        });
-    }
-}
+use crate::snapshot::{LastHead, last_head};
+use crate::{Error, OpenError, Read, Relaxed, lmdb};
 
 /// The mode, while it is on; the committer has it.
 pub(crate) struct Relaxation {
@@ -165,7 +38,7 @@ impl Relaxation {
         shared.env.force_sync().map_err(|e| shared.error("syncing the store", e))?;
         let kept = Kept::create(shared.dir(), &page).map_err(opening)?;
         let syncer = Syncer { shared: shared.clone(), file, kept, held };
-        shared.risk.change(|state| *state = State { limits: Some(limits), ..State::default() });
+        shared.risk.begin(limits);
         let thread = thread::Builder::new().name("store-syncer".into()).spawn(move || syncer.run());
         let thread = match thread {
             Ok(thread) => thread,
@@ -187,7 +60,7 @@ impl Relaxation {
 
     /// Other limits, from the next change on.
     pub fn limit(&self, limits: Relaxed) {
-        self.shared.risk.change(|state| state.limits = Some(limits));
+        self.shared.risk.limit(limits);
     }
 
     /// Waits until a group of so many changes may be committed.
@@ -215,14 +88,14 @@ impl Relaxation {
     /// Ends: all is on the disk then.
     pub fn end(self) -> Result<(), Error> {
         let Relaxation { shared, thread, at_risk } = self;
-        shared.risk.change(|state| state.is_ending = true);
+        shared.risk.end();
         let ended = thread.join().unwrap_or_else(|_| Err(Error::closed()));
         let set =
             lmdb::set_sync(&shared.env, true).map_err(|e| shared.error("syncing the store", e));
         let synced = ended.and(set).and_then(|()| {
             shared.env.force_sync().map_err(|e| shared.error("syncing the store", e))
         });
-        shared.risk.change(|state| *state = State::default());
+        shared.risk.clear();
         at_risk.set(0);
         synced?;
         let forgetting =
@@ -234,7 +107,7 @@ impl Relaxation {
 /// The last state, and its head. Changes that come too fast for it come to an end when no more may be at risk.
 fn head(shared: &Arc<Shared>, file: &File) -> Result<(Read, Vec<u8>), Error> {
     loop {
-        if let Some((read, _, [page, _])) = last_head(shared, file)? {
+        if let Some(LastHead { read, pages: [page, _], .. }) = last_head(shared, file)? {
             return Ok((read, page));
         }
     }
@@ -258,11 +131,11 @@ impl Syncer {
                 // The system has dropped what it could not write, and would have the next process believe it is there.
                 let _ = self.kept.distrust();
                 shared.fail(&why);
-                shared.risk.change(|state| state.has_failed = true);
+                shared.risk.fail();
                 return Err(why);
             }
             shared.risk.end_sync(committed);
-            at_risk.set(shared.risk.state().at_risk());
+            at_risk.set(shared.risk.at_risk());
         }
         Ok(())
     }

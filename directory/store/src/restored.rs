@@ -48,16 +48,16 @@ impl CutShort<'_> {
     }
 }
 
+/// It makes rows that are put into a store which goes back to that state.
+pub type MakeRows<'a> = dyn FnMut(&CutShort<'_>) -> Vec<(String, Vec<u8>)> + 'a;
+
 /// Puts a store back that was not opened for [`OpenError::CutShort`]: to the last state that was on the disk as a whole.
 /// It is a store of its own then, as after [`restored`]: positions that were given before are given anew. `rows` makes
 /// rows that are put into it. It can be done again whenever it was killed. Returns incarnation and epoch.
 ///
 /// # Errors
 /// As [`Store::open`](crate::Store::open).
-pub fn put_back(
-    dir: &Path,
-    rows: &mut dyn FnMut(&CutShort<'_>) -> Vec<(String, Vec<u8>)>,
-) -> Result<([u8; 16], u64), OpenError> {
+pub fn put_back(dir: &Path, rows: &mut MakeRows<'_>) -> Result<([u8; 16], u64), OpenError> {
     let data = dir.join(DATA);
     if !data.exists() {
         return Err(OpenError::Missing);
@@ -73,10 +73,7 @@ pub fn put_back(
 }
 
 /// Gives a store that this process has the lock of a new identity.
-fn identify(
-    dir: &Path,
-    rows: &mut dyn FnMut(&CutShort<'_>) -> Vec<(String, Vec<u8>)>,
-) -> Result<([u8; 16], u64), OpenError> {
+fn identify(dir: &Path, rows: &mut MakeRows<'_>) -> Result<([u8; 16], u64), OpenError> {
     let data = dir.join(DATA);
     disk::mark(dir, Mark::Loading)?;
     precheck::check(&data)?;

@@ -13,7 +13,7 @@ use crate::limits::IDLE_READS_MAX;
 use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
-use crate::relaxed::Risk;
+use crate::risk::Risk;
 use crate::values::ValueTable;
 use crate::{Error, OpenError};
 

@@ -21,14 +21,20 @@ use crate::pages::{Bits, Pages};
 use crate::shared::Shared;
 use crate::{Error, FeedHead, Read, header};
 
-/// A read transaction on the last state, and the two meta pages of that; `None` if changes overtake it each time.
+/// The last state that was committed.
+pub(crate) struct LastHead {
+    /// A transaction on it.
+    pub read: Read,
+    pub meta: header::Meta,
+    /// Its two meta pages.
+    pub pages: [Vec<u8>; 2],
+}
+
+/// Finds it; `None` if changes overtake this each time.
 ///
 /// # Errors
 /// As [`Store::snapshot`](crate::Store::snapshot).
-pub(crate) fn last_head(
-    shared: &Arc<Shared>,
-    file: &File,
-) -> Result<Option<(Read, header::Meta, [Vec<u8>; 2])>, Error> {
+pub(crate) fn last_head(shared: &Arc<Shared>, file: &File) -> Result<Option<LastHead>, Error> {
     for _ in 0..SNAPSHOT_TRIES_MAX {
         let read = Read::begin_anew(shared)?;
         let found = header::of_transaction(file, read.version())
@@ -39,7 +45,7 @@ pub(crate) fn last_head(
         }
         let no_head = || Error::damaged("the data file has no head of its last state");
         let (meta, pages) = found.ok_or_else(no_head)?;
-        return Ok(Some((read, meta, pages)));
+        return Ok(Some(LastHead { read, meta, pages }));
     }
     Ok(None)
 }
@@ -68,7 +74,8 @@ impl Snapshot {
             let why = io::Error::other("changes come too fast for it; try again");
             Error::system("copying a state of the store", why)
         };
-        let (read, meta, pages) = last_head(shared, &file)?.ok_or_else(overtaken)?;
+        let last = last_head(shared, &file)?.ok_or_else(overtaken)?;
+        let LastHead { read, meta, pages } = last;
         let too_long = || Error::damaged("the head of the data file contradicts itself");
         let bytes = meta.file_bytes().ok_or_else(too_long)?;
         let file_bytes = file.metadata().map_err(reading)?.len();
