@@ -2,12 +2,16 @@
 
 use crate::failure::Failure;
 use crate::same_file::is_no_input;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
+use rustix::io::Errno;
 use std::cell::OnceCell;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// The end of a draft's name, behind the name of its file.
+const DRAFT_END: &str = ".new";
 
 /// Where output goes.
 pub enum Target {
@@ -43,7 +47,7 @@ impl Target {
             Ok(metadata) if !metadata.is_file() => Ok(Target::Special(path.to_owned())),
             _ => {
                 let mut draft = path.as_os_str().to_owned();
-                draft.push(".new");
+                draft.push(DRAFT_END);
                 let draft = PathBuf::from(draft);
                 is_no_input(&draft, inputs)?;
                 Ok(Target::File { path: path.to_owned(), draft, held: OnceCell::new() })
@@ -104,12 +108,32 @@ impl Target {
     /// # Errors
     /// If the system refuses.
     pub fn finish(&self) -> Result<bool, Failure> {
+        self.put(|draft, path| fs::rename(draft, path))
+    }
+
+    /// As [`Target::finish`], but a file that is there by now stays.
+    ///
+    /// # Errors
+    /// If there is one, or the system refuses.
+    pub fn finish_new(&self) -> Result<bool, Failure> {
+        self.put(|draft, path| {
+            match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
+                // Some file systems cannot do it in one step.
+                Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(path).is_err() => {
+                    fs::rename(draft, path)
+                }
+                done => Ok(done?),
+            }
+        })
+    }
+
+    fn put(&self, rename: impl FnOnce(&Path, &Path) -> io::Result<()>) -> Result<bool, Failure> {
         let Target::File { path, draft, held } = self else { return Ok(false) };
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         let finished = match held.get() {
             Some(file) if is_at(file, draft) => file
                 .sync_all()
-                .and_then(|()| fs::rename(draft, path))
+                .and_then(|()| rename(draft, path))
                 .and_then(|()| File::open(folder.unwrap_or(".".as_ref())))
                 .and_then(|folder| folder.sync_all()),
             _ => Err(taken(draft)),
@@ -119,27 +143,48 @@ impl Target {
     }
 }
 
+/// Removes drafts from a folder that processes which are no more have left there, of files whose names end so.
+pub fn discard_drafts(folder: &Path, end: &str) {
+    let end = format!("{end}{DRAFT_END}");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().ends_with(end.as_bytes())
+            && left(&entry.path()).is_some_and(|file| lock(&file, &entry.path()).is_ok())
+        {
+            // The next time it is tried again.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The plain file that may have been left as a draft. No link is followed, and a pipe without a writer is not waited for.
+fn left(draft: &Path) -> Option<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(draft).ok()?;
+    file.metadata().is_ok_and(|it| it.is_file()).then_some(file)
+}
+
+fn lock(file: &File, draft: &Path) -> io::Result<()> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(taken(draft)),
+        Err(why) => Err(why.into()),
+    }
+}
+
 /// Makes a draft, in the place of one that a process which is no more has left.
 fn make_draft(draft: &Path) -> io::Result<File> {
-    let lock = |file: &File| match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(taken(draft)),
-        Err(why) => Err(why.into()),
-    };
     let new = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft);
     let made = match new() {
         Err(why) if why.kind() == ErrorKind::AlreadyExists => {
-            // No link is followed, and a pipe without a reader is not waited for.
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-            if let Ok(left) = OpenOptions::new().read(true).custom_flags(flags).open(draft) {
-                lock(&left)?;
+            if let Some(left) = left(draft) {
+                lock(&left, draft)?;
             }
             fs::remove_file(draft)?;
             new()
         }
         made => made,
     }?;
-    lock(&made)?;
+    lock(&made, draft)?;
     Ok(made)
 }
 

@@ -137,7 +137,10 @@ fn requests_that_make_no_sense_or_are_not_allowed_are_refused() {
         refused("a", "export", &more, UNWILLING, "is not the name of a file");
     }
     refused("a", "backup", "keywayTaskFile: a.ldif\n", UNWILLING, "are for an export");
-    refused("a", "export", "keywayTaskStatus: done\n", UNWILLING, "is set by the server");
+    refused("a", "export", "keywayTaskStatus: done\n", UNWILLING, "is not for a client to set");
+    refused("a", "export", "keywayTaskBase:\n", UNWILLING, "is empty");
+    let long = format!("description: {}\n", "x".repeat(5_000));
+    refused("a", "export", &long, UNWILLING, "at most");
     refused("..", "export", "", UNWILLING, "a task is named");
     refused("a b", "export", "", UNWILLING, "a task is named");
     refused("a,cn=b", "export", "", 32, "");
@@ -219,7 +222,11 @@ fn backups_and_verifications_are_started_and_watched() {
     let name = damaged.file_name().unwrap().to_str().unwrap();
     assert!(found.contains(name), "{name} is not in {found}");
 
-    // The key is not there any more.
+    // The key is not there any more, or something else is that would be waited for.
+    fs::remove_file(&key).unwrap();
+    finish(Command::new("mkfifo").arg(&key), "").expect(0);
+    let waits = run(&server, "six", "verify", "");
+    assert!(value(&waits, "keywayTaskResult").contains("is no plain file"), "{waits}");
     fs::remove_file(&key).unwrap();
     let locked = run(&server, "five", "backup", "");
     assert_eq!(value(&locked, "keywayTaskStatus"), "failed", "{locked}");
@@ -243,6 +250,12 @@ fn a_task_ends_with_its_entry_and_with_the_server() {
     assert_eq!((read(&server, "t0"), read(&server, "t7")), (None, None));
     assert!(server.stop().success());
     assert!(!data.join("exports/t7.ldif").exists());
+    // One that was killed leaves a part, which the next start takes away.
+    fs::create_dir_all(data.join("exports")).unwrap();
+    fs::write(data.join("exports/part.ldif.new"), "version: 1\n").unwrap();
+    let server = Server::start(&data, &[]);
+    assert!(!data.join("exports/part.ldif.new").exists());
+    assert!(server.stop().success());
     let left = fs::read_dir(data.join("exports")).unwrap();
     for name in left.map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
         assert!(!name.ends_with(".new"), "{name}");

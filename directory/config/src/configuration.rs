@@ -34,7 +34,7 @@ use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::{FeedRetention, IndexKind, IndexSetting, OpenError, check_context};
 use keyway_store::Relaxed;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
 
@@ -632,8 +632,18 @@ fn relaxed_mode(raw: &raw::Relaxed) -> Result<Option<Relaxed>, Wrong> {
 
 fn task_places(raw: &raw::Tasks) -> Result<Tasks, Wrong> {
     let exports = raw.exports.get_ref();
-    if exports.is_empty() {
-        return Err(wrong(&raw.exports, "it must name a folder"));
+    let folder = Path::new(exports);
+    let is_plain = folder.components().all(|part| !matches!(part, Component::ParentDir));
+    let first = folder.components().find_map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let is_own = folder.is_relative() && first.is_none_or(|first| name::ALL.contains(&first));
+    if !is_plain || is_own || exports.is_empty() {
+        return Err(wrong(
+            &raw.exports,
+            "it must name a folder that is none of the data folder's own: one below it, or an absolute path",
+        ));
     }
     let path =
         |text: &String| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
@@ -871,6 +881,9 @@ mod tests {
             ("[relaxed]\nchanges_max = 0", "line 2: changes_max: it must be 1 or more"),
             ("[relaxed]\nage_max_ms = 0", "line 2: age_max_ms: it must be from 1 to"),
             ("[tasks]\nexports = \"\"", "line 2: exports: it must name a folder"),
+            ("[tasks]\nexports = \".\"", "line 2: exports: it must name a folder"),
+            ("[tasks]\nexports = \"./store\"", "line 2: exports: it must name a folder"),
+            ("[tasks]\nexports = \"../out\"", "line 2: exports: it must name a folder"),
             ("[tasks]\nmode = \"0666\"", "line 2: mode: \"0666\" is not one of"),
             (
                 "[tasks]\nkey_file = \"a\"\npassphrase_file = \"b\"",

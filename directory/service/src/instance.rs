@@ -6,6 +6,7 @@ use keyway_config::Configuration;
 use keyway_config::{applied, definitions};
 use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, StoreId, name};
+use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_schema::operational::ENTRY_UUID;
@@ -30,6 +31,14 @@ pub struct Instance {
     pub lost: Option<String>,
 }
 
+/// How a directory is opened.
+struct Opening {
+    open: fn(Store, &keyway_server::Settings, Engine) -> Result<Directory, OpenError>,
+    /// Whether a store is put back that a cut of power has caught in relaxed mode.
+    mends: bool,
+    locked_memory: bool,
+}
+
 impl Instance {
     /// Says what of the directory's schema is taken for something else than it says.
     pub fn say_schema_warnings(&self) {
@@ -47,7 +56,8 @@ impl Instance {
         engine: &Engine,
         locked_memory: bool,
     ) -> Result<Instance, Failure> {
-        Instance::open_by(Directory::open, folder, configuration, engine, locked_memory)
+        let opening = Opening { open: Directory::open, mends: false, locked_memory };
+        Instance::open_by(&opening, folder, configuration, engine)
     }
 
     /// Opens it to serve: indexes are to be built in the background.
@@ -60,7 +70,8 @@ impl Instance {
         engine: &Engine,
         locked_memory: bool,
     ) -> Result<Instance, Failure> {
-        Instance::open_by(Directory::open_to_serve, folder, configuration, engine, locked_memory)
+        let opening = Opening { open: Directory::open_to_serve, mends: true, locked_memory };
+        Instance::open_by(&opening, folder, configuration, engine)
     }
 
     /// Opens it read-only, beside the server that has it open. The data file is not looked at: the
@@ -112,12 +123,12 @@ impl Instance {
     }
 
     fn open_by(
-        open: fn(Store, &keyway_server::Settings, Engine) -> Result<Directory, OpenError>,
+        opening: &Opening,
         folder: &Folder,
         configuration: &Configuration,
         engine: &Engine,
-        locked_memory: bool,
     ) -> Result<Instance, Failure> {
+        let Opening { open, mends, locked_memory } = *opening;
         let path = folder.file(name::STORE);
         let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
         let options = Options {
@@ -130,9 +141,13 @@ impl Instance {
         };
         let cannot = |why: keyway_store::OpenError| cannot_open(folder.path(), &why);
         let (store, lost) = match Store::open(&path, options.clone()) {
-            Err(keyway_store::OpenError::CutShort) => {
+            // Only a start of the server changes it: it has a log that says so.
+            Err(keyway_store::OpenError::CutShort) if mends => {
                 let lost = relaxed::mend(folder, &path, cannot)?;
                 output::note(format_args!("warning: {lost}"));
+                Done::new(history::PUT_BACK, None)
+                    .with("in part", Some(&lost))
+                    .record(folder.path());
                 let options = Options { expected: None, ..options };
                 (Store::open(&path, options).map_err(cannot)?, Some(lost))
             }

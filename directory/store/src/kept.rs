@@ -10,8 +10,11 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::disk::{self, KEPT, KEPT_DRAFT};
 use crate::header::{long, word};
@@ -104,13 +107,21 @@ fn sum(place: &[u8]) -> u32 {
 /// [`OpenError::Damaged`] if none of the two places has one.
 pub(crate) fn look(dir: &Path) -> Result<Option<Found>, OpenError> {
     let attempt = |e| OpenError::system("looking for the store's head", e);
-    let file = match File::open(dir.join(KEPT)) {
+    let damaged = || OpenError::Damaged { what: format!("{KEPT} has no head") };
+    // No link is followed, and no pipe waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = match File::options().read(true).custom_flags(flags).open(dir.join(KEPT)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(damaged());
+        }
         other => other.map_err(attempt)?,
     };
+    if !file.metadata().map_err(attempt)?.is_file() {
+        return Err(damaged());
+    }
     let places = [read(&file, 0).map_err(attempt)?, read(&file, PLACE_BYTES).map_err(attempt)?];
     let last = places.into_iter().flatten().max_by_key(|(number, ..)| *number);
-    let damaged = || OpenError::Damaged { what: format!("{KEPT} has no head") };
     let (_, boot, page) = last.ok_or_else(damaged)?;
     let page = header::at_first_place(page).ok_or_else(damaged)?;
     let is_of_this_boot = this_boot().is_some_and(|this| this == boot);

@@ -24,6 +24,7 @@ pub(crate) struct Relaxation {
     shared: Arc<Shared>,
     thread: JoinHandle<Result<(), Error>>,
     at_risk: Gauge,
+    page_bytes: u64,
 }
 
 impl Relaxation {
@@ -38,7 +39,8 @@ impl Relaxation {
         shared.env.force_sync().map_err(|e| shared.error("syncing the store", e))?;
         let kept = Kept::create(shared.dir(), &page).map_err(opening)?;
         let syncer = Syncer { shared: shared.clone(), file, kept, held };
-        shared.risk.begin(limits);
+        let page_bytes = page.len() as u64;
+        shared.risk.begin(limits, data_bytes(shared, page_bytes), shared.map_bytes as u64);
         let thread = thread::Builder::new().name("store-syncer".into()).spawn(move || syncer.run());
         let thread = match thread {
             Ok(thread) => thread,
@@ -48,7 +50,7 @@ impl Relaxation {
             }
         };
         let at_risk = keyway_meter::gauge("store.at_risk");
-        let relaxation = Relaxation { shared: shared.clone(), thread, at_risk };
+        let relaxation = Relaxation { shared: shared.clone(), thread, at_risk, page_bytes };
         match lmdb::set_sync(&shared.env, false) {
             Ok(()) => Ok(relaxation),
             Err(why) => {
@@ -77,7 +79,7 @@ impl Relaxation {
     /// # Errors
     /// If the store has failed meanwhile.
     pub fn note(&self, changes: u64) -> Result<(), Error> {
-        self.at_risk.set(self.shared.risk.note(changes));
+        self.at_risk.set(self.shared.risk.note(changes, data_bytes(&self.shared, self.page_bytes)));
         self.has_not_failed()
     }
 
@@ -87,7 +89,7 @@ impl Relaxation {
 
     /// Ends: all is on the disk then.
     pub fn end(self) -> Result<(), Error> {
-        let Relaxation { shared, thread, at_risk } = self;
+        let Relaxation { shared, thread, at_risk, .. } = self;
         shared.risk.end();
         let ended = thread.join().unwrap_or_else(|_| Err(Error::closed()));
         let set =
@@ -102,6 +104,11 @@ impl Relaxation {
             |why: OpenError| Error::system("syncing the store", std::io::Error::other(why));
         kept::forget(shared.dir()).map_err(forgetting)
     }
+}
+
+/// The length of the data file, as the last state has it.
+fn data_bytes(shared: &Shared, page_bytes: u64) -> u64 {
+    (shared.env.info().last_page_number as u64 + 1) * page_bytes
 }
 
 /// The last state, and its head. Changes that come too fast for it come to an end when no more may be at risk.

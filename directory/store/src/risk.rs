@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use keyway_lock::Unpoisoned;
 
+use crate::limits::{RELAXED_GROWTH_BYTES_MAX, RELAXED_GROWTH_BYTES_MIN};
+
 /// How much may be lost by a cut of power although it was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relaxed {
@@ -35,6 +37,11 @@ struct State {
     is_syncing: bool,
     /// The committer waits for room.
     is_urgent: bool,
+    /// The length of the data file, now and at the last sync: pages that a sync would let go of make it longer.
+    bytes: u64,
+    bytes_synced: u64,
+    /// The map's length, which the file cannot exceed.
+    bytes_max: u64,
     is_ending: bool,
     has_failed: bool,
 }
@@ -44,18 +51,30 @@ impl State {
         self.committed - self.durable
     }
 
+    /// Whether the file has become so much longer that what a sync lets go of matters.
+    fn has_grown(&self) -> bool {
+        let allowed = self.bytes_synced / 4;
+        let allowed = allowed.clamp(RELAXED_GROWTH_BYTES_MIN, RELAXED_GROWTH_BYTES_MAX);
+        self.bytes.saturating_sub(self.bytes_synced) > allowed.min(self.bytes_max / 8)
+    }
+
     /// When the thread is to begin, so that it has done within the limits; `None` if there is nothing to do.
     fn due(&self) -> Option<Instant> {
         let (limits, oldest) = (self.limits?, self.oldest?);
         let is_half_full = self.at_risk() >= limits.changes_max.div_ceil(2);
-        Some(if self.is_urgent || is_half_full { oldest } else { oldest + limits.age_max / 2 })
+        let is_now = self.is_urgent || is_half_full || self.has_grown();
+        Some(if is_now { oldest } else { oldest + limits.age_max / 2 })
     }
 }
 
 impl Risk {
-    /// Nothing is at risk, and from now on it may be.
-    pub fn begin(&self, limits: Relaxed) {
-        self.change(|state| *state = State { limits: Some(limits), ..State::default() });
+    /// Nothing is at risk, and from now on it may be, in a file of this length, which can grow to the other.
+    pub fn begin(&self, limits: Relaxed, bytes: u64, bytes_max: u64) {
+        self.change(|state| {
+            let bytes_synced = bytes;
+            let limits = Some(limits);
+            *state = State { limits, bytes, bytes_synced, bytes_max, ..State::default() };
+        });
     }
 
     /// Other limits from now on.
@@ -110,9 +129,10 @@ impl Risk {
     }
 
     /// Notes changes that were committed, and waits for the disk if they are more than may be at risk. For the committer.
-    /// How many are at risk.
-    pub fn note(&self, changes: u64) -> u64 {
+    /// `bytes` is the length of the data file. How many are at risk.
+    pub fn note(&self, changes: u64, bytes: u64) -> u64 {
         let mut state = self.state();
+        state.bytes = bytes;
         let Some(limits) = state.limits else { return 0 };
         state.committed += changes;
         let now = Instant::now();
@@ -156,6 +176,7 @@ impl Risk {
         self.change(|state| {
             state.is_syncing = false;
             state.durable = durable;
+            state.bytes_synced = state.bytes;
             state.oldest = state.behind.take();
         });
     }

@@ -547,10 +547,19 @@ fn many_relaxed_writers_lose_the_last_changes_and_no_others() {
         state.left.make(place.path());
         let data = place.path().join(DATA);
         let was_relaxed = start_system_again(&data);
+        let told_by = |word: &str| {
+            let mut command = Command::new(keyway());
+            finish(command.args(["directory", word, "--data"]).arg(&data), "")
+        };
+        if was_relaxed {
+            assert_ne!(told_by("check").code, 0, "only a start of the server changes the store");
+        }
         let server = Server::start(&data, &[]);
         let mut client = connect(server.ldap());
         let password = fs::read_to_string(data.join("admin-password")).unwrap();
         client.bind(ADMINISTRATOR, &password).unwrap();
+        let history = told_by("history").expect(0).out;
+        assert_eq!(history.contains("relaxed mode"), was_relaxed, "{history}");
         let added = state.said.iter().filter_map(|done| match done {
             Done::Added(name) => Some(name),
             _ => None,

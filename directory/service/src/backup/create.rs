@@ -49,7 +49,7 @@ pub fn create(
     with: With,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Created, Failure> {
-    recorded(folder, place, || {
+    recorded(folder, place, None, || {
         may_be_backed_up(folder, place)?;
         let (repository, key_file) = place.open_or_create(folder)?;
         let store = offline::store_to_read(folder)?;
@@ -87,14 +87,18 @@ pub(super) fn may_be_backed_up(folder: &Path, place: &Place) -> Result<(), Failu
     offline::store_to_read(folder).map(drop)
 }
 
-/// Writes down in the folder's history what came of a backup.
+/// Writes down in the folder's history what came of a backup, if it was not stopped.
 pub(super) fn recorded(
     folder: &Path,
     place: &Place,
+    stop: Option<&Stop>,
     make: impl FnOnce() -> Result<Created, Failure>,
 ) -> Result<Created, Failure> {
     let begun = Instant::now();
     let made = make();
+    if made.is_err() && stop.is_some_and(Stop::is_asked) {
+        return made;
+    }
     let mut done = Done::new(history::BACKUP, Some(&place.folder));
     done.served = Running::look(folder).is_some();
     done.seconds = begun.elapsed().as_secs_f64();
@@ -122,7 +126,7 @@ pub fn create_served(
     stop: &Stop,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Created, Failure> {
-    recorded(folder, place, || {
+    recorded(folder, place, Some(stop), || {
         data::is_not_own(folder, &place.folder)?;
         create_in(folder, store, &place.open()?, with, Some(stop), progress)
     })

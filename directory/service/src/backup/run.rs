@@ -66,7 +66,7 @@ pub fn run(
                     let store = offline::store_to_read(folder)?;
                     create_in(folder, &store, &repository, running.with, None, &mut |_, _| ())
                 };
-                let mut created = recorded(folder, place, make)?;
+                let mut created = recorded(folder, place, None, make)?;
                 created.key_file = key_file.take();
                 told(&Step::Backup(created))?;
             }

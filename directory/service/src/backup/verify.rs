@@ -69,7 +69,8 @@ pub fn verify(
 ) -> Result<Verified, Failure> {
     let begun = Instant::now();
     let looked = look_through(place, backup, scratch, is_set_aside, stop, progress);
-    if let Some(folder) = noted_in {
+    let is_stopped = looked.is_err() && stop.is_some_and(Stop::is_asked);
+    if let Some(folder) = noted_in.filter(|_| !is_stopped) {
         let seconds = begun.elapsed().as_secs_f64();
         let done = Done { seconds, ..Done::new(history::VERIFY, Some(&place.folder)) };
         let done = match &looked {

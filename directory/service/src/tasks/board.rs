@@ -54,6 +54,8 @@ struct Task {
 /// A task that begins.
 pub(super) struct Begun {
     pub name: String,
+    /// The client that asked for it.
+    pub author: String,
     pub work: Work,
     pub progress: Arc<Progress>,
     pub stop: Stop,
@@ -118,9 +120,9 @@ impl Board {
         let task = self.tasks.iter_mut().find(|task| matches!(task.state, State::Waiting))?;
         task.state = State::Running;
         task.started = Some(SystemTime::now());
-        let Task { wanted: Wanted { name, work, .. }, progress, stop, .. } = task;
-        let (name, work) = (name.clone(), work.clone());
-        Some(Begun { name, work, progress: progress.clone(), stop: stop.clone() })
+        let Task { wanted: Wanted { name, work, .. }, author, progress, stop, .. } = task;
+        let (name, work, author) = (name.clone(), work.clone(), author.clone());
+        Some(Begun { name, author, work, progress: progress.clone(), stop: stop.clone() })
     }
 
     /// Notes how the one that is under way has ended.
@@ -128,11 +130,7 @@ impl Board {
         let is_running = |task: &Task| matches!(task.state, State::Running);
         let Some(at) = self.tasks.iter().position(is_running) else { return };
         let Some(task) = self.tasks.get_mut(at) else { return };
-        let status = match outcome.is_well {
-            true => "done",
-            false if task.stop.is_asked() => "stopped",
-            false => "failed",
-        };
+        let status = if outcome.is_well { "done" } else { "failed" };
         task.state = State::Ended(SystemTime::now(), status, outcome.lines);
         let leaving = std::mem::take(&mut task.leaving);
         if !leaving.is_empty() {
@@ -199,7 +197,7 @@ impl Task {
             (FILE, one(file)),
             ("keywayTaskStatus", vec![status.to_owned()]),
             ("keywayTaskDone", one(number(&self.progress.done))),
-            ("keywayTaskTotal", one(number(&self.progress.total))),
+            ("keywayTaskTotal", one(number(&self.progress.total).filter(|total| total != "0"))),
             ("keywayTaskStarted", one(self.started.map(generalized_time))),
             ("keywayTaskEnded", one(ended.map(generalized_time))),
             ("keywayTaskResult", result),

@@ -1,14 +1,15 @@
 //! A task, done.
 
 use super::board::{Begun, Outcome, Progress};
-use super::work::Work;
+use super::work::{FILE_END, Work};
 use crate::backup::{self, Place, SecretSource, Verified, With};
 use crate::export::{Counted, failed};
 use crate::instance::entry_count;
 use crate::limits::{TASK_BUFFER_BYTES, TASK_RESULT_LINES_MAX};
 use keyway_config::{TaskSecret, Tasks as Places};
+use keyway_folder::data;
 use keyway_folder::history::Done;
-use keyway_host::atomic_file::Target;
+use keyway_host::atomic_file::{Target, discard_drafts};
 use keyway_host::failure::Failure;
 use keyway_host::output::grouped;
 use keyway_host::shutdown::Stop;
@@ -41,6 +42,11 @@ pub struct Runner {
 }
 
 impl Runner {
+    /// Takes away what a server before this one has left of exports that were under way.
+    pub(super) fn tidy(&self) {
+        discard_drafts(&self.places.exports, FILE_END);
+    }
+
     /// Does it.
     pub(super) fn run(&self, task: &Begun) -> Outcome {
         let Begun { work, progress, stop, .. } = task;
@@ -49,7 +55,10 @@ impl Runner {
             Work::Backup => self.back_up(stop, progress),
             Work::Verify => self.verify(stop, progress),
         };
-        done.unwrap_or_else(|why| Outcome { is_well: false, lines: vec![why.to_string()] })
+        done.unwrap_or_else(|why| {
+            let line = if stop.is_asked() { "it was stopped".to_owned() } else { why.to_string() };
+            Outcome { is_well: false, lines: vec![line] }
+        })
     }
 
     fn export(
@@ -72,7 +81,9 @@ impl Runner {
             }
             Err(why) => done.with("failed", Some(&why.to_string())),
         };
-        done.record(&self.folder);
+        if exported.is_ok() || !stop.is_asked() {
+            done.record(&self.folder);
+        }
         let (entries, bytes) = exported?;
         let (entries, bytes) = (grouped(entries), grouped(bytes));
         Ok(well(format!("exported {entries} entries, {bytes} bytes, into {}", path.display())))
@@ -87,13 +98,15 @@ impl Runner {
     ) -> Result<(u64, u64), Failure> {
         let directory = self.directory.upgrade().ok_or_else(|| Failure::new("the server ends"))?;
         let (folder, mode) = (&self.places.exports, self.places.mode);
+        data::is_not_own(&self.folder, path)?;
         let made = DirBuilder::new().recursive(true).mode(folder_mode(mode)).create(folder);
         made.map_err(|why| Failure::system("make the folder of exports", folder, &why))?;
         if fs::symlink_metadata(path).is_ok() {
             let path = path.display();
             return Err(Failure::new(format!("{path} is there already: name another file")));
         }
-        let total = entry_count(&self.store)?;
+        // How many there are below one is not known.
+        let total = base.map_or_else(|| entry_count(&self.store), |_| Ok(0))?;
         let target = Target::open(path, &[])?;
         let bytes = Cell::new(0);
         let counted = Counted::new(target.writer()?, &bytes);
@@ -104,7 +117,7 @@ impl Runner {
         let entries = exported.map_err(|why| failed(&target, why, base))?;
         out.flush().map_err(|why| target.cannot_write(&why))?;
         target.set_mode(mode)?;
-        target.finish()?;
+        target.finish_new()?;
         Ok((entries, bytes.get()))
     }
 
@@ -152,6 +165,15 @@ impl Runner {
                 "no repository is named: make one with keyway backup create, and name it in [tasks] of keyway.toml",
             ));
         };
+        if let Some(TaskSecret::KeyFile(path) | TaskSecret::PassphraseFile(path)) =
+            &self.places.secret
+        {
+            let file = fs::metadata(path).map_err(|why| Failure::system("read", path, &why))?;
+            if !file.is_file() {
+                // It would be waited for, and with it every other task.
+                return Err(Failure::new(format!("{} is no plain file", path.display())));
+            }
+        }
         let secret = Some(match self.places.secret.clone() {
             Some(TaskSecret::KeyFile(path)) => SecretSource::KeyFile(path),
             Some(TaskSecret::PassphraseFile(path)) => SecretSource::PassphraseFile(path),

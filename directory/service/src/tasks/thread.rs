@@ -1,6 +1,6 @@
 //! The thread that does tasks, and the tree that shows them.
 
-use super::board::{Board, Outcome};
+use super::board::{Begun, Board, Outcome};
 use super::run::Runner;
 use crate::limits::{STOP_LOOK_EVERY, TASK_END_WAIT};
 use keyway_host::failure::Failure;
@@ -30,6 +30,7 @@ impl Tasks {
     /// If the system has no thread left.
     pub fn start(directory: &Directory, runner: Runner, log: Log) -> Result<Tasks, Failure> {
         let shared: Arc<Shared> = Arc::default();
+        runner.tidy();
         let work = shared.clone();
         let thread = thread::Builder::new()
             .name("tasks".to_owned())
@@ -71,15 +72,17 @@ impl Shared {
             };
             drop(board);
             let outcome = runner.run(&begun);
-            say(log, &begun.name, begun.work.command(), &outcome);
+            say(log, &begun, &outcome);
             self.board.lock().unpoisoned().end(outcome);
         }
     }
 }
 
-fn say(log: &Log, name: &str, command: &str, outcome: &Outcome) {
-    let severity = if outcome.is_well { Severity::Info } else { Severity::Warning };
+fn say(log: &Log, task: &Begun, outcome: &Outcome) {
+    let is_well = outcome.is_well || task.stop.is_asked();
+    let severity = if is_well { Severity::Info } else { Severity::Warning };
     let line = outcome.lines.first().map(String::as_str).unwrap_or_default();
-    let text = format!("{command} {name} over LDAP: {line}");
+    let text =
+        format!("{} {} over LDAP, for {}: {line}", task.work.command(), task.name, task.author);
     log.say(SystemTime::now(), severity, "task", &[("text", Value::Text(&text))]);
 }

@@ -16,9 +16,11 @@ pub(super) const DESCRIPTION: &str = "description";
 /// The attribute that names it.
 const NAME: &str = "cn";
 /// The end of an export's name: what is in it is not compressed.
-const FILE_END: &str = ".ldif";
+pub(super) const FILE_END: &str = ".ldif";
 /// The longest name of a task or a file.
 const NAME_CHARS_MAX: usize = 64;
+/// Bytes of all its values.
+const BYTES_MAX: usize = 4 << 10;
 
 /// Work of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +65,12 @@ impl Wanted {
     /// A sentence that says what is wrong.
     pub fn read(entry: &VirtualEntry) -> Result<Wanted, String> {
         let name = name(&entry.dn)?;
+        fits(entry)?;
         let one = |attribute: &str| values(entry, attribute).into_iter().next();
         let (base, file) = (one(BASE), one(FILE));
+        if base.as_ref().is_some_and(|base| base.trim().is_empty()) {
+            return Err(format!("{BASE} is empty; leave it out to have all entries exported"));
+        }
         let command = one(COMMAND).unwrap_or_default();
         let work = match command.to_ascii_lowercase().as_str() {
             "export" => {
@@ -76,7 +82,8 @@ impl Wanted {
                          {NAME_CHARS_MAX} letters, digits, \"-\", \"_\" and \".\", the first no \".\""
                     ));
                 }
-                return wanted(entry, name, Work::Export { base, file });
+                let work = Work::Export { base, file };
+                return Ok(Wanted { name, work, description: values(entry, DESCRIPTION) });
             }
             "backup" => Work::Backup,
             "verify" => Work::Verify,
@@ -87,20 +94,28 @@ impl Wanted {
         if base.is_some() || file.is_some() {
             return Err(format!("{BASE} and {FILE} are for an export"));
         }
-        wanted(entry, name, work)
+        Ok(Wanted { name, work, description: values(entry, DESCRIPTION) })
     }
 }
 
-fn wanted(entry: &VirtualEntry, name: String, work: Work) -> Result<Wanted, String> {
+/// Refuses an entry that is no task, or has more than a client says of one.
+fn fits(entry: &VirtualEntry) -> Result<(), String> {
+    if !values(entry, "objectClass").iter().any(|class| class.eq_ignore_ascii_case(CLASS)) {
+        return Err(format!("a task has the class {CLASS}"));
+    }
     let known = ["objectClass", NAME, COMMAND, BASE, FILE, DESCRIPTION];
     if let Some((set, _)) = entry.attributes.iter().find(|(set, _)| !known.contains(&set.as_str()))
     {
-        return Err(format!("{set} is set by the server"));
+        return Err(format!("{set} is not for a client to set in a task"));
     }
     if values(entry, NAME).len() != 1 {
         return Err(format!("{NAME} has one value, that of the entry's name"));
     }
-    Ok(Wanted { name, work, description: values(entry, DESCRIPTION) })
+    let bytes: usize = entry.attributes.iter().flat_map(|(_, values)| values).map(Vec::len).sum();
+    match bytes > BYTES_MAX {
+        true => Err(format!("its values have {bytes} bytes, and a task has {BYTES_MAX} at most")),
+        false => Ok(()),
+    }
 }
 
 /// The name in `cn=NAME,cn=tasks`.
@@ -169,7 +184,9 @@ mod tests {
         for file in ["a", ".ldif", "../a.ldif", "b/a.ldif", "/a.ldif", "a.ldif\0", ""] {
             assert!(of(&[(COMMAND, "export"), (FILE, file)]).contains("name of a file"), "{file}");
         }
-        assert!(of(&[(COMMAND, "backup"), ("keywayTaskStatus", "done")]).contains("by the server"));
+        assert!(
+            of(&[(COMMAND, "backup"), ("keywayTaskStatus", "done")]).contains("not for a client")
+        );
         let other = read("description=a,cn=tasks", &[(COMMAND, "backup")]);
         assert!(other.unwrap_err().contains("a task is named"));
     }
