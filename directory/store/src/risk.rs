@@ -132,6 +132,7 @@ impl Risk {
     /// `bytes` is the length of the data file. How many are at risk.
     pub fn note(&self, changes: u64, bytes: u64) -> u64 {
         let mut state = self.state();
+        let due = state.due();
         state.bytes = bytes;
         let Some(limits) = state.limits else { return 0 };
         state.committed += changes;
@@ -140,7 +141,10 @@ impl Risk {
         if state.is_syncing {
             state.behind.get_or_insert(now);
         }
-        self.changed.notify_all();
+        // The thread is not to be woken by each commit.
+        if state.due() != due {
+            self.changed.notify_all();
+        }
         let committed = state.committed;
         while changes > limits.changes_max && state.durable < committed && !state.has_failed {
             state.is_urgent = true;

@@ -4,6 +4,7 @@ use super::board::{Begun, Board, Outcome};
 use super::run::Runner;
 use crate::limits::{STOP_LOOK_EVERY, TASK_END_WAIT};
 use keyway_host::failure::Failure;
+use keyway_host::limits::yield_to_others;
 use keyway_lock::Unpoisoned;
 use keyway_server::log::{Log, Severity, Value};
 use keyway_server::{Directory, Provider, VirtualTree};
@@ -59,6 +60,7 @@ impl Tasks {
 
 impl Shared {
     fn run(&self, runner: &Runner, log: &Log) {
+        yield_to_others();
         loop {
             let mut board = self.board.lock().unpoisoned();
             let begun = loop {
