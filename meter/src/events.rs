@@ -106,7 +106,6 @@ pub const EVENTS: &[Event] = &[
     event("store.sync", "ns", "that a commit took, its sync among it"),
     event("store.group", "changes a commit", "entries that were changed together"),
     event("store.waiting", "changes now", "accepted and not on the disk yet"),
-    event("store.at_risk", "changes now", "answered and not on the disk yet (relaxed mode)"),
     event("store.entries", "entries now", "in the store"),
     event("store.bytes", "bytes now", "that the store's file is long"),
     event("store.used", "bytes now", "of it that entries and indexes take"),

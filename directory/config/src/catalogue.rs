@@ -81,7 +81,6 @@ pub fn unit(key: &str) -> Option<&'static str> {
         key if key.contains("bytes") => Some("bytes"),
         key if key.ends_with("_kib") => Some("KiB"),
         key if key.ends_with("_s") => Some("seconds"),
-        key if key.ends_with("_ms") => Some("milliseconds"),
         _ => None,
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::collector::CollectorUrl;
 use crate::definitions::{self, Given};
-use crate::limits::RELAXED_AGE_MAX_MS;
 use crate::raw::{self, DEFAULT, Raw};
 use crate::settings::{From, Setting, Settings, settings};
 use crate::wrong::{NO_KEY_NAME, Wrong, choice, line_of, wrong};
@@ -33,7 +32,6 @@ use keyway_schema::{Changes, Composed, Schema, SchemaError, SourceFile, Sources}
 use keyway_server::access::{Fault, Network, Origin, Rule, Written};
 use keyway_server::log::Access;
 use keyway_server::{FeedRetention, IndexKind, IndexSetting, OpenError, check_context};
-use keyway_store::Relaxed;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -65,8 +63,6 @@ pub struct Configuration {
     pub log: keyway_log::Settings,
     /// Whether changes go into the feed.
     pub feed: bool,
-    /// How much may be lost that was answered; `None` if each change is on the disk before that.
-    pub relaxed: Option<Relaxed>,
     /// The places of what clients have the server do.
     pub tasks: Tasks,
     /// Whether metrics are pushed, and where to.
@@ -369,7 +365,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts: contexts, .. } = raw;
     let Raw { process, cryptod, tls, password, proxy, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
-    let Raw { metrics: pushed, feed, relaxed, tasks, .. } = raw;
+    let Raw { metrics: pushed, feed, tasks, .. } = raw;
     let defaults = keyway_server::Settings::default();
     Ok(Configuration {
         listen: address(&listen)?,
@@ -417,7 +413,6 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         },
         remember: remember(&password)?,
         log: log_settings(&log)?,
-        relaxed: relaxed_mode(&relaxed)?,
         tasks: task_places(&tasks)?,
         metrics: metrics(&pushed)?,
         feed: feed.enabled,
@@ -616,18 +611,6 @@ fn network_limits(raw: &raw::Limits) -> Result<keyway_ldapd::Limits, Wrong> {
         handshake_max: seconds(&raw.handshake_max_s)?,
         drain_max: seconds(&raw.drain_max_s)?,
     })
-}
-
-fn relaxed_mode(raw: &raw::Relaxed) -> Result<Option<Relaxed>, Wrong> {
-    let changes_max = positive(&raw.changes_max)? as u64;
-    let age_max = match *raw.age_max_ms.get_ref() {
-        millis @ 1..=RELAXED_AGE_MAX_MS => Duration::from_millis(millis),
-        _ => {
-            let why = format!("it must be from 1 to {RELAXED_AGE_MAX_MS}");
-            return Err(wrong(&raw.age_max_ms, why));
-        }
-    };
-    Ok((changes_max > 1).then_some(Relaxed { changes_max, age_max }))
 }
 
 fn task_places(raw: &raw::Tasks) -> Result<Tasks, Wrong> {
@@ -878,8 +861,6 @@ mod tests {
             ),
             ("[feed]\nkeep_s = 0", "line 2: keep_s: it must be from 1 to"),
             ("[feed]\nbytes_max = 0", "line 2: bytes_max: it must be 1 or more"),
-            ("[relaxed]\nchanges_max = 0", "line 2: changes_max: it must be 1 or more"),
-            ("[relaxed]\nage_max_ms = 0", "line 2: age_max_ms: it must be from 1 to"),
             ("[tasks]\nexports = \"\"", "line 2: exports: it must name a folder"),
             ("[tasks]\nexports = \".\"", "line 2: exports: it must name a folder"),
             ("[tasks]\nexports = \"./store\"", "line 2: exports: it must name a folder"),

@@ -8,5 +8,3 @@ pub const SCHEMA_WARNINGS_SAID_MAX: usize = 20;
 pub const CERTIFICATES_MAX: usize = 1_000;
 /// Changes of settings over LDAP that wait for their turn.
 pub const CONFIG_CHANGES_WAITING_MAX: usize = 16;
-/// The highest age of changes that are not on the disk, in milliseconds.
-pub const RELAXED_AGE_MAX_MS: u64 = 60_000;

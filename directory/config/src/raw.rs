@@ -26,7 +26,6 @@ pub struct Raw {
     pub limits: Limits,
     pub log: Log,
     pub feed: Feed,
-    pub relaxed: Relaxed,
     pub tasks: Tasks,
     pub metrics: Metrics,
     pub schema: Schema,
@@ -169,14 +168,6 @@ pub struct Feed {
     pub enabled: bool,
     pub keep_s: Spanned<u64>,
     pub bytes_max: Spanned<u64>,
-}
-
-/// `[relaxed]`
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Relaxed {
-    pub changes_max: Spanned<u64>,
-    pub age_max_ms: Spanned<u64>,
 }
 
 /// `[tasks]`

@@ -1,5 +1,5 @@
 //! The history of a data folder: a line of JSON in `DIR/history.jsonl` for each import, export, check, backup
-//! and rollback, each verification of backups, and each cut of power in relaxed mode.
+//! and rollback, and each verification of backups.
 //!
 //! It is for people who want to know how old a backup is. Nothing depends on it: a line that makes no sense
 //! is left out, and one that cannot be written is a warning.
@@ -20,8 +20,6 @@ use std::time::Duration;
 pub const BACKUP: &str = "backup";
 /// The command that is written down for a verification of a repository.
 pub const VERIFY: &str = "verify";
-/// The command that is written down for a store that went back to its last state on the disk.
-pub const PUT_BACK: &str = "put back";
 /// The verdict on changes that were put into a repository behind a backup. Only the last line of these is kept.
 pub const CHANGES: &str = "changes";
 
@@ -32,7 +30,7 @@ pub struct Done {
     pub unix_s: i64,
     /// That time for people (RFC 3339, UTC).
     pub time: String,
-    /// `import`, `export`, `check`, `backup`, `rollback`, `verify` or `put back`.
+    /// `import`, `export`, `check`, `backup`, `rollback` or `verify`.
     pub command: String,
     /// `whole`, `subtree`, `in part` or `changes` of what went in or out, `sound` or `damaged` of a store
     /// or of backups, or `failed`.

@@ -88,11 +88,6 @@ impl Banner {
         })
     }
 
-    /// Adds a warning.
-    pub fn warn(&mut self, text: String) {
-        self.warnings.push(text);
-    }
-
     /// Says it.
     ///
     /// # Errors

@@ -1,12 +1,10 @@
 //! A data folder with its directory open: what every command but `top` works on.
 
-use crate::relaxed;
 use keyway_codec::message::ResultCode;
 use keyway_config::Configuration;
 use keyway_config::{applied, definitions};
 use keyway_engine::Engine;
 use keyway_folder::data::{self, Folder, StoreId, name};
-use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_schema::operational::ENTRY_UUID;
@@ -27,16 +25,6 @@ pub struct Instance {
     pub directory: Arc<Directory>,
     /// The folder that it is in.
     pub store: Store,
-    /// The words on changes that a cut of power has taken back, if one has.
-    pub lost: Option<String>,
-}
-
-/// How a directory is opened.
-struct Opening {
-    open: fn(Store, &keyway_server::Settings, Engine) -> Result<Directory, OpenError>,
-    /// Whether a store is put back that a cut of power has caught in relaxed mode.
-    mends: bool,
-    locked_memory: bool,
 }
 
 impl Instance {
@@ -56,8 +44,7 @@ impl Instance {
         engine: &Engine,
         locked_memory: bool,
     ) -> Result<Instance, Failure> {
-        let opening = Opening { open: Directory::open, mends: false, locked_memory };
-        Instance::open_by(&opening, folder, configuration, engine)
+        Instance::open_by(Directory::open, folder, configuration, engine, locked_memory)
     }
 
     /// Opens it to serve: indexes are to be built in the background.
@@ -70,8 +57,7 @@ impl Instance {
         engine: &Engine,
         locked_memory: bool,
     ) -> Result<Instance, Failure> {
-        let opening = Opening { open: Directory::open_to_serve, mends: true, locked_memory };
-        Instance::open_by(&opening, folder, configuration, engine)
+        Instance::open_by(Directory::open_to_serve, folder, configuration, engine, locked_memory)
     }
 
     /// Opens it read-only, beside the server that has it open. The data file is not looked at: the
@@ -91,7 +77,7 @@ impl Instance {
         let store = Store::open_to_read(&path, &options).map_err(|why| bad(&why))?;
         let opened =
             Directory::open_to_read(store.clone(), &configuration.directory, engine.clone());
-        Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store, lost: None })
+        Ok(Instance { directory: Arc::new(opened.map_err(|why| bad(&why))?), store })
     }
 
     /// Asks the directory of a data folder, which may be served meanwhile, whether it takes the configuration of
@@ -123,12 +109,12 @@ impl Instance {
     }
 
     fn open_by(
-        opening: &Opening,
+        open: fn(Store, &keyway_server::Settings, Engine) -> Result<Directory, OpenError>,
         folder: &Folder,
         configuration: &Configuration,
         engine: &Engine,
+        locked_memory: bool,
     ) -> Result<Instance, Failure> {
-        let Opening { open, mends, locked_memory } = *opening;
         let path = folder.file(name::STORE);
         let bad = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display()));
         let options = Options {
@@ -139,20 +125,7 @@ impl Instance {
             identity: Some(ENTRY_UUID),
             ..Options::default()
         };
-        let cannot = |why: keyway_store::OpenError| cannot_open(folder.path(), &why);
-        let (store, lost) = match Store::open(&path, options.clone()) {
-            // Only a start of the server changes it: it has a log that says so.
-            Err(keyway_store::OpenError::CutShort) if mends => {
-                let lost = relaxed::mend(folder, &path, cannot)?;
-                output::note(format_args!("warning: {lost}"));
-                Done::new(history::PUT_BACK, None)
-                    .with("in part", Some(&lost))
-                    .record(folder.path());
-                let options = Options { expected: None, ..options };
-                (Store::open(&path, options).map_err(cannot)?, Some(lost))
-            }
-            opened => (opened.map_err(cannot)?, None),
-        };
+        let store = Store::open(&path, options).map_err(|why| cannot_open(folder.path(), &why))?;
         // A full disk is no reason not to serve.
         if let Err(why) = folder.note_store(store.incarnation()) {
             output::note(format_args!("warning: the folder does not remember its store: {why}"));
@@ -166,7 +139,7 @@ impl Instance {
             OpenError::Schema(why) => Failure::new(why),
             why => bad(&why),
         })?);
-        Ok(Instance { directory, store, lost })
+        Ok(Instance { directory, store })
     }
 
     /// How many entries clients have in it; the server's own are not counted.

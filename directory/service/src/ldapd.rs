@@ -14,7 +14,6 @@ use crate::limits::{self, CERTIFICATES_LOOK_EVERY};
 use crate::options::{LdapdOptions, ServeOptions};
 use crate::places::places;
 use crate::populate::{self, Manner, Populated};
-use crate::relaxed::risk;
 use crate::reload::{PushMetrics, Reload};
 use crate::sample::Sample;
 use crate::tasks::{Runner, Tasks};
@@ -114,9 +113,6 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
     let is_new = !data::has_had_store(folder.path())?;
     let instance = Instance::open_to_serve(&folder, &configuration, &engine, locked_memory);
     let instance = instance.map_err(told)?;
-    if let Some(lost) = &instance.lost {
-        logs.say(Severity::Warning, "store", &[("text", Value::Text(lost))]);
-    }
     let kept = instance.directory.kept_lines().map_err(|why| told(Failure::new(describe(&why))))?;
     logs.write_missing(&kept);
     // When the store has taken them, so that one that it refuses is not there at the next start.
@@ -142,16 +138,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
     let up = supervision.as_ref().map(|it| it.up);
     let unix = unix_socket::file(&folder, &configuration.unix);
     let listening = Listening { sockets: &sockets, unix };
-    let mut banner = Banner::new(&folder, &instance, listening, &made, password, first_start, up)?;
-    instance
-        .store
-        .relax(configuration.relaxed)
-        .map_err(|why| told(Failure::new(format!("cannot serve in relaxed mode: {why}"))))?;
-    if let Some(relaxed) = configuration.relaxed {
-        let risk = risk(relaxed);
-        logs.say(Severity::Warning, "store", &[("text", Value::Text(&risk))]);
-        banner.warn(risk);
-    }
+    let banner = Banner::new(&folder, &instance, listening, &made, password, first_start, up)?;
     let is_supervised = supervision.is_some();
     let serving = Serving {
         arguments: serve,

@@ -37,7 +37,6 @@ mod places;
 mod plain_file;
 pub mod populate;
 mod reindex;
-mod relaxed;
 mod reload;
 pub mod sample;
 mod scratch;

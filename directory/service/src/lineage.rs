@@ -3,7 +3,7 @@
 
 use keyway_folder::data::{self, StoreId};
 use keyway_host::failure::Failure;
-use keyway_store::{CutShort, Store};
+use keyway_store::Store;
 use serde::{Deserialize, Serialize};
 
 /// The store's row with its ancestors.
@@ -28,33 +28,10 @@ pub(crate) fn of(store: &Store) -> Result<Vec<Ancestor>, Failure> {
     let unreadable = |why| Failure::new(format!("cannot read the store: {why}"));
     let read = store.read().map_err(unreadable)?;
     let row = read.view().meta_get(META_LINEAGE).map_err(unreadable)?;
-    row.map_or(Ok(Vec::new()), parse)
-}
-
-fn parse(row: &[u8]) -> Result<Vec<Ancestor>, Failure> {
-    serde_json::from_slice(row)
-        .map_err(|why| Failure::new(format!("the store's lineage makes no sense: {why}")))
-}
-
-/// The row of a store that goes back to an earlier state of its own, and is another one from then on.
-///
-/// # Errors
-/// If its lineage makes no sense.
-pub(crate) fn cut_short(cut: &CutShort<'_>) -> Result<(String, Vec<u8>), Failure> {
-    let ancestors = cut.row(META_LINEAGE).map_or(Ok(Vec::new()), |row| parse(&row))?;
-    Ok((META_LINEAGE.to_owned(), with(ancestors, cut.incarnation, cut.position)?))
-}
-
-fn with(
-    mut ancestors: Vec<Ancestor>,
-    was: StoreId,
-    position: Option<u64>,
-) -> Result<Vec<u8>, Failure> {
-    ancestors.push(Ancestor { incarnation: data::shown(was), position });
-    if ancestors.len() > ANCESTORS_MAX {
-        ancestors.remove(1);
-    }
-    serde_json::to_vec(&ancestors).map_err(Failure::new)
+    row.map_or(Ok(Vec::new()), |row| {
+        serde_json::from_slice(row)
+            .map_err(|why| Failure::new(format!("the store's lineage makes no sense: {why}")))
+    })
 }
 
 /// The identity of a store's directory, which it keeps when it is restored: the incarnation of its first store, in
@@ -72,7 +49,12 @@ pub(crate) fn directory(store: &Store) -> Result<String, Failure> {
 /// # Errors
 /// If it cannot be written.
 pub(crate) fn add(store: &Store, was: StoreId, position: Option<u64>) -> Result<(), Failure> {
-    let row = with(of(store)?, was, position)?;
+    let mut ancestors = of(store)?;
+    ancestors.push(Ancestor { incarnation: data::shown(was), position });
+    if ancestors.len() > ANCESTORS_MAX {
+        ancestors.remove(1);
+    }
+    let row = serde_json::to_vec(&ancestors).map_err(Failure::new)?;
     store
         .write_now(move |write| write.local_put(META_LINEAGE, &row))
         .map_err(|why| Failure::new(format!("cannot write to the store: {why}")))

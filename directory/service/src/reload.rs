@@ -5,7 +5,6 @@ use crate::instance::Instance;
 use crate::limits::fit_open_files;
 use crate::options::ServeOptions;
 use crate::reindex;
-use crate::relaxed::risk;
 use keyway_config::Given;
 use keyway_config::Running;
 use keyway_config::applied;
@@ -142,22 +141,7 @@ impl Reload<'_> {
         self.certificates.put(fresh);
         let has_moved = self.listen(moved)?;
         self.addresses = addresses;
-        self.relax(&new)?;
         self.keep(new, takes_integrity, has_moved);
-        Ok(())
-    }
-
-    /// Begins or ends relaxed mode, or changes its limits.
-    fn relax(&self, new: &Configuration) -> Result<(), Failure> {
-        if new.relaxed == self.configuration.relaxed {
-            return Ok(());
-        }
-        let done = self.instance.store.relax(new.relaxed);
-        done.map_err(|why| Failure::new(format!("relaxed: {why}")))?;
-        if let Some(relaxed) = new.relaxed {
-            let risk = risk(relaxed);
-            self.logs.say(Severity::Warning, "store", &[("text", Value::Text(&risk))]);
-        }
         Ok(())
     }
 
@@ -231,7 +215,6 @@ impl Reload<'_> {
             old.listen_tls = new.listen_tls;
         }
         (old.remember, old.log, old.metrics) = (new.remember, new.log, new.metrics);
-        old.relaxed = new.relaxed;
         (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
         old.text = new.text;
         self.remember();

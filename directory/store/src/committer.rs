@@ -3,32 +3,26 @@
 //! With syncs of `s` and `w` writers that wait, the rate is `w / (s + work)`: while one group is being
 //! synced the next one gathers, and no writer waits for a group to fill.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use keyway_meter::{Counter, Gauge, Histogram};
 
 use crate::disk::Reserve;
 use crate::limits::{GROUP_BYTES_MAX, GROUP_JOBS_MAX, RESERVE_BYTES};
-use crate::relaxed::Relaxation;
 use crate::shared::Shared;
 use crate::task::Task;
-use crate::{Error, Relaxed, Write};
+use crate::{Error, Write};
 
 /// A message in the committer's queue.
 pub(crate) enum Message {
     Job(Box<dyn Task>),
-    /// Changes may be answered before they are on the disk, or may no more.
-    Relax(Option<Relaxed>, SyncSender<Result<(), Error>>),
     /// The last one: jobs accepted before it are still committed and answered.
     Close,
 }
 
 pub(crate) struct Committer<'s> {
-    shared: &'s Arc<Shared>,
-    /// Changes are answered before they are on the disk.
-    relaxation: Option<Relaxation>,
+    shared: &'s Shared,
     reserve: Reserve,
     commits: Counter,
     changes: Counter,
@@ -51,10 +45,9 @@ struct Member {
 }
 
 impl<'s> Committer<'s> {
-    pub(crate) fn new(shared: &'s Arc<Shared>) -> Committer<'s> {
+    pub(crate) fn new(shared: &'s Shared) -> Committer<'s> {
         Committer {
             shared,
-            relaxation: None,
             reserve: Reserve::hold(shared.dir()),
             commits: keyway_meter::counter("store.commits"),
             changes: keyway_meter::counter("store.changes"),
@@ -69,44 +62,12 @@ impl<'s> Committer<'s> {
     pub(crate) fn run(&mut self, queue: &Receiver<Message>) {
         let mut waiting = Vec::new();
         let mut open = true;
-        let mut asked = None;
         while open || !waiting.is_empty() {
-            open = open && gather(queue, &mut waiting, &mut asked);
+            open = open && gather(queue, &mut waiting);
             if !waiting.is_empty() {
                 self.run_group(&mut waiting);
             }
-            if let Some((relaxed, answer)) = asked.take() {
-                while !waiting.is_empty() {
-                    self.run_group(&mut waiting);
-                }
-                // The caller may be gone.
-                let _ = answer.send(self.relax(relaxed));
-            }
         }
-        // What it says is at the next start, if it cannot be said here.
-        let _ = self.relax(None);
-    }
-
-    /// Lets changes be answered before they are on the disk, or no more: then all are on it.
-    fn relax(&mut self, relaxed: Option<Relaxed>) -> Result<(), Error> {
-        if self.shared.loading {
-            return Ok(());
-        }
-        let done = match (self.relaxation.take(), relaxed) {
-            (None, None) => Ok(()),
-            (None, Some(limits)) => Relaxation::begin(self.shared, limits)
-                .map(|relaxation| self.relaxation = Some(relaxation)),
-            (Some(relaxation), Some(limits)) => {
-                relaxation.limit(limits);
-                self.relaxation = Some(relaxation);
-                Ok(())
-            }
-            (Some(relaxation), None) => relaxation.end(),
-        };
-        if let (Err(error), None) = (&done, relaxed) {
-            self.shared.fail(error);
-        }
-        done
     }
 
     /// Runs jobs from the front of `waiting` in one transaction, commits and answers them.
@@ -207,17 +168,8 @@ impl<'s> Committer<'s> {
         }
         let changes = write.changes();
         let began = Instant::now();
-        if let Some(relaxation) = &self.relaxation
-            && let Err(error) = relaxation.make_room(changes)
-        {
-            write.abort();
-            return Err(error);
-        }
         // One look a group: cheap beside its sync.
         let committed = write.commit().and_then(|()| self.shared.is_in_place());
-        let committed = committed.and_then(|()| {
-            self.relaxation.as_ref().map_or(Ok(()), |relaxation| relaxation.note(changes))
-        });
         self.sync.record(began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX));
         self.shared.note_commit(&committed);
         match &committed {
@@ -239,12 +191,9 @@ impl<'s> Committer<'s> {
     }
 }
 
-/// A wish for another mode, and where its answer goes.
-type Asked = (Option<Relaxed>, SyncSender<Result<(), Error>>);
-
-/// Waits for a job unless some wait already, and takes what else has come, up to a full group, or to a wish for another
-/// mode. False at the queue's end: `Close`, or no handle left.
-fn gather(queue: &Receiver<Message>, waiting: &mut Vec<Member>, asked: &mut Option<Asked>) -> bool {
+/// Waits for a job unless some wait already, and takes what else has come, up to a full group.
+/// False at the queue's end: `Close`, or no handle left.
+fn gather(queue: &Receiver<Message>, waiting: &mut Vec<Member>) -> bool {
     while waiting.len() < GROUP_JOBS_MAX {
         let next = match waiting.is_empty() {
             true => queue.recv().ok(),
@@ -252,10 +201,6 @@ fn gather(queue: &Receiver<Message>, waiting: &mut Vec<Member>, asked: &mut Opti
         };
         match next {
             Some(Message::Job(task)) => waiting.push(Member { task, shrinks: false }),
-            Some(Message::Relax(relaxed, answer)) => {
-                *asked = Some((relaxed, answer));
-                return true;
-            }
             Some(Message::Close) => return false,
             None => return !waiting.is_empty(),
         }

@@ -16,8 +16,7 @@ use crate::error::is_disk_full;
 use crate::limits::RESERVE_BYTES;
 
 /// Every name that this crate, LMDB and the lock give to a file of a store.
-pub(crate) const NAMES: [&str; 9] =
-    [LOCK, DATA, LMDB_LOCK, UNFINISHED, DRAFT, RESERVE, PROBE, KEPT, KEPT_DRAFT];
+pub(crate) const NAMES: [&str; 7] = [LOCK, DATA, LMDB_LOCK, UNFINISHED, DRAFT, RESERVE, PROBE];
 
 /// The lock that keeps a second process out, and the mark of the folder's owner.
 pub(crate) const LOCK: &str = "lock";
@@ -27,11 +26,6 @@ pub(crate) const DATA: &str = "data.mdb";
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 /// LMDB's mutexes and readers.
 pub(crate) const LMDB_LOCK: &str = "lock.mdb";
-
-/// The head of the last state that is on the disk as a whole, in relaxed mode.
-pub(crate) const KEPT: &str = "synced";
-/// That file, before it is whole.
-pub(crate) const KEPT_DRAFT: &str = "synced.draft";
 
 const UNFINISHED: &str = "unfinished";
 const DRAFT: &str = "unfinished.draft";

@@ -217,9 +217,6 @@ pub enum OpenError {
     /// The caller: a bulk load (`Options::sync` off) was interrupted; the store it left is not
     /// whole.
     Unfinished,
-    /// A cut of power came while changes were answered before they were on the disk, or the disk failed: the last of them
-    /// are lost, and the store is to be put back ([`put_back`](crate::put_back)).
-    CutShort,
     /// The caller: the store that has to be there is not.
     Missing,
     /// The caller: there is a store, and not the one that has to be there.
@@ -280,10 +277,6 @@ impl fmt::Display for OpenError {
             }
             OpenError::Unfinished => f.write_str(
                 "an import into this store was interrupted; remove its folder and import again",
-            ),
-            OpenError::CutShort => f.write_str(
-                "a cut of power came in relaxed mode, or its disk failed; the next start of the server puts the store back \
-                 to the last state that is on the disk",
             ),
             OpenError::Missing => f.write_str("the store is gone"),
             OpenError::Another { .. } => f.write_str("it is another store than this folder's"),

@@ -136,40 +136,6 @@ pub(crate) fn of_transaction(
     Ok(Some((meta, pages)))
 }
 
-/// A page that may be the first of the two meta pages; `None` if it cannot be.
-pub(crate) fn at_first_place(page: Vec<u8>) -> Option<Vec<u8>> {
-    let meta = parse(page.first_chunk()?, 0)?;
-    (meta.page_bytes == page.len() as u64 && meta.file_bytes().is_some()).then_some(page)
-}
-
-/// Makes the state of this first meta page the last one of a data file, durable.
-pub(crate) fn put_back(path: &Path, page: &[u8]) -> io::Result<()> {
-    let file = File::options().write(true).open(path)?;
-    let mut pages = [page, page].concat();
-    if let Some(number) = pages.get_mut(page.len()..).and_then(<[u8]>::first_chunk_mut) {
-        *number = 1_u64.to_ne_bytes();
-    }
-    file.write_all_at(&pages, 0)?;
-    file.sync_all()
-}
-
-/// The first meta page of a made up state.
-#[cfg(test)]
-pub(crate) fn made_up(page_bytes: usize, transaction: u64) -> Vec<u8> {
-    let mut page = vec![0; page_bytes];
-    let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
-    put(10, &META_PAGE.to_ne_bytes());
-    put(16, &MAGIC.to_ne_bytes());
-    put(20, &VERSION.to_ne_bytes());
-    put(40, &(page_bytes as u32).to_ne_bytes());
-    put(44, &INTEGER_KEYS.to_ne_bytes());
-    put(80, &NO_PAGE.to_ne_bytes());
-    put(128, &NO_PAGE.to_ne_bytes());
-    put(136, &1_u64.to_ne_bytes());
-    put(144, &transaction.to_ne_bytes());
-    page
-}
-
 /// The later of two sound heads; LMDB wants both.
 pub(crate) fn newest(file: &File) -> io::Result<Option<Meta>> {
     let Some(first) = read(file, 0, 0)? else { return Ok(None) };
@@ -272,8 +238,18 @@ mod tests {
 
     /// A meta page of this place and transaction.
     fn page(place: u64, transaction: u64) -> Vec<u8> {
-        let mut page = made_up(PAGE, transaction);
-        page[..8].copy_from_slice(&place.to_ne_bytes());
+        let mut page = vec![0; PAGE];
+        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &place.to_ne_bytes());
+        put(10, &META_PAGE.to_ne_bytes());
+        put(16, &MAGIC.to_ne_bytes());
+        put(20, &VERSION.to_ne_bytes());
+        put(40, &(PAGE as u32).to_ne_bytes());
+        put(44, &INTEGER_KEYS.to_ne_bytes());
+        put(80, &NO_PAGE.to_ne_bytes());
+        put(128, &NO_PAGE.to_ne_bytes());
+        put(136, &1_u64.to_ne_bytes());
+        put(144, &transaction.to_ne_bytes());
         page
     }
 

@@ -8,7 +8,7 @@
 //! right; names arrive as normalised component bytes, index keys arrive made.
 //!
 //! A change is acknowledged only after the commit that holds it is on the disk: a cut of power can
-//! lose what was not yet acknowledged, and nothing else; [`Store::relax`] lets it lose a little more. A full disk refuses changes and loses
+//! lose what was not yet acknowledged, and nothing else. A full disk refuses changes and loses
 //! none; deletions go on, out of a reserve. After a commit that failed in any other way nothing
 //! more is accepted ([`Store::failed`]): a sync that failed is never tried again, because the
 //! system has dropped what it could not write and would say that all is well.
@@ -59,7 +59,6 @@ mod feed;
 mod format;
 mod header;
 mod idle;
-mod kept;
 mod key;
 mod large;
 pub mod limits;
@@ -73,9 +72,7 @@ mod posting;
 mod precheck;
 mod read;
 mod record;
-mod relaxed;
 mod restored;
-mod risk;
 mod salvage;
 mod shared;
 mod size;
@@ -104,8 +101,7 @@ pub use parts::RecordError;
 pub use posting::Postings;
 pub use read::{Entries, Read, View};
 pub use record::{EntryRef, LargeAttributes};
-pub use restored::{CutShort, MakeRows, put_back, restored};
-pub use risk::Relaxed;
+pub use restored::restored;
 pub use salvage::{Salvage, inspect};
 pub use size::Size;
 pub use snapshot::Snapshot;

@@ -21,11 +21,6 @@ pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// How many levels below the root an entry may lie.
 pub const DEPTH_LEVELS_MAX: usize = 256;
 
-/// What the data file may grow by between two syncs of relaxed mode: a quarter of it, but no less and no more than this.
-pub const RELAXED_GROWTH_BYTES_MIN: u64 = 16 << 20;
-/// See [`RELAXED_GROWTH_BYTES_MIN`].
-pub const RELAXED_GROWTH_BYTES_MAX: u64 = 64 << 20;
-
 /// Read transactions open at one time; one more is refused with `Error::TooManyReaders`.
 pub const READERS_MAX: u32 = 2048;
 

@@ -1,9 +1,7 @@
 //! The LMDB environment and its tables.
 
 use heed::types::Bytes;
-use heed::{
-    AnyTls, CommitOrAbort, Database, Env, EnvOpenOptions, FlagSetMode, MdbError, RoTxn, WithoutTls,
-};
+use heed::{AnyTls, CommitOrAbort, Database, Env, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
 use rustix::mm::{MlockAllFlags, mlockall};
 use std::io;
 use std::path::Path;
@@ -105,15 +103,6 @@ pub(crate) fn open_environment(
     // tree of pages were checked (all but the leaves of a large store), and the file is as long as they
     // say, so that no page lies beyond its end.
     unsafe { options.open(dir) }
-}
-
-/// Whether commits are on the disk when they are done. To be called between commits, by the thread that makes them.
-#[allow(unsafe_code)]
-pub(crate) fn set_sync(env: &Environment, is_synced: bool) -> Result<(), heed::Error> {
-    let mode = if is_synced { FlagSetMode::Disable } else { FlagSetMode::Enable };
-    // SAFETY: NO_SYNC weakens durability only. A store from which it was not taken away again keeps a head aside, to
-    // which it goes back after a cut of power. No other thread sets flags.
-    unsafe { env.set_flags(heed::EnvFlags::NO_SYNC, mode) }
 }
 
 /// Calls what maps a file in a process that locks its memory, so that the file's pages stay the

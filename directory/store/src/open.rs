@@ -17,7 +17,7 @@ use crate::limits::{MAP_BYTES_DEFAULT, MAP_BYTES_MIN, QUEUE_JOBS_MAX};
 use crate::lmdb::{self, Access, Environment, Tables};
 use crate::lock::Lock;
 use crate::shared::{Opened, Shared};
-use crate::{OpenError, header, kept, precheck};
+use crate::{OpenError, header, precheck};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -67,8 +67,6 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
     refuse_unfit(dir)?;
     survey(dir)?;
     let lock = Lock::take(&dir.join(LOCK))?;
-    let kept = kept::look(dir)?;
-    refuse_cut_short(kept.as_ref())?;
     let fresh = is_fresh(dir)?;
     if fresh {
         // The folder's own name; the process that made it may have died before it was on the disk.
@@ -96,11 +94,6 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Shared, OpenError> {
         sign(&env, &tables, options.feed).map_err(|e| refused("creating the store", e))?;
         disk::unmark(dir)?;
     }
-    if kept.is_some() {
-        // The system has all that was written by the process that was killed.
-        env.force_sync().map_err(|e| refused("syncing the store", e))?;
-        kept::forget(dir)?;
-    }
     // Slots of readers that were killed would keep free pages from being used.
     env.clear_stale_readers().map_err(|e| refused("opening the store", e))?;
     let incarnation = incarnation(&env, &tables)?;
@@ -126,7 +119,6 @@ pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, Open
     if disk::marked(dir)?.is_some() {
         return Err(OpenError::Unfinished);
     }
-    refuse_cut_short(kept::look(dir)?.as_ref())?;
     // If no process has it open LMDB would make the file as the reader's. If this fails, so will that.
     let lock = dir.join(LMDB_LOCK);
     if !lock.exists() {
@@ -139,14 +131,6 @@ pub(crate) fn open_to_read(dir: &Path, options: &Options) -> Result<Shared, Open
     let incarnation = incarnation(&env, &tables)?;
     let opened = Opened { env, tables, map_bytes, incarnation, loading: false, feed: None };
     Shared::new(dir, opened, None).map_err(|e| OpenError::system("looking at the data file", e))
-}
-
-/// Refuses what a cut of power has left of a store that did not wait for the disk.
-fn refuse_cut_short(kept: Option<&kept::Found>) -> Result<(), OpenError> {
-    match kept {
-        Some(found) if !found.is_of_this_boot => Err(OpenError::CutShort),
-        _ => Ok(()),
-    }
 }
 
 /// Refuses a folder without a data file, or with one whose creation was never finished.

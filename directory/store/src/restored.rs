@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use crate::disk::{self, DATA, LMDB_LOCK, LOCK, Mark};
-use crate::feed::read_head;
-use crate::format::{META_EPOCH, META_FEED, META_INCARNATION, meta_row};
+use crate::format::{META_EPOCH, META_INCARNATION, meta_row};
 use crate::limits::MAP_BYTES_MIN;
 use crate::lmdb::{self, Access};
 use crate::lock::Lock;
 use crate::open::{check_format, map_environment, new_incarnation, refused};
 use crate::read::epoch_of;
-use crate::{OpenError, Options, header, kept, precheck};
+use crate::{OpenError, Options, precheck};
 
 /// Makes a store of the data file in `dir`, which came from a [`Snapshot`](crate::Snapshot): checks it, and gives it an
 /// incarnation of its own and the next epoch, so that nothing that has followed the other one takes it for that. To be
@@ -27,54 +26,6 @@ pub fn restored(dir: &Path, rows: &[(&str, &[u8])]) -> Result<([u8; 16], u64), O
         return Err(OpenError::Missing);
     }
     let _lock = Lock::take(&dir.join(LOCK))?;
-    identify(dir, &mut |_| {
-        rows.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec())).collect()
-    })
-}
-
-/// The state that a store goes back to after a cut of power.
-pub struct CutShort<'a> {
-    /// The store's incarnation until then.
-    pub incarnation: [u8; 16],
-    /// The last position of its feed; `None` without one.
-    pub position: Option<u64>,
-    row: &'a dyn Fn(&str) -> Option<Vec<u8>>,
-}
-
-impl CutShort<'_> {
-    /// A row that the caller has put there ([`Write::local_put`](crate::Write::local_put)).
-    pub fn row(&self, name: &str) -> Option<Vec<u8>> {
-        (self.row)(name)
-    }
-}
-
-/// It makes rows that are put into a store which goes back to that state.
-pub type MakeRows<'a> = dyn FnMut(&CutShort<'_>) -> Vec<(String, Vec<u8>)> + 'a;
-
-/// Puts a store back that was not opened for [`OpenError::CutShort`]: to the last state that was on the disk as a whole.
-/// It is a store of its own then, as after [`restored`]: positions that were given before are given anew. `rows` makes
-/// rows that are put into it. It can be done again whenever it was killed. Returns incarnation and epoch.
-///
-/// # Errors
-/// As [`Store::open`](crate::Store::open).
-pub fn put_back(dir: &Path, rows: &mut MakeRows<'_>) -> Result<([u8; 16], u64), OpenError> {
-    let data = dir.join(DATA);
-    if !data.exists() {
-        return Err(OpenError::Missing);
-    }
-    let _lock = Lock::take(&dir.join(LOCK))?;
-    let found = kept::look(dir)?.filter(|found| !found.is_of_this_boot);
-    let found = found.ok_or_else(|| OpenError::Damaged { what: "it was not cut short".into() })?;
-    header::put_back(&data, &found.page)
-        .map_err(|e| OpenError::system("putting the store back", e))?;
-    let made = identify(dir, rows)?;
-    kept::forget(dir)?;
-    Ok(made)
-}
-
-/// Gives a store that this process has the lock of a new identity.
-fn identify(dir: &Path, rows: &mut MakeRows<'_>) -> Result<([u8; 16], u64), OpenError> {
-    let data = dir.join(DATA);
     disk::mark(dir, Mark::Loading)?;
     precheck::check(&data)?;
     disk::allocate(&dir.join(LMDB_LOCK), lmdb::LOCK_BYTES)
@@ -93,14 +44,10 @@ fn identify(dir: &Path, rows: &mut MakeRows<'_>) -> Result<([u8; 16], u64), Open
     let epoch = tables.meta.get(&txn, META_EPOCH).map_err(changing)?;
     let epoch = epoch.map_or(Ok(1), epoch_of);
     let epoch = epoch.map_err(|why| OpenError::Damaged { what: why.to_string() })? + 1;
-    let get = |row: &[u8]| tables.meta.get(&txn, row).ok().flatten().map(<[u8]>::to_vec);
-    let was = get(META_INCARNATION).and_then(|row| row.try_into().ok()).unwrap_or_default();
-    let position = get(META_FEED).and_then(|row| Some(read_head(&row).ok()?.position));
-    let rows = rows(&CutShort { incarnation: was, position, row: &|name| get(&meta_row(name)) });
     let incarnation = new_incarnation().map_err(|e| OpenError::system("making an identity", e))?;
     tables.meta.put(&mut txn, META_INCARNATION, &incarnation).map_err(changing)?;
     tables.meta.put(&mut txn, META_EPOCH, &epoch.to_be_bytes()).map_err(changing)?;
-    for (name, value) in &rows {
+    for (name, value) in rows {
         tables.meta.put(&mut txn, &meta_row(name), value).map_err(changing)?;
     }
     txn.commit().map_err(changing)?;

@@ -13,7 +13,6 @@ use crate::limits::IDLE_READS_MAX;
 use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
-use crate::risk::Risk;
 use crate::values::ValueTable;
 use crate::{Error, OpenError};
 
@@ -28,11 +27,9 @@ pub(crate) struct Shared {
     /// The data file as the caller named it, and which file that was when it was opened: device and number.
     data: (PathBuf, (u64, u64)),
     /// Commits do not sync; the folder carries the mark of a bulk load.
-    pub loading: bool,
+    loading: bool,
     /// Changes go into the feed, with the value of this attribute.
     pub feed: Option<Option<&'static str>>,
-    /// Changes that were answered and are not on the disk yet.
-    pub risk: Risk,
     failed: Mutex<Option<String>>,
     /// Why the last commit was refused, if it was.
     refused: Mutex<Option<Error>>,
@@ -75,7 +72,6 @@ impl Shared {
             data,
             loading,
             feed,
-            risk: Risk::default(),
             failed,
             refused,
             reader_table,

@@ -21,35 +21,6 @@ use crate::pages::{Bits, Pages};
 use crate::shared::Shared;
 use crate::{Error, FeedHead, Read, header};
 
-/// The last state that was committed.
-pub(crate) struct LastHead {
-    /// A transaction on it.
-    pub read: Read,
-    pub meta: header::Meta,
-    /// Its two meta pages.
-    pub pages: [Vec<u8>; 2],
-}
-
-/// Finds it; `None` if changes overtake this each time.
-///
-/// # Errors
-/// As [`Store::snapshot`](crate::Store::snapshot).
-pub(crate) fn last_head(shared: &Arc<Shared>, file: &File) -> Result<Option<LastHead>, Error> {
-    for _ in 0..SNAPSHOT_TRIES_MAX {
-        let read = Read::begin_anew(shared)?;
-        let found = header::of_transaction(file, read.version())
-            .map_err(|e| Error::system("reading the data file", e))?;
-        // The next but one commit overwrites the head, and begins only when the next one is done.
-        if Read::begin_anew(shared)?.version() != read.version() {
-            continue;
-        }
-        let no_head = || Error::damaged("the data file has no head of its last state");
-        let (meta, pages) = found.ok_or_else(no_head)?;
-        return Ok(Some(LastHead { read, meta, pages }));
-    }
-    Ok(None)
-}
-
 /// One committed state, to be read from its first byte to its last. It holds a read transaction: see
 /// [`Read`].
 pub struct Snapshot {
@@ -70,20 +41,27 @@ impl Snapshot {
         let file = File::open(shared.dir().join(DATA)).map_err(reading)?;
         // Behind the opening: another file may have been put there just before.
         shared.is_in_place()?;
-        let overtaken = || {
-            let why = io::Error::other("changes come too fast for it; try again");
-            Error::system("copying a state of the store", why)
-        };
-        let last = last_head(shared, &file)?.ok_or_else(overtaken)?;
-        let LastHead { read, meta, pages } = last;
-        let too_long = || Error::damaged("the head of the data file contradicts itself");
-        let bytes = meta.file_bytes().ok_or_else(too_long)?;
-        let file_bytes = file.metadata().map_err(reading)?.len();
-        let clone = file.try_clone().map_err(reading)?;
-        let free = Pages::free(clone, &meta, file_bytes)
-            .ok_or_else(|| Error::damaged("the list of free pages is none"))?;
-        let (incarnation, head, page_bytes) = (shared.incarnation, pages.concat(), meta.page_bytes);
-        Ok(Snapshot { read, incarnation, file, head, page_bytes, free, bytes, at: 0 })
+        for _ in 0..SNAPSHOT_TRIES_MAX {
+            let read = Read::begin_anew(shared)?;
+            let found = header::of_transaction(&file, read.version()).map_err(reading)?;
+            // The next but one commit overwrites the head, and begins only when the next one is done.
+            if Read::begin_anew(shared)?.version() != read.version() {
+                continue;
+            }
+            let no_head = || Error::damaged("the data file has no head of its last state");
+            let (meta, pages) = found.ok_or_else(no_head)?;
+            let too_long = || Error::damaged("the head of the data file contradicts itself");
+            let bytes = meta.file_bytes().ok_or_else(too_long)?;
+            let file_bytes = file.metadata().map_err(reading)?.len();
+            let clone = file.try_clone().map_err(reading)?;
+            let free = Pages::free(clone, &meta, file_bytes)
+                .ok_or_else(|| Error::damaged("the list of free pages is none"))?;
+            let (incarnation, head, page_bytes) =
+                (shared.incarnation, pages.concat(), meta.page_bytes);
+            return Ok(Snapshot { read, incarnation, file, head, page_bytes, free, bytes, at: 0 });
+        }
+        let overtaken = "changes come too fast for it; try again";
+        Err(Error::system("copying a state of the store", io::Error::other(overtaken)))
     }
 
     /// Its length in bytes.

@@ -12,7 +12,7 @@ use crate::committer::{Committer, Message, waiting};
 use crate::open;
 use crate::shared::Shared;
 use crate::task::Typed;
-use crate::{Error, OpenError, Options, Read, Relaxed, Size, Snapshot, Write, size};
+use crate::{Error, OpenError, Options, Read, Size, Snapshot, Write, size};
 
 /// An open store. Cloning is cheap and all clones are one store; when the last is dropped, the
 /// accepted changes are committed and answered, and the files are closed.
@@ -149,20 +149,6 @@ impl Store {
             self.inner.waiting.move_by(1);
         }
         answered.recv().unwrap_or_else(|_| Err(Error::closed().into()))
-    }
-
-    /// No effect on a store that is loaded in bulk. Lets changes be answered, and be seen, before they are on the disk, so many at most; with `None` no more, and all of
-    /// them are on it when this returns. Waits for the changes that were handed in before. The death of the process, however
-    /// it comes, loses none of them; a cut of power does, and the store is to be put back then ([`put_back`](crate::put_back)).
-    ///
-    /// # Errors
-    /// [`Error::Failed`], and if the system refuses it; then the mode is what it was.
-    pub fn relax(&self, relaxed: Option<Relaxed>) -> Result<(), Error> {
-        self.refuse_if_failed()?;
-        let (answer, answered) = sync_channel(1);
-        let sent = self.inner.queue.send(Message::Relax(relaxed, answer));
-        sent.map_err(|_| Error::closed())?;
-        answered.recv().unwrap_or_else(|_| Err(Error::closed()))
     }
 
     /// How large it is, and the reader that holds it up. Readers whose process has died are let go

@@ -1,5 +1,5 @@
 //! Cuts of power at every moment of a first start, an import, a restore, a snapshot and a rollback to it, a change of
-//! password and a renewal of the certificate; and of many writers, whose changes wait for the disk or do not.
+//! password and a renewal of the certificate; and of many writers.
 //!
 //! The program's calls on its files are recorded with strace. From the record follows what a disk
 //! may hold if the power fails before a given call: all that was synced, and any part of the rest.
@@ -33,10 +33,6 @@ const WRITERS_STATES_MAX_NIGHTLY: usize = 200;
 /// Clients that write at once, and how many entries each adds.
 const WRITERS: usize = 16;
 const ADDED_BY_EACH: usize = 12;
-/// The changes that may be lost in relaxed mode.
-const AT_RISK_MAX: usize = 40;
-/// Where each of two heads in the file `synced` of a store has the identity of the system's run: 16 bytes.
-const BOOTS: [usize; 2] = [12, (128 << 10) + 12];
 /// Where the data folder is below the root of a record; the first start makes all of them.
 const DATA: &str = "a/b/data";
 const ADMINISTRATOR: &str = "cn=admin,cn=keyway";
@@ -527,79 +523,6 @@ fn many_writers_lose_nothing_and_the_feed_leads_to_what_is_left() {
     if !available(&["strace"]) {
         return;
     }
-    let most = if nightly() { WRITERS_STATES_MAX_NIGHTLY } else { STATES_MAX };
-    try_some(&many_writers("").states(), most, &["--empty"]);
-}
-
-/// In relaxed mode they lose the last changes, no more of them than may be at risk, and none between others.
-#[test]
-fn many_relaxed_writers_lose_the_last_changes_and_no_others() {
-    if !available(&["strace"]) {
-        return;
-    }
-    let relaxed = format!("\n[relaxed]\nchanges_max = {AT_RISK_MAX}\nage_max_ms = 60000\n");
-    let most = if nightly() { WRITERS_STATES_MAX_NIGHTLY } else { STATES_MAX };
-    let mut lost_most = 0;
-    let states = many_writers(&relaxed).states();
-    for state in spread(&states, most) {
-        let told = Told(state);
-        let place = tempfile::tempdir().unwrap();
-        state.left.make(place.path());
-        let data = place.path().join(DATA);
-        let was_relaxed = start_system_again(&data);
-        let told_by = |word: &str| {
-            let mut command = Command::new(keyway());
-            finish(command.args(["directory", word, "--data"]).arg(&data), "")
-        };
-        if was_relaxed {
-            assert_ne!(told_by("check").code, 0, "only a start of the server changes the store");
-        }
-        let server = Server::start(&data, &[]);
-        let mut client = connect(server.ldap());
-        let password = fs::read_to_string(data.join("admin-password")).unwrap();
-        client.bind(ADMINISTRATOR, &password).unwrap();
-        let history = told_by("history").expect(0).out;
-        assert_eq!(history.contains("relaxed mode"), was_relaxed, "{history}");
-        let added = state.said.iter().filter_map(|done| match done {
-            Done::Added(name) => Some(name),
-            _ => None,
-        });
-        let is_lost = |name: &&String| client.search(SUFFIX, "cn", name) != Ok(1);
-        let lost: Vec<_> = added.filter(is_lost).collect();
-        lost_most = lost_most.max(lost.len());
-        assert!(lost.len() <= AT_RISK_MAX && (was_relaxed || lost.is_empty()), "{lost:?}");
-        // Each writer waited for one before it began the next.
-        for name in &lost {
-            let (writer, number) = name.split_once('-').unwrap();
-            let next = format!("{writer}-{}", number.parse::<usize>().unwrap() + 1);
-            assert_ne!(client.search(SUFFIX, "cn", &next), Ok(1), "{next} is there, {name} is not");
-        }
-        if client.search(SUFFIX, "objectClass", "domain") == Ok(1) {
-            add(&mut client, "after").unwrap();
-        }
-        drop(server);
-        let mut check = Command::new(keyway());
-        check.args(["directory", "check", "--feed", "--json", "--data"]).arg(&data);
-        let checked: Value = serde_json::from_str(&finish(&mut check, "").expect(0).out).unwrap();
-        assert_eq!(checked["feed"]["replayed"], true, "{checked}");
-        drop(told);
-    }
-    assert!(lost_most > 0, "no state was tried in which a change is lost");
-}
-
-/// Has the store see that the system was started again, which a test does not do. Whether that means anything to it.
-fn start_system_again(data: &Path) -> bool {
-    let path = data.join("store/synced");
-    let Ok(mut bytes) = fs::read(&path) else { return false };
-    for at in BOOTS {
-        bytes[at..at + 16].fill(0);
-    }
-    fs::write(path, bytes).unwrap();
-    true
-}
-
-/// Writers at once, in a new folder with these settings beside the others.
-fn many_writers(settings: &str) -> Recording {
     let arguments = ["--empty", "--listen", "127.0.0.1:0", "--listen-tls", "off"];
     let mut first = Recording::new(None);
     first.start(&arguments).kill();
@@ -609,11 +532,6 @@ fn many_writers(settings: &str) -> Recording {
     let text =
         text.replace("\nnaming_contexts = []", &format!("\nnaming_contexts = [\"{SUFFIX}\"]"));
     assert!(text.contains(&format!("[\"{SUFFIX}\"]")), "{text}");
-    let text = match settings {
-        "" => text,
-        _ => text.replace("\n[relaxed]\nchanges_max = 1\nage_max_ms = 100 ", settings),
-    };
-    assert!(text.contains(settings), "{text}");
     fs::write(&file, text).unwrap();
     recording.before = Disk::of(&recording.root());
     let server = recording.start(&arguments);
@@ -639,5 +557,6 @@ fn many_writers(settings: &str) -> Recording {
         }
     });
     server.kill();
-    recording
+    let most = if nightly() { WRITERS_STATES_MAX_NIGHTLY } else { STATES_MAX };
+    try_some(&recording.states(), most, &["--empty"]);
 }

@@ -65,8 +65,7 @@ pub fn store(change: &ServerDelta<'_>) -> Sheet {
         ("changes", format!("{} /s", count(change.rate("store.changes")))),
         ("changes a commit", counts(&group)),
         ("a commit and its sync", times(&sync)),
-        ("accepted, not answered", count_whole(gauge("waiting"))),
-        ("answered, not on the disk", count_whole(gauge("at_risk"))),
+        ("accepted, not on the disk", count_whole(gauge("waiting"))),
         ("syncs that failed", count_whole(change.total("store.sync_errors") as f64)),
     ];
     let rows = rows.into_iter().map(|(what, value)| vec![Cell::words(what), Cell::words(value)]);

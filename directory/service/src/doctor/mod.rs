@@ -11,7 +11,6 @@ mod sync_time;
 pub use finding::{Finding, Verdict};
 
 use crate::offline;
-use crate::relaxed::risk;
 use keyway_config::{Configuration, Given};
 use keyway_folder::data::{self, State};
 use keyway_folder::history;
@@ -50,10 +49,6 @@ pub fn examine(folder: &Path, tell: &mut dyn FnMut(u64, u64)) -> Result<Vec<Find
         None => Finding::good("settings", "keyway.toml can be read"),
         Some(why) => Finding::fault("settings", why.to_string(), "keyway config check explains"),
     });
-    if let Some(relaxed) = configuration.and_then(|configuration| configuration.relaxed) {
-        let advice = "relaxed.changes_max = 1, if each answered change has to stay";
-        findings.push(Finding::warning("relaxed mode", risk(relaxed), advice));
-    }
     findings.push(store(folder));
     findings.extend(backups(&history));
     Ok(findings)

@@ -21,7 +21,7 @@ mod rows;
 
 pub use change::{Change, LargeValuesEdit, MetaChange, Moved, Updated, Whole};
 pub use edits::{AttributeEdit, EditKind};
-pub(crate) use head::{FIRST_OF_A_NEW_STORE, head_row, read_head};
+pub(crate) use head::{FIRST_OF_A_NEW_STORE, head_row};
 pub use head::{FeedDigest, FeedHead};
 pub(crate) use record::{
     Came, LargeNotes, Recorder, put_large, put_meta, put_move, put_update, put_whole,
