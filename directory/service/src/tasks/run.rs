@@ -162,7 +162,8 @@ impl Runner {
     fn repository(&self) -> Result<Place, Failure> {
         let Some(folder) = self.places.repository.clone() else {
             return Err(Failure::new(
-                "no repository is named: make one with keyway backup create, and name it in [tasks] of keyway.toml",
+                "no repository is named: make one with keyway backup create, name it in [tasks] of keyway.toml, and start \
+                 the server again",
             ));
         };
         if let Some(TaskSecret::KeyFile(path) | TaskSecret::PassphraseFile(path)) =
