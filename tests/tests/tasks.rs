@@ -240,7 +240,7 @@ fn a_task_ends_with_its_entry_and_with_the_server() {
     if !available(TOOLS) {
         return;
     }
-    let (folder, server) = sample(20_000);
+    let (folder, server) = sample(5_000);
     let data = folder.path().join("data");
     for number in 0..8 {
         add(&server, &format!("t{number}"), "export", "").expect(0);
