@@ -199,3 +199,42 @@ fn taken(draft: &Path) -> io::Error {
     let draft = draft.display();
     io::Error::other(format!("another process writes {draft}; wait for it, or name another file"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_takes_the_place_of_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ldif");
+        let target = Target::open(&path, &[]).unwrap();
+        target.writer().unwrap().write_all(b"ours").unwrap();
+        fs::write(&path, "theirs").unwrap();
+        target.finish_new().unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the draft is gone");
+        fs::remove_file(&path).unwrap();
+        let target = Target::open(&path, &[]).unwrap();
+        target.writer().unwrap().write_all(b"ours").unwrap();
+        assert!(target.finish_new().unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"ours");
+    }
+
+    #[test]
+    fn drafts_that_no_process_writes_are_discarded() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let target = Target::open(&at("written.ldif"), &[]).unwrap();
+        let _writer = target.writer().unwrap();
+        fs::write(at("left.ldif.new"), "").unwrap();
+        fs::write(at("other.new"), "").unwrap();
+        fs::write(at("kept"), "").unwrap();
+        std::os::unix::fs::symlink(at("kept"), at("link.ldif.new")).unwrap();
+        discard_drafts(folder.path(), ".ldif");
+        assert!(!at("left.ldif.new").exists());
+        for name in ["written.ldif.new", "other.new", "kept", "link.ldif.new"] {
+            assert!(at(name).exists(), "{name}");
+        }
+    }
+}

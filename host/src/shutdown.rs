@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::signals::{STATUS_AT_ONCE, Second, at_end};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,5 +40,43 @@ impl Stop {
     /// The text to print then.
     pub fn failure(line: &str) -> Failure {
         Failure::with_status(line, STATUS_AT_ONCE as u8)
+    }
+}
+
+/// Input or output that fails once an end is asked for.
+pub struct Stoppable<'a, T> {
+    inner: T,
+    stop: Option<&'a Stop>,
+}
+
+impl<'a, T> Stoppable<'a, T> {
+    /// Goes through to `inner`; without `stop` always.
+    pub fn new(inner: T, stop: Option<&'a Stop>) -> Stoppable<'a, T> {
+        Stoppable { inner, stop }
+    }
+
+    fn goes_on(&self) -> io::Result<()> {
+        match self.stop.is_some_and(Stop::is_asked) {
+            true => Err(io::Error::other("it was stopped")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<T: Read> Read for Stoppable<'_, T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.goes_on()?;
+        self.inner.read(buffer)
+    }
+}
+
+impl<T: Write> Write for Stoppable<'_, T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.goes_on()?;
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }

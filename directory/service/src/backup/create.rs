@@ -10,10 +10,9 @@ use keyway_config::Running;
 use keyway_folder::data::{self, name};
 use keyway_folder::history::{self, Done};
 use keyway_host::failure::Failure;
-use keyway_host::shutdown::Stop;
+use keyway_host::shutdown::{Stop, Stoppable};
 use keyway_host::timestamp::{Timestamp, now_unix_us};
 use keyway_store::Store;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -168,11 +167,8 @@ pub(super) fn create_in(
         bytes += put.bytes;
         new_bytes += put.new_bytes;
     };
-    let mut pages = Stoppable { reader: &mut snapshot, stop };
+    let mut pages = Stoppable::new(&mut snapshot, stop);
     let put = creating.put(STORE_FILE, 0o600, &mut pages, &mut |done| progress(done, total));
-    if stop.is_some_and(Stop::is_asked) {
-        return Err(Failure::new("it was stopped"));
-    }
     count(put.map_err(Failure::new)?);
     // The server may use its pages again.
     drop(snapshot);
@@ -199,19 +195,4 @@ pub(super) fn create_in(
     let value = serde_json::to_value(&meta).map_err(Failure::new)?;
     let name = creating.finish(value, feed).map_err(Failure::new)?.to_string();
     Ok(Created { name, meta, bytes, new_bytes, key_file: None })
-}
-
-/// Fails when an end is asked for.
-struct Stoppable<'a> {
-    reader: &'a mut dyn Read,
-    stop: Option<&'a Stop>,
-}
-
-impl Read for Stoppable<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.stop.is_some_and(Stop::is_asked) {
-            true => Err(io::Error::other("it was stopped")),
-            false => self.reader.read(buffer),
-        }
-    }
 }

@@ -12,13 +12,13 @@ use keyway_folder::history::Done;
 use keyway_host::atomic_file::{Target, discard_drafts};
 use keyway_host::failure::Failure;
 use keyway_host::output::grouped;
-use keyway_host::shutdown::Stop;
+use keyway_host::shutdown::{Stop, Stoppable};
 use keyway_log::folder_mode;
 use keyway_server::Directory;
 use keyway_store::Store;
 use std::cell::Cell;
 use std::fs::{self, DirBuilder};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Weak;
@@ -110,7 +110,7 @@ impl Runner {
         let target = Target::open(path, &[])?;
         let bytes = Cell::new(0);
         let counted = Counted::new(target.writer()?, &bytes);
-        let stoppable = Stoppable { out: counted, stop };
+        let stoppable = Stoppable::new(counted, Some(stop));
         let mut out = BufWriter::with_capacity(TASK_BUFFER_BYTES, stoppable);
         let exported =
             directory.export(base, &mut out, &mut |entries| progress.set(entries, total));
@@ -186,23 +186,4 @@ impl Runner {
 
 fn well(line: String) -> Outcome {
     Outcome { is_well: true, lines: vec![line] }
-}
-
-/// Fails when an end is asked for.
-struct Stoppable<'a, W> {
-    out: W,
-    stop: &'a Stop,
-}
-
-impl<W: Write> Write for Stoppable<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.stop.is_asked() {
-            true => Err(io::Error::other("it was stopped")),
-            false => self.out.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
