@@ -1,7 +1,7 @@
 //! Virtual entries, which are not stored: the trees `cn=config`, `cn=monitor` and `cn=tasks`, made when a client asks.
 //!
-//! A tree is published by the one that knows what is in it: the program for the configuration and the tasks, the network half
-//! for the monitor. Here they are found, and changes of them handed over. The entries of `cn=changelog`, which may be very
+//! A tree is published by the one that knows what is in it: the program for the configuration and the tasks, the
+//! network half for the monitor. Here they are found, and changes of them handed over. The entries of `cn=changelog`, which may be very
 //! many, are made one by one (`changelog`).
 
 mod change;

@@ -13,8 +13,9 @@ use crate::failure::{Failure, Result, unwilling};
 use crate::naming::{self, Place};
 use crate::redefine::{Redefinition, require_generation};
 use crate::state::Snapshot;
-use crate::virtual_entries::Handover;
+use crate::virtual_entries::{Handover, VirtualTree};
 use keyway_codec::message::{AddRequest, ModifyRequest, Op, ResultCode};
+use keyway_schema::EntryName;
 use keyway_store::Write;
 use std::sync::Arc;
 
@@ -56,8 +57,7 @@ impl Operation {
         request: &AddRequest<'_>,
         controls: &RequestControls<'_>,
     ) -> Result<Operation> {
-        let name = snapshot.entry_name(request.dn)?.into_name();
-        if let Place::Virtual(tree) = naming::place(&snapshot.shared.contexts(), &name) {
+        if let Some((tree, name)) = in_virtual_tree(snapshot, request.dn)? {
             let asked = Handover::asked(snapshot, subject, controls, (tree, &name), Rights::ADD)?;
             let attributes = Add::unstored(snapshot, request)?;
             return asked.add(attributes).map(Operation::Virtual);
@@ -72,8 +72,7 @@ impl Operation {
         dn: &str,
         controls: &RequestControls<'_>,
     ) -> Result<Operation> {
-        let name = snapshot.entry_name(dn)?.into_name();
-        if let Place::Virtual(tree) = naming::place(&snapshot.shared.contexts(), &name) {
+        if let Some((tree, name)) = in_virtual_tree(snapshot, dn)? {
             let asked =
                 Handover::asked(snapshot, subject, controls, (tree, &name), Rights::DELETE)?;
             return asked.delete().map(Operation::Virtual);
@@ -166,4 +165,13 @@ impl Operation {
             _ => None,
         }
     }
+}
+
+/// The tree that an entry of this name is in, if that is not stored.
+fn in_virtual_tree(snapshot: &Snapshot, dn: &str) -> Result<Option<(VirtualTree, EntryName)>> {
+    let name = snapshot.entry_name(dn)?.into_name();
+    Ok(match naming::place(&snapshot.shared.contexts(), &name) {
+        Place::Virtual(tree) => Some((tree, name)),
+        _ => None,
+    })
 }
