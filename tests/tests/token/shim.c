@@ -66,11 +66,16 @@ static CK_RV finalize(void *reserved) {
     return real->C_Finalize(reserved);
 }
 
+// Says that it was asked, and answers no sooner than it may.
+static void be_deaf(void) {
+    if (state_is("deaf")) note("deaf");
+    while (state_is("deaf")) usleep(5000);
+}
+
 static CK_RV generate(CK_SESSION_HANDLE session, CK_MECHANISM_PTR mechanism, CK_ATTRIBUTE_PTR public, CK_ULONG publics,
                       CK_ATTRIBUTE_PTR private, CK_ULONG privates, CK_OBJECT_HANDLE_PTR half,
                       CK_OBJECT_HANDLE_PTR key) {
-    if (state_is("deaf")) note("deaf");
-    while (state_is("deaf")) usleep(5000);
+    be_deaf();
     return real->C_GenerateKeyPair(session, mechanism, public, publics, private, privates, half, key);
 }
 
@@ -82,7 +87,7 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, void *application, CK
 static CK_RV login(CK_SESSION_HANDLE session, CK_USER_TYPE user, CK_BYTE_PTR pin, CK_ULONG length) {
     note("logins");
     if (state_is("end")) _exit(1);
-    while (state_is("deaf")) usleep(5000);
+    be_deaf();
     return real->C_Login(session, user, pin, length);
 }
 
