@@ -3,7 +3,9 @@
 use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
 use keyway_daemon::limits::{ClientLimits, SharedLimits};
-use keyway_daemon::{Admission, Daemon, HandedOver, NameSpaces, Options, Weights, listen};
+use keyway_daemon::{
+    Admission, Daemon, HandedOver, Machines, NameSpaces, Options, Weights, listen,
+};
 use keyway_ring::control::{Key, PacketKey, PacketKeys, Secret, Step};
 use keyway_ring::descriptor::SessionHandle;
 use std::os::fd::OwnedFd;
@@ -60,6 +62,7 @@ pub fn options() -> Options {
         shared: SharedLimits::of_this_machine(),
         weights: Weights::default(),
         name_spaces: NameSpaces::default(),
+        machines: Machines::default(),
         keys: None,
         socket: None,
         pumps: 1,

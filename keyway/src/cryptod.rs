@@ -8,6 +8,7 @@ use keyway_service::limit::{self, Limit, Space, Weight};
 use keyway_service::master;
 use keyway_service::options::CryptodOptions;
 use keyway_service::tokens::{self, Labelled};
+use keyway_service::vms::{self, Vm};
 use std::path::PathBuf;
 
 /// Start the daemon that does cryptography for other processes, past the kernel
@@ -139,6 +140,11 @@ pub struct Cryptod {
     /// A file or folder that the modules of tokens read and write (repeatable); they reach no others but libraries
     #[arg(long = "token-files", value_name = "PATH", requires = "tokens")]
     pub token_files: Vec<PathBuf>,
+    /// Let the processes of a virtual machine use the daemon, past kernel and hypervisor (repeatable): QEMU connects to
+    /// SOCKET, with -chardev socket,id=keyway,path=SOCKET -device ivshmem-doorbell,chardev=keyway. Keys are allowed to it
+    /// by keyway key allow --for vm:NAME; the process that may connect there is that machine
+    #[arg(long = "vm", value_name = "NAME=SOCKET", value_parser = vms::vm)]
+    pub vms: Vec<Vm>,
     /// Allow legacy algorithms (3des-cbc), for clients that bring such a key
     #[arg(long)]
     pub legacy: bool,
@@ -190,6 +196,7 @@ impl Cryptod {
             tokens: self.tokens.clone(),
             token_pins: self.token_pins.clone(),
             token_files: self.token_files.clone(),
+            vms: self.vms.clone(),
             legacy: self.legacy,
             take_over: self.take_over,
             pumps: self.pumps,

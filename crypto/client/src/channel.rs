@@ -105,16 +105,7 @@ impl Channel {
                 life.ping();
                 since = Instant::now();
             }
-            self.sleep();
+            self.end.sleep(SLICE);
         }
-    }
-
-    fn sleep(&self) {
-        let Some(armed) = self.end.armed() else { return };
-        armed.set();
-        if !self.end.is_ready() && !self.end.is_closed() {
-            armed.sleep(SLICE);
-        }
-        armed.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! A connection to the daemon: what is asked over its socket, its sessions, and its channels.
+//! A connection to the daemon: what is asked of it, its sessions, and its channels.
 //!
 //! It is used by all threads of its process at once, and by no other process.
 
@@ -14,11 +14,8 @@ use keyway_engine::{Algorithm, Request};
 use keyway_lock::Unpoisoned;
 use keyway_ring::control::{self, Answer, Ask, KeyAsk, KeyPolicy};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
-use keyway_ring::limits::REGION_BYTES_MAX;
-use keyway_ring::{Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_ring::{Route, SharedMemory, Socket};
 use keyway_wire as wire;
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -106,7 +103,7 @@ impl With<'_> {
 pub(crate) struct Connection {
     path: PathBuf,
     pub user: User,
-    socket: Kept<Socket>,
+    route: Kept<Route>,
     /// One message and its answer at a time.
     turn: Mutex<()>,
     dead: AtomicBool,
@@ -161,14 +158,17 @@ impl Connection {
     fn unnamed(place: &Place) -> Result<Connection, ClientError> {
         let (path, user) = (place.path(), User::current());
         let unreachable = |why: io::Error| ClientError::unreachable(path, &why);
-        let socket = place.connect().map_err(unreachable)?;
-        set_socket_timeout(&socket, Timeout::Send, Some(ANSWER))
-            .map_err(|why| unreachable(why.into()))?;
-        let socket = above_standard(socket.into()).map(Socket::from_fd).and_then(Kept::new);
+        let route = match place.connect().map_err(unreachable)? {
+            Route::Socket(socket) => {
+                let socket = above_standard(socket.into()).map_err(unreachable)?;
+                Route::Socket(Socket::from_fd(socket))
+            }
+            device => device,
+        };
         Ok(Connection {
             path: path.to_owned(),
             user,
-            socket: socket.map_err(unreachable)?,
+            route: Kept::new(route).map_err(unreachable)?,
             turn: Mutex::default(),
             dead: AtomicBool::new(false),
             silent: AtomicBool::new(false),
@@ -197,11 +197,7 @@ impl Connection {
 
     fn has_hung_up(&self) -> bool {
         // A program that has closed it has closed what belongs to it, too.
-        self.socket.get().is_none_or(|socket| {
-            let mut events = [PollFd::new(socket, PollFlags::RDHUP)];
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            matches!(rustix::event::poll(&mut events, Some(&now)), Ok(1..))
-        })
+        self.route.get().is_none_or(Route::has_hung_up)
     }
 
     pub fn die(&self) {
@@ -220,17 +216,11 @@ impl Connection {
         let bytes = control::encode(ask).map_err(|_| too_long())?;
         let answer = {
             let _turn = self.turn.lock().unpoisoned();
-            let Some(socket) = self.socket.get().filter(|_| !self.dead.load(Ordering::Acquire))
+            let Some(route) = self.route.get().filter(|_| !self.dead.load(Ordering::Acquire))
             else {
                 return Err(self.over());
             };
-            set_socket_timeout(socket, Timeout::Recv, Some(most))
-                .map_err(|why| ClientError::unreachable(&self.path, &why.into()))?;
-            match socket.send(&bytes, &[]) {
-                // It has said why before it hung up.
-                Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(why),
-                _ => socket.receive(),
-            }
+            route.ask(&bytes, most)
         };
         match answer {
             Ok(Some(received)) => match control::decode_answer(&received.bytes) {
@@ -242,9 +232,7 @@ impl Connection {
                 }
                 Err(_) => Err(ClientError::nonsense(&self.path)),
             },
-            Err(why)
-                if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
-            {
+            Err(why) if why.kind() == io::ErrorKind::TimedOut => {
                 self.give_up();
                 Err(self.over())
             }
@@ -267,9 +255,9 @@ impl Connection {
     fn tell(&self, ask: &Ask) {
         let Ok(bytes) = control::encode(ask) else { return };
         let _turn = self.turn.lock().unpoisoned();
-        let socket = self.socket.get().filter(|_| !self.dead.load(Ordering::Acquire));
-        if let Some(socket) = socket {
-            let _ = socket.send(&bytes, &[]);
+        let route = self.route.get().filter(|_| !self.dead.load(Ordering::Acquire));
+        if let Some(route) = route {
+            let _ = route.tell(&bytes, ANSWER);
         }
     }
 
@@ -572,29 +560,28 @@ impl Connection {
 
     fn new_channel(&self) -> Result<Channel, ClientError> {
         let (answer, files) = self.ask(&Ask::Queue { entries: RING_ENTRIES })?;
-        let Answer::Queue { queue, entries } = answer else { return Err(self.unexpected(answer)) };
-        let mut files = files.into_iter();
-        let (Some(ring), Some(bell)) = (files.next(), files.next()) else {
-            return Err(ClientError::nonsense(&self.path));
-        };
-        let end =
-            RingMemory::adopt_without_file(ring, entries).ok().and_then(|ring| ring.client_end());
-        let end = end.ok_or_else(|| ClientError::nonsense(&self.path))?;
+        if !matches!(answer, Answer::Queue { .. } | Answer::QueueAt { .. }) {
+            return Err(self.unexpected(answer));
+        }
+        let nonsense = || ClientError::nonsense(&self.path);
+        let pair = self.route.get().and_then(|route| route.queue_pair(&answer, files));
+        let (queue, ring, bell) = pair.ok_or_else(nonsense)?;
+        let end = ring.without_file().and_then(|ring| ring.client_end()).ok_or_else(nonsense)?;
         let region = self.region(REGION_BYTES);
         let (memory, region) = region.inspect_err(|_| self.tell(&Ask::CloseQueue { queue }))?;
-        let bell = Kept::new(Doorbell::from_fd(bell));
-        let bell = bell.map_err(|why| ClientError::unreachable(&self.path, &why))?;
+        let bell = Kept::new(bell).map_err(|why| ClientError::unreachable(&self.path, &why))?;
         Ok(Channel { queue, end, bell, memory, region })
     }
 
     fn region(&self, bytes: usize) -> Result<(SharedMemory, RegionHandle), ClientError> {
         let (answer, files) = self.ask(&Ask::Region { bytes: bytes as u64 })?;
-        let Answer::Region { region } = answer else { return Err(self.unexpected(answer)) };
-        let memory = files.into_iter().next();
-        let memory = memory.and_then(|file| SharedMemory::adopt(file, REGION_BYTES_MAX).ok());
-        let memory =
-            memory.filter(|memory| memory.bytes() >= bytes).map(SharedMemory::without_file);
-        Ok((memory.ok_or_else(|| ClientError::nonsense(&self.path))?, region))
+        if !matches!(answer, Answer::Region { .. } | Answer::RegionAt { .. }) {
+            return Err(self.unexpected(answer));
+        }
+        let region = self.route.get().and_then(|route| route.region(&answer, files));
+        let region = region.filter(|(memory, _)| memory.bytes() >= bytes);
+        let (memory, region) = region.ok_or_else(|| ClientError::nonsense(&self.path))?;
+        Ok((memory.without_file(), region))
     }
 
     fn unexpected(&self, answer: Answer) -> ClientError {

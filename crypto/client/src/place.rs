@@ -1,7 +1,7 @@
 //! Where the daemon listens, and the ways there.
 
 use crate::kept::{Kept, above_standard};
-use keyway_ring::Socket;
+use keyway_ring::{DEFAULT_SOCKET, Route, Socket};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use once_cell::race::OnceBox;
@@ -16,8 +16,6 @@ use std::thread;
 
 /// The environment variable that names the daemon's socket.
 pub const SOCKET_VARIABLE: &str = "KEYWAY_SOCKET";
-/// Where cryptod listens if nothing else is said.
-pub const DEFAULT_SOCKET: &str = "/run/keyway/cryptod.socket";
 
 /// A variable of the environment; none in a program that has got rights from its file, whose environment is that of a
 /// user who has not.
@@ -66,11 +64,11 @@ impl Place {
     }
 
     /// Connects, as the user that the process is now.
-    pub fn connect(&self) -> io::Result<Socket> {
-        let direct = Socket::connect(&self.path);
+    pub fn connect(&self) -> io::Result<Route> {
+        let direct = Route::connect(&self.path);
         match (&direct, self.folder.get(), self.path.file_name()) {
             (Err(why), Some(folder), Some(name)) if is_elsewhere(why) => {
-                folder.connect(name).or(direct)
+                folder.connect(name).map(Route::Socket).or(direct)
             }
             _ => direct,
         }

@@ -1,6 +1,8 @@
 //! A client that signs with a key that it never sees.
 
-use keyway_daemon::{Admission, Daemon, NameSpaces, Options, Weights, keys::*, limits::*, listen};
+use keyway_daemon::{
+    Admission, Daemon, Machines, NameSpaces, Options, Weights, keys::*, limits::*, listen,
+};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Algorithm, Demand, Key, Operation, Parameters, Request, Task};
 use std::{error::Error, sync::Arc, time::Duration, time::SystemTime};
@@ -13,7 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let master = MasterKey::create_file(&place.path().join("master"), &engine)?;
     let (folder, master) = (place.path().join("keys"), Master::Key(&master));
     let keys = KeyStore::create(&folder, master, &engine, |what| eprintln!("{what}"))?;
-    let by = Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: Err(Unseen::Gone) };
+    let by =
+        Caller { uid: 0, gid: 0, groups: vec![], pid: 0, executable: Err(Unseen::Gone), vm: None };
     let spec = Spec { algorithms: &[ECDSA], purposes: Purpose::Sign.into() };
     keys.add("web", spec, Material::NEW, &by, SystemTime::now())?;
     keys.allow("web", &Who::ANY, spec.purposes, &by, SystemTime::now())?;
@@ -21,9 +24,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (keys, spin) = (Some(Arc::new(keys)), Duration::from_micros(50));
     let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());
     let socket = None;
-    let (name_spaces, pumps) = (NameSpaces::default(), 1);
-    let options =
-        Options { admission, limits, shared, weights, name_spaces, keys, socket, pumps, spin };
+    let (name_spaces, machines, pumps) = (NameSpaces::default(), Machines::default(), 1);
+    let options = Options {
+        admission,
+        limits,
+        shared,
+        weights,
+        name_spaces,
+        keys,
+        machines,
+        socket,
+        pumps,
+        spin,
+    };
     let path = place.path().join("socket");
     let _daemon = Daemon::start(&engine, listen(&path)?, options, Box::new(|_| {}))?;
 

@@ -17,7 +17,7 @@ impl Caller {
         let peer = Peer::of(socket)?;
         let executable = witness.program(&peer);
         let Peer { pid, uid, gid, groups, .. } = peer;
-        Ok(Caller { uid, gid, groups, pid, executable })
+        Ok(Caller { uid, gid, groups, pid, executable, vm: None })
     }
 }
 
@@ -52,7 +52,7 @@ impl Admission {
 
     /// Whether it may look after the daemon and its keys.
     pub fn administers(&self, caller: &Caller) -> bool {
-        caller.uid == 0 || caller.uid == rustix::process::getuid().as_raw()
+        caller.vm.is_none() && (caller.uid == 0 || caller.uid == rustix::process::getuid().as_raw())
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     fn caller(uid: u32, groups: &[u32], executable: &str) -> Caller {
         let executable = Ok(executable.into());
-        Caller { uid, gid: uid, groups: groups.to_vec(), pid: 1, executable }
+        Caller { uid, gid: uid, groups: groups.to_vec(), pid: 1, executable, vm: None }
     }
 
     #[test]
@@ -81,6 +81,9 @@ mod tests {
         assert!(!program("/usr/bin/other").admits(&stranger));
         let all_users = Admission { all_users: true, ..Admission::default() };
         assert!(all_users.admits(&stranger) && !all_users.administers(&stranger));
+        // A virtual machine is no user, whatever its number.
+        let machine = Caller { vm: Some("web".into()), ..caller(0, &[], "/x") };
+        assert!(!none.administers(&machine));
     }
 
     #[test]

@@ -32,7 +32,8 @@ impl Daemon {
         handed_over: HandedOver,
     ) -> io::Result<Daemon> {
         let ended = Arc::new((AtomicBool::new(false), Alarm::new()?));
-        let server = Server::new(engine, listener, options, &ended, handed_over)?;
+        let mut server = Server::new(engine, listener, options, &ended, handed_over)?;
+        server.start_machines(Vec::new())?;
         Self::run(server, ended)
     }
 

@@ -11,6 +11,7 @@
 //!
 //! Keys go over the socket too. So it only goes to a process of the daemon's own user, or root's.
 
+use crate::machine::{Position, SlotState};
 use keyway_ring::control::{self, Answer, Step};
 use keyway_ring::descriptor::{DESCRIPTOR_WORDS, RegionHandle, SessionHandle};
 use keyway_ring::{Received, Socket};
@@ -30,6 +31,23 @@ pub enum Part {
         /// Whether the socket's path is the daemon's to remove in the end.
         removes_socket: bool,
     },
+    /// A virtual machine that may come, with the socket where its hypervisor connects. If it is there, then also with
+    /// the connection of its hypervisor, its memory and its connection to the control thread.
+    Machine {
+        /// Its name.
+        name: String,
+        /// How far it is, if it is there.
+        position: Option<Position>,
+    },
+    /// Some bells of the machine before.
+    Bells,
+    /// Something of what a process of the machine before has.
+    Slot {
+        /// The process' slot.
+        slot: usize,
+        /// What it has.
+        state: SlotState,
+    },
     /// A client, with its connection.
     Client {
         /// Its number.
@@ -46,6 +64,8 @@ pub enum Part {
         groups: Vec<u32>,
         /// Its program, if that was seen.
         executable: Option<String>,
+        /// The virtual machine that it is.
+        vm: Option<String>,
         /// Number of its next queue pair.
         next_queue: u32,
         /// Generation of its last region.
@@ -65,6 +85,32 @@ pub enum Part {
     },
     /// A region of the client before, with its memory.
     Region(RegionHandle),
+    /// That of a virtual machine, which lies in the machine's memory.
+    RegionAt {
+        /// The client's handle for it.
+        handle: RegionHandle,
+        /// Where it begins.
+        at: usize,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// A [queue pair](Part::Queue) of a virtual machine, which lies in the machine's memory.
+    QueueAt {
+        /// Its number.
+        number: u32,
+        /// Entries of each ring.
+        entries: u32,
+        /// Requests that were taken.
+        taken: u64,
+        /// Requests that were answered.
+        answered: u64,
+        /// Where it begins.
+        at: usize,
+        /// How long it is.
+        bytes: usize,
+        /// Its bell, as the hypervisor's peer.
+        bell: u32,
+    },
     /// A session of the client before.
     Session {
         /// The client's handle for it.

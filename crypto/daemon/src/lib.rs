@@ -5,6 +5,8 @@
 //!        ◀────────── rings and regions, in shared memory ─────────▶
 //! ```
 //!
+//! A virtual machine's processes have no socket, but memory in which all of that lies (`machine`).
+//!
 //! A client connects to the socket and is admitted by the credentials of its process
 //! ([`Admission`]). It asks for queue pairs, registers memory, and opens sessions (`server`). From
 //! then on its requests go past the system, through the rings, to a pump, which takes them in turn
@@ -28,6 +30,7 @@ mod handover;
 pub mod keys;
 pub mod limits;
 mod listen;
+mod machine;
 mod managing;
 mod name_spaces;
 mod options;
@@ -42,7 +45,7 @@ pub mod witness;
 
 pub use admission::Admission;
 pub use daemon::Daemon;
-pub use listen::listen;
+pub use listen::{listen, listen_for_machine};
 pub use name_spaces::{NameSpace, NameSpaces};
-pub use options::{HandedOver, Options};
+pub use options::{HandedOver, MachineOptions, Machines, Options, Report};
 pub use weights::Weights;

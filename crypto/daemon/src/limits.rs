@@ -265,3 +265,17 @@ pub struct Waiting {
     /// Of all users.
     pub of_all: usize,
 }
+
+/// Bytes of the memory that a virtual machine shares with the daemon, of which the system has only what is used: as much
+/// as a client's regions may have, but for few large requests.
+pub const MACHINE_BYTES: usize = 256 << 20;
+/// Bells of a virtual machine, one for each queue pair: as many as a client may have of these.
+pub const MACHINE_BELLS: usize = 64;
+/// Files that a virtual machine takes beside its queue pairs: its bells, its memory, and its connections.
+pub const FILES_OF_MACHINE: usize = MACHINE_BELLS + 6;
+/// Most virtual machines.
+pub const MACHINES_MAX: usize = 64;
+/// The user that the first virtual machine is, in the place of a number that a process could have.
+pub const MACHINE_UID: u32 = 0xffff_ff00;
+/// The least time between two looks at the messages of a virtual machine's processes.
+pub const MACHINE_PAUSE: Duration = Duration::from_micros(50);

@@ -1,7 +1,7 @@
 //! The socket that clients connect to.
 
-use keyway_ring::{Socket, refuse_files, with_address};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use keyway_ring::{refuse_files, with_address};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
@@ -14,18 +14,36 @@ use std::{fs, io};
 /// `AddrInUse` if a process listens there, or something else than a socket is there; else the
 /// system's.
 pub fn listen(path: &Path) -> io::Result<OwnedFd> {
+    listen_as(SocketType::SEQPACKET, path)
+}
+
+/// As [`listen`], for the hypervisor of a virtual machine.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_for_machine(path: &Path) -> io::Result<OwnedFd> {
+    listen_as(SocketType::STREAM, path)
+}
+
+fn listen_as(kind: SocketType, path: &Path) -> io::Result<OwnedFd> {
+    let socket = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        socket_with(AddressFamily::UNIX, kind, flags, None)
+    };
     if let Ok(there) = fs::symlink_metadata(path) {
         let in_use = |why| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
         if !there.file_type().is_socket() {
             return in_use("something else than a socket is there");
         }
-        if Socket::connect(path).is_ok() {
+        let probe = socket()?;
+        let tried = with_address(path, |address| connect(&probe, address));
+        // A queue of those that wait to be let in is one that a daemon may be at.
+        if !tried.is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused) {
             return in_use("another daemon listens there");
         }
         fs::remove_file(path)?;
     }
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let socket = socket()?;
     // Where the system cannot, the daemon takes none all the same.
     let _ = refuse_files(&socket);
     with_address(path, |address| bind(&socket, address))?;

@@ -1,6 +1,8 @@
 //! Requests about keys of administrators, and of clients in their name spaces, done by the key store.
 
-use crate::keys::{Caller, Error, Grant, KeyStore, Material, Purpose, Purposes, Spec, Usable, Who};
+use crate::keys::{
+    Caller, Error, Grant, KeyStore, Material, Purpose, Purposes, Spec, Usable, Who, is_vm_name,
+};
 use crate::limits::{GRANTED_KEYS_MAX, NAME_SPACE_KEYS_MAX, RSA_BITS, RSA_SIZES};
 use crate::name_spaces::NameSpace;
 use crate::refusal::Refusal;
@@ -324,7 +326,7 @@ fn has_line(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == wanted)
 }
 
-/// Callers as they are written: `everybody`, or conditions joined by `+`: `user:NUMBER`,
+/// Callers as they are written: `everybody`, `vm:NAME`, or conditions joined by `+`: `user:NUMBER`,
 /// `group:NUMBER`, `program:PATH`.
 fn grantees(callers: &[String]) -> Result<Vec<Who>, Refusal> {
     callers.iter().map(|caller| who(caller)).collect()
@@ -334,6 +336,11 @@ fn who(caller: &str) -> Result<Who, Refusal> {
     let mut who = Who::ANY;
     if caller == "everybody" {
         return Ok(who);
+    }
+    if let Some(name) = caller.strip_prefix("vm:")
+        && is_vm_name(name)
+    {
+        return Ok(Who { vm: Some(name.to_owned()), ..who });
     }
     for condition in caller.split('+') {
         let understood = match condition.split_once(':') {
@@ -347,7 +354,8 @@ fn who(caller: &str) -> Result<Who, Refusal> {
         };
         if !understood {
             return Err(wrong(format!(
-                "{condition:?} is not user:NAME, group:NAME (or their numbers), program:/PATH or everybody"
+                "{condition:?} is not user:NAME, group:NAME (or their numbers), program:/PATH, vm:NAME (alone) or \
+                 everybody"
             )));
         }
     }
@@ -387,7 +395,19 @@ mod tests {
         let program = Some("/usr/bin/x".into());
         let both = Who { gid: Some(9), executable: program, ..Who::ANY };
         assert_eq!(read("group:9+program:/usr/bin/x"), Ok(both));
-        for wrong in ["", "user:", "user:root", "program:x", "all", "user:1+", "uid:1"] {
+        assert_eq!(read("vm:web-1"), Ok(Who { vm: Some("web-1".into()), ..Who::ANY }));
+        for wrong in [
+            "",
+            "user:",
+            "user:root",
+            "program:x",
+            "all",
+            "user:1+",
+            "uid:1",
+            "vm:",
+            "vm:a/b",
+            "vm:a+user:1",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

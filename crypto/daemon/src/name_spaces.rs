@@ -61,8 +61,14 @@ mod tests {
 
     #[test]
     fn a_client_has_what_begins_with_its_prefix() {
-        let caller =
-            |uid| Caller { uid, gid: uid, groups: Vec::new(), pid: 1, executable: Ok("/x".into()) };
+        let caller = |uid| Caller {
+            uid,
+            gid: uid,
+            groups: Vec::new(),
+            pid: 1,
+            executable: Ok("/x".into()),
+            vm: None,
+        };
         let space = |prefix: &str, uid| NameSpace {
             prefix: prefix.to_owned(),
             clients: Who { uid: Some(uid), ..Who::ANY },

@@ -5,6 +5,8 @@ use crate::keys::KeyStore;
 use crate::limits::{ClientLimits, SharedLimits};
 use crate::name_spaces::NameSpaces;
 use crate::weights::Weights;
+use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,8 @@ pub struct Options {
     pub name_spaces: NameSpaces,
     /// The keys that clients may name.
     pub keys: Option<Arc<KeyStore>>,
+    /// The virtual machines that may come.
+    pub machines: Machines,
     /// Where its socket is, if it is the daemon's to remove when it ends; not if another process
     /// made it. One that takes over removes it only if the one before it would have.
     pub socket: Option<PathBuf>,
@@ -31,6 +35,40 @@ pub struct Options {
     pub pumps: usize,
     /// How long a pump polls a ring in which nothing comes before its client has to ring.
     pub spin: Duration,
+}
+
+/// Virtual machines that may be clients: [`MACHINES_MAX`](crate::limits::MACHINES_MAX) at most.
+#[derive(Clone)]
+pub struct Machines {
+    /// Each with a name of its own.
+    pub all: Vec<MachineOptions>,
+    /// Hears what happens to them, in sentences, from any thread.
+    pub report: Report,
+}
+
+/// Says something to the administrator.
+pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A virtual machine.
+#[derive(Clone, Debug)]
+pub struct MachineOptions {
+    /// The name that keys are granted to.
+    pub name: String,
+    /// Where its hypervisor connects; `None` if the daemon before this one listens there, and hands that over.
+    pub listener: Option<Arc<OwnedFd>>,
+}
+
+impl Default for Machines {
+    /// None.
+    fn default() -> Self {
+        Machines { all: Vec::new(), report: Arc::new(|_| {}) }
+    }
+}
+
+impl fmt::Debug for Machines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machines").field("all", &self.all).finish_non_exhaustive()
+    }
 }
 
 /// The function that is called when another daemon has taken over, on a thread of this one, with

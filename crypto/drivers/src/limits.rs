@@ -30,6 +30,8 @@ pub const LENT_REGION_BYTES: usize = 2 << 20;
 pub const SILENCE: Duration = Duration::from_secs(1);
 /// How long the daemon may take to answer a message; then the connection counts as dead.
 pub const ANSWER: Duration = Duration::from_secs(10);
+/// How often a virtual machine's device is looked at, whether its daemon still serves it.
+pub const LOOK: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// How long a request is offered to a daemon that is busy and takes nothing else either.
 pub const BUSY: Duration = Duration::from_secs(2);
 /// The first and the last pause between two attempts to connect; each is twice as long as the one

@@ -139,7 +139,7 @@ fn what_peers_get_wrong_allocates_nothing() {
 #[test]
 fn requests_through_a_ring_allocate_nothing() {
     use keyway_daemon::limits::{ClientLimits, SharedLimits};
-    use keyway_daemon::{Admission, Daemon, NameSpaces, Options, Weights, listen};
+    use keyway_daemon::{Admission, Daemon, Machines, NameSpaces, Options, Weights, listen};
     use keyway_drivers::remote::{Remote, RemoteOptions};
     use std::time::Duration;
 
@@ -149,9 +149,19 @@ fn requests_through_a_ring_allocate_nothing() {
     let spin = Duration::from_micros(20);
     let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());
     let (keys, socket) = (None, None);
-    let (name_spaces, pumps) = (NameSpaces::default(), 1);
-    let options =
-        Options { admission, limits, shared, weights, name_spaces, keys, socket, pumps, spin };
+    let (name_spaces, machines, pumps) = (NameSpaces::default(), Machines::default(), 1);
+    let options = Options {
+        admission,
+        limits,
+        shared,
+        weights,
+        name_spaces,
+        keys,
+        machines,
+        socket,
+        pumps,
+        spin,
+    };
     let served = Engine::builder().driver(keyway_drivers::software()).build();
     let _daemon =
         Daemon::start(&served, listen(&path).unwrap(), options, Box::new(|_| {})).unwrap();

@@ -428,6 +428,28 @@ pub enum Answer {
         /// The names of its keys begin with one of these.
         prefixes: Vec<String>,
     },
+    /// To [`Ask::Queue`] of a virtual machine, whose memory the pair lies in.
+    QueueAt {
+        /// Its number.
+        queue: u32,
+        /// Entries of each ring.
+        entries: u32,
+        /// Where it begins, in bytes.
+        at: u64,
+        /// How long it is, in bytes.
+        bytes: u64,
+        /// The peer of the device that is rung.
+        bell: u32,
+    },
+    /// To [`Ask::Region`] of a virtual machine, whose memory the region lies in.
+    RegionAt {
+        /// Its handle.
+        region: RegionHandle,
+        /// Where it begins, in bytes.
+        at: u64,
+        /// How long it is, in bytes.
+        bytes: u64,
+    },
 }
 
 /// A key that the client may use.

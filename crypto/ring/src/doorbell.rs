@@ -8,10 +8,12 @@
 //! once. The daemon wakes a client by a futex in their shared memory, where only that client can
 //! wait. Neither is a call on something of the client's that could wait.
 
+use crate::registers::Registers;
 use rustix::event::EventfdFlags;
 use rustix::thread::futex;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
@@ -61,8 +63,17 @@ impl Armed<'_> {
 /// filled the count. A read besides wakes whatever the client has made wait for it. So only clients
 /// write to one, and neither side reads it: the daemon waits for it with others, edge-triggered,
 /// where each ring counts anew.
+///
+/// In a virtual machine the client stores to a register of its device instead, and the hypervisor adds to the counter.
 #[derive(Debug)]
-pub struct Doorbell(OwnedFd);
+pub struct Doorbell(Bell);
+
+#[derive(Debug)]
+enum Bell {
+    Counter(OwnedFd),
+    /// A device's, and which of its peers the daemon is there.
+    Register(Arc<Registers>, u32),
+}
 
 impl Doorbell {
     /// A new one.
@@ -70,23 +81,34 @@ impl Doorbell {
     /// # Errors
     /// The system's.
     pub fn new() -> io::Result<Self> {
-        Ok(Doorbell(counter()?))
+        Ok(Doorbell(Bell::Counter(counter()?)))
     }
 
     /// One that came over a socket.
     pub fn from_fd(fd: OwnedFd) -> Self {
-        Doorbell(fd)
+        Doorbell(Bell::Counter(fd))
+    }
+
+    /// One of a device's peer.
+    pub(crate) fn of_registers(registers: Arc<Registers>, peer: u32) -> Self {
+        Doorbell(Bell::Register(registers, peer))
     }
 
     /// Rings; only a client does.
     pub fn ring(&self) {
-        add_one(&self.0);
+        match &self.0 {
+            Bell::Counter(counter) => add_one(counter),
+            Bell::Register(registers, peer) => registers.ring(*peer),
+        }
     }
 }
 
 impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        match &self.0 {
+            Bell::Counter(counter) => counter.as_fd(),
+            Bell::Register(registers, _) => registers.as_fd(),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keeping files of clients off a socket.
+//! Keeping files of clients off a socket, and locks on a byte of a file.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -34,6 +34,25 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
+/// Locks a byte of a file for this opening of it, or gives it back: whether that could be. The lock ends with the last
+/// process that has the opening (an open file description lock).
+///
+/// # Errors
+/// The system's.
+pub fn lock_byte(file: impl AsFd, byte: usize, is_lock: bool) -> io::Result<bool> {
+    // SAFETY: zeros are a lock of the whole file for no one.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = if is_lock { libc::F_WRLCK } else { libc::F_UNLCK } as i16;
+    lock.l_whence = libc::SEEK_SET as i16;
+    (lock.l_start, lock.l_len) = (byte as libc::off_t, 1);
+    // SAFETY: the descriptor is open as long as it is borrowed, and the lock is one.
+    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+    match io::Error::last_os_error() {
+        _ if done == 0 => Ok(true),
+        why if matches!(why.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        why => Err(why),
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,3 +24,9 @@ pub const MESSAGES_DISCARDED_MAX: usize = 1024;
 pub const KEY_BYTES_MAX: usize = 16 << 10;
 /// Most steps of a session.
 pub const STEPS_MAX: usize = 4;
+/// Processes of a virtual machine that may have a connection at a time.
+pub const MAILBOX_SLOTS: usize = 64;
+/// The first sleep of a process that nothing wakes, and the longest one; each is twice as long as the one before.
+pub const STEP_MIN: Duration = Duration::from_micros(20);
+/// See [`STEP_MIN`].
+pub const STEP_MAX: Duration = Duration::from_millis(2);

@@ -5,10 +5,12 @@
 //! it trusts ([`PooledBuffer`](crate::PooledBuffer)).
 
 use crate::limits::REGION_BYTES_MAX;
+use crate::lost::Watched;
 use crate::queue::Words;
 use keyway_fork::Generation;
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,13 +24,26 @@ use std::{fmt, io, slice};
 /// needs no more than any page that is touched for the first time. Used by all threads at once; unmapped
 /// when it is dropped.
 ///
+/// It may also be a [part](SharedMemory::part) of other memory, or that of a [device](SharedMemory::of_device) in a
+/// virtual machine.
+///
 /// A child that is forked from its process does not have the mapping: for it, nothing lies there.
 pub struct SharedMemory {
     start: NonNull<u8>,
     bytes: usize,
-    file: Option<OwnedFd>,
+    origin: Origin,
     /// The process that has mapped it.
     process: Generation,
+}
+
+/// Where memory comes from.
+enum Origin {
+    /// Mapped from a file, which is closed where there is none.
+    File(Option<OwnedFd>),
+    /// Mapped from a device, which may go.
+    Device(Watched),
+    /// A part of other memory, and what is kept as long as it.
+    Part { whole: Arc<SharedMemory>, _kept: Option<Box<dyn Any + Send + Sync>> },
 }
 
 // SAFETY: the mapping is valid from any thread until it is dropped, and all access to it is either
@@ -138,26 +153,112 @@ impl SharedMemory {
             }
         }
         let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(SharedMemory { start, bytes, file: Some(file), process: Generation::current() })
+        let origin = Origin::File(Some(file));
+        Ok(SharedMemory { start, bytes, origin, process: Generation::current() })
+    }
+
+    /// Takes the memory of a PCI device, which a virtual machine shares with its host. If the device goes, zeros take its
+    /// place, and this process goes on ([`SharedMemory::is_lost`]): for that it has the process' handler of `SIGBUS`, and
+    /// hands signals on that are none of its own.
+    ///
+    /// # Errors
+    /// The system's; `InvalidInput` for no bytes or more than [`REGION_BYTES_MAX`].
+    pub fn of_device(file: &OwnedFd, bytes: usize) -> io::Result<Self> {
+        if bytes == 0 || bytes > REGION_BYTES_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it has no bytes, or too many",
+            ));
+        }
+        let mut memory = Self::map(file.try_clone()?, bytes)?;
+        memory.origin = Origin::Device(Watched::new(memory.start.as_ptr().addr(), bytes)?);
+        Ok(memory)
+    }
+
+    /// A part of it, which begins at a page, with something that is to be dropped with it. `None` if it does not lie
+    /// there.
+    pub fn part(
+        self: &Arc<Self>,
+        range: Range<usize>,
+        kept: Option<Box<dyn Any + Send + Sync>>,
+    ) -> Option<SharedMemory> {
+        let bytes = range.end.checked_sub(range.start).filter(|bytes| *bytes > 0)?;
+        self.check(range.start, bytes).ok()?;
+        if !range.start.is_multiple_of(rustix::param::page_size()) {
+            return None;
+        }
+        // SAFETY: `check` has seen that the offset is within the mapping.
+        let start = unsafe { self.start.add(range.start) };
+        let origin = Origin::Part { whole: self.clone(), _kept: kept };
+        Some(SharedMemory { start, bytes, origin, process: self.process })
+    }
+
+    /// Makes zeros of a part, and gives its pages back to the system.
+    pub fn clear(&self, range: Range<usize>) {
+        let end = range.end.min(self.bytes);
+        let bytes = end.saturating_sub(range.start);
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let punched = self.file().is_ok_and(|file| {
+            let (start, bytes) = (range.start as u64, bytes as u64);
+            bytes == 0 || rustix::fs::fallocate(file, punch, start, bytes).is_ok()
+        });
+        if !punched {
+            const ZEROS: [u8; 4096] = [0; 4096];
+            for start in (range.start..end).step_by(ZEROS.len()) {
+                let _ = self.write(start, &ZEROS[..ZEROS.len().min(end - start)]);
+            }
+        }
+    }
+
+    /// Whether it was that of a device which has gone: then it is zeros, and reaches no other side.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        match &self.origin {
+            Origin::File(_) => false,
+            Origin::Device(watched) => watched.is_lost(),
+            Origin::Part { whole, .. } => whole.is_lost(),
+        }
+    }
+
+    /// Whether a thread of the other side can be woken by a futex in it: the same system has it.
+    pub fn has_futexes(&self) -> bool {
+        match &self.origin {
+            Origin::File(_) => true,
+            Origin::Device(_) => false,
+            Origin::Part { whole, .. } => whole.has_futexes(),
+        }
     }
 
     /// It without its file, which is closed: for a client in a program that closes descriptors that it does not know,
     /// and has files of its own under their numbers then.
     #[must_use]
     pub fn without_file(mut self) -> Self {
-        self.file = None;
+        if let Origin::File(file) = &mut self.origin {
+            *file = None;
+        }
         self
     }
 
     /// Its file, to be handed to another process.
     ///
     /// # Errors
-    /// If it is closed ([`SharedMemory::without_file`]).
+    /// If it has none of its own, or that is closed ([`SharedMemory::without_file`]).
     pub fn file(&self) -> io::Result<BorrowedFd<'_>> {
-        let file = self.file.as_ref().map(AsFd::as_fd);
-        file.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "the memory's file is closed")
-        })
+        match &self.origin {
+            Origin::File(Some(file)) => Ok(file.as_fd()),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the memory has no file of its own",
+            )),
+        }
+    }
+
+    /// Where it begins in the memory that it is a part of.
+    pub fn offset(&self) -> usize {
+        match &self.origin {
+            Origin::Part { whole, .. } => self.start.as_ptr().addr() - whole.start.as_ptr().addr(),
+            _ => 0,
+        }
     }
 
     /// How long it is, in bytes.
@@ -260,6 +361,21 @@ impl SharedMemory {
     }
 }
 
+impl SharedMemory {
+    /// A word of 64 bits that both sides change. `None` where none lies.
+    pub fn word(&self, offset: usize) -> Option<&AtomicU64> {
+        self.check(offset, size_of::<AtomicU64>()).ok()?;
+        if !offset.is_multiple_of(align_of::<AtomicU64>()) {
+            return None;
+        }
+        // SAFETY: `check` has seen that the offset is within the mapping, and that this process has it.
+        let word = unsafe { self.start.as_ptr().add(offset) };
+        // SAFETY: it is mapped as long as `self` is, aligned, and an atomic may change at any
+        // moment.
+        Some(unsafe { AtomicU64::from_ptr(word.cast()) })
+    }
+}
+
 impl Window<'_> {
     /// Where it begins.
     #[inline]
@@ -309,7 +425,7 @@ impl Words for Arc<SharedMemory> {
             return &[];
         }
         let words = self.bytes / size_of::<AtomicU64>();
-        // SAFETY: a mapping begins at a page, so it is aligned; it lives as long as `self` in the process that
+        // SAFETY: a mapping and a part begin at a page, so it is aligned; it lives as long as `self` in the process that
         // made it, which is this one, and atomics may change at any moment.
         unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), words) }
     }
@@ -318,8 +434,11 @@ impl Words for Arc<SharedMemory> {
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         // In a forked child something else may be there by now.
-        if !self.is_here() {
+        if !self.is_here() || matches!(self.origin, Origin::Part { .. }) {
             return;
+        }
+        if let Origin::Device(watched) = &self.origin {
+            watched.end();
         }
         let start = self.start.as_ptr().cast::<c_void>();
         // SAFETY: the mapping is this value's own and this process's, and no reference into it outlives it.

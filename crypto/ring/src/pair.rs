@@ -2,11 +2,14 @@
 //! them.
 
 use crate::descriptor::{COMPLETION_WORDS, Completion, DESCRIPTOR_WORDS, Descriptor};
-use crate::limits::{ENTRIES_MAX, ENTRIES_MIN};
-use crate::{Armed, Consumer, Producer, SharedMemory};
+use crate::limits::{ENTRIES_MAX, ENTRIES_MIN, STEP_MAX, STEP_MIN};
+use crate::{Arena, Armed, Consumer, Producer, SharedMemory};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// Where the daemon's flag is, in bytes: it sleeps, and wants to be rung.
 const DAEMON_ARMED: usize = 64;
@@ -16,6 +19,9 @@ const CLIENT_ARMED: usize = 128;
 const CLOSED: usize = 192;
 /// Where the rings begin.
 const RINGS: usize = 256;
+
+/// Past so many sleeps they get no longer.
+const STEPS_MAX: u32 = 10;
 
 const WORD: usize = size_of::<u64>();
 const SUBMISSIONS: usize = RINGS / WORD;
@@ -38,31 +44,38 @@ impl RingMemory {
         Ok(RingMemory { memory: Arc::new(memory), entries })
     }
 
+    /// As [`RingMemory::create`], of memory that is shared out. `None` if there is none left.
+    pub fn create_in(arena: &Arc<Arena>, entries: u32) -> Option<Self> {
+        let entries = entries.clamp(ENTRIES_MIN, ENTRIES_MAX).next_power_of_two();
+        let memory = arena.take(bytes(entries))?;
+        Some(RingMemory { memory: Arc::new(memory), entries })
+    }
+
     /// Takes the one that a peer has made for so many entries.
     ///
     /// # Errors
     /// `InvalidInput` if it is not what it should be; else the system's.
     pub fn adopt(file: OwnedFd, entries: u32) -> io::Result<Self> {
-        let memory = Self::memory_of(file, entries)?;
-        Ok(RingMemory { memory: Arc::new(memory), entries })
+        let most = bytes(ENTRIES_MAX).next_multiple_of(2 << 20);
+        Self::of(SharedMemory::adopt(file, most)?, entries)
     }
 
-    /// As [`RingMemory::adopt`], and closes the file ([`SharedMemory::without_file`]).
+    /// The one that lies in this memory, with so many entries.
     ///
     /// # Errors
-    /// As [`RingMemory::adopt`].
-    pub fn adopt_without_file(file: OwnedFd, entries: u32) -> io::Result<Self> {
-        let memory = Self::memory_of(file, entries)?.without_file();
-        Ok(RingMemory { memory: Arc::new(memory), entries })
-    }
-
-    fn memory_of(file: OwnedFd, entries: u32) -> io::Result<SharedMemory> {
+    /// `InvalidInput` if it is too short, or not so many entries may be.
+    pub fn of(memory: SharedMemory, entries: u32) -> io::Result<Self> {
         let fits = entries.is_power_of_two() && (ENTRIES_MIN..=ENTRIES_MAX).contains(&entries);
-        let memory = SharedMemory::adopt(file, bytes(ENTRIES_MAX).next_multiple_of(2 << 20))?;
         if !fits || memory.bytes() < bytes(entries) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no queue pair"));
         }
-        Ok(memory)
+        Ok(RingMemory { memory: Arc::new(memory), entries })
+    }
+
+    /// It with its file closed ([`SharedMemory::without_file`]). `None` if it is in use.
+    pub fn without_file(self) -> Option<Self> {
+        let memory = Arc::into_inner(self.memory)?.without_file();
+        Some(RingMemory { memory: Arc::new(memory), entries: self.entries })
     }
 
     /// The memory that both map.
@@ -83,6 +96,7 @@ impl RingMemory {
             submissions: Producer::new(memory.clone(), SUBMISSIONS, entries, 0)?,
             completions: Consumer::new(memory.clone(), completions, entries, 0)?,
             memory: memory.clone(),
+            steps: AtomicU32::new(0),
         })
     }
 
@@ -114,6 +128,8 @@ pub struct ClientEnd {
     submissions: Producer<Arc<SharedMemory>, DESCRIPTOR_WORDS>,
     completions: Consumer<Arc<SharedMemory>, COMPLETION_WORDS>,
     memory: Arc<SharedMemory>,
+    /// Sleeps since a completion came, where none is woken.
+    steps: AtomicU32,
 }
 
 impl ClientEnd {
@@ -126,7 +142,9 @@ impl ClientEnd {
     /// Takes the next completion, if it is there.
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
-        self.completions.pop().map(Completion::from_words)
+        let completion = self.completions.pop().map(Completion::from_words)?;
+        *self.steps.get_mut() = 0;
+        Some(completion)
     }
 
     /// Whether a completion is there.
@@ -146,12 +164,26 @@ impl ClientEnd {
         self.memory.flag(CLIENT_ARMED).map(Armed)
     }
 
+    /// Sleeps until a completion may be there, or the time is over. Where the daemon cannot wake this side, because it is
+    /// in a virtual machine, each sleep is longer than the one before.
+    pub fn sleep(&self, most: Duration) {
+        if !self.memory.has_futexes() {
+            let steps = self.steps.fetch_add(1, Ordering::Relaxed).min(STEPS_MAX);
+            return thread::sleep((STEP_MIN * (1 << steps)).min(STEP_MAX).min(most));
+        }
+        let Some(armed) = self.armed() else { return };
+        armed.set();
+        if !self.is_ready() && !self.is_closed() {
+            armed.sleep(most);
+        }
+        armed.clear();
+    }
+
     /// Whether the daemon serves this pair no more.
     #[inline]
     pub fn is_closed(&self) -> bool {
-        self.memory
-            .flag(CLOSED)
-            .is_none_or(|flag| flag.load(std::sync::atomic::Ordering::Acquire) != 0)
+        let closed = |flag: &AtomicU32| flag.load(Ordering::Acquire) != 0;
+        self.memory.flag(CLOSED).is_none_or(closed) || self.memory.is_lost()
     }
 }
 
@@ -204,7 +236,7 @@ impl DaemonEnd {
     /// Tells the client that this pair is served no more, and wakes it.
     pub fn close(&self) {
         if let Some(flag) = self.memory.flag(CLOSED) {
-            flag.store(1, std::sync::atomic::Ordering::Release);
+            flag.store(1, Ordering::Release);
         }
         self.wake();
     }

@@ -3,7 +3,7 @@
 use crate::gauges;
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
 use crate::options::CryptodOptions;
-use crate::{limit, master, tokens, witness};
+use crate::{limit, master, tokens, vms, witness};
 use keyway_daemon::keys::KeyStore;
 use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
@@ -96,6 +96,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         true => Place::Taken(socket_path(arguments, &folder)),
         false => listener(arguments, &admission, &folder)?,
     };
+    let machines = vms::listen(&arguments.vms, arguments.take_over)?;
     keep_room(&folder);
     admission.users.extend(directory.map(|(user, _)| user));
     let meter = folder.join(name::cryptod::METER);
@@ -152,6 +153,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         weights,
         name_spaces,
         keys: Some(Arc::new(keys)),
+        machines,
         socket,
         pumps,
         spin,

@@ -48,6 +48,7 @@ pub mod tokens;
 pub mod told;
 pub mod undo;
 pub mod up;
+pub mod vms;
 pub mod witness;
 
 pub use reload::{PushMetrics, Pushing};

@@ -1,6 +1,6 @@
 //! `--limit`, `--weight` and `--name-space`: what clients may have, and who gets how much.
 
-use keyway_daemon::keys::Who;
+use keyway_daemon::keys::{Who, is_vm_name};
 use keyway_daemon::limits::{ClientLimits, SharedLimits, WEIGHT_MAX};
 use keyway_daemon::{NameSpace, NameSpaces, Weights};
 use keyway_host::failure::Failure;
@@ -182,6 +182,11 @@ pub fn name_spaces(all: &[Space]) -> Result<NameSpaces, Failure> {
 
 fn who_of(whose: &str) -> Result<Who, Failure> {
     let mut who = Who::ANY;
+    if let Some(name) = whose.strip_prefix("vm:")
+        && is_vm_name(name)
+    {
+        return Ok(Who { vm: Some(name.to_owned()), ..who });
+    }
     for condition in whose.split('+') {
         match condition.split_once(':') {
             Some(("user", name)) => who.uid = Some(who::user(name)?),
@@ -194,7 +199,7 @@ fn who_of(whose: &str) -> Result<Who, Failure> {
             }
             _ => {
                 return Err(Failure::usage(format!(
-                    "{condition:?} is not user:NAME, group:NAME, program:/PATH or key:NAME"
+                    "{condition:?} is not user:NAME, group:NAME, program:/PATH, vm:NAME (alone) or key:NAME"
                 )));
             }
         }

@@ -3,6 +3,7 @@
 use crate::limit::{Limit, Space, Weight};
 use crate::master::Source;
 use crate::tokens::Labelled;
+use crate::vms::Vm;
 use keyway_config::Overrides;
 use keyway_folder::user::Account;
 use keyway_host::listeners::Listen;
@@ -86,6 +87,8 @@ pub struct CryptodOptions {
     pub token_pins: Vec<Labelled>,
     /// Files and folders that the modules read and write.
     pub token_files: Vec<PathBuf>,
+    /// Virtual machines whose processes use it.
+    pub vms: Vec<Vm>,
     /// Whether it does legacy algorithms.
     pub legacy: bool,
     /// Whether it takes the place of the daemon that listens there.

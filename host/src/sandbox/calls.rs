@@ -181,7 +181,6 @@ pub const OF_LDAPD: &[i64] = &[
     libc::SYS_copy_file_range,
     libc::SYS_faccessat,
     libc::SYS_faccessat2,
-    libc::SYS_fallocate,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_getcwd,

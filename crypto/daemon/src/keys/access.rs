@@ -225,6 +225,9 @@ pub struct Caller {
     pub pid: u32,
     /// The program that it executes: the path at which this process, too, finds that very file.
     pub executable: Result<PathBuf, Unseen>,
+    /// The virtual machine that it is, by its name. Then its user is a number that no process has, and its process that
+    /// of the hypervisor.
+    pub vm: Option<String>,
 }
 
 /// Why a process's program is not to be relied on. Then a grant to a program is not for it.
@@ -246,6 +249,8 @@ pub enum Unseen {
     Silent,
     /// It connected to the daemon before this one, which did not say.
     Untold,
+    /// It is a virtual machine.
+    Machine,
 }
 
 impl fmt::Display for Unseen {
@@ -263,6 +268,7 @@ impl fmt::Display for Unseen {
             Unseen::Replaced => "the program's file is not, or no longer, at its path",
             Unseen::Silent => "the helper that looks at processes does not answer",
             Unseen::Untold => "the daemon that it had connected to did not know",
+            Unseen::Machine => "it is a virtual machine",
         })
     }
 }
@@ -286,15 +292,19 @@ pub struct Who {
     /// and as the users who may run it, and no more: a user can make a process of any program run the
     /// user's own code (`LD_PRELOAD`, `ptrace`), and a process can hand its connection to another.
     pub executable: Option<PathBuf>,
+    /// This virtual machine, with all its processes, and then no other condition. Callers of any other kind, and of no
+    /// condition at all, are processes of this system only.
+    pub vm: Option<String>,
 }
 
 impl Who {
     /// No condition.
-    pub const ANY: Who = Who { uid: None, gid: None, executable: None };
+    pub const ANY: Who = Who { uid: None, gid: None, executable: None, vm: None };
 
     /// Whether it is for this caller.
     pub fn is(&self, caller: &Caller) -> bool {
-        self.uid.is_none_or(|uid| uid == caller.uid)
+        self.vm == caller.vm
+            && self.uid.is_none_or(|uid| uid == caller.uid)
             && self.gid.is_none_or(|gid| caller.is_in(gid))
             && self.executable.as_ref().is_none_or(|path| caller.executable.as_ref() == Ok(path))
     }
@@ -302,13 +312,19 @@ impl Who {
 
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Who { uid, gid, executable } = self;
+        let Who { uid, gid, executable, vm } = self;
+        let vm = vm.as_ref().map(|name| format!("vm {name}"));
         let uid = uid.map(|uid| format!("uid {uid}"));
         let gid = gid.map(|gid| format!("gid {gid}"));
         let executable = executable.as_ref().map(|path| path.display().to_string());
-        let given: Vec<_> = [uid, gid, executable].into_iter().flatten().collect();
+        let given: Vec<_> = [vm, uid, gid, executable].into_iter().flatten().collect();
         if given.is_empty() { f.write_str("everybody") } else { f.write_str(&given.join(", ")) }
     }
+}
+
+/// Whether a virtual machine can be called so: like a key, with 64 bytes at most.
+pub fn is_vm_name(name: &str) -> bool {
+    keyway_engine::is_key_name(name) && name.len() <= 64
 }
 
 /// Some callers may do something with a key.

@@ -81,6 +81,9 @@ struct Line<'a> {
     gid: u32,
     pid: u32,
     executable: Option<Cow<'a, str>>,
+    /// The virtual machine that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vm: Option<&'a str>,
     /// Why there is no executable, of one who was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     unseen: Option<String>,
@@ -263,6 +266,7 @@ impl<'a> Asked<'a> {
             gid: by.gid,
             pid: by.pid,
             executable: by.executable.as_ref().ok().map(|path| path.to_string_lossy()),
+            vm: by.vm.as_deref(),
             action,
             key: is_lookable(key).then_some(key),
             version,
@@ -276,7 +280,7 @@ impl<'a> Asked<'a> {
 
 /// Whether it is root or this process' own user, whose refusals are all written.
 fn is_manager(caller: &Caller) -> bool {
-    caller.uid == 0 || caller.uid == rustix::process::geteuid().as_raw()
+    caller.vm.is_none() && (caller.uid == 0 || caller.uid == rustix::process::geteuid().as_raw())
 }
 
 /// Seconds since 1970; 0 for what was before.

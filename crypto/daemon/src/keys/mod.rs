@@ -7,7 +7,7 @@
 //!
 //! # let place = tempfile::tempdir().unwrap();
 //! # let (folder, file) = (place.path().join("keys"), place.path().join("master"));
-//! # let caller = Caller { uid: 1000, gid: 1000, groups: vec![], pid: 1, executable: Err(Unseen::Gone) };
+//! # let caller = Caller { uid: 1000, gid: 1000, groups: vec![], pid: 1, executable: Err(Unseen::Gone), vm: None };
 //! let (engine, now) = (keyway_drivers::engine(), SystemTime::now());
 //! let master = MasterKey::create_file(&file, &engine)?;
 //! let report = |what: &str| eprintln!("{what}");
@@ -93,7 +93,7 @@ mod tokens;
 mod tpm;
 mod using;
 
-pub use access::{Caller, Grant, Purpose, Purposes, UnknownPurpose, Unseen, Who};
+pub use access::{Caller, Grant, Purpose, Purposes, UnknownPurpose, Unseen, Who, is_vm_name};
 pub use changes::Spec;
 pub use disk::is_private;
 pub use error::Error;

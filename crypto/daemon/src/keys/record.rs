@@ -3,12 +3,13 @@
 //! Saved it is [`Saved`], and a [`Chain`] behind it if it has certificates, in postcard's form, sealed by [`super::sealed`]. Its name is not among
 //! what is saved: it is that of the file, and the seal is bound to it.
 
-use super::access::{Grant, Purpose, Purposes, Who};
+use super::access::{Grant, Purpose, Purposes, Who, is_vm_name};
 use super::error::Error;
 use super::reference::TokenReference;
 use crate::limits;
 use keyway_engine::{Algorithm, Key, Kind};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -109,7 +110,8 @@ struct Saved<'a> {
 struct SavedGrant<'a> {
     uid: Option<u32>,
     gid: Option<u32>,
-    executable: Option<&'a [u8]>,
+    /// Or [`VM`] and a name: no path begins so, and a daemon that knows of no virtual machines disables the key.
+    executable: Option<Cow<'a, [u8]>>,
     purposes: u8,
 }
 
@@ -122,6 +124,9 @@ struct SavedVersion<'a> {
     public: &'a [u8],
     uses: u64,
 }
+
+/// What stands before the name of a virtual machine in the place of a program's path.
+const VM: &[u8] = b"vm:";
 
 /// More than a saved form has beside its strings, in bytes: for each grant and version, and for the
 /// rest.
@@ -191,7 +196,7 @@ impl Record {
             revoked_s: self.revoked_s,
             versions: self.versions.iter().map(|version| SavedVersion::new(version)).collect(),
         };
-        let grants = saved.grants.iter().map(|it| it.executable.map_or(0, <[u8]>::len));
+        let grants = saved.grants.iter().map(|it| it.executable.as_deref().map_or(0, <[u8]>::len));
         let versions = saved.versions.iter().map(|it| it.material.len() + it.public.len());
         let strings = saved.algorithms.iter().map(|name| name.len() + OVERHEAD_BYTES);
         let room = grants.chain(versions).map(|bytes| bytes + OVERHEAD_BYTES).chain(strings);
@@ -251,15 +256,21 @@ impl Record {
 
 impl SavedGrant<'_> {
     fn new(grant: &Grant) -> SavedGrant<'_> {
-        let Grant { who: Who { uid, gid, executable }, purposes } = grant;
+        let Grant { who: Who { uid, gid, executable, vm }, purposes } = grant;
         let executable = executable.as_ref().map(|path| path.as_os_str().as_bytes());
+        let vm = vm.as_deref().map(|name| Cow::Owned([VM, name.as_bytes()].concat()));
+        let executable = vm.or(executable.map(Cow::Borrowed));
         SavedGrant { uid: *uid, gid: *gid, executable, purposes: purposes.bits() }
     }
 
     fn check(&self) -> Option<Grant> {
-        let executable = self.executable.map(|path| PathBuf::from(OsStr::from_bytes(path)));
+        let executable = self.executable.as_deref();
+        let vm = executable.and_then(|path| path.strip_prefix(VM));
+        let vm = vm.map(|name| str::from_utf8(name).map(str::to_owned)).transpose().ok()?;
+        let executable = executable.filter(|_| vm.is_none());
+        let executable = executable.map(|path| PathBuf::from(OsStr::from_bytes(path)));
         let grant = Grant {
-            who: Who { uid: self.uid, gid: self.gid, executable },
+            who: Who { uid: self.uid, gid: self.gid, executable, vm },
             purposes: Purposes::from_bits(self.purposes)?,
         };
         check_who(&grant.who).is_ok().then_some(grant).filter(|grant| !grant.purposes.is_empty())
@@ -359,6 +370,11 @@ pub(crate) fn check_grantable(
 /// # Errors
 /// Why not.
 pub(crate) fn check_who(who: &Who) -> Result<(), &'static str> {
+    if let Some(name) = &who.vm {
+        let alone = Who { vm: who.vm.clone(), ..Who::ANY };
+        let fits = *who == alone && is_vm_name(name);
+        return fits.then_some(()).ok_or("a virtual machine is named by vm:NAME alone");
+    }
     let fits = who.executable.as_ref().is_none_or(|path| {
         path.is_absolute() && path.as_os_str().len() <= limits::EXECUTABLE_BYTES_MAX
     });

@@ -4,7 +4,8 @@
 use super::guest::Guest;
 use super::state::Server;
 use crate::limits::{
-    ADMINISTRATORS_CONNECTIONS, ADMINISTRATORS_FILES, FILES_OF_QUEUE, SharedLimits,
+    ADMINISTRATORS_CONNECTIONS, ADMINISTRATORS_FILES, FILES_OF_MACHINE, FILES_OF_QUEUE,
+    SharedLimits,
 };
 use crate::pump::ClientId;
 use keyway_ring::control::Answer;
@@ -23,6 +24,9 @@ pub struct Share {
 impl Share {
     /// A connection that has nothing yet.
     pub const CONNECTION: Share = Share { connections: 1, files: 1, region_bytes: 0, sessions: 0 };
+    /// That of a virtual machine.
+    pub const MACHINE: Share =
+        Share { connections: 1, files: FILES_OF_MACHINE, region_bytes: 0, sessions: 0 };
     /// A queue pair.
     pub const QUEUE: Share =
         Share { connections: 0, files: FILES_OF_QUEUE, region_bytes: 0, sessions: 0 };
@@ -107,7 +111,7 @@ impl Guest {
     pub fn share(&self) -> Share {
         Share {
             connections: 1,
-            files: 1 + FILES_OF_QUEUE * self.queues.len() + self.regions.used(),
+            files: self.files(),
             region_bytes: self.region_bytes,
             sessions: self.sessions.used(),
         }

@@ -2,11 +2,14 @@
 
 use crate::closing::Line;
 use crate::keys::Caller;
+use crate::limits::{FILES_OF_MACHINE, FILES_OF_QUEUE};
+use crate::machine::{Bell, Room};
 use crate::pump::{ClientId, Usage};
 use crate::slab::Slab;
-use keyway_ring::control::{self, ClientStatus};
-use keyway_ring::{RingMemory, SharedMemory};
-use std::os::fd::OwnedFd;
+use keyway_ring::control::{self, Answer, ClientStatus};
+use keyway_ring::{Doorbell, RingMemory, SharedMemory};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -15,6 +18,8 @@ use std::time::Instant;
 pub struct Guest {
     pub socket: Arc<Line>,
     pub caller: Caller,
+    /// Where its memory comes from, if it is a virtual machine.
+    pub room: Option<Arc<Room>>,
     /// Its name for itself, once it has one.
     pub name: Option<String>,
     pub since: Instant,
@@ -38,6 +43,39 @@ pub struct QueuePair {
     pub number: u32,
     pub memory: RingMemory,
     pub bell: OwnedFd,
+    /// That bell as long as a virtual machine has it.
+    pub place: Option<Bell>,
+}
+
+impl QueuePair {
+    /// Makes one of so many entries, by this number.
+    ///
+    /// # Errors
+    /// The system's; `OutOfMemory` if the memory of a virtual machine is in use.
+    pub fn make(number: u32, entries: u32, room: Option<&Arc<Room>>) -> io::Result<QueuePair> {
+        let Some(room) = room else {
+            let (memory, bell) = (RingMemory::create(entries)?, Doorbell::new()?);
+            let bell = bell.as_fd().try_clone_to_owned()?;
+            return Ok(QueuePair { number, memory, bell, place: None });
+        };
+        let place = room.bell().ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = RingMemory::create_in(&room.arena, entries);
+        let memory = memory.ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(QueuePair { number, memory, bell: place.file()?, place: Some(place) })
+    }
+
+    /// What its client is told.
+    pub fn answer(&self) -> Answer {
+        let (queue, entries) = (self.number, self.memory.entries());
+        match &self.place {
+            None => Answer::Queue { queue, entries },
+            Some(place) => {
+                let memory = self.memory.memory();
+                let (at, bytes) = (memory.offset() as u64, memory.bytes() as u64);
+                Answer::QueueAt { queue, entries, at, bytes, bell: place.peer() }
+            }
+        }
+    }
 }
 
 /// A session, as it may have to be handed over.
@@ -55,10 +93,11 @@ impl Opened {
 }
 
 impl Guest {
-    pub fn new(socket: Line, caller: Caller) -> Self {
+    pub fn new(socket: Line, caller: Caller, room: Option<Arc<Room>>) -> Self {
         Guest {
             socket: Arc::new(socket),
             caller,
+            room,
             name: None,
             since: Instant::now(),
             takes_over: false,
@@ -71,6 +110,15 @@ impl Guest {
             region_generation: 0,
             region_bytes: 0,
             usage: Arc::default(),
+        }
+    }
+
+    /// The daemon's files that it takes.
+    pub fn files(&self) -> usize {
+        match self.room {
+            None => 1 + FILES_OF_QUEUE * self.queues.len() + self.regions.used(),
+            // Their memory is one file.
+            Some(_) => FILES_OF_MACHINE + (FILES_OF_QUEUE - 1) * self.queues.len(),
         }
     }
 

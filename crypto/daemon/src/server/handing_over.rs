@@ -5,10 +5,12 @@ use super::state::{SendAway, Server};
 use crate::handover::{self, Part};
 use crate::keys::Caller;
 use crate::limits::{FREEZE, SUCCESSOR_SILENCE};
+use crate::machine::{Serving, Stopped};
 use crate::pump::{ClientId, Command, Position};
 use keyway_ring::Socket;
 use keyway_ring::control::Answer;
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
+use keyway_ring::limits::MESSAGE_FDS_MAX;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io;
 use std::os::fd::AsFd;
@@ -36,9 +38,13 @@ impl Server {
             let answer = Answer::refused(Status::Busy, "keys are being changed; ask again");
             return self.reply(id, &answer, &[]);
         }
+        let machines: Vec<(String, Stopped)> = std::mem::take(&mut self.machines)
+            .into_iter()
+            .filter_map(|machine| Some((machine.name.clone(), machine.stop()?)))
+            .collect();
         let sent = self.freeze().and_then(|positions| {
             self.give_up_keys()?;
-            self.send_everything(id, &positions)
+            self.send_everything(id, &machines, &positions)
         });
         match sent {
             Ok(()) => {
@@ -58,6 +64,11 @@ impl Server {
                     let _ = keys.take_back();
                 }
                 self.pumps.iter().for_each(|pump| pump.command(Command::Thaw));
+                if let Err(why) = self.start_machines(machines) {
+                    (self.options.machines.report)(&format!(
+                        "virtual machines are served no more: {why}"
+                    ));
+                }
                 Err(SendAway)
             }
         }
@@ -80,7 +91,12 @@ impl Server {
         Ok(positions)
     }
 
-    fn send_everything(&self, to: ClientId, positions: &[Position]) -> io::Result<()> {
+    fn send_everything(
+        &self,
+        to: ClientId,
+        machines: &[(String, Stopped)],
+        positions: &[Position],
+    ) -> io::Result<()> {
         let socket = &self.guests.get(&to).ok_or(io::ErrorKind::NotConnected)?.socket;
         // One that hangs must not hold up the clients for longer than that.
         for direction in [Timeout::Recv, Timeout::Send] {
@@ -90,6 +106,9 @@ impl Server {
         let removes_socket = self.options.socket.is_some();
         let part = Part::Daemon { next: self.next, since: self.since, removes_socket };
         handover::send(socket, &part, &[self.listener.as_fd()])?;
+        for (name, machine) in machines {
+            send_machine(socket, name, machine)?;
+        }
         for (id, guest) in self.guests.iter().filter(|(id, _)| **id != to) {
             send_client(socket, *id, guest)?;
             send_queues(socket, *id, guest, positions)?;
@@ -105,9 +124,33 @@ impl Server {
     }
 }
 
+/// A virtual machine, with what its clients' parts lie in.
+fn send_machine(socket: &Socket, name: &str, machine: &Stopped) -> io::Result<()> {
+    let Stopped { listener, serving } = machine;
+    let name = name.to_owned();
+    let Some(Serving { hypervisor, room, relay }) = serving else {
+        let part = Part::Machine { name, position: None };
+        return handover::send(socket, &part, &[listener.as_fd()]);
+    };
+    let part = Part::Machine { name, position: Some(relay.position()) };
+    let memory = room.arena.memory().file()?;
+    let files = [listener.as_fd(), hypervisor.as_fd(), memory, relay.socket()];
+    handover::send(socket, &part, &files)?;
+    for bells in room.bells.chunks(MESSAGE_FDS_MAX) {
+        let files: Vec<_> = bells.iter().map(AsFd::as_fd).collect();
+        handover::send(socket, &Part::Bells, &files)?;
+    }
+    for (slot, state) in relay.slots.iter().enumerate().filter(|(_, state)| !state.is_empty()) {
+        for state in state.pieces() {
+            handover::send(socket, &Part::Slot { slot, state }, &[])?;
+        }
+    }
+    Ok(())
+}
+
 /// A client with all that its requests may name.
 fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
-    let Caller { uid, gid, groups, pid, executable } = &guest.caller;
+    let Caller { uid, gid, groups, pid, executable, vm } = &guest.caller;
     let part = Part::Client {
         number: id,
         name: guest.name.clone(),
@@ -116,13 +159,20 @@ fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
         gid: *gid,
         groups: groups.clone(),
         executable: executable.as_ref().ok().and_then(|it| Some(it.to_str()?.to_owned())),
+        vm: vm.clone(),
         next_queue: guest.next_queue,
         region_generation: guest.region_generation,
     };
     handover::send(socket, &part, &[guest.socket.as_fd()])?;
     for (index, (generation, memory)) in guest.regions.iter() {
         let handle = RegionHandle { index: index as u8, generation: *generation };
-        handover::send(socket, &Part::Region(handle), &[memory.file()?])?;
+        match guest.room {
+            None => handover::send(socket, &Part::Region(handle), &[memory.file()?])?,
+            Some(_) => {
+                let (at, bytes) = (memory.offset(), memory.bytes());
+                handover::send(socket, &Part::RegionAt { handle, at, bytes }, &[])?;
+            }
+        }
     }
     for (index, Opened { generation, steps, is_generated }) in guest.sessions.iter() {
         let handle = SessionHandle { index: index as u16, generation: *generation };
@@ -139,13 +189,23 @@ fn send_queues(
     guest: &Guest,
     positions: &[Position],
 ) -> io::Result<()> {
-    for QueuePair { number, memory, bell } in &guest.queues {
+    for QueuePair { number, memory, bell, place } in &guest.queues {
         let is_its = |it: &&Position| it.client == id && it.queue == *number;
         let Some(position) = positions.iter().find(is_its) else { continue };
         let Position { taken, answered, ref under_way, .. } = *position;
         let (number, entries) = (*number, memory.entries());
-        let part = Part::Queue { number, entries, taken, answered };
-        handover::send(socket, &part, &[memory.memory().file()?, bell.as_fd()])?;
+        match place {
+            None => {
+                let part = Part::Queue { number, entries, taken, answered };
+                handover::send(socket, &part, &[memory.memory().file()?, bell.as_fd()])?;
+            }
+            Some(place) => {
+                let (at, bytes) = (memory.memory().offset(), memory.memory().bytes());
+                let bell = place.peer();
+                let part = Part::QueueAt { number, entries, taken, answered, at, bytes, bell };
+                handover::send(socket, &part, &[])?;
+            }
+        }
         for descriptor in under_way {
             handover::send(socket, &Part::UnderWay(descriptor.to_words()), &[])?;
         }

@@ -3,10 +3,11 @@
 
 use super::budget::{Share, TooMuch};
 use super::guest::Guest;
-use super::state::{ENDED, LISTENER, SendAway, Server};
+use super::state::{ENDED, LISTENER, MACHINES, SendAway, Server};
 use crate::closing::Line;
 use crate::keys::Caller;
 use crate::limits::{ACCEPTED_AT_ONCE, HELLO, STRANGERS_MAX, USAGE_SAVE_S};
+use crate::machine::{Newcomer, Room};
 use crate::pump::{ClientId, Command};
 use keyway_ring::Socket;
 use keyway_ring::control::{self, Answer, Ask};
@@ -16,6 +17,7 @@ use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
@@ -55,6 +57,7 @@ impl Server {
                 match event.data.u64() {
                     LISTENER => self.accept(),
                     ENDED => {}
+                    MACHINES => self.let_machines_in(),
                     client => self.serve(client),
                 }
             }
@@ -103,13 +106,33 @@ impl Server {
                 return self.closer.turn_away(Socket::from_fd(socket), user, last_words);
             }
         };
+        self.add(Socket::from_fd(socket), caller, None);
+    }
+
+    fn add(&mut self, socket: Socket, caller: Caller, room: Option<Arc<Room>>) {
         let id = self.next;
-        let line = Line::new(Socket::from_fd(socket), user, &self.closer);
+        let line = Line::new(socket, caller.uid, &self.closer);
         if epoll::add(&self.epoll, &line, EventData::new_u64(id), EventFlags::IN).is_err() {
             return;
         }
         self.next += 1;
-        self.guests.insert(id, Guest::new(line, caller));
+        self.guests.insert(id, Guest::new(line, caller, room));
+    }
+
+    /// Lets virtual machines in whose hypervisors have come.
+    fn let_machines_in(&mut self) {
+        self.newcomers.alarm.take();
+        while let Ok(Newcomer { socket, caller, room }) = self.newcomers.all.try_recv() {
+            match self.make_room(&caller) {
+                Ok(()) => self.add(socket, caller, Some(room)),
+                Err(why) => {
+                    self.turned_away.increment();
+                    if let Ok(words) = control::encode(&Answer::from(why)) {
+                        let _ = socket.try_send(&words, &[]);
+                    }
+                }
+            }
+        }
     }
 
     /// Lets no client in while too much waits to be closed.
@@ -135,7 +158,11 @@ impl Server {
         }
         let administers = self.options.admission.administers(caller);
         loop {
-            let room = self.may_have(caller.uid, administers, Share::CONNECTION);
+            let share = match caller.vm {
+                None => Share::CONNECTION,
+                Some(_) => Share::MACHINE,
+            };
+            let room = self.may_have(caller.uid, administers, share);
             let Err(why) = room else { return Ok(()) };
             if !self.evict(why.user) {
                 return Err(why);

@@ -8,7 +8,8 @@ use crate::pump::{ClientId, Command};
 use keyway_engine::Algorithm;
 use keyway_ring::control::{Answer, DaemonStatus, VERSION};
 use keyway_ring::descriptor::{RegionHandle, Status};
-use keyway_ring::{Doorbell, RingMemory, SharedMemory};
+use keyway_ring::{Doorbell, SharedMemory};
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -61,24 +62,28 @@ impl Server {
             return self.reply(id, &why.into(), &[]);
         }
         let guest = self.guest(id)?;
-        let made = RingMemory::create(entries.min(limits.queue_entries));
-        let made = made.and_then(|memory| Ok((memory, Doorbell::new()?)));
-        let Ok((memory, bell)) = made else {
+        let entries = entries.min(limits.queue_entries);
+        let made = QueuePair::make(guest.next_queue, entries, guest.room.as_ref());
+        let made = made.and_then(|pair| Ok((pair.bell.try_clone()?, pair)));
+        let Ok((bell, pair)) = made else {
             return refuse(self, "the system has no room for a queue pair");
         };
-        let (Some(end), Ok(to_ring)) = (memory.daemon_end(0, 0), bell.as_fd().try_clone_to_owned())
-        else {
+        let Some(end) = pair.memory.daemon_end(0, 0) else {
             return refuse(self, "the system has no room for a queue pair");
         };
-        let number = guest.next_queue;
+        let (number, entries) = (pair.number, pair.memory.entries());
         guest.next_queue += 1;
-        let entries = memory.entries();
-        guest.queues.push(QueuePair { number, memory: memory.clone(), bell: to_ring });
+        let (answer, memory) = (pair.answer(), pair.memory.memory().clone());
+        let is_told = pair.place.is_some();
+        guest.queues.push(pair);
+        let bell = Doorbell::from_fd(bell);
         self.command(id, Command::Pair { client: id, number, end, bell, entries });
-        let answer = Answer::Queue { queue: number, entries };
-        let bell = self.guests.get(&id).and_then(|guest| guest.queues.last()).ok_or(SendAway)?;
-        let file = memory.memory().file().map_err(|_| SendAway)?;
-        self.reply(id, &answer, &[file, bell.bell.as_fd()])
+        if is_told {
+            return self.reply(id, &answer, &[]);
+        }
+        let pair = self.guests.get(&id).and_then(|guest| guest.queues.last()).ok_or(SendAway)?;
+        let file = memory.file().map_err(|_| SendAway)?;
+        self.reply(id, &answer, &[file, pair.bell.as_fd()])
     }
 
     pub fn close_queue(&mut self, id: ClientId, queue: u32) -> Result<(), SendAway> {
@@ -105,8 +110,17 @@ impl Server {
             return self.reply(id, &why.into(), &[]);
         }
         // Memory that is made here is as it should be. Memory that a client sent could be anything.
-        let memory = match SharedMemory::create(bytes) {
+        let guest = self.guest(id)?;
+        let memory = match &guest.room {
+            None => SharedMemory::create(bytes),
+            Some(room) => room.arena.take(bytes).ok_or(io::ErrorKind::OutOfMemory.into()),
+        };
+        let memory = match memory {
             Ok(memory) => memory,
+            Err(why) if why.kind() == io::ErrorKind::OutOfMemory => {
+                let why = "the memory that the virtual machine shares with the daemon is in use";
+                return refuse(self, Status::Busy, why);
+            }
             Err(why) => return refuse(self, Status::InvalidRequest, &why.to_string()),
         };
         let guest = self.guest(id)?;
@@ -118,6 +132,10 @@ impl Server {
         };
         let region = RegionHandle { index, generation };
         self.command(id, Command::Region { client: id, handle: region, memory: memory.clone() });
+        if self.guest(id)?.room.is_some() {
+            let (at, bytes) = (memory.offset() as u64, memory.bytes() as u64);
+            return self.reply(id, &Answer::RegionAt { region, at, bytes }, &[]);
+        }
         let file = memory.file().map_err(|_| SendAway)?;
         self.reply(id, &Answer::Region { region }, &[file])
     }

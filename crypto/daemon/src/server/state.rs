@@ -3,7 +3,9 @@
 use super::changes::Changes;
 use super::guest::Guest;
 use crate::closing::{Closer, Line};
-use crate::options::{HandedOver, Options};
+use crate::limits::MACHINES_MAX;
+use crate::machine::{Door, Machine, Newcomer, Stopped};
+use crate::options::{HandedOver, MachineOptions, Options};
 use crate::pump::{ClientId, Command, Pump};
 use crate::slow::Slow;
 use keyway_engine::Engine;
@@ -16,11 +18,13 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The subject of an event: not a client's number.
 pub const LISTENER: u64 = u64::MAX;
 pub const ENDED: u64 = u64::MAX - 1;
+pub const MACHINES: u64 = u64::MAX - 2;
 
 pub struct Server {
     pub engine: Engine,
@@ -36,6 +40,8 @@ pub struct Server {
     /// Whether no client is let in, since too much waits to be closed.
     pub is_shut: bool,
     pub guests: BTreeMap<ClientId, Guest>,
+    pub machines: Vec<Machine>,
+    pub newcomers: Newcomers,
     pub next: ClientId,
     /// When it started, in seconds since 1970.
     pub since: u64,
@@ -46,6 +52,14 @@ pub struct Server {
     pub gone: Counter,
     pub turned_away: Counter,
     pub evicted: Counter,
+}
+
+/// The virtual machines that have come, as their threads say.
+pub struct Newcomers {
+    pub all: Receiver<Newcomer>,
+    pub alarm: Arc<Alarm>,
+    /// The other end, for their threads.
+    pub door: Door,
 }
 
 /// Why a client is sent away.
@@ -65,6 +79,14 @@ impl Server {
         epoll::add(&epoll, &ended.1, EventData::new_u64(ENDED), EventFlags::IN)?;
         let slow =
             Arc::new(Slow::start(options.keys.as_ref().map_or(0, |keys| keys.tokens_count()))?);
+        let newcomers = {
+            let ((tell, all), alarm) = (channel(), Arc::new(Alarm::new()?));
+            let (alarm_too, report) = (alarm.clone(), options.machines.report.clone());
+            let closer = closer.clone();
+            let door = Door { newcomers: tell, alarm: alarm_too, closer, report };
+            Newcomers { all, alarm, door }
+        };
+        epoll::add(&epoll, &newcomers.alarm, EventData::new_u64(MACHINES), EventFlags::IN)?;
         let start = |index| Pump::start(engine, &slow, index, options.spin);
         let pumps = (0..options.pumps.max(1)).map(start).collect::<io::Result<_>>()?;
         let sight = options.admission.witness.sight();
@@ -80,6 +102,8 @@ impl Server {
             changes,
             is_shut: false,
             guests: BTreeMap::new(),
+            machines: Vec::new(),
+            newcomers,
             next: 1,
             since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
             handed_over: Some(handed_over),
@@ -89,6 +113,38 @@ impl Server {
             turned_away: counter("cryptod.clients.turned_away"),
             evicted: counter("cryptod.clients.evicted"),
         })
+    }
+
+    /// Serves the virtual machines of the options, and goes on with those that were served until now. Those that are in no
+    /// option are served no more.
+    ///
+    /// # Errors
+    /// The system's; `InvalidInput` if there are too many, or one has no place where it connects.
+    pub fn start_machines(&mut self, mut before: Vec<(String, Stopped)>) -> io::Result<()> {
+        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let all = self.options.machines.all.clone();
+        if all.len() > MACHINES_MAX {
+            return Err(invalid(format!(
+                "a daemon has no more virtual machines than {MACHINES_MAX}"
+            )));
+        }
+        for (number, MachineOptions { name, listener }) in all.into_iter().enumerate() {
+            let at = before.iter().position(|(known, _)| *known == name);
+            let from = match (at, listener) {
+                (Some(at), _) => before.swap_remove(at).1,
+                (None, Some(listener)) => {
+                    Stopped { listener: listener.try_clone()?, serving: None }
+                }
+                (None, None) => {
+                    return Err(invalid(format!(
+                        "virtual machine {name}: another process listens at its socket, and did not hand it over"
+                    )));
+                }
+            };
+            let machine = Machine::start(&name, number, from, self.newcomers.door.clone())?;
+            self.machines.push(machine);
+        }
+        Ok(())
     }
 
     /// Answers a client, with these files.

@@ -6,13 +6,14 @@ use crate::closing::Line;
 use crate::handover::{self, Part};
 use crate::keys::{Caller, Unseen};
 use crate::limits::{ALIVE_EVERY, TAKE_OVER_AGAIN, TAKE_OVER_WAIT};
+use crate::machine::{Relay, Room, Serving, Stopped};
 use crate::options::{HandedOver, Options};
 use crate::pump::{ClientId, Command};
 use keyway_engine::Engine;
 use keyway_ring::control::{self, Answer, Ask, VERSION};
-use keyway_ring::descriptor::{Descriptor, Status};
+use keyway_ring::descriptor::{Descriptor, RegionHandle, Status};
 use keyway_ring::limits::REGION_BYTES_MAX;
-use keyway_ring::{Alarm, Doorbell, Received, RingMemory, SharedMemory, Socket};
+use keyway_ring::{Alarm, Doorbell, Peer, Received, RingMemory, SharedMemory, Socket};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -56,7 +57,7 @@ impl Server {
             pump.hand_over(true);
             pump.command(Command::Freeze(tell.clone()));
         });
-        let mut current = (0, 0);
+        let mut current = Current::default();
         loop {
             let (part, files) = handover::receive(socket)?;
             if matches!(part, Part::End) {
@@ -66,6 +67,8 @@ impl Server {
         }
         drop(alive);
         handover::send(socket, &Part::Taken, &[])?;
+        let machines = std::mem::take(&mut current.machines).into_iter();
+        self.start_machines(machines.map(Arrival::stopped).collect())?;
         self.pumps.iter().for_each(|pump| {
             pump.hand_over(false);
             pump.command(Command::Thaw);
@@ -75,13 +78,35 @@ impl Server {
 
     /// Takes a part of what another daemon hands over, for this client and this queue pair of its. `None` if
     /// it makes no sense.
-    fn take(
-        &mut self,
-        (current, queue): &mut (ClientId, u32),
-        part: Part,
-        mut files: Vec<OwnedFd>,
-    ) -> Option<()> {
+    fn take(&mut self, at: &mut Current, part: Part, mut files: Vec<OwnedFd>) -> Option<()> {
+        let Current { client: current, queue, machines } = at;
         match part {
+            Part::Machine { name, position } => {
+                files.reverse();
+                let listener = files.pop()?;
+                let serving = match position {
+                    None => None,
+                    Some(position) => {
+                        let hypervisor = Socket::from_fd(files.pop()?);
+                        let user = Peer::of(&hypervisor).map_or(u32::MAX, |peer| peer.uid);
+                        let hypervisor = Line::new(hypervisor, user, &self.closer);
+                        let memory = SharedMemory::adopt(files.pop()?, REGION_BYTES_MAX).ok()?;
+                        let socket = Socket::from_fd(files.pop()?);
+                        let memory = Arc::new(memory);
+                        let relay = Relay::resume(&memory, socket, position)?;
+                        Some(Arriving { hypervisor, memory, bells: Vec::new(), relay, room: None })
+                    }
+                };
+                machines.push(Arrival { name, listener, serving });
+            }
+            Part::Bells => {
+                let bells = files.into_iter().map(Doorbell::from_fd);
+                machines.last_mut()?.serving.as_mut()?.bells.extend(bells);
+            }
+            Part::Slot { slot, state } => {
+                let relay = &mut machines.last_mut()?.serving.as_mut()?.relay;
+                relay.slots.get_mut(slot)?.add(state);
+            }
             Part::Client {
                 number,
                 name,
@@ -90,13 +115,21 @@ impl Server {
                 gid,
                 groups,
                 executable,
+                vm,
                 next_queue,
                 region_generation,
             } => {
                 let executable = executable.map(PathBuf::from).ok_or(Unseen::Untold);
-                let caller = Caller { uid, gid, groups, pid, executable };
+                let caller = Caller { uid, gid, groups, pid, executable, vm };
+                let room = match &caller.vm {
+                    None => None,
+                    Some(name) => {
+                        let machine = machines.iter_mut().find(|it| it.name == *name)?;
+                        Some(machine.serving.as_mut()?.room())
+                    }
+                };
                 let line = Line::new(Socket::from_fd(files.pop()?), uid, &self.closer);
-                let mut guest = Guest::new(line, caller);
+                let mut guest = Guest::new(line, caller, room);
                 (guest.next_queue, guest.region_generation) = (next_queue, region_generation);
                 let data = EventData::new_u64(number);
                 epoll::add(&self.epoll, &guest.socket, data, EventFlags::IN).ok()?;
@@ -112,20 +145,32 @@ impl Server {
                 let end = memory.daemon_end(taken, answered)?;
                 let to_ring = bell.try_clone().ok()?;
                 let guest = self.guests.get_mut(current)?;
-                guest.queues.push(QueuePair { number, memory, bell: to_ring });
+                guest.queues.push(QueuePair { number, memory, bell: to_ring, place: None });
                 *queue = number;
                 let (client, bell) = (*current, Doorbell::from_fd(bell));
                 self.command(client, Command::Pair { client, number, end, bell, entries });
             }
+            Part::QueueAt { number, entries, taken, answered, at, bytes, bell } => {
+                let guest = self.guests.get_mut(current)?;
+                let room = guest.room.clone()?;
+                let memory = room.arena.take_at(at..at.checked_add(bytes)?)?;
+                let memory = RingMemory::of(memory, entries).ok()?;
+                let end = memory.daemon_end(taken, answered)?;
+                let place = room.bell_of(bell)?;
+                let (bell, to_ring) = (place.file().ok()?, place.file().ok()?);
+                guest.queues.push(QueuePair { number, memory, bell: to_ring, place: Some(place) });
+                *queue = number;
+                let (client, bell) = (*current, Doorbell::from_fd(bell));
+                self.command(client, Command::Pair { client, number, end, bell, entries });
+            }
+            Part::RegionAt { handle, at, bytes } => {
+                let room = self.guests.get(current)?.room.clone()?;
+                let memory = room.arena.take_at(at..at.checked_add(bytes)?)?;
+                self.take_region(*current, handle, memory)?;
+            }
             Part::Region(handle) => {
                 let memory = SharedMemory::adopt(files.pop()?, REGION_BYTES_MAX).ok()?;
-                let (client, memory) = (*current, Arc::new(memory));
-                let guest = self.guests.get_mut(current)?;
-                guest.region_bytes += memory.bytes();
-                guest
-                    .regions
-                    .insert_at(usize::from(handle.index), (handle.generation, memory.clone()));
-                self.command(client, Command::Region { client, handle, memory });
+                self.take_region(*current, handle, memory)?;
             }
             Part::Session { handle, steps, is_generated } => {
                 // One that cannot be opened here is one that its client opens anew.
@@ -148,6 +193,64 @@ impl Server {
             Part::Daemon { .. } | Part::End | Part::Taken | Part::Alive => return None,
         }
         Some(())
+    }
+
+    fn take_region(
+        &mut self,
+        client: ClientId,
+        handle: RegionHandle,
+        memory: SharedMemory,
+    ) -> Option<()> {
+        let memory = Arc::new(memory);
+        let guest = self.guests.get_mut(&client)?;
+        guest.region_bytes += memory.bytes();
+        guest.regions.insert_at(usize::from(handle.index), (handle.generation, memory.clone()));
+        self.command(client, Command::Region { client, handle, memory });
+        Some(())
+    }
+}
+
+/// Where it is among the parts.
+#[derive(Default)]
+struct Current {
+    client: ClientId,
+    queue: u32,
+    machines: Vec<Arrival>,
+}
+
+/// A virtual machine that is handed over.
+struct Arrival {
+    name: String,
+    listener: OwnedFd,
+    serving: Option<Arriving>,
+}
+
+/// One that is there.
+struct Arriving {
+    hypervisor: Line,
+    memory: Arc<SharedMemory>,
+    bells: Vec<Doorbell>,
+    relay: Relay,
+    /// Made once its bells are there.
+    room: Option<Arc<Room>>,
+}
+
+impl Arriving {
+    fn room(&mut self) -> Arc<Room> {
+        let (memory, bells) = (&self.memory, &mut self.bells);
+        let room = self.room.get_or_insert_with(|| Room::of(memory.clone(), std::mem::take(bells)));
+        room.clone()
+    }
+}
+
+impl Arrival {
+    fn stopped(self) -> (String, Stopped) {
+        let serving = self.serving.map(|mut arriving| {
+            let room = arriving.room();
+            let Arriving { hypervisor, relay, .. } = arriving;
+            Serving { hypervisor, room, relay }
+        });
+        (self.name, Stopped { listener: self.listener, serving })
     }
 }
 

@@ -4,7 +4,9 @@
 use crate::client::Client;
 use keyway_daemon::keys::{KeyStore, Master, MasterKey};
 use keyway_daemon::limits::{ClientLimits, SharedLimits};
-use keyway_daemon::{Admission, Daemon, HandedOver, NameSpaces, Options, Weights, listen};
+use keyway_daemon::{
+    Admission, Daemon, HandedOver, Machines, NameSpaces, Options, Weights, listen,
+};
 use keyway_engine::{Algorithm, Key, Parameters};
 use keyway_ring::descriptor::Status;
 use keyway_ring::with_address;
@@ -67,6 +69,7 @@ impl Served {
             shared,
             weights,
             name_spaces: NameSpaces::default(),
+            machines: Machines::default(),
             socket: None,
             pumps: 1,
             spin: Duration::from_micros(20),

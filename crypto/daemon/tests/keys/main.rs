@@ -80,7 +80,14 @@ fn manager() -> Caller {
 }
 
 fn caller(uid: u32) -> Caller {
-    Caller { uid, gid: 100, groups: vec![], pid: 1, executable: Ok("/usr/bin/client".into()) }
+    Caller {
+        uid,
+        gid: 100,
+        groups: vec![],
+        pid: 1,
+        executable: Ok("/usr/bin/client".into()),
+        vm: None,
+    }
 }
 
 fn user(uid: u32) -> Who {

@@ -217,11 +217,26 @@ fn grants_are_for_users_groups_and_executables() {
             groups: vec![],
             pid: 1,
             executable: Err(keyway_daemon::keys::Unseen::Gone),
+            vm: None,
         };
         assert_eq!(opens(&other), who == Who::ANY, "{who}");
         assert!(store.forbid("k", &who, MAC_PURPOSE, &manager(), now()).unwrap());
         assert!(!store.forbid("k", &who, MAC_PURPOSE, &manager(), now()).unwrap());
         assert!(!opens(&caller(7)), "{who}");
+    }
+    // A virtual machine has what it is named for, and nothing that is for users, for all of them or for root.
+    let machine = |name: &str| Who { vm: Some(name.to_owned()), ..Who::ANY };
+    let vm = |name: &str| keyway_daemon::keys::Caller { vm: Some(name.to_owned()), ..caller(7) };
+    store.allow("k", &machine("web"), MAC_PURPOSE, &manager(), now()).unwrap();
+    assert!(opens(&vm("web")) && !opens(&vm("web2")) && !opens(&caller(7)));
+    store.forbid("k", &machine("web"), MAC_PURPOSE, &manager(), now()).unwrap();
+    for who in [user(7), Who::ANY] {
+        store.allow("k", &who, MAC_PURPOSE, &manager(), now()).unwrap();
+        assert!(opens(&caller(7)) && !opens(&vm("web")), "{who}");
+        store.forbid("k", &who, MAC_PURPOSE, &manager(), now()).unwrap();
+    }
+    for wrong in [machine("a/b"), machine(""), Who { uid: Some(1), ..machine("web") }] {
+        assert!(store.allow("k", &wrong, MAC_PURPOSE, &manager(), now()).is_err(), "{wrong}");
     }
     let relative = Who { executable: Some("client".into()), ..Who::ANY };
     let refused = store.allow("k", &relative, MAC_PURPOSE, &manager(), now());

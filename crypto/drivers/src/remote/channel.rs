@@ -169,12 +169,7 @@ impl Channel {
 
     /// Sleeps until a completion may be there, or the time is over; not for long.
     pub fn sleep(&self, most: Duration) {
-        let Some(armed) = self.end.armed() else { return };
-        armed.set();
-        if !self.end.is_ready() && !self.end.is_closed() {
-            armed.sleep(most.min(SLICE));
-        }
-        armed.clear();
+        self.end.sleep(most.min(SLICE));
     }
 }
 

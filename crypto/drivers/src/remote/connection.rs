@@ -1,4 +1,4 @@
-//! A connection to the daemon: the socket, and what is asked over it.
+//! A connection to the daemon: the way to it, and what is asked there.
 //!
 //! It is alive until the daemon hangs up, answers nonsense or does not answer in time. Then it is
 //! dead for good, and whatever is under way on it ends as if the daemon were gone. Used by all
@@ -11,19 +11,17 @@
 use super::error::failed;
 use super::options::RemoteOptions;
 use super::sync::lock;
-use crate::limits::{ANSWER, RING_ENTRIES};
+use crate::limits::{ANSWER, LOOK, RING_ENTRIES};
 use keyway_engine::{Algorithm, Error, Step};
 use keyway_fork::Generation;
 use keyway_ring::control::{self, Answer, Ask};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
-use keyway_ring::limits::{KEY_BYTES_MAX, REGION_BYTES_MAX};
-use keyway_ring::{Alarm, ClientEnd, Doorbell, RingMemory, SharedMemory, Socket};
+use keyway_ring::limits::KEY_BYTES_MAX;
+use keyway_ring::{Alarm, ClientEnd, Doorbell, Route, SharedMemory};
 use keyway_wire as wire;
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::Shutdown;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -34,10 +32,9 @@ pub(super) struct Connection {
     process: Generation,
     /// Called by a child that was forked from that process, to have a connection of its own made.
     follow: Follow,
+    route: Route,
     /// One message and its answer at a time.
-    socket: Mutex<Socket>,
-    /// The socket once more, to end it and to see its end.
-    end: OwnedFd,
+    turn: Mutex<()>,
     /// Rung by a thread that has waited too long for the daemon.
     pings: Alarm,
     dead: AtomicBool,
@@ -72,19 +69,12 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 impl Connection {
     /// Connects and says hello.
     pub fn new(options: &RemoteOptions, follow: Follow) -> io::Result<Connection> {
-        let socket = Socket::connect(&options.path)?;
-        for direction in [Timeout::Recv, Timeout::Send] {
-            set_socket_timeout(&socket, direction, Some(ANSWER))?;
-        }
+        let route = Route::connect(&options.path)?;
         let name = options.client.clone();
         let hello = Ask::Hello { version: control::VERSION, name };
-        match socket.send(&control::encode(&hello).map_err(invalid)?, &[]) {
-            // It has said why before it hung up.
-            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
-            sent => sent?,
-        }
+        let received = route.ask(&control::encode(&hello).map_err(invalid)?, ANSWER)?;
         let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
-        let Some(received) = socket.receive()? else {
+        let Some(received) = received else {
             return Err(refused("the daemon hung up at once".to_owned()));
         };
         let algorithms = match control::decode_answer(&received.bytes).map_err(invalid)? {
@@ -106,9 +96,9 @@ impl Connection {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             process: Generation::current(),
             follow,
-            end: socket.as_fd().try_clone_to_owned()?,
             pings: Alarm::new()?,
-            socket: Mutex::new(socket),
+            route,
+            turn: Mutex::default(),
             dead: AtomicBool::new(false),
             hung_up: AtomicBool::new(false),
             does,
@@ -143,7 +133,7 @@ impl Connection {
             return;
         }
         if !self.dead.swap(true, Ordering::AcqRel) {
-            let _ = rustix::net::shutdown(&self.end, Shutdown::Both);
+            self.route.end();
         }
     }
 
@@ -157,16 +147,20 @@ impl Connection {
     /// Waits until the daemon hangs up, does not say that it is alive when it is asked, or
     /// is left here.
     pub fn wait_for_end(&self) {
-        let mut events =
-            [PollFd::new(&self.end, PollFlags::RDHUP), PollFd::new(&self.pings, PollFlags::IN)];
+        let pings = PollFd::new(&self.pings, PollFlags::IN);
+        // Nothing tells of the end of a device.
+        let (mut events, most) = match &self.route {
+            Route::Socket(socket) => (vec![pings, PollFd::new(socket, PollFlags::RDHUP)], None),
+            Route::Slot(_) => (vec![pings], Some(&LOOK)),
+        };
         while !self.is_dead() {
-            match rustix::event::poll(&mut events, None) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) if events[0].revents().is_empty() => {
+            match rustix::event::poll(&mut events, most) {
+                Ok(1..) if !events[0].revents().is_empty() => {
                     self.pings.take();
                     // If there is no answer, the connection is dead.
                     let _ = self.ask(&Ask::Ping);
                 }
+                Ok(_) | Err(rustix::io::Errno::INTR) if !self.route.has_hung_up() => {}
                 Ok(_) | Err(_) => {
                     // The other way round, it may have been ended here between the two.
                     self.hung_up.store(!self.is_dead(), Ordering::Release);
@@ -190,17 +184,15 @@ impl Connection {
         if self.is_dead() {
             return Err(Error::Gone);
         }
-        let socket = lock(&self.socket);
+        let turn = lock(&self.turn);
         if self.is_dead() {
             return Err(Error::Gone);
         }
-        let answer = || {
-            socket.send(&bytes, &[]).ok()?;
-            let received = socket.receive().ok()??;
+        let received = self.route.ask(&bytes, ANSWER);
+        drop(turn);
+        let answer = received.ok().flatten().and_then(|received| {
             Some((control::decode_answer(&received.bytes).ok()?, received.fds))
-        };
-        let answer = answer();
-        drop(socket);
+        });
         answer.ok_or_else(|| {
             self.die();
             Error::Gone
@@ -213,9 +205,9 @@ impl Connection {
         if self.is_dead() {
             return;
         }
-        let socket = lock(&self.socket);
-        if !self.is_dead() && socket.send(&bytes, &[]).is_err() {
-            drop(socket);
+        let turn = lock(&self.turn);
+        if !self.is_dead() && self.route.tell(&bytes, ANSWER).is_err() {
+            drop(turn);
             self.die();
         }
     }
@@ -260,8 +252,8 @@ impl Connection {
     /// [`Error::Busy`] if it makes no more, and [`Error::Gone`].
     pub fn region(&self, bytes: usize) -> Result<(SharedMemory, RegionHandle), Error> {
         let (answer, files) = self.ask(&Ask::Region { bytes: bytes as u64 })?;
-        let region = match answer {
-            Answer::Region { region } => region,
+        let handle = match answer {
+            Answer::Region { region } | Answer::RegionAt { region, .. } => region,
             // For whatever reason it is refused, nothing is wrong with the request.
             other => {
                 return Err(match self.unexpected(other, Algorithm::Random) {
@@ -270,14 +262,10 @@ impl Connection {
                 });
             }
         };
-        let Some(file) = files.into_iter().next() else {
-            self.die();
-            return Err(Error::Gone);
-        };
-        match SharedMemory::adopt(file, REGION_BYTES_MAX) {
-            Ok(memory) if memory.bytes() >= bytes => Ok((memory, region)),
+        match self.route.region(&answer, files) {
+            Some((memory, region)) if memory.bytes() >= bytes => Ok((memory, region)),
             _ => {
-                self.forget(region);
+                self.forget(handle);
                 Err(failed("the daemon's memory cannot be mapped"))
             }
         }
@@ -293,8 +281,8 @@ impl Connection {
     /// [`Error::Busy`] if it makes no more, and [`Error::Gone`].
     pub fn queue_pair(&self) -> Result<QueuePair, Error> {
         let (answer, fds) = self.ask(&Ask::Queue { entries: RING_ENTRIES })?;
-        let (queue, entries) = match answer {
-            Answer::Queue { queue, entries } => (queue, entries),
+        let number = match answer {
+            Answer::Queue { queue, .. } | Answer::QueueAt { queue, .. } => queue,
             other => {
                 return match self.unexpected(other, Algorithm::Random) {
                     Error::Gone => Err(Error::Gone),
@@ -302,17 +290,14 @@ impl Connection {
                 };
             }
         };
-        let mut fds = fds.into_iter();
-        let (Some(ring), Some(bell)) = (fds.next(), fds.next()) else {
-            self.die();
-            return Err(Error::Gone);
-        };
-        let end = RingMemory::adopt(ring, entries).ok().and_then(|ring| ring.client_end());
-        let Some(end) = end else {
-            self.close_queue(queue);
-            return Err(failed("the queue pair cannot be mapped"));
-        };
-        Ok(QueuePair { queue, entries, end, bell: Doorbell::from_fd(bell) })
+        let pair = self.route.queue_pair(&answer, fds).and_then(|(queue, ring, bell)| {
+            let (entries, end) = (ring.entries(), ring.client_end()?);
+            Some(QueuePair { queue, entries, end, bell })
+        });
+        pair.ok_or_else(|| {
+            self.close_queue(number);
+            failed("the queue pair cannot be mapped")
+        })
     }
 
     pub fn close_queue(&self, queue: u32) {

@@ -1,12 +1,15 @@
 //! The daemon that a remote driver speaks to.
 
 use keyway_engine::Selection;
+use keyway_ring::DEFAULT_SOCKET;
 use std::path::PathBuf;
 
 /// The daemon, and how the engine is to see it.
 #[derive(Clone, Debug)]
 pub struct RemoteOptions {
-    /// The daemon's socket.
+    /// The daemon's socket; or in a virtual machine, the folder in sysfs of the device by which the host's daemon is
+    /// reached, or [`DEVICES`](keyway_ring::DEVICES) for the first one. Where no socket is at
+    /// [`DEFAULT_SOCKET`], a device is looked for.
     pub path: PathBuf,
     /// This client's name, for those who watch the daemon.
     pub client: String,
@@ -29,5 +32,10 @@ impl RemoteOptions {
             selection: Selection::Any,
             at_once: true,
         }
+    }
+
+    /// The daemon of this system at [`DEFAULT_SOCKET`], else that of the host of this virtual machine.
+    pub fn of_this_machine(client: impl Into<String>) -> Self {
+        RemoteOptions::new(DEFAULT_SOCKET, client)
     }
 }

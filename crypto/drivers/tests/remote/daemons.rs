@@ -2,7 +2,7 @@
 //! killed, and one that is none.
 
 use keyway_daemon::limits::{ClientLimits, SharedLimits};
-use keyway_daemon::{Admission, Daemon, NameSpaces, Options, Weights, listen};
+use keyway_daemon::{Admission, Daemon, Machines, NameSpaces, Options, Weights, listen};
 use keyway_drivers::software;
 use keyway_engine::{Algorithm, Engine};
 use keyway_ring::control::{self, Answer, Ask, Key};
@@ -58,9 +58,19 @@ fn serve(socket: &Path, limits: ClientLimits) -> Daemon {
     let (shared, weights) = (SharedLimits::of_this_machine(), Weights::default());
     let listener = listen(socket).unwrap();
     let (keys, socket) = (None, None);
-    let (name_spaces, pumps) = (NameSpaces::default(), 1);
-    let options =
-        Options { admission, limits, shared, weights, name_spaces, keys, socket, pumps, spin };
+    let (name_spaces, machines, pumps) = (NameSpaces::default(), Machines::default(), 1);
+    let options = Options {
+        admission,
+        limits,
+        shared,
+        weights,
+        name_spaces,
+        keys,
+        machines,
+        socket,
+        pumps,
+        spin,
+    };
     Daemon::start(&engine, listener, options, Box::new(|_| {})).unwrap()
 }
 

@@ -1,0 +1,241 @@
+//! The thread of a virtual machine: it greets the machine's hypervisor, and carries the messages of its processes.
+
+use super::ivshmem;
+use super::relay::{Over, Relay};
+use super::room::Room;
+use crate::closing::{Closer, Line};
+use crate::keys::{Caller, Unseen};
+use crate::limits::{MACHINE_PAUSE, MACHINE_UID};
+use crate::options::Report;
+use crate::vital::vital;
+use keyway_ring::mailbox::MailboxEnd;
+use keyway_ring::{Alarm, Peer, Socket};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::net::{SocketFlags, accept_with};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::{self, JoinHandle};
+
+/// A machine that has come, as a client for the control thread.
+pub struct Newcomer {
+    /// The control thread's end of its connection.
+    pub socket: Socket,
+    pub caller: Caller,
+    pub room: Arc<Room>,
+}
+
+/// How the thread tells the control thread of machines that come.
+#[derive(Clone)]
+pub struct Door {
+    pub newcomers: Sender<Newcomer>,
+    pub alarm: Arc<Alarm>,
+    pub closer: Closer,
+    pub report: Report,
+}
+
+/// The control thread's handle on a machine. When it is dropped, the machine is served no more.
+pub struct Machine {
+    pub name: String,
+    end: Arc<(AtomicBool, Alarm)>,
+    thread: Option<JoinHandle<Stopped>>,
+}
+
+/// A machine whose thread has stopped.
+pub struct Stopped {
+    pub listener: OwnedFd,
+    pub serving: Option<Serving>,
+}
+
+/// A machine that is there.
+pub struct Serving {
+    /// The connection of its hypervisor.
+    pub hypervisor: Line,
+    pub room: Arc<Room>,
+    pub relay: Relay,
+}
+
+const END: u64 = 0;
+const LISTENER: u64 = 1;
+const HYPERVISOR: u64 = 2;
+const MAILBOX: u64 = 3;
+const CONTROL: u64 = 4;
+
+/// The caller that a machine is, of so many that the daemon has.
+pub fn caller(name: &str, number: usize, pid: u32) -> Caller {
+    let uid = MACHINE_UID + number as u32;
+    let (executable, vm) = (Err(Unseen::Machine), Some(name.to_owned()));
+    Caller { uid, gid: uid, groups: Vec::new(), pid, executable, vm }
+}
+
+impl Machine {
+    /// Serves a machine by this name, the so-manyth of the daemon's: at a listening socket, and where another daemon has
+    /// been if that has handed something over.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn start(name: &str, number: usize, from: Stopped, door: Door) -> io::Result<Machine> {
+        let end = Arc::new((AtomicBool::new(false), Alarm::new()?));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &end.1, EventData::new_u64(END), EventFlags::IN)?;
+        epoll::add(&epoll, &from.listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        let Stopped { listener, serving } = from;
+        let mut thread = Thread {
+            name: name.to_owned(),
+            number,
+            door,
+            epoll,
+            end: end.clone(),
+            listener,
+            serving: None,
+        };
+        if let Some(serving) = serving {
+            thread.watch(&serving)?;
+            thread.serving = Some(serving);
+        }
+        let spawned = thread::Builder::new().name(format!("vm-{number}"));
+        let spawned = spawned.spawn(move || {
+            vital(|| thread.run());
+            thread.stop()
+        })?;
+        Ok(Machine { name: name.to_owned(), end, thread: Some(spawned) })
+    }
+
+    /// Stops its thread where it is, to be handed over or started again. `None` if it has stopped.
+    pub fn stop(mut self) -> Option<Stopped> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<Stopped> {
+        let thread = self.thread.take()?;
+        self.end.0.store(true, Ordering::Release);
+        self.end.1.ring();
+        thread.join().ok()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Some(Stopped { serving: Some(serving), .. }) = self.end() {
+            serving.relay.close();
+        }
+    }
+}
+
+struct Thread {
+    name: String,
+    number: usize,
+    door: Door,
+    epoll: OwnedFd,
+    end: Arc<(AtomicBool, Alarm)>,
+    listener: OwnedFd,
+    serving: Option<Serving>,
+}
+
+impl Thread {
+    fn run(&mut self) {
+        // What came while no thread was there.
+        self.carry();
+        while !self.end.0.load(Ordering::Acquire) {
+            let mut events = [const { MaybeUninit::uninit() }; 8];
+            let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, None) else { continue };
+            let mut has_rung = false;
+            for event in events {
+                let flags = event.flags;
+                match event.data.u64() {
+                    END => {}
+                    LISTENER => self.accept(),
+                    CONTROL | MAILBOX if !flags.contains(EventFlags::RDHUP) => has_rung = true,
+                    // The hypervisor has gone, or the control thread has sent the machine away.
+                    _ => self.leave(None),
+                }
+            }
+            if has_rung {
+                self.carry();
+                // A machine that rings without pause has one processor of its own busy, and none of the host's.
+                thread::sleep(MACHINE_PAUSE);
+            }
+        }
+    }
+
+    fn stop(self) -> Stopped {
+        // The files may be another daemon's to wait for.
+        Stopped { listener: self.listener, serving: self.serving }
+    }
+
+    fn accept(&mut self) {
+        let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
+        let user = Peer::of(&socket).map_or(u32::MAX, |peer| peer.uid);
+        let line = Line::new(Socket::from_fd(socket), user, &self.door.closer);
+        let name = &self.name;
+        if self.serving.is_some() {
+            return (self.door.report)(&format!(
+                "virtual machine {name}: another hypervisor has connected, and is sent away: the machine is in use"
+            ));
+        }
+        match self.begin(line) {
+            Ok(serving) => self.serving = Some(serving),
+            Err(why) => {
+                (self.door.report)(&format!(
+                    "virtual machine {name}: its hypervisor cannot be served: {why}"
+                ));
+            }
+        }
+    }
+
+    fn begin(&self, hypervisor: Line) -> io::Result<Serving> {
+        let peer = Peer::of(&hypervisor)?;
+        let room = Room::new()?;
+        let mailbox = MailboxEnd::open(room.arena.memory(), Room::peer(0));
+        let mailbox = mailbox.ok_or(io::ErrorKind::OutOfMemory)?;
+        ivshmem::greet(&hypervisor, &room)?;
+        let (socket, its) = Socket::pair()?;
+        let caller = caller(&self.name, self.number, peer.pid);
+        let newcomer = Newcomer { socket, caller, room: room.clone() };
+        let gone = |_| io::Error::from(io::ErrorKind::NotConnected);
+        self.door.newcomers.send(newcomer).map_err(gone)?;
+        self.door.alarm.ring();
+        let relay = Relay::begin(mailbox, its, &self.name);
+        let relay = relay.map_err(|_| io::Error::from(io::ErrorKind::NotConnected))?;
+        let serving = Serving { hypervisor, room, relay };
+        self.watch(&serving)?;
+        Ok(serving)
+    }
+
+    fn watch(&self, serving: &Serving) -> io::Result<()> {
+        // Nothing is read from a hypervisor, which says nothing.
+        let ends = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ET;
+        epoll::add(&self.epoll, &serving.hypervisor, EventData::new_u64(HYPERVISOR), ends)?;
+        let rings = EventFlags::IN | EventFlags::ET;
+        if let Some(bell) = serving.room.bells.first() {
+            epoll::add(&self.epoll, bell, EventData::new_u64(MAILBOX), rings)?;
+        }
+        let both = rings | EventFlags::OUT | EventFlags::RDHUP;
+        epoll::add(&self.epoll, serving.relay.socket(), EventData::new_u64(CONTROL), both)?;
+        Ok(())
+    }
+
+    fn carry(&mut self) {
+        let Some(serving) = &mut self.serving else { return };
+        if let Err(Over(why)) = serving.relay.work() {
+            self.leave(why);
+        }
+    }
+
+    /// The machine is gone, or the control thread has sent it away.
+    fn leave(&mut self, why: Option<String>) {
+        let Some(serving) = self.serving.take() else { return };
+        serving.relay.close();
+        if let Some(bell) = serving.room.bells.first() {
+            let _ = epoll::delete(&self.epoll, bell);
+        }
+        let _ = epoll::delete(&self.epoll, &serving.hypervisor);
+        if let Some(why) = why {
+            let name = &self.name;
+            (self.door.report)(&format!("virtual machine {name} is not served: {why}"));
+        }
+    }
+}
