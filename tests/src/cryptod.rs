@@ -117,8 +117,9 @@ impl Cryptod {
         let mut output = BufReader::new(child.stdout.take().expect("its output"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a first line");
-        let ready = serde_json::from_str(&line)
+        let ready: Value = serde_json::from_str(&line)
             .unwrap_or_else(|why| panic!("cryptod did not come up: {line:?}: {why}"));
+        assert_eq!(ready["event"], "ready", "cryptod did not come up: {line}");
         Cryptod { child, ready, _output: output, folder: folder.clone() }
     }
 

@@ -12,6 +12,7 @@ pub mod client;
 pub mod cryptod;
 pub mod dirsrv;
 pub mod disk;
+pub mod hypervisor;
 pub mod proxy;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 #[allow(

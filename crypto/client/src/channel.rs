@@ -50,6 +50,10 @@ impl Channel {
         session: SessionHandle,
         request: &mut Request<'_>,
     ) -> Result<usize, Status> {
+        // Where the device of a virtual machine has gone, another's memory may be there.
+        if self.end.is_lost() {
+            return Err(Status::Gone);
+        }
         let mut space = Space::new(self.memory.whole());
         let mut descriptor = wire::encode(request, &mut space).ok_or(Status::InvalidRequest)?;
         descriptor.session = session;

@@ -93,7 +93,9 @@ impl Device {
     }
 
     fn ring_mailbox(&self) {
-        self.registers.ring(self.header.bell);
+        if !self.memory.is_lost() {
+            self.registers.ring(self.header.bell);
+        }
     }
 
     /// Whether the daemon serves it no more, or it is gone.

@@ -44,9 +44,6 @@ mod files;
 mod inherit;
 pub mod limits;
 #[cfg(not(loom))]
-#[allow(unsafe_code)]
-mod lost;
-#[cfg(not(loom))]
 pub mod mailbox;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

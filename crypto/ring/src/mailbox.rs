@@ -1,7 +1,7 @@
 //! Messages through memory, where no socket reaches: between processes of a virtual machine and the daemon of its host.
 //!
 //! ```text
-//! 0      header: magic, version, whether the daemon serves, slots, the mailbox's bell
+//! 0      header: magic, version, whether the daemon serves, slots, the mailbox's bell, what tells it from others
 //! 4096   slot 0: asked, answered, their lengths ── 4096 ──▶ the message, its answer
 //!        slot 1: ...
 //!        what is shared out: queue pairs and regions
@@ -17,6 +17,7 @@
 
 use crate::SharedMemory;
 use crate::limits::{MAILBOX_SLOTS, MESSAGE_BYTES_MAX};
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zeroize::Zeroizing;
@@ -31,6 +32,8 @@ const AT_VERSION: usize = 8;
 const AT_STATE: usize = 12;
 const AT_SLOTS: usize = 16;
 const AT_BELL: usize = 20;
+/// A random word, which tells this memory from all others.
+const AT_IDENTITY: usize = 24;
 
 /// The daemon serves.
 const OPEN: u32 = 1;
@@ -86,11 +89,14 @@ pub struct Asked {
 
 impl MailboxEnd {
     /// Makes the mailbox of fresh memory, which is all zero, and says by which bell it is rung. `None` if the memory is
-    /// too short.
+    /// too short, or the system has no random bytes.
     pub fn open(memory: &Arc<SharedMemory>, bell: u32) -> Option<MailboxEnd> {
-        if memory.bytes() < MAILBOX_BYTES {
+        let mut identity = [0; 8];
+        let drawn = getrandom(&mut identity, GetRandomFlags::empty());
+        if memory.bytes() < MAILBOX_BYTES || drawn != Ok(identity.len()) {
             return None;
         }
+        memory.word(AT_IDENTITY)?.store(u64::from_ne_bytes(identity) | 1, Ordering::Relaxed);
         for (at, value) in
             [(AT_VERSION, VERSION), (AT_SLOTS, MAILBOX_SLOTS as u32), (AT_BELL, bell)]
         {
@@ -173,6 +179,7 @@ pub(crate) fn header(memory: &SharedMemory) -> Option<Header> {
     if memory.bytes() < MAILBOX_BYTES || memory.word(AT_MAGIC)?.load(Ordering::Acquire) != MAGIC {
         return None;
     }
+    memory.know_by(AT_IDENTITY);
     let read = |at| Some(memory.flag(at)?.load(Ordering::Relaxed));
     let (version, slots, bell) = (read(AT_VERSION)?, read(AT_SLOTS)? as usize, read(AT_BELL)?);
     (version == VERSION && slots <= MAILBOX_SLOTS).then_some(Header { slots, bell })
@@ -226,7 +233,7 @@ impl SlotEnd {
     /// Writes a message, no longer than [`MESSAGE_BYTES_MAX`]. The mailbox's bell is to be rung then.
     pub fn say(&mut self, message: &[u8]) -> Option<()> {
         let asked = self.memory.word(self.start + ASKED)?;
-        if Word(asked.load(Ordering::Relaxed)).epoch() != self.epoch {
+        if self.memory.is_lost() || Word(asked.load(Ordering::Relaxed)).epoch() != self.epoch {
             return None;
         }
         self.memory.write(self.start + MESSAGE, message).ok()?;
@@ -263,6 +270,7 @@ impl SlotEnd {
     /// Says that the owner has ended.
     pub fn end(&self) {
         if let Some(asked) = self.memory.word(self.start + ASKED)
+            && !self.memory.is_lost()
             && Word(asked.load(Ordering::Relaxed)).epoch() == self.epoch
         {
             asked.store(Word::new(self.epoch.wrapping_add(1), 0).0, Ordering::Release);
@@ -345,6 +353,28 @@ mod tests {
             matches!(client.hear(), Heard::Answer(answer) if answer.len() == MESSAGE_BYTES_MAX)
         );
         assert!(daemon.take(64).is_none());
+    }
+
+    /// As a process of a virtual machine has it mapped whose device is taken out, and another one put in its place.
+    #[test]
+    fn another_devices_memory_is_not_written_to() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(MAILBOX_BYTES as u64).unwrap();
+        let file = std::os::fd::OwnedFd::from(file);
+        let daemons = Arc::new(SharedMemory::of_device(&file, MAILBOX_BYTES).unwrap());
+        let mut first = MailboxEnd::open(&daemons, 1).unwrap();
+        let memory = Arc::new(SharedMemory::of_device(&file, MAILBOX_BYTES).unwrap());
+        assert!(header(&memory).is_some() && is_open(&memory));
+        let part = memory.part(0..4096, None).unwrap();
+        let mut client = SlotEnd::claim(&memory, 0).unwrap();
+        client.say(b"first").unwrap();
+        assert!(first.take(0).unwrap().message.is_some() && !part.is_lost());
+        let mut second = MailboxEnd::open(&daemons, 1).unwrap();
+        assert!(part.is_lost() && !is_open(&memory) && !part.has_futexes());
+        assert!(client.say(b"second").is_none() && matches!(client.hear(), Heard::Over));
+        client.end();
+        assert!(second.take(0).unwrap().message.is_some_and(|left| left[..] == *b"\0\0\0\0\0"));
+        assert!(second.take(0).is_none());
     }
 
     #[test]

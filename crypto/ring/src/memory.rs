@@ -5,7 +5,6 @@
 //! it trusts ([`PooledBuffer`](crate::PooledBuffer)).
 
 use crate::limits::REGION_BYTES_MAX;
-use crate::lost::Watched;
 use crate::queue::Words;
 use keyway_fork::Generation;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
@@ -15,8 +14,8 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::{fmt, io, slice};
 
 /// A sealed memory file of ordinary pages, mapped. It keeps its length: neither side can cut it. Either
@@ -40,8 +39,8 @@ pub struct SharedMemory {
 enum Origin {
     /// Mapped from a file, which is closed where there is none.
     File(Option<OwnedFd>),
-    /// Mapped from a device, which may go.
-    Device(Watched),
+    /// Mapped from a device, which may go: where a word is that tells it from another one, and the word.
+    Device(OnceLock<(usize, u64)>),
     /// A part of other memory, and what is kept as long as it.
     Part { whole: Arc<SharedMemory>, _kept: Option<Box<dyn Any + Send + Sync>> },
 }
@@ -157,9 +156,10 @@ impl SharedMemory {
         Ok(SharedMemory { start, bytes, origin, process: Generation::current() })
     }
 
-    /// Takes the memory of a PCI device, which a virtual machine shares with its host. If the device goes, zeros take its
-    /// place, and this process goes on ([`SharedMemory::is_lost`]): for that it has the process' handler of `SIGBUS`, and
-    /// hands signals on that are none of its own.
+    /// Takes the memory of a PCI device, which a virtual machine shares with its host.
+    ///
+    /// The mapping outlives the device. Then nothing that is written there is read again; and when another device comes to
+    /// the same address, the mapping is that one's memory. So its owner [looks](SharedMemory::is_lost) before it writes.
     ///
     /// # Errors
     /// The system's; `InvalidInput` for no bytes or more than [`REGION_BYTES_MAX`].
@@ -171,8 +171,15 @@ impl SharedMemory {
             ));
         }
         let mut memory = Self::map(file.try_clone()?, bytes)?;
-        memory.origin = Origin::Device(Watched::new(memory.start.as_ptr().addr(), bytes)?);
+        memory.origin = Origin::Device(OnceLock::new());
         Ok(memory)
+    }
+
+    /// Has it count as lost from now on once the word there is another than it is now.
+    pub fn know_by(&self, offset: usize) {
+        if let (Origin::Device(known), Some(word)) = (&self.origin, self.word(offset)) {
+            let _ = known.set((offset, word.load(Ordering::Acquire)));
+        }
     }
 
     /// A part of it, which begins at a page, with something that is to be dropped with it. `None` if it does not lie
@@ -210,12 +217,14 @@ impl SharedMemory {
         }
     }
 
-    /// Whether it was that of a device which has gone: then it is zeros, and reaches no other side.
+    /// Whether it was that of a device which has gone, or is another's by now.
     #[inline]
     pub fn is_lost(&self) -> bool {
         match &self.origin {
             Origin::File(_) => false,
-            Origin::Device(watched) => watched.is_lost(),
+            Origin::Device(known) => known.get().is_some_and(|(offset, value)| {
+                self.word(*offset).is_none_or(|word| word.load(Ordering::Acquire) != *value)
+            }),
             Origin::Part { whole, .. } => whole.is_lost(),
         }
     }
@@ -436,9 +445,6 @@ impl Drop for SharedMemory {
         // In a forked child something else may be there by now.
         if !self.is_here() || matches!(self.origin, Origin::Part { .. }) {
             return;
-        }
-        if let Origin::Device(watched) = &self.origin {
-            watched.end();
         }
         let start = self.start.as_ptr().cast::<c_void>();
         // SAFETY: the mapping is this value's own and this process's, and no reference into it outlives it.

@@ -179,11 +179,17 @@ impl ClientEnd {
         armed.clear();
     }
 
+    /// Whether it was in the memory of a device that has gone ([`SharedMemory::is_lost`]).
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.memory.is_lost()
+    }
+
     /// Whether the daemon serves this pair no more.
     #[inline]
     pub fn is_closed(&self) -> bool {
         let closed = |flag: &AtomicU32| flag.load(Ordering::Acquire) != 0;
-        self.memory.flag(CLOSED).is_none_or(closed) || self.memory.is_lost()
+        self.memory.flag(CLOSED).is_none_or(closed) || self.is_lost()
     }
 }
 

@@ -1,9 +1,8 @@
 //! A connection to a running cryptod, for what is asked over its socket.
 
 use keyway_host::failure::{Failure, plain};
-use keyway_ring::Socket;
 use keyway_ring::control::{self, Answer, Ask, GrantedKey, KeyAsk, KeyInfo, VERSION};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use keyway_ring::{Route, Socket};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ const CHANGE: Duration = Duration::from_secs(60);
 
 /// The connection.
 pub struct Control {
-    socket: Socket,
+    route: Route,
     path: PathBuf,
 }
 
@@ -28,14 +27,14 @@ impl Control {
     /// If no daemon listens there, or it refuses this process.
     pub fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
         let shown = path.display();
-        let socket = Socket::connect(path).map_err(|why| match why.kind() {
+        let route = Route::connect(path).map_err(|why| match why.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
                 "no cryptod listens at {shown}; start one (keyway cryptod --help), or name the socket of \
                  another one"
             )),
             _ => Failure::system("connect to", path, &why),
         })?;
-        let control = Control { socket, path: path.to_owned() };
+        let control = Control { route, path: path.to_owned() };
         match control.ask(&Ask::Hello { version: VERSION, name: name.to_owned() })? {
             Answer::Hello { .. } => Ok(control),
             _ => Err(nonsense()),
@@ -48,7 +47,9 @@ impl Control {
     /// As [`Control::connect`].
     pub fn connect_soon(path: &Path, name: &str) -> Result<Self, Failure> {
         let begun = Instant::now();
-        while begun.elapsed() < BEGINNING && Socket::connect(path).is_err() {
+        // A device is there, or it is not.
+        let is_socket = !path.join("resource2").exists();
+        while is_socket && begun.elapsed() < BEGINNING && Socket::connect(path).is_err() {
             std::thread::sleep(BEGINNING / 20);
         }
         Control::connect(path, name)
@@ -98,22 +99,13 @@ impl Control {
         let changes = matches!(ask, Ask::Keys(ask) if !matches!(ask, KeyAsk::List { .. } | KeyAsk::Public { .. }));
         let most = if changes { CHANGE } else { ANSWER };
         let lost = |why: std::io::Error| match why.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::new(format!(
+            ErrorKind::TimedOut => Failure::new(format!(
                 "the cryptod at {shown} has not answered for {} s: it is stopped, or has too much to do",
                 most.as_secs()
             )),
             _ => Failure::new(format!("the cryptod at {shown} does not answer: {}", plain(&why))),
         };
-        for direction in [Timeout::Recv, Timeout::Send] {
-            set_socket_timeout(&self.socket, direction, Some(most))
-                .map_err(|why| lost(why.into()))?;
-        }
-        match self.socket.send(&bytes, &[]) {
-            // It has said why before it hung up.
-            Err(why) if why.kind() == ErrorKind::BrokenPipe => {}
-            sent => sent.map_err(lost)?,
-        }
-        let answer = self.socket.receive().map_err(lost)?;
+        let answer = self.route.ask(&bytes, most).map_err(lost)?;
         let answer = answer.ok_or_else(|| Failure::new("the daemon hung up"))?;
         match control::decode_answer(&answer.bytes) {
             Ok(Answer::Refused { why, .. }) => Err(Failure::new(why)),

@@ -43,9 +43,13 @@ pub fn listen(vms: &[Vm], is_taken_over: bool) -> Result<Machines, Failure> {
                 "--vm {name}: its name or its socket is another virtual machine's too"
             )));
         }
+        // To try whether a daemon is there would be a hypervisor that comes and goes.
+        if is_taken_over && socket.exists() {
+            all.push(MachineOptions { name: name.clone(), listener: None });
+            continue;
+        }
         let listener = match listen_for_machine(socket) {
             Ok(listener) => Some(Arc::new(listener)),
-            Err(why) if why.kind() == ErrorKind::AddrInUse && is_taken_over => None,
             Err(why) if why.kind() == ErrorKind::AddrInUse => {
                 return Err(Failure::new(format!(
                     "cannot listen at {}: {why}; stop that, or name another place with --vm {name}=SOCKET",

@@ -22,6 +22,7 @@ pub const COMMON: &[i64] = &[
     libc::SYS_eventfd2,
     libc::SYS_exit,
     libc::SYS_exit_group,
+    libc::SYS_fallocate,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     libc::SYS_fcntl,

@@ -131,6 +131,10 @@ impl RemoteSession {
         nonce: Option<&mut [u8; NONCE_BYTES]>,
     ) -> Result<usize, Error> {
         let Link { connection, large, .. } = &*self.link;
+        // Where the device of a virtual machine has gone, another's memory may be there.
+        if channel.end.is_lost() {
+            return Err(Error::Gone);
+        }
         let placed = channel.begin(large, 0, self.handle, request, None)?;
         channel.ring();
         let completion = wait(connection, channel)?;
