@@ -71,13 +71,12 @@ impl AddressSpace {
         for level in [3, 2, 1] {
             let index = index(address, level);
             let found = self.tables[table].0[index];
-            table = (found / PAGE) as usize;
+            let next = if found == 0 { self.tables.len() } else { (found / PAGE) as usize };
             if found == 0 {
-                let new = self.tables.len();
+                self.tables[table].0[index] = next as u64 * PAGE | TABLE;
                 self.tables.push(Table([0; ENTRIES as usize]));
-                self.tables[table].0[index] = new as u64 * PAGE | TABLE;
-                table = new;
             }
+            table = next;
         }
         self.tables[table].0[index(address, 0)] = entry;
     }
