@@ -63,6 +63,8 @@ enum Benchmark {
     /// The tools: `keyway load` beside UnboundID's searchrate, `keyway data` beside OpenDJ's makeldif
     Tools(tools::Arguments),
     /// Rings from inside a virtual machine, beside those between processes
+    ///
+    /// 1 needs /dev/kvm and two processors: a guest without a system runs the client's own code in ring 3.
     Vm(vm::Arguments),
     /// Adds with the feed of changes, beside a server without it
     Writes(writes::Arguments),

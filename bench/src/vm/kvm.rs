@@ -192,9 +192,11 @@ const EXIT_MMIO: u32 = 6;
 /// How often a guest was left so far.
 #[derive(Clone, Copy)]
 pub struct Exits {
-    /// To this program: returns of `KVM_RUN`, the ends of functions among them.
-    pub to_the_program: u64,
-    /// By KVM's own count, where it keeps one.
+    /// To ring.
+    pub rings: u64,
+    /// To this program for another reason: the end of a function, or a signal.
+    pub others: u64,
+    /// By KVM's own count, where it keeps one: all of them.
     pub all: Option<u64>,
     /// Those of `all` that an interrupt of the host's made.
     pub interrupts: Option<u64>,
@@ -205,16 +207,18 @@ impl Exits {
     pub fn since(self, before: Exits) -> Exits {
         let less = |after: Option<u64>, before: Option<u64>| Some(after? - before?);
         Exits {
-            to_the_program: self.to_the_program - before.to_the_program,
+            rings: self.rings - before.rings,
+            others: self.others - before.others,
             all: less(self.all, before.all),
             interrupts: less(self.interrupts, before.interrupts),
         }
     }
 
-    /// Those that the guest has made itself, as far as is known.
-    pub fn own(&self) -> u64 {
-        let own = self.all.zip(self.interrupts).map(|(all, others)| all.saturating_sub(others));
-        own.map_or(self.to_the_program, |own| own.max(self.to_the_program))
+    /// All that KVM counts but those to ring and those by interrupts; where it does not count, those to the program.
+    pub fn but_rings_and_interrupts(&self) -> u64 {
+        let counted = self.all.zip(self.interrupts);
+        let counted = counted.map(|(all, interrupts)| all.saturating_sub(self.rings + interrupts));
+        self.others.max(counted.unwrap_or(0))
     }
 }
 
@@ -225,7 +229,8 @@ pub struct Guest {
     system: SystemRegisters,
     space: AddressSpace,
     stack: Vec<u128>,
-    returns: u64,
+    rings: u64,
+    others: u64,
     _vm: OwnedFd,
 }
 
@@ -276,7 +281,8 @@ impl Guest {
             system,
             space,
             stack,
-            returns: 0,
+            rings: 0,
+            others: 0,
             _vm: vm,
         })
     }
@@ -306,11 +312,12 @@ impl Guest {
         ask(&self.processor, SET_SREGS, &mut self.system).map_err(named("its registers"))?;
         ask(&self.processor, SET_REGS, &mut registers).map_err(named("its registers"))?;
         loop {
-            let ran = ask(&self.processor, RUN, &mut ());
-            self.returns += 1;
-            match ran {
+            match ask(&self.processor, RUN, &mut ()) {
                 Ok(_) => {}
-                Err(Errno::INTR | Errno::AGAIN) => continue,
+                Err(Errno::INTR | Errno::AGAIN) => {
+                    self.others += 1;
+                    continue;
+                }
                 Err(why) => return Err(named("a run")(why)),
             }
             let reason = u32::from_ne_bytes(self.state.read(run::EXIT_REASON));
@@ -319,8 +326,14 @@ impl Guest {
                 return Err(format!("the guest cannot go on (KVM's exit reason {reason})"));
             }
             match u32::from_ne_bytes(self.state.read(run::MMIO_DATA)) {
-                RING => ring(),
-                _ => return Ok(()),
+                RING => {
+                    self.rings += 1;
+                    ring();
+                }
+                _ => {
+                    self.others += 1;
+                    return Ok(());
+                }
             }
         }
     }
@@ -328,7 +341,8 @@ impl Guest {
     pub fn exits(&self) -> Exits {
         let statistic = |name| self.statistics.as_ref().and_then(|file| statistic(file, name));
         Exits {
-            to_the_program: self.returns,
+            rings: self.rings,
+            others: self.others,
             all: statistic("exits"),
             interrupts: statistic("irq_exits"),
         }
@@ -490,7 +504,7 @@ mod tests {
         }
         assert_eq!((ring, text), (3, vec![3; 1000]));
         let exits = guest.exits();
-        assert!(exits.to_the_program >= 9 && exits.all.is_none_or(|all| all >= 9));
+        assert!(exits.rings == 6 && exits.others >= 3 && exits.all.is_none_or(|all| all >= 9));
     }
 
     #[test]
