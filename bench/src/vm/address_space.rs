@@ -73,7 +73,7 @@ impl AddressSpace {
             let found = self.tables[table].0[index];
             let next = if found == 0 { self.tables.len() } else { (found / PAGE) as usize };
             if found == 0 {
-                self.tables[table].0[index] = next as u64 * PAGE | TABLE;
+                self.tables[table].0[index] = (next as u64 * PAGE) | TABLE;
                 self.tables.push(Table([0; ENTRIES as usize]));
             }
             table = next;
