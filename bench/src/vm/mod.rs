@@ -37,7 +37,8 @@ struct Measured {
     name: &'static str,
     /// Why this machine cannot measure it, if so.
     lacks: fn() -> Option<String>,
-    measure: fn(&Arguments) -> Result<Findings, String>,
+    /// In so many rounds.
+    measure: fn(usize) -> Result<Findings, String>,
 }
 
 /// A claim's number is its place, from 1.
@@ -68,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             left_out.push(format!("{name}: {why}"));
             continue;
         }
-        match (claim.measure)(arguments) {
+        match (claim.measure)(arguments.rounds) {
             Ok(found) => {
                 all.claims.extend(found.claims);
                 all.tables.extend(found.tables);

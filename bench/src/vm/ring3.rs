@@ -4,7 +4,6 @@
 //! as a program in a guest that has mapped the daemon's memory. Both sides are the same function with the same queue
 //! pair, by turns, and `cryptod` at the other end is the same process.
 
-use super::Arguments;
 use super::kvm::{Exits, Guest, ring_from_guest};
 use crate::report::{Claim, Findings, Table};
 use crate::ring::client::{Client, Region, Ring};
@@ -44,7 +43,7 @@ pub fn lacks() -> Option<String> {
     Some(format!("{device}: {why}"))
 }
 
-pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
+pub fn measure(rounds: usize) -> Result<Findings, String> {
     let folder = tempfile::tempdir().map_err(text)?;
     let daemon = Daemon::start(folder.path(), &[])?;
     let client = Client::connect(daemon.socket(), "vm")?;
@@ -56,15 +55,15 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
     // From here on, all that is used in the guest is mapped.
     let mut guest = Guest::new()?;
     let ring = || bell.ring();
-    let mut rounds = [const { Vec::new() }; DEPTHS.len()];
+    let mut nulls = [const { Vec::new() }; DEPTHS.len()];
     let mut sealed = Vec::new();
-    for _ in 0..arguments.rounds {
-        for (rounds, depth) in rounds.iter_mut().zip(DEPTHS) {
+    for _ in 0..rounds {
+        for (nulls, depth) in nulls.iter_mut().zip(DEPTHS) {
             let mut run = |ring: &dyn Fn()| {
                 turn(&mut end, 1, WAKING, ring);
                 turn(&mut end, depth, OPERATIONS, ring)
             };
-            rounds.push(by_turns(&mut guest, &ring, &mut run)?);
+            nulls.push(by_turns(&mut guest, &ring, &mut run)?);
         }
         let mut run = |ring: &dyn Fn()| {
             turn(&mut end, 1, WAKING, ring);
@@ -83,9 +82,9 @@ pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
     }
 
     let (mut found, peer) = (Findings::default(), "between processes");
-    for (rounds, depth) in rounds.iter().zip(DEPTHS) {
+    for (nulls, depth) in nulls.iter().zip(DEPTHS) {
         let name = format!("1 null operation from a guest, {depth} in flight");
-        let (host, guest) = (column(rounds, 0), column(rounds, 1));
+        let (host, guest) = (column(nulls, 0), column(nulls, 1));
         found.claims.push(Claim::cost(&name, "ns", &guest, peer, &host).demand(1.0 / MOST));
     }
     let name = format!("1 AES-128-GCM of {TEXT_BYTES} B from a guest, 1 in flight");
