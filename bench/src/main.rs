@@ -4,7 +4,7 @@
 //! ratios and, with `--json FILE`, writes them as a list of claims (see [`report`]). The machine is
 //! assumed to be shared: what is compared is processor time an operation, or the best of many short
 //! runs by turns. Nothing here is linked into the product.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 // A task is boxed so that it goes through queues without being copied.
 #![allow(clippy::vec_box)]
 
@@ -26,6 +26,7 @@ mod ring;
 mod skeleton;
 mod slapd;
 mod tools;
+mod vm;
 mod writes;
 
 use clap::{Parser, Subcommand};
@@ -61,6 +62,10 @@ enum Benchmark {
     Ring(ring::Arguments),
     /// The tools: `keyway load` beside UnboundID's searchrate, `keyway data` beside OpenDJ's makeldif
     Tools(tools::Arguments),
+    /// Rings from inside a virtual machine, beside those between processes
+    ///
+    /// 1 needs /dev/kvm and two processors: a guest without a system runs the client's own code in ring 3.
+    Vm(vm::Arguments),
     /// Adds with the feed of changes, beside a server without it
     Writes(writes::Arguments),
     /// Searches beside backups and verifies, and how much a second backup stores
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
         Benchmark::Provider(arguments) => provider::run(&arguments),
         Benchmark::Ring(arguments) => ring::run(&arguments),
         Benchmark::Tools(arguments) => tools::run(&arguments),
+        Benchmark::Vm(arguments) => vm::run(&arguments),
         Benchmark::Writes(arguments) => writes::run(&arguments),
         Benchmark::Backups(arguments) => backups::run(&arguments),
         Benchmark::EchoServer => echo::serve(),

@@ -17,8 +17,8 @@ pub struct Client {
 
 /// A queue pair.
 pub struct Ring {
-    end: ClientEnd,
-    bell: Doorbell,
+    pub end: ClientEnd,
+    pub bell: Doorbell,
 }
 
 pub struct Region {

@@ -19,12 +19,12 @@ pub struct Arguments {
 }
 
 /// The processor of this process, and the daemon's.
-pub(super) const CLIENT: usize = 0;
+pub(crate) const CLIENT: usize = 0;
 
-pub(super) const DAEMON: usize = 1;
+pub(crate) const DAEMON: usize = 1;
 
 /// From now on this thread, and what it starts, runs on that processor alone.
-pub(super) fn run_on(which: usize) -> Result<(), String> {
+pub(crate) fn run_on(which: usize) -> Result<(), String> {
     static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
     let processors = PROCESSORS.get_or_init(|| {
         let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
@@ -37,7 +37,7 @@ pub(super) fn run_on(which: usize) -> Result<(), String> {
 }
 
 /// The time of each side: the best of so many short runs by turns.
-pub(super) fn best<const N: usize>(
+pub(crate) fn best<const N: usize>(
     runs: usize,
     mut sides: [&mut dyn FnMut() -> f64; N],
 ) -> [f64; N] {
@@ -51,10 +51,10 @@ pub(super) fn best<const N: usize>(
 }
 
 /// One side's figure of each round.
-pub(super) fn column<const N: usize>(rounds: &[[f64; N]], side: usize) -> Vec<f64> {
+pub(crate) fn column<const N: usize>(rounds: &[[f64; N]], side: usize) -> Vec<f64> {
     rounds.iter().map(|round| round[side]).collect()
 }
 
-pub(super) fn text(why: impl std::fmt::Display) -> String {
+pub(crate) fn text(why: impl std::fmt::Display) -> String {
     why.to_string()
 }

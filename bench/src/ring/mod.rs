@@ -7,11 +7,11 @@
 //! threads that wait for each other are both disturbed by a neighbour of one, and the median of the
 //! rounds is reported. The daemon's cost is its processor time.
 
-mod client;
-mod common;
-mod daemon;
+pub(crate) mod client;
+pub(crate) mod common;
+pub(crate) mod daemon;
 mod hostile;
-mod null_operation;
+pub(crate) mod null_operation;
 mod packets;
 mod pkcs11;
 mod records;
