@@ -181,9 +181,10 @@ impl Builder {
     }
 
     fn copy(&mut self, path: &Path, guest: &str) {
-        let fail = |why| panic!("{}: {why}", path.display());
-        let rights = fs::metadata(path).unwrap_or_else(fail).permissions().mode() & 0o7777;
-        self.put(guest, FILE | rights, fs::read(path).unwrap_or_else(fail));
+        let content = fs::metadata(path).and_then(|it| Ok((it, fs::read(path)?)));
+        let (metadata, content) =
+            content.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        self.put(guest, FILE | (metadata.permissions().mode() & 0o7777), content);
     }
 
     /// Puts something there, and the folders above it.
