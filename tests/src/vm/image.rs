@@ -182,8 +182,7 @@ impl Builder {
 
     fn copy(&mut self, path: &Path, guest: &str) {
         let content = fs::metadata(path).and_then(|it| Ok((it, fs::read(path)?)));
-        let (metadata, content) =
-            content.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        let (metadata, content) = content.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
         self.put(guest, FILE | (metadata.permissions().mode() & 0o7777), content);
     }
 

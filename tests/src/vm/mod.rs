@@ -151,13 +151,13 @@ impl Vm {
     ///
     /// # Panics
     /// If QEMU refuses it.
-    pub fn plug(&self, id: &str, socket: &Path, driver: &str, bus: &str, properties: Value) {
+    pub fn plug(&self, id: &str, socket: &Path, driver: &str, bus: &str, properties: &Value) {
         let address = json!({ "type": "unix", "data": { "path": socket } });
         let backend = json!({ "type": "socket", "data": { "addr": address, "server": false } });
         self.qmp("chardev-add", &json!({ "id": id, "backend": backend }));
         let mut device = json!({ "id": id, "driver": driver, "bus": bus, "chardev": id });
-        if let (Some(device), Value::Object(more)) = (device.as_object_mut(), properties) {
-            device.extend(more);
+        for (name, value) in properties.as_object().into_iter().flatten() {
+            device[name] = value.clone();
         }
         self.qmp("device_add", &device);
     }

@@ -1,6 +1,9 @@
 //! The machine itself, before Keyway has anything to do with it.
 
 use keyway_tests::vm::{Image, Vm};
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 #[test]
@@ -30,4 +33,43 @@ fn debian_boots_and_moves_to_another_qemu_while_commands_run() {
     let vm = vm.migrate(&[]);
     vm.run("echo it goes on >/tmp/b").expect(0);
     assert_eq!(vm.wait(&waiting).expect(0).out, "it goes on\n");
+}
+
+#[test]
+fn devices_come_and_go() {
+    let Some(image) = Image::build() else { return };
+    let vm = Vm::boot(&image.image(), &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    vm.plug("port", &socket, "virtserialport", "serial.0", &json!({ "name": "another" }));
+    let mut lines = BufReader::new(listener.accept().unwrap().0).lines();
+    let write = r#"
+        until port=$(grep -lx another /sys/class/virtio-ports/*/name); do usleep 10000; done
+        echo from the guest >/dev/$(basename ${port%/name})
+    "#;
+    vm.run(write).expect(0);
+    assert_eq!(lines.next().unwrap().unwrap(), "from the guest");
+    vm.unplug("port");
+    assert!(lines.next().is_none());
+    // In a root port the guest has a say.
+    let find = "grep -l 0x1110 /sys/bus/pci/devices/*/device";
+    vm.run(find).expect(1);
+    let refused = vm.try_qmp("device_add", &json!({ "driver": "ivshmem-plain", "bus": "rp0" }));
+    assert!(refused.unwrap_err().contains("memdev"));
+    for round in ["first", "second"] {
+        let memory = json!({ "qom-type": "memory-backend-memfd", "id": round, "size": 64 << 20, "share": true });
+        vm.qmp("object-add", &memory);
+        vm.qmp(
+            "device_add",
+            &json!({ "driver": "ivshmem-plain", "id": "device", "memdev": round, "bus": "rp0" }),
+        );
+        let found = vm.run(&format!("until {find}; do usleep 10000; done")).expect(0).out;
+        let device = found.trim().strip_suffix("/device").unwrap();
+        assert_eq!(vm.run(&format!("stat -c %s {device}/resource2")).expect(0).out, "67108864\n");
+        vm.qmp("device_del", &json!({ "id": "device" }));
+        vm.event("DEVICE_DELETED", |data| data["device"] == "device");
+        vm.run(find).expect(1);
+        vm.qmp("object-del", &json!({ "id": round }));
+    }
 }
