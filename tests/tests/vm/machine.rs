@@ -4,6 +4,7 @@ use keyway_tests::vm::{Image, Vm};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 #[test]
@@ -72,4 +73,19 @@ fn devices_come_and_go() {
         vm.run(find).expect(1);
         vm.qmp("object-del", &json!({ "id": round }));
     }
+}
+
+#[test]
+fn a_machine_that_fails_says_why() {
+    let Some(image) = Image::build() else { return };
+    let image = image.image();
+    let why = |fails: &dyn Fn()| {
+        let failed = catch_unwind(AssertUnwindSafe(fails)).unwrap_err();
+        failed.downcast_ref::<String>().unwrap().clone()
+    };
+    let said = why(&|| drop(Vm::boot(&image, &["-device", "none-such"])));
+    assert!(said.contains("'none-such' is not a valid device model name"), "{said}");
+    let vm = Vm::boot(&image, &[]);
+    let said = why(&|| drop(vm.run("echo last words >/dev/console; poweroff -f")));
+    assert!(said.contains("the guest has gone") && said.contains("last words"), "{said}");
 }
