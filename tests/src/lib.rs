@@ -22,6 +22,7 @@ pub mod proxy;
 )]
 pub mod ring_client;
 pub mod slapd;
+pub mod vm;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};

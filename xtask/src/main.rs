@@ -11,6 +11,7 @@ mod circles;
 mod emulate;
 mod evp;
 mod fuzz;
+mod linux;
 mod loom;
 mod package;
 mod peers;

@@ -1,5 +1,6 @@
 //! Other people's programs: clients that the tests use, servers that the benchmarks measure.
 
+use crate::linux;
 use crate::shell::{cargo, root, run, strict, succeeds};
 use std::fs;
 use std::path::Path;
@@ -53,6 +54,12 @@ pub const TEST: &[Peer] = &[
     peer("chromium", &["chromium", "--version"]),
     peer("chromium-driver", &["chromedriver", "--version"]),
     peer("fonts-dejavu-core", &["test", "-d", "/usr/share/fonts/truetype/dejavu"]),
+    peer("qemu-system-x86", &["qemu-system-x86_64", "--version"]),
+    peer("busybox-static", &["busybox", "true"]),
+    peer("iproute2", &["ip", "-V"]),
+    // To unpack the kernel of the virtual machines.
+    peer("kmod", &["test", "-x", "/usr/sbin/depmod"]),
+    peer("xz-utils", &["xz", "--version"]),
 ];
 
 /// The programs that the longer tests use beside those.
@@ -82,11 +89,17 @@ const BENCH: &[Peer] = &[
     peer("cmake", &["cmake", "--version"]),
     peer("g++", &["c++", "--version"]),
     peer("libclang-dev", &["sh", "-c", "ldconfig -p | grep -Eq 'libclang(-[0-9]+)?[.]so'"]),
+    peer("qemu-system-x86", &["qemu-system-x86_64", "--version"]),
+    peer("busybox-static", &["busybox", "true"]),
+    // To unpack the kernel of the virtual machines.
+    peer("kmod", &["test", "-x", "/usr/sbin/depmod"]),
+    peer("xz-utils", &["xz", "--version"]),
 ];
 
 /// Installs what the benchmarks compare with and builds BoringSSL, which is in no package.
 pub fn bench() -> Result<(), String> {
     install(BENCH)?;
+    linux::fetch()?;
     if let Err(why) = ipsec_mb() {
         if strict() {
             return Err(why);

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
 use crate::shell::{built, cargo, end_within, run as sh};
-use crate::{arm, emulate, evp, fuzz, loom, package, peers, race};
+use crate::{arm, emulate, evp, fuzz, linux, loom, package, peers, race};
 
 /// Something that can fail.
 type Part = fn() -> Result<(), String>;
@@ -15,6 +15,7 @@ const FUZZ_SECONDS: &str = "60";
 pub fn run() -> Result<(), String> {
     end_within(50);
     peers::install(peers::TEST)?;
+    linux::fetch()?;
     let tests = || {
         let mut command = cargo();
         command.args(["test", "--workspace"]);
@@ -38,6 +39,7 @@ pub fn run() -> Result<(), String> {
 pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;
+    linux::fetch()?;
     let parts: [(&str, Part); 8] = [
         ("all tests at full length, end to end with the release program", full),
         ("the Debian package, built and tried (package try)", package::nightly),

@@ -1,0 +1,3 @@
+//! Keyway and virtual machines.
+
+mod machine;
