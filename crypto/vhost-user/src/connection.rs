@@ -181,9 +181,7 @@ impl<'a> Connection<'a> {
             Message::SetOwner => {}
             Message::ResetOwner => self.rings.iter_mut().for_each(Ring::stop),
             Message::SetMemTable(table) => {
-                // The old one first: both at once could be more than may be mapped. Rings find themselves in the new
-                // one, whose addresses are looked up each time.
-                self.memory = GuestMemory::default();
+                // Rings find themselves in the new one: their addresses are looked up each time.
                 self.memory = GuestMemory::new(&table, files).map_err(Refused)?;
                 self.rings.iter_mut().for_each(Ring::wake);
             }
@@ -341,10 +339,10 @@ impl<'a> Connection<'a> {
         let ring = &mut self.rings[index];
         ring.state = State::Broken;
         ring.kick = None;
-        if let Some(error) = &ring.error {
+        self.report(&format!("ring {index} is stopped until its driver resets it: {why}"));
+        if let Some(error) = &self.rings[index].error {
             error.notify();
         }
-        self.report(&format!("ring {index} is stopped until its driver resets it: {why}"));
     }
 
     /// Whether the front end has closed it, although messages may be left in it.
