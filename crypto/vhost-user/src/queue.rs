@@ -257,6 +257,12 @@ impl Chain {
         self.readable.bytes
     }
 
+    /// How much the list of its buffers takes up here, in bytes.
+    pub fn held_bytes(&self) -> u64 {
+        let parts = self.readable.parts.len() + self.writable.parts.len();
+        (parts * size_of::<(u64, u32)>()) as u64
+    }
+
     /// How much the device may write, in bytes.
     pub fn writable_bytes(&self) -> u64 {
         self.writable.bytes

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Requests that the engine has at a time.
 pub(crate) const BATCH_REQUESTS: usize = 64;
-/// Bytes of requests after which a batch is full.
+/// Bytes of requests, and of the lists of their buffers, after which a batch is full.
 const BATCH_BYTES: u64 = 2 << 20;
 
 /// Does requests, a batch at a time.
@@ -68,6 +68,7 @@ impl Worker {
     /// Adds a request to the batch. Sessions are opened and closed at once.
     pub fn begin(&mut self, memory: &GuestMemory, chain: Chain) {
         self.bytes += chain.readable_bytes().min(self.limits.request_bytes as u64);
+        self.bytes += chain.held_bytes();
         let mut header = [0; REQUEST_HEADER_BYTES];
         let header = match chain.read(memory, 0, &mut header) {
             Ok(()) => RequestHeader::decode(&header),

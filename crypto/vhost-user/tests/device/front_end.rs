@@ -269,8 +269,8 @@ impl FrontEnd {
         let pair = |number: u32| {
             [ring as u32, number].into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
         };
-        assert!(self.is_done(SET_VRING_NUM, &pair(SIZE.into()), &[]));
-        assert!(self.is_done(SET_VRING_BASE, &pair(base), &[]));
+        self.send(SET_VRING_NUM, false, &pair(SIZE.into()), &[]);
+        self.send(SET_VRING_BASE, false, &pair(base), &[]);
         let parts = [
             ring as u64,
             USER + descriptors_at(ring),
@@ -279,10 +279,10 @@ impl FrontEnd {
             0,
         ];
         let parts: Vec<u8> = parts.into_iter().flat_map(u64::to_le_bytes).collect();
-        assert!(self.is_done(SET_VRING_ADDR, &parts, &[]));
+        self.send(SET_VRING_ADDR, false, &parts, &[]);
         let number = (ring as u64).to_le_bytes();
         let call = rustix::io::dup(&self.calls[ring]).unwrap();
-        assert!(self.is_done(SET_VRING_CALL, &number, &[call.as_fd()]));
+        self.send(SET_VRING_CALL, false, &number, &[call.as_fd()]);
         let kick = rustix::io::dup(&self.kicks[ring]).unwrap();
         assert!(self.is_done(SET_VRING_KICK, &number, &[kick.as_fd()]));
     }

@@ -209,7 +209,7 @@ fn descriptors_that_change_meanwhile() {
                     }
                 }
             });
-            for _ in 0..200 {
+            for _ in 0..40 {
                 front_end.kick(0);
                 // The first head again, until the ring is stopped.
                 front_end.offer(0, 0);
@@ -275,7 +275,7 @@ fn a_memory_that_is_cut_costs_its_own_process() {
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::start(Limits::default()));
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     /// Tables of any descriptors, many of which are nearly right.
     #[test]

@@ -176,7 +176,7 @@ fn closing_at_every_point() {
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::start(Limits::default()));
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn messages_of_any_bytes(
