@@ -75,6 +75,8 @@ struct Received {
 struct Ring<'a> {
     queue: Queue,
     enabled: bool,
+    /// Whether it was started since the front end connected.
+    has_run: bool,
     kick: Option<Watched<'a>>,
     call: Option<Notifier>,
     error: Option<Notifier>,
@@ -198,7 +200,14 @@ impl<'a> Connection<'a> {
             }
             Message::SetVringBase { ring, base } => {
                 let base = u16::try_from(base).map_err(|_| Refused("a ring's base is too high"));
-                self.stopped_ring(ring)?.queue.next = base?;
+                let (base, ring) = (base?, self.stopped_ring(ring)?);
+                // A guest that was paused goes on where its ring stopped. One that has started anew begins at 0, and its
+                // sessions of before are not its own any more: QEMU does not close them.
+                let is_anew = ring.has_run && ring.queue.next != base;
+                ring.queue.next = base;
+                if is_anew {
+                    self.worker.sessions.close_all();
+                }
             }
             Message::GetVringBase { ring: index } => {
                 // No request is under way between two batches: all that was taken has been given back.
@@ -271,6 +280,7 @@ impl<'a> Connection<'a> {
         let kick = kick.map_err(|_| Refused("a ring's event is none"))?;
         let ring = self.ring(file.ring)?;
         (ring.enabled, ring.state, ring.kick) = (true, State::Ready, Some(kick));
+        ring.has_run = true;
         let index = file.ring as usize;
         let Connection { memory, rings, .. } = self;
         if let Err(why) = rings[index].queue.start(memory) {

@@ -70,6 +70,11 @@ impl Sessions {
         self.open.remove(&number).map(drop).ok_or(Status::InvalidSession)
     }
 
+    /// Closes all, and counts on.
+    pub fn close_all(&mut self) {
+        self.open.clear();
+    }
+
     pub fn get(&self, number: u64) -> Result<&Opened, Status> {
         self.open.get(&number).ok_or(Status::InvalidSession)
     }

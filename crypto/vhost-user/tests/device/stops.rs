@@ -57,13 +57,21 @@ fn a_ring_stops_exactly_and_goes_on_at_another_device() {
     }
 }
 
-/// A guest that has started again has its indexes at zero.
+/// A guest that has started again has its indexes at zero. It has closed no session, and may open as many again. One that
+/// was paused has its sessions still.
 #[test]
 fn a_guest_that_starts_again() {
-    let device = Device::start(Limits::default());
+    let device = Device::start(Limits { sessions: 6, ..Limits::default() });
     let mut front_end = FrontEnd::ready(&device);
     for _ in 0..3 {
-        (0..5).for_each(|_| front_end.works());
+        (0..4).for_each(|_| front_end.works());
+        let session = front_end.open(&[1; 16], false) as u64;
+        let answer = front_end.ask(GET_VRING_BASE, &[0; 8]);
+        assert_eq!(answer[4..], [4, 0, 0, 0]);
+        front_end.start(0);
+        let done = front_end.request(0, &[&cipher(false, session, 16), &[0; 16], &[0; 16]], 16);
+        assert_eq!(done.1, 0);
+        assert!(front_end.open(&[1; 16], false) > 0 && front_end.open(&[1; 16], false) == -1);
         let answer = front_end.ask(GET_VRING_BASE, &[0; 8]);
         assert_eq!(answer[4..], [5, 0, 0, 0]);
         front_end.write(0, &[0; 0x8000]);
