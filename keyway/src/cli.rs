@@ -21,6 +21,7 @@ use crate::snapshot::Snapshot;
 use crate::ssh_agent::SshAgent;
 use crate::undo::Undo;
 use crate::value::{self, count_within};
+use crate::vm::Vm;
 use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -57,6 +58,7 @@ Start here:
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
                                the two processes of keyway up, each started alone
+  keyway vm check              what virtual machines lack to use the keys of their host
   keyway ssh-agent             an SSH agent with the keys that you may use in a cryptod
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
   keyway data make             entries by the million, of MakeLDIF's templates
@@ -101,6 +103,8 @@ pub enum Command {
     Cryptod(Cryptod),
     #[command(subcommand)]
     Key(Key),
+    #[command(subcommand)]
+    Vm(Vm),
     SshAgent(SshAgent),
     #[command(subcommand)]
     Quic(Quic),
@@ -137,6 +141,7 @@ impl Command {
             | Command::Config(_)
             | Command::Log(_)
             | Command::Crypto(_)
+            | Command::Vm(_)
             // Its command may gain rights, and it holds no secrets.
             | Command::SshAgent(_)
             | Command::Load(_)

@@ -3,10 +3,8 @@
 use crate::data_flag::Data;
 use clap::Args;
 use keyway_host::failure::Failure;
-use keyway_host::output;
 use keyway_host::progress::Progress;
-use keyway_service::doctor::{self, Finding, Verdict};
-use serde_json::json;
+use keyway_service::{doctor, finding};
 
 /// Examine a data folder and its machine: what endangers data or keys, and what helps
 ///
@@ -40,34 +38,5 @@ pub fn run(arguments: &Doctor) -> Result<bool, Failure> {
         progress.step(done, "");
     })?;
     drop(progress);
-    let count = |verdict| findings.iter().filter(|one| one.verdict == verdict).count();
-    let (faults, warnings) = (count(Verdict::Fault), count(Verdict::Warning));
-    if arguments.json {
-        let line = |one: &Finding| {
-            output::json(&json!({
-                "event": "found", "about": one.about, "verdict": one.verdict, "found": one.found,
-                "advice": one.advice,
-            }))
-        };
-        findings.iter().try_for_each(line)?;
-        output::json(&json!({ "event": "examined", "faults": faults, "warnings": warnings }))?;
-        return Ok(faults == 0);
-    }
-    for Finding { about, verdict, found, advice } in &findings {
-        let verdict = match verdict {
-            Verdict::Good => "good",
-            Verdict::Unknown => "?",
-            Verdict::Warning => "WARNING",
-            Verdict::Fault => "FAULT",
-        };
-        output::text(format_args!("{verdict:<8} {about:<14} {found}"))?;
-        if let Some(advice) = advice {
-            output::text(format_args!("{:<8} {:<14} -> {advice}", "", ""))?;
-        }
-    }
-    output::text(match (faults, warnings) {
-        (0, 0) => "nothing is to be done".to_owned(),
-        _ => format!("{faults} faults, {warnings} warnings"),
-    })?;
-    Ok(faults == 0)
+    finding::say(&findings, arguments.json)
 }

@@ -38,6 +38,7 @@ mod terminal;
 mod top;
 mod undo;
 mod value;
+mod vm;
 mod web;
 
 use cli::{Admin, Command, Directory};
@@ -107,6 +108,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Load(command) => load::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Vm(command) => vm::run(&command),
         Command::Web(arguments) => web::run(&arguments).map(|()| true),
         Command::Directory(Directory::Check(arguments)) => check::run(&arguments),
         Command::Directory(Directory::Changes(arguments)) => {

@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod edited;
 pub mod export;
 pub mod feed_check;
+pub mod finding;
 mod forecast;
 mod gauges;
 pub mod index_advice;
@@ -49,6 +50,7 @@ pub mod told;
 pub mod undo;
 pub mod up;
 pub mod vhost_user;
+pub mod vm_check;
 pub mod vms;
 pub mod witness;
 

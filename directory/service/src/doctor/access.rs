@@ -1,6 +1,6 @@
 //! Who may get at the data folder.
 
-use super::finding::Finding;
+use crate::finding::Finding;
 use keyway_folder::data::name;
 use keyway_host::output::shell;
 use std::fs::{self, Metadata};
@@ -82,7 +82,7 @@ fn safe(above: &Path, owner: u32) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
+    use crate::finding::Verdict;
     use super::*;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,7 @@
 //! The disks that hold the data: their file systems, how these are mounted, and the room that is left.
 
-use super::finding::Finding;
 use super::mounts::{self, Mount};
+use crate::finding::Finding;
 use keyway_config::Configuration;
 use keyway_folder::data::name;
 use keyway_host::output::grouped;
@@ -138,7 +138,7 @@ fn room(place: &PathBuf) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
+    use crate::finding::Verdict;
     use super::*;
 
     fn mount(kind: &str, options: &[&str]) -> Mount {

@@ -1,6 +1,6 @@
 //! The limits of the process that serves, or of this one; the machine's swap and its clock.
 
-use super::finding::Finding;
+use crate::finding::Finding;
 use keyway_config::{Configuration, Running};
 use keyway_folder::data::name;
 use keyway_folder::history::Done;
@@ -115,7 +115,7 @@ fn is_kept() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
+    use crate::finding::Verdict;
     use super::*;
 
     #[test]

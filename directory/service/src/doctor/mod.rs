@@ -3,13 +3,11 @@
 
 mod access;
 mod disks;
-mod finding;
 mod machine;
 mod mounts;
 mod sync_time;
 
-pub use finding::{Finding, Verdict};
-
+use crate::finding::Finding;
 use crate::offline;
 use keyway_config::{Configuration, Given};
 use keyway_folder::data::{self, State};

@@ -1,6 +1,6 @@
 //! How long the disk takes to say that something is safe: each commit waits for that.
 
-use super::finding::Finding;
+use crate::finding::Finding;
 use keyway_folder::data::name;
 use rustix::fs::{Mode, OFlags, fdatasync, open};
 use std::fs::File;
@@ -91,7 +91,7 @@ fn judge(times: &[Duration]) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
+    use crate::finding::Verdict;
     use super::*;
 
     #[test]
