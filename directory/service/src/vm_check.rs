@@ -41,7 +41,7 @@ fn host() -> Vec<Finding> {
         Ok(_) if is_loaded("kvm_amd") => Finding::warning(
             "kvm",
             "an AMD processor: a guest's kernel maps the device's memory uncached, and each access is slow",
-            "measure it in the guest: keyway crypto speed --socket /sys/bus/pci/devices",
+            "measure it in the guest: keyway crypto bench --with remote:/sys/bus/pci/devices",
         ),
         Ok(_) => Finding::good("kvm", "/dev/kvm can be used"),
         Err(why) if why.kind() == ErrorKind::PermissionDenied => Finding::warning(

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// Manage the keys that a running cryptod holds, and use them: its clients name them and never see them
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-The clients that a key is for, with --for (repeatable), are 'everybody', or conditions that must all hold, joined by \
-'+': user:NAME, group:NAME, program:/PATH. At first no client may use a key, root included.
+The clients that a key is for, with --for (repeatable), are 'everybody' on this host, vm:NAME for a virtual machine, or \
+conditions that must all hold, joined by '+': user:NAME, group:NAME, program:/PATH. At first none may use a key, root included.
 
 A program is the file at its path, links followed. The daemon sees programs of other users only if root has \
 started it, or with CAP_SYS_PTRACE, and says so if no client could match a grant. Name the user too: users \
