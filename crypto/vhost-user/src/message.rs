@@ -285,9 +285,10 @@ fn regions(payload: &[u8]) -> Result<Vec<RegionDescription>, Malformed> {
     if count > REGIONS_MAX {
         return Err(Malformed("its memory table has too many regions"));
     }
-    let described = payload.get(TABLE_HEADER_BYTES..).unwrap_or(&[]);
+    let cut_short = Malformed("its memory table is cut short");
+    let described = payload.get(TABLE_HEADER_BYTES..).ok_or(cut_short)?;
     let (described, _) = described.as_chunks::<REGION_BYTES>();
-    let described = described.get(..count).ok_or(Malformed("its memory table is cut short"))?;
+    let described = described.get(..count).ok_or(cut_short)?;
     let region = |bytes: &[u8; REGION_BYTES]| {
         let long = |at| u64::from(word_at(bytes, at)) | u64::from(word_at(bytes, at + 4)) << 32;
         let [guest, bytes, user, offset] = [0, 8, 16, 24].map(long);
@@ -419,6 +420,7 @@ mod tests {
         assert_eq!(Message::decode(5, &table), expected, "as User-Mode Linux sends it");
         assert_eq!(Message::decode(5, &table[..40]), expected);
         assert!(Message::decode(5, &table[..39]).is_err());
+        assert!(Message::decode(5, &[0; 7]).is_err());
         assert!(Message::decode(5, &payload(4_000, &[(0, &[33])])).is_err());
     }
 
