@@ -279,3 +279,7 @@ pub const MACHINES_MAX: usize = 64;
 pub const MACHINE_UID: u32 = 0xffff_ff00;
 /// The least time between two looks at the messages of a virtual machine's processes.
 pub const MACHINE_PAUSE: Duration = Duration::from_micros(50);
+/// How long a virtual machine's hypervisor waits to be let in where the daemon has too many files open.
+pub const MACHINE_ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+/// How often something is said of one virtual machine at most.
+pub const MACHINE_SAID: Duration = Duration::from_secs(10);

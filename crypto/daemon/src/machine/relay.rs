@@ -115,19 +115,21 @@ impl Relay {
         self.mailbox.close();
     }
 
-    /// Carries what can be carried, both ways.
+    /// Carries what can be carried, both ways, and says whether there may be more: a machine can write messages as fast
+    /// as they are taken.
     ///
     /// # Errors
     /// If the connection to the control thread is over.
-    pub fn work(&mut self) -> Result<(), Over> {
+    pub fn work(&mut self) -> Result<bool, Over> {
         self.flush()?;
-        loop {
+        for _ in 0..2 * MAILBOX_SLOTS {
             // A process that ends meanwhile is seen afterwards, with what it has got.
             let has_moved = if self.waiting.is_some() { self.hear()? } else { self.take()? };
             if !has_moved {
-                return Ok(());
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// Takes the answer that is waited for, if it is there.

@@ -5,12 +5,14 @@ use super::relay::{Over, Relay};
 use super::room::Room;
 use crate::closing::{Closer, Line};
 use crate::keys::{Caller, Unseen};
-use crate::limits::{MACHINE_PAUSE, MACHINE_UID};
+use crate::limits::{MACHINE_ACCEPT_PAUSE, MACHINE_PAUSE, MACHINE_SAID, MACHINE_UID};
 use crate::options::Report;
 use crate::vital::vital;
 use keyway_ring::mailbox::MailboxEnd;
 use keyway_ring::{Alarm, Peer, Socket};
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 /// A machine that has come, as a client for the control thread.
 pub struct Newcomer {
@@ -92,6 +95,7 @@ impl Machine {
             end: end.clone(),
             listener,
             serving: None,
+            said: None,
         };
         if let Some(serving) = serving {
             thread.watch(&serving)?;
@@ -134,16 +138,20 @@ struct Thread {
     end: Arc<(AtomicBool, Alarm)>,
     listener: OwnedFd,
     serving: Option<Serving>,
+    /// When something was said last.
+    said: Option<Instant>,
 }
 
 impl Thread {
     fn run(&mut self) {
-        // What came while no thread was there.
-        self.carry();
+        // Something may have come while no thread was there.
+        let mut has_more = true;
         while !self.end.0.load(Ordering::Acquire) {
             let mut events = [const { MaybeUninit::uninit() }; 8];
-            let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, None) else { continue };
-            let mut has_rung = false;
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let waited = epoll::wait(&self.epoll, &mut events, has_more.then_some(&now));
+            let Ok((events, _)) = waited else { continue };
+            let mut has_rung = std::mem::take(&mut has_more);
             for event in events {
                 let flags = event.flags;
                 match event.data.u64() {
@@ -155,7 +163,7 @@ impl Thread {
                 }
             }
             if has_rung {
-                self.carry();
+                has_more = self.carry();
                 // A machine that rings without pause has one processor of its own busy, and none of the host's.
                 thread::sleep(MACHINE_PAUSE);
             }
@@ -168,22 +176,31 @@ impl Thread {
     }
 
     fn accept(&mut self) {
-        let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
+        let socket = match accept_with(&self.listener, SocketFlags::CLOEXEC) {
+            Ok(socket) => socket,
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
+            // There are too many files: it waits meanwhile, and is told of again.
+            Err(_) => return thread::sleep(MACHINE_ACCEPT_PAUSE),
+        };
         let user = Peer::of(&socket).map_or(u32::MAX, |peer| peer.uid);
         let line = Line::new(Socket::from_fd(socket), user, &self.door.closer);
-        let name = &self.name;
         if self.serving.is_some() {
-            return (self.door.report)(&format!(
-                "virtual machine {name}: another hypervisor has connected, and is sent away: the machine is in use"
-            ));
+            return self
+                .say("another hypervisor has connected, and is sent away: the machine is in use");
         }
         match self.begin(line) {
             Ok(serving) => self.serving = Some(serving),
-            Err(why) => {
-                (self.door.report)(&format!(
-                    "virtual machine {name}: its hypervisor cannot be served: {why}"
-                ));
-            }
+            Err(why) => self.say(&format!("its hypervisor cannot be served: {why}")),
+        }
+    }
+
+    /// Tells the administrator something, and the next thing only after a while: a process that connects again and again
+    /// fills no log.
+    fn say(&mut self, what: &str) {
+        let now = Instant::now();
+        if self.said.is_none_or(|before| now.duration_since(before) >= MACHINE_SAID) {
+            self.said = Some(now);
+            (self.door.report)(&format!("virtual machine {}: {what}", self.name));
         }
     }
 
@@ -219,11 +236,13 @@ impl Thread {
         Ok(())
     }
 
-    fn carry(&mut self) {
-        let Some(serving) = &mut self.serving else { return };
-        if let Err(Over(why)) = serving.relay.work() {
+    /// Carries messages, and says whether there may be more.
+    fn carry(&mut self) -> bool {
+        let Some(serving) = &mut self.serving else { return false };
+        serving.relay.work().unwrap_or_else(|Over(why)| {
             self.leave(why);
-        }
+            false
+        })
     }
 
     /// The machine is gone, or the control thread has sent it away.
@@ -235,8 +254,7 @@ impl Thread {
         }
         let _ = epoll::delete(&self.epoll, &serving.hypervisor);
         if let Some(why) = why {
-            let name = &self.name;
-            (self.door.report)(&format!("virtual machine {name} is not served: {why}"));
+            self.say(&format!("it is not served: {why}"));
         }
     }
 }

@@ -82,8 +82,8 @@ fn safe(above: &Path, owner: u32) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use crate::finding::Verdict;
     use super::*;
+    use crate::finding::Verdict;
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 

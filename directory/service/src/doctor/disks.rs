@@ -138,8 +138,8 @@ fn room(place: &PathBuf) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use crate::finding::Verdict;
     use super::*;
+    use crate::finding::Verdict;
 
     fn mount(kind: &str, options: &[&str]) -> Mount {
         let options = options.iter().map(|&option| option.to_owned()).collect();

@@ -115,8 +115,8 @@ fn is_kept() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::finding::Verdict;
     use super::*;
+    use crate::finding::Verdict;
 
     #[test]
     fn limits_are_read() {

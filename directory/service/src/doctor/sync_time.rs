@@ -91,8 +91,8 @@ fn judge(times: &[Duration]) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use crate::finding::Verdict;
     use super::*;
+    use crate::finding::Verdict;
 
     #[test]
     fn times_are_judged() {
