@@ -26,6 +26,7 @@ mod key_log;
 mod key_reference;
 mod key_store;
 mod ldif;
+mod mailbox;
 mod message;
 mod meter_page;
 mod packet;
@@ -58,6 +59,7 @@ pub use key_log::key_log;
 pub use key_reference::key_reference;
 pub use key_store::key_store;
 pub use ldif::ldif;
+pub use mailbox::mailbox;
 pub use message::message;
 pub use meter_page::meter_page;
 pub use packet::packet;
@@ -94,6 +96,7 @@ pub const TARGETS: &[Target] = &[
     ("key_reference", key_reference),
     ("key_store", key_store),
     ("ldif", ldif),
+    ("mailbox", mailbox),
     ("message", message),
     ("meter_page", meter_page),
     ("packet", packet),
