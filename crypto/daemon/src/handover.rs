@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// A part of what is handed over, in this order.
+/// A part of what is handed over: the daemon, its virtual machines, its clients. Those that an older daemon does not know
+/// are last in this list.
 #[derive(Serialize, Deserialize)]
 pub enum Part {
     /// The first one, with the listening socket.
@@ -31,6 +32,58 @@ pub enum Part {
         /// Whether the socket's path is the daemon's to remove in the end.
         removes_socket: bool,
     },
+    /// A client, with its connection.
+    Client {
+        /// Its number.
+        number: u64,
+        /// The client's name for itself; nothing before it has said so.
+        name: Option<String>,
+        /// Its process when it connected.
+        pid: u32,
+        /// Its user.
+        uid: u32,
+        /// Its group.
+        gid: u32,
+        /// The others.
+        groups: Vec<u32>,
+        /// Its program, if that was seen.
+        executable: Option<String>,
+        /// Number of its next queue pair.
+        next_queue: u32,
+        /// Generation of its last region.
+        region_generation: u16,
+    },
+    /// A queue pair of the client before, with its memory and the doorbell. It comes after all that
+    /// its requests may name.
+    Queue {
+        /// Its number.
+        number: u32,
+        /// Entries of each ring.
+        entries: u32,
+        /// Requests that were taken.
+        taken: u64,
+        /// Requests that were answered.
+        answered: u64,
+    },
+    /// A region of the client before, with its memory.
+    Region(RegionHandle),
+    /// A session of the client before.
+    Session {
+        /// The client's handle for it.
+        handle: SessionHandle,
+        /// The steps that it was opened with.
+        steps: Vec<Step>,
+        /// Whether its key was made by the daemon.
+        is_generated: bool,
+    },
+    /// That was all. The new daemon answers with [`Part::Taken`].
+    End,
+    /// The new daemon has it all, and serves.
+    Taken,
+    /// A slow request of the queue pair before that was taken and not answered: the new daemon does it again.
+    UnderWay([u64; DESCRIPTOR_WORDS]),
+    /// The new daemon is at work: it says so every [`ALIVE_EVERY`](crate::limits::ALIVE_EVERY).
+    Alive,
     /// A virtual machine that may come, with the socket where its hypervisor connects. If it is there, then also with
     /// the connection of its hypervisor, its memory and its connection to the control thread.
     Machine {
@@ -53,46 +106,14 @@ pub enum Part {
         /// What it has.
         state: SlotState,
     },
-    /// A client, with its connection.
-    Client {
-        /// Its number.
-        number: u64,
-        /// The client's name for itself; nothing before it has said so.
-        name: Option<String>,
-        /// Its process when it connected.
-        pid: u32,
-        /// Its user.
-        uid: u32,
-        /// Its group.
-        gid: u32,
-        /// The others.
-        groups: Vec<u32>,
-        /// Its program, if that was seen.
-        executable: Option<String>,
-        /// The virtual machine that it is.
-        vm: Option<String>,
+    /// The client after it is a virtual machine.
+    Vm {
+        /// Its name.
+        name: String,
         /// Whether its memory is that of the machine.
         has_room: bool,
-        /// Number of its next queue pair.
-        next_queue: u32,
-        /// Generation of its last region.
-        region_generation: u16,
     },
-    /// A queue pair of the client before, with its memory and the doorbell. It comes after all that
-    /// its requests may name.
-    Queue {
-        /// Its number.
-        number: u32,
-        /// Entries of each ring.
-        entries: u32,
-        /// Requests that were taken.
-        taken: u64,
-        /// Requests that were answered.
-        answered: u64,
-    },
-    /// A region of the client before, with its memory.
-    Region(RegionHandle),
-    /// That of a virtual machine, which lies in the machine's memory.
+    /// A [region](Part::Region) of a virtual machine, which lies in the machine's memory.
     RegionAt {
         /// The client's handle for it.
         handle: RegionHandle,
@@ -118,23 +139,6 @@ pub enum Part {
         /// Its bell, as the hypervisor's peer.
         bell: u32,
     },
-    /// A session of the client before.
-    Session {
-        /// The client's handle for it.
-        handle: SessionHandle,
-        /// The steps that it was opened with.
-        steps: Vec<Step>,
-        /// Whether its key was made by the daemon.
-        is_generated: bool,
-    },
-    /// That was all. The new daemon answers with [`Part::Taken`].
-    End,
-    /// The new daemon has it all, and serves.
-    Taken,
-    /// A slow request of the queue pair before that was taken and not answered: the new daemon does it again.
-    UnderWay([u64; DESCRIPTOR_WORDS]),
-    /// The new daemon is at work: it says so every [`ALIVE_EVERY`](crate::limits::ALIVE_EVERY).
-    Alive,
 }
 
 /// Sends a part.

@@ -151,6 +151,10 @@ fn send_machine(socket: &Socket, name: &str, machine: &Stopped) -> io::Result<()
 /// A client with all that its requests may name.
 fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
     let Caller { uid, gid, groups, pid, executable, vm } = &guest.caller;
+    if let Some(name) = vm {
+        let (name, has_room) = (name.clone(), guest.room.is_some());
+        handover::send(socket, &Part::Vm { name, has_room }, &[])?;
+    }
     let part = Part::Client {
         number: id,
         name: guest.name.clone(),
@@ -159,8 +163,6 @@ fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
         gid: *gid,
         groups: groups.clone(),
         executable: executable.as_ref().ok().and_then(|it| Some(it.to_str()?.to_owned())),
-        vm: vm.clone(),
-        has_room: guest.room.is_some(),
         next_queue: guest.next_queue,
         region_generation: guest.region_generation,
     };

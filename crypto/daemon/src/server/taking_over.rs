@@ -82,7 +82,7 @@ impl Server {
     /// Takes a part of what another daemon hands over, for this client and this queue pair of its. `None` if
     /// it makes no sense.
     fn take(&mut self, at: &mut Current, part: Part, mut files: Vec<OwnedFd>) -> Option<()> {
-        let Current { client: current, queue, machines, devices } = at;
+        let Current { client: current, queue, machines, devices, vm } = at;
         match part {
             Part::Machine { name, position } => {
                 files.reverse();
@@ -102,6 +102,7 @@ impl Server {
                 };
                 machines.push(Arrival { name, listener, serving });
             }
+            Part::Vm { name, has_room } => *vm = Some((name, has_room)),
             Part::Device { name } => devices.push((name, files.pop()?)),
             Part::Bells => {
                 let bells = files.into_iter().map(Doorbell::from_fd);
@@ -119,16 +120,15 @@ impl Server {
                 gid,
                 groups,
                 executable,
-                vm,
-                has_room,
                 next_queue,
                 region_generation,
             } => {
                 let executable = executable.map(PathBuf::from).ok_or(Unseen::Untold);
+                let (vm, has_room) = vm.take().unzip();
                 let caller = Caller { uid, gid, groups, pid, executable, vm };
                 let room = match &caller.vm {
                     None => None,
-                    Some(_) if !has_room => None,
+                    Some(_) if has_room != Some(true) => None,
                     Some(name) => {
                         let machine = machines.iter_mut().find(|it| it.name == *name)?;
                         Some(machine.serving.as_mut()?.room())
@@ -223,6 +223,8 @@ struct Current {
     queue: u32,
     machines: Vec<Arrival>,
     devices: Vec<(String, OwnedFd)>,
+    /// What the next client is, and whether its memory is the machine's.
+    vm: Option<(String, bool)>,
 }
 
 /// A virtual machine that is handed over.
