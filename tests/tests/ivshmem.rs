@@ -132,6 +132,10 @@ fn a_machine_uses_the_keys_that_it_is_allowed_and_no_others() {
     // The machine is one row.
     let row = site.row("web").unwrap();
     assert!(row.requests >= 100 && row.keys == 1 && row.process == std::process::id(), "{row:?}");
+    // No process of the host passes for it.
+    let options = RemoteOptions::new(site.cryptod().socket(), "vm:web");
+    let posing = Remote::connect(&keyway_drivers::engine(), options);
+    assert!(posing.is_err_and(|why| why.to_string().contains("that of a virtual machine")));
     // A grant that is taken back ends the session.
     site.key(&["forbid", "web", "--for", "vm:web"]);
     assert!(sign(&session).is_err());

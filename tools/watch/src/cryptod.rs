@@ -60,7 +60,7 @@ pub fn json(delta: &PageDelta, clients: &mut CryptodClients) -> Value {
         rates.map(|(column, name)| ((*column).to_owned(), tenths(delta.of(name)))).collect();
     let shown = clients.ask().into_iter().map(|(client, rate)| {
         json!({ "number": client.number, "name": client.name, "pid": client.process,
-            "uid": client.user, "queues": client.queues, "sessions": client.sessions,
+            "uid": user(&client), "queues": client.queues, "sessions": client.sessions,
             "regions": client.regions, "region_bytes": client.region_bytes,
             "requests": client.requests, "bytes": client.bytes, "refused": client.refused,
             "doorbells": client.doorbells, "wakeups": client.wakeups,
@@ -73,6 +73,11 @@ pub fn json(delta: &PageDelta, clients: &mut CryptodClients) -> Value {
         "each": shown.collect::<Value>(),
     });
     json
+}
+
+/// The user that a client runs as; none for a virtual machine, whose name no process of the host may have.
+fn user(client: &ClientStatus) -> Option<u32> {
+    (!client.name.starts_with("vm:")).then_some(client.user)
 }
 
 /// The daemon's clients, as it tells of them to its administrators.
@@ -126,7 +131,7 @@ impl CryptodClients {
                 "{:<27} {:>8} {:>7} {:>6} {:>8} {:>7} {:>8} {:>8} {:>8}",
                 client.name,
                 client.process,
-                client.user,
+                user(&client).map_or_else(|| "-".to_owned(), |user| user.to_string()),
                 client.queues,
                 client.sessions,
                 mega,

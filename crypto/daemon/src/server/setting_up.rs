@@ -13,6 +13,15 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+/// Whether a client may call itself so: a virtual machine by its name, with more behind a space, and no other client.
+fn fits(name: &str, vm: Option<&str>) -> bool {
+    match (name.strip_prefix("vm:"), vm) {
+        (None, None) => true,
+        (Some(name), Some(vm)) => name.split(' ').next() == Some(vm),
+        _ => false,
+    }
+}
+
 impl Server {
     pub fn hello(&mut self, id: ClientId, version: u32, name: String) -> Result<Answer, SendAway> {
         let printable = |name: &str| name.chars().all(|c| !c.is_control());
@@ -23,6 +32,10 @@ impl Server {
         let guest = self.guest(id)?;
         if guest.name.is_some() || name.len() > CLIENT_NAME_BYTES_MAX || !printable(&name) {
             return Err(SendAway);
+        }
+        if !fits(&name, guest.caller.vm.as_deref()) {
+            let why = "a name that begins with vm: is that of a virtual machine";
+            return Ok(Answer::refused(Status::Unsupported, why));
         }
         self.admit(id, name)?;
         let does = |algorithm: &&Algorithm| self.engine.offers(&[**algorithm]);
