@@ -13,7 +13,7 @@ pub fn mailbox(data: &[u8]) {
     let Some(mut end) = MailboxEnd::open(&memory, 1) else { panic!("it is long enough") };
     for store in data.chunks_exact(11).take(256) {
         let offset = u32::from_le_bytes([store[0], store[1], store[2], 0]) as usize;
-        let _ = memory.write(offset % MAILBOX_BYTES & !7, &store[3..]);
+        let _ = memory.write((offset % MAILBOX_BYTES) & !7, &store[3..]);
         for slot in 0..MAILBOX_SLOTS {
             let Some(asked) = end.take(slot) else { continue };
             let bytes = asked.message.map_or(0, |message| message.len());

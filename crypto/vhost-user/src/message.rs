@@ -58,7 +58,7 @@ impl Header {
     /// Reads a front end's header.
     ///
     /// # Errors
-    /// If it is of another version, is an answer, or announces more than [`PAYLOAD_BYTES_MAX`].
+    /// If it is of another version, is an answer, or announces more than 4,096 bytes.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Header, Malformed> {
         let [request, flags, payload_bytes] = [0, 4, 8].map(|at| word_at(bytes, at));
         if flags & VERSION_MASK != VERSION || flags & REPLY != 0 {
