@@ -42,6 +42,7 @@ mod ssh_agent;
 mod syntax;
 mod template;
 mod tree;
+mod vhost_user;
 
 pub use access_rule::access_rule;
 pub use agent::agent;
@@ -72,6 +73,7 @@ pub use ssh_agent::ssh_agent;
 pub use syntax::syntax;
 pub use template::template;
 pub use tree::tree;
+pub use vhost_user::vhost_user;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -108,4 +110,5 @@ pub const TARGETS: &[Target] = &[
     ("syntax", syntax),
     ("template", template),
     ("tree", tree),
+    ("vhost_user", vhost_user),
 ];

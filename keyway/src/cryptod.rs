@@ -145,6 +145,11 @@ pub struct Cryptod {
     /// by keyway key allow --for vm:NAME; the process that may connect there is that machine
     #[arg(long = "vm", value_name = "NAME=SOCKET", value_parser = vms::vm)]
     pub vms: Vec<Vm>,
+    /// Give the kernel of a virtual machine a device for AES-CBC and RSA (repeatable), to which QEMU connects:
+    /// -chardev socket,id=c,path=SOCKET -object cryptodev-vhost-user,id=crypto,chardev=c
+    /// -device virtio-crypto-pci,cryptodev=crypto
+    #[arg(long = "vhost-user", value_name = "NAME=SOCKET", value_parser = vms::vm)]
+    pub vhost_users: Vec<Vm>,
     /// Allow legacy algorithms (3des-cbc), for clients that bring such a key
     #[arg(long)]
     pub legacy: bool,
@@ -171,6 +176,12 @@ pub struct Cryptod {
     /// Look at clients' processes, for the daemon at standard input
     #[arg(long, hide = true)]
     pub witness: bool,
+    /// Keep the vhost-user device of a machine, for the daemon at standard input
+    #[arg(long, hide = true)]
+    pub vhost_user_keeper: Option<String>,
+    /// Be it
+    #[arg(long, hide = true)]
+    pub vhost_user_device: Option<String>,
     /// The open files that keyway up has left to this process
     #[arg(long, hide = true, value_parser = Inherited::parse)]
     pub inherited: Option<Inherited>,
@@ -197,6 +208,9 @@ impl Cryptod {
             token_pins: self.token_pins.clone(),
             token_files: self.token_files.clone(),
             vms: self.vms.clone(),
+            vhost_users: self.vhost_users.clone(),
+            keeps: self.vhost_user_keeper.clone(),
+            is_device_of: self.vhost_user_device.clone(),
             legacy: self.legacy,
             take_over: self.take_over,
             pumps: self.pumps,

@@ -1,7 +1,7 @@
 //! A daemon, as the program that it runs in has it.
 
 use crate::options::{HandedOver, Options};
-use crate::server::Server;
+use crate::server::{Before, Server};
 use crate::vital::vital;
 use keyway_engine::Engine;
 use keyway_ring::Alarm;
@@ -33,7 +33,7 @@ impl Daemon {
     ) -> io::Result<Daemon> {
         let ended = Arc::new((AtomicBool::new(false), Alarm::new()?));
         let mut server = Server::new(engine, listener, options, &ended, handed_over)?;
-        server.start_machines(Vec::new())?;
+        server.start_machines(Before::default())?;
         Self::run(server, ended)
     }
 

@@ -39,6 +39,11 @@ pub enum Part {
         /// How far it is, if it is there.
         position: Option<Position>,
     },
+    /// The vhost-user device of a virtual machine, with the link to its process.
+    Device {
+        /// The machine's name.
+        name: String,
+    },
     /// Some bells of the machine before.
     Bells,
     /// Something of what a process of the machine before has.
@@ -66,6 +71,8 @@ pub enum Part {
         executable: Option<String>,
         /// The virtual machine that it is.
         vm: Option<String>,
+        /// Whether its memory is that of the machine.
+        has_room: bool,
         /// Number of its next queue pair.
         next_queue: u32,
         /// Generation of its last region.

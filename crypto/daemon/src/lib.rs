@@ -47,5 +47,5 @@ pub use admission::Admission;
 pub use daemon::Daemon;
 pub use listen::{listen, listen_for_machine};
 pub use name_spaces::{NameSpace, NameSpaces};
-pub use options::{HandedOver, MachineOptions, Machines, Options, Report};
+pub use options::{DeviceOptions, HandedOver, MachineOptions, Machines, Options, Report};
 pub use weights::Weights;

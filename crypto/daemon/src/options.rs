@@ -40,8 +40,10 @@ pub struct Options {
 /// Virtual machines that may be clients: [`MACHINES_MAX`](crate::limits::MACHINES_MAX) at most.
 #[derive(Clone)]
 pub struct Machines {
-    /// Each with a name of its own.
+    /// Those whose processes use the daemon, each with a name of its own.
     pub all: Vec<MachineOptions>,
+    /// Those whose kernels do, by a device that is a process, each with a name of its own.
+    pub devices: Vec<DeviceOptions>,
     /// Hears what happens to them, in sentences, from any thread.
     pub report: Report,
 }
@@ -58,16 +60,29 @@ pub struct MachineOptions {
     pub listener: Option<Arc<OwnedFd>>,
 }
 
+/// The vhost-user device of a virtual machine.
+#[derive(Clone, Debug)]
+pub struct DeviceOptions {
+    /// The machine's name.
+    pub name: String,
+    /// The link to its process, a socket of messages, over which that asks for a connection; `None` if the daemon before
+    /// this one has it, and hands it over.
+    pub link: Option<Arc<OwnedFd>>,
+}
+
 impl Default for Machines {
     /// None.
     fn default() -> Self {
-        Machines { all: Vec::new(), report: Arc::new(|_| {}) }
+        Machines { all: Vec::new(), devices: Vec::new(), report: Arc::new(|_| {}) }
     }
 }
 
 impl fmt::Debug for Machines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machines").field("all", &self.all).finish_non_exhaustive()
+        f.debug_struct("Machines")
+            .field("all", &self.all)
+            .field("devices", &self.devices)
+            .finish_non_exhaustive()
     }
 }
 

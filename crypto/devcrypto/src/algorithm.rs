@@ -24,9 +24,10 @@ pub struct Hash {
 }
 
 /// Ciphers: their number, the bytes of their key, and what they are.
-const CIPHERS: [(u32, usize, &str, Algorithm); 9] = [
+const CIPHERS: [(u32, usize, &str, Algorithm); 10] = [
     (CRYPTO_3DES_CBC, 24, "cbc(des3_ede)", Algorithm::TripleDesCbc),
     (CRYPTO_AES_CBC, 16, "cbc(aes)", Algorithm::Aes128Cbc),
+    (CRYPTO_AES_CBC, 24, "cbc(aes)", Algorithm::Aes192Cbc),
     (CRYPTO_AES_CBC, 32, "cbc(aes)", Algorithm::Aes256Cbc),
     (CRYPTO_AES_CTR, 16, "ctr(aes)", Algorithm::Aes128Ctr),
     (CRYPTO_AES_CTR, 32, "ctr(aes)", Algorithm::Aes256Ctr),

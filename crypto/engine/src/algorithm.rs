@@ -106,6 +106,8 @@ algorithms! {
     QuicMaskChaCha20 "quic-mask-chacha20" Mask,
     /// AES-128 in cipher block chaining mode, no padding (SP 800-38A).
     Aes128Cbc "aes-128-cbc" Cipher,
+    /// AES-192 in cipher block chaining mode, no padding (SP 800-38A).
+    Aes192Cbc "aes-192-cbc" Cipher,
     /// AES-256 in cipher block chaining mode, no padding (SP 800-38A).
     Aes256Cbc "aes-256-cbc" Cipher,
     /// AES-128 in counter mode, the whole block a big-endian counter (SP 800-38A).
@@ -276,7 +278,7 @@ impl Algorithm {
     #[inline]
     pub const fn block_bytes(self) -> usize {
         match self {
-            Algorithm::Aes128Cbc | Algorithm::Aes256Cbc => 16,
+            Algorithm::Aes128Cbc | Algorithm::Aes192Cbc | Algorithm::Aes256Cbc => 16,
             Algorithm::TripleDesCbc => 8,
             _ => 1,
         }
@@ -289,7 +291,7 @@ impl Algorithm {
         Some(match self {
             Aes128Gcm | Aes128Ccm | Aes128Gmac | Aes128Cbc | Aes128Ctr | Aes128Cmac => 16,
             QuicAes128Gcm | QuicMaskAes128 => 16,
-            TripleDesCbc => 24,
+            Aes192Cbc | TripleDesCbc => 24,
             Aes256Gcm | Aes256Ccm | Aes256Gmac | Aes256Cbc | Aes256Ctr | Aes256Cmac => 32,
             ChaCha20Poly1305 | Aes128Xts | QuicAes256Gcm | QuicChaCha20Poly1305 => 32,
             QuicMaskAes256 | QuicMaskChaCha20 => 32,

@@ -3,7 +3,7 @@
 use crate::gauges;
 use crate::limits::{START_RESERVE_BYTES, TAKE_OVER_SAY_AFTER};
 use crate::options::CryptodOptions;
-use crate::{limit, master, tokens, vms, witness};
+use crate::{limit, master, tokens, vhost_user, vms, witness};
 use keyway_daemon::keys::KeyStore;
 use keyway_daemon::witness::{Sight, Witness};
 use keyway_daemon::{Admission, Daemon, Options, listen};
@@ -66,6 +66,12 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     if arguments.witness {
         return witness::run();
     }
+    if let Some(name) = &arguments.keeps {
+        return vhost_user::keep(name, arguments.no_sandbox);
+    }
+    if let Some(name) = &arguments.is_device_of {
+        return vhost_user::serve(name, arguments.no_sandbox);
+    }
     let mut supervised = arguments.inherited.as_ref().map(Inherited::take).transpose()?;
     // Files that only root may read are opened before the process changes its user.
     let open = match supervised.as_mut() {
@@ -96,7 +102,9 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
         true => Place::Taken(socket_path(arguments, &folder)),
         false => listener(arguments, &admission, &folder)?,
     };
-    let machines = vms::listen(&arguments.vms, arguments.take_over)?;
+    let mut machines = vms::listen(&arguments.vms, arguments.take_over)?;
+    let (devices, no_sandbox) = (&arguments.vhost_users, arguments.no_sandbox);
+    machines.devices = vhost_user::start(devices, arguments.take_over, no_sandbox)?;
     keep_room(&folder);
     admission.users.extend(directory.map(|(user, _)| user));
     let meter = folder.join(name::cryptod::METER);

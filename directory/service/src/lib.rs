@@ -48,6 +48,7 @@ pub mod tokens;
 pub mod told;
 pub mod undo;
 pub mod up;
+pub mod vhost_user;
 pub mod vms;
 pub mod witness;
 

@@ -94,3 +94,8 @@ fn fit(limits: &mut Limits, files: usize) -> Option<String> {
 }
 /// Most bytes of a file with certificates for a key.
 pub const CHAIN_INPUT_BYTES_MAX: usize = 256 << 10;
+
+/// Between two starts of a vhost-user device that ends, at first and at most; each is twice as long as the one before.
+pub const DEVICE_PAUSE_MIN: Duration = Duration::from_millis(50);
+/// See [`DEVICE_PAUSE_MIN`].
+pub const DEVICE_PAUSE_MAX: Duration = Duration::from_secs(5);

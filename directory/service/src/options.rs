@@ -89,6 +89,12 @@ pub struct CryptodOptions {
     pub token_files: Vec<PathBuf>,
     /// Virtual machines whose processes use it.
     pub vms: Vec<Vm>,
+    /// Virtual machines whose kernels use it.
+    pub vhost_users: Vec<Vm>,
+    /// The machine whose device this process is to keep.
+    pub keeps: Option<String>,
+    /// The machine whose device it is to be.
+    pub is_device_of: Option<String>,
     /// Whether it does legacy algorithms.
     pub legacy: bool,
     /// Whether it takes the place of the daemon that listens there.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// A virtual machine, and where its hypervisor connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vm {
-    name: String,
-    socket: PathBuf,
+    pub(crate) name: String,
+    pub(crate) socket: PathBuf,
 }
 
 /// Reads NAME=SOCKET.
@@ -61,7 +61,7 @@ pub fn listen(vms: &[Vm], is_taken_over: bool) -> Result<Machines, Failure> {
         all.push(MachineOptions { name: name.clone(), listener });
     }
     let report = Arc::new(|text: &str| output::note(format_args!("{text}")));
-    Ok(Machines { all, report })
+    Ok(Machines { all, devices: Vec::new(), report })
 }
 
 #[cfg(test)]

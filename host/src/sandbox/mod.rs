@@ -81,6 +81,11 @@ pub fn of_cryptod(folder: &Path, socket: Option<&Path>, tokens: Option<Places>) 
     Keeps { files, network: false, calls }
 }
 
+/// For the vhost-user device of a virtual machine: no files at all.
+pub fn of_device() -> Keeps {
+    Keeps { files: Some(Vec::new()), network: false, calls: &[calls::COMMON, calls::OLD] }
+}
+
 /// For cryptod's witness: to look at files and processes. Closing files off would keep the system from
 /// showing it processes; it makes no call that changes anything.
 pub fn of_witness() -> Keeps {

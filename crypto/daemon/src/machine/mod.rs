@@ -11,12 +11,16 @@
 //! client, with one client's limits and share of the time; its thread alone knows which of its processes has what
 //! (`relay`). The process that connects to a machine's socket is the machine's hypervisor, and has all that the machine
 //! may: the socket's permissions say which process that can be.
+//!
+//! A machine whose kernel is to use the daemon has a vhost-user device, which is a process of its own (`device`).
 
+mod device;
 mod ivshmem;
 mod relay;
 mod room;
 mod thread;
 
+pub use device::Device;
 pub use relay::{Position, Relay, SlotState};
 pub use room::{Bell, Room};
 pub use thread::{Door, Machine, Newcomer, Serving, Stopped};

@@ -25,7 +25,8 @@ pub struct Newcomer {
     /// The control thread's end of its connection.
     pub socket: Socket,
     pub caller: Caller,
-    pub room: Arc<Room>,
+    /// The machine's memory, if that is the way to it.
+    pub room: Option<Arc<Room>>,
 }
 
 /// How the thread tells the control thread of machines that come.
@@ -194,7 +195,7 @@ impl Thread {
         ivshmem::greet(&hypervisor, &room)?;
         let (socket, its) = Socket::pair()?;
         let caller = caller(&self.name, self.number, peer.pid);
-        let newcomer = Newcomer { socket, caller, room: room.clone() };
+        let newcomer = Newcomer { socket, caller, room: Some(room.clone()) };
         let gone = |_| io::Error::from(io::ErrorKind::NotConnected);
         self.door.newcomers.send(newcomer).map_err(gone)?;
         self.door.alarm.ring();

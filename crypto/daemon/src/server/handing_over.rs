@@ -1,7 +1,7 @@
 //! Handing everything over to a daemon that takes this one's place.
 
 use super::guest::{Guest, Opened, QueuePair};
-use super::state::{SendAway, Server};
+use super::state::{Before, SendAway, Server};
 use crate::handover::{self, Part};
 use crate::keys::Caller;
 use crate::limits::{FREEZE, SUCCESSOR_SILENCE};
@@ -38,10 +38,7 @@ impl Server {
             let answer = Answer::refused(Status::Busy, "keys are being changed; ask again");
             return self.reply(id, &answer, &[]);
         }
-        let machines: Vec<(String, Stopped)> = std::mem::take(&mut self.machines)
-            .into_iter()
-            .filter_map(|machine| Some((machine.name.clone(), machine.stop()?)))
-            .collect();
+        let machines = self.stop_machines();
         let sent = self.freeze().and_then(|positions| {
             self.give_up_keys()?;
             self.send_everything(id, &machines, &positions)
@@ -94,7 +91,7 @@ impl Server {
     fn send_everything(
         &self,
         to: ClientId,
-        machines: &[(String, Stopped)],
+        before: &Before,
         positions: &[Position],
     ) -> io::Result<()> {
         let socket = &self.guests.get(&to).ok_or(io::ErrorKind::NotConnected)?.socket;
@@ -106,8 +103,11 @@ impl Server {
         let removes_socket = self.options.socket.is_some();
         let part = Part::Daemon { next: self.next, since: self.since, removes_socket };
         handover::send(socket, &part, &[self.listener.as_fd()])?;
-        for (name, machine) in machines {
+        for (name, machine) in &before.machines {
             send_machine(socket, name, machine)?;
+        }
+        for (name, link) in &before.devices {
+            handover::send(socket, &Part::Device { name: name.clone() }, &[link.as_fd()])?;
         }
         for (id, guest) in self.guests.iter().filter(|(id, _)| **id != to) {
             send_client(socket, *id, guest)?;
@@ -160,6 +160,7 @@ fn send_client(socket: &Socket, id: ClientId, guest: &Guest) -> io::Result<()> {
         groups: groups.clone(),
         executable: executable.as_ref().ok().and_then(|it| Some(it.to_str()?.to_owned())),
         vm: vm.clone(),
+        has_room: guest.room.is_some(),
         next_queue: guest.next_queue,
         region_generation: guest.region_generation,
     };

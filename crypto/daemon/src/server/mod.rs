@@ -18,4 +18,4 @@ mod setting_up;
 mod state;
 mod taking_over;
 
-pub use state::Server;
+pub use state::{Before, Server};

@@ -92,7 +92,9 @@ impl Server {
         let user = caller.as_ref().map_or(u32::MAX, |caller| caller.uid);
         let admits = |caller: &Caller| self.options.admission.admits(caller);
         let admitted = match caller.filter(admits) {
-            Some(caller) => self.make_room(&caller).map(|()| caller).map_err(Answer::from),
+            Some(caller) => {
+                self.make_room(&caller, Share::CONNECTION).map(|()| caller).map_err(Answer::from)
+            }
             None => {
                 let why = "this user and program are not among the daemon's clients";
                 Err(Answer::refused(Status::Unsupported, why))
@@ -123,8 +125,9 @@ impl Server {
     fn let_machines_in(&mut self) {
         self.newcomers.alarm.take();
         while let Ok(Newcomer { socket, caller, room }) = self.newcomers.all.try_recv() {
-            match self.make_room(&caller) {
-                Ok(()) => self.add(socket, caller, Some(room)),
+            let share = room.as_ref().map_or(Share::CONNECTION, |_| Share::MACHINE);
+            match self.make_room(&caller, share) {
+                Ok(()) => self.add(socket, caller, room),
                 Err(why) => {
                     self.turned_away.increment();
                     if let Ok(words) = control::encode(&Answer::from(why)) {
@@ -151,18 +154,14 @@ impl Server {
     ///
     /// # Errors
     /// Says what there is too much of.
-    fn make_room(&mut self, caller: &Caller) -> Result<(), TooMuch> {
+    fn make_room(&mut self, caller: &Caller, more: Share) -> Result<(), TooMuch> {
         let strangers = self.guests.values().filter(|guest| guest.name.is_none()).count();
         if strangers >= STRANGERS_MAX {
             self.evict(None);
         }
         let administers = self.options.admission.administers(caller);
         loop {
-            let share = match caller.vm {
-                None => Share::CONNECTION,
-                Some(_) => Share::MACHINE,
-            };
-            let room = self.may_have(caller.uid, administers, share);
+            let room = self.may_have(caller.uid, administers, more);
             let Err(why) = room else { return Ok(()) };
             if !self.evict(why.user) {
                 return Err(why);

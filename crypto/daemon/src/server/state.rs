@@ -4,8 +4,8 @@ use super::changes::Changes;
 use super::guest::Guest;
 use crate::closing::{Closer, Line};
 use crate::limits::MACHINES_MAX;
-use crate::machine::{Door, Machine, Newcomer, Stopped};
-use crate::options::{HandedOver, MachineOptions, Options};
+use crate::machine::{Device, Door, Machine, Newcomer, Stopped};
+use crate::options::{DeviceOptions, HandedOver, MachineOptions, Machines, Options};
 use crate::pump::{ClientId, Command, Pump};
 use crate::slow::Slow;
 use keyway_engine::Engine;
@@ -41,6 +41,7 @@ pub struct Server {
     pub is_shut: bool,
     pub guests: BTreeMap<ClientId, Guest>,
     pub machines: Vec<Machine>,
+    pub devices: Vec<Device>,
     pub newcomers: Newcomers,
     pub next: ClientId,
     /// When it started, in seconds since 1970.
@@ -60,6 +61,19 @@ pub struct Newcomers {
     pub alarm: Arc<Alarm>,
     /// The other end, for their threads.
     pub door: Door,
+}
+
+/// The virtual machines that were served until now, by their names.
+#[derive(Default)]
+pub struct Before {
+    pub machines: Vec<(String, Stopped)>,
+    /// The links to their devices.
+    pub devices: Vec<(String, OwnedFd)>,
+}
+
+fn take<T>(from: &mut Vec<(String, T)>, name: &str) -> Option<T> {
+    let at = from.iter().position(|(known, _)| known == name)?;
+    Some(from.swap_remove(at).1)
 }
 
 /// Why a client is sent away.
@@ -103,6 +117,7 @@ impl Server {
             is_shut: false,
             guests: BTreeMap::new(),
             machines: Vec::new(),
+            devices: Vec::new(),
             newcomers,
             next: 1,
             since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs()),
@@ -115,36 +130,79 @@ impl Server {
         })
     }
 
+    /// Whether all virtual machines of the options can be served, with what was served until now.
+    ///
+    /// # Errors
+    /// `InvalidInput` if there are too many, or one has no place where it connects.
+    pub fn check_machines(&self, before: &Before) -> io::Result<()> {
+        let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        let Machines { all, devices, .. } = &self.options.machines;
+        if all.len() + devices.len() > MACHINES_MAX {
+            return invalid(format!("a daemon has no more virtual machines than {MACHINES_MAX}"));
+        }
+        let is_lost = |it: &&MachineOptions| {
+            it.listener.is_none() && before.machines.iter().all(|(name, _)| *name != it.name)
+        };
+        let is_lost_device = |it: &&DeviceOptions| {
+            it.link.is_none() && before.devices.iter().all(|(name, _)| *name != it.name)
+        };
+        let lost = all.iter().find(is_lost).map(|it| &it.name);
+        match lost.or(devices.iter().find(is_lost_device).map(|it| &it.name)) {
+            None => Ok(()),
+            Some(name) => invalid(format!(
+                "virtual machine {name}: something is at its socket, and the daemon before did not hand it over; \
+                 remove that"
+            )),
+        }
+    }
+
     /// Serves the virtual machines of the options, and goes on with those that were served until now. Those that are in no
     /// option are served no more.
     ///
     /// # Errors
-    /// The system's; `InvalidInput` if there are too many, or one has no place where it connects.
-    pub fn start_machines(&mut self, mut before: Vec<(String, Stopped)>) -> io::Result<()> {
-        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let all = self.options.machines.all.clone();
-        if all.len() > MACHINES_MAX {
-            return Err(invalid(format!(
-                "a daemon has no more virtual machines than {MACHINES_MAX}"
-            )));
+    /// As [`Server::check_machines`]; the system's.
+    pub fn start_machines(&mut self, mut before: Before) -> io::Result<()> {
+        self.check_machines(&before)?;
+        let Machines { all, devices, .. } = self.options.machines.clone();
+        let names = all.iter().map(|it| &it.name).chain(devices.iter().map(|it| &it.name));
+        let mut numbers: Vec<String> = Vec::new();
+        for name in names {
+            if !numbers.contains(name) {
+                numbers.push(name.clone());
+            }
         }
-        for (number, MachineOptions { name, listener }) in all.into_iter().enumerate() {
-            let at = before.iter().position(|(known, _)| *known == name);
-            let from = match (at, listener) {
-                (Some(at), _) => before.swap_remove(at).1,
+        let number = |name: &str| numbers.iter().position(|it| it == name).unwrap_or_default();
+        for MachineOptions { name, listener } in &all {
+            let from = match (take(&mut before.machines, name), listener) {
+                (Some(from), _) => from,
                 (None, Some(listener)) => {
                     Stopped { listener: listener.try_clone()?, serving: None }
                 }
-                (None, None) => {
-                    return Err(invalid(format!(
-                        "virtual machine {name}: another process listens at its socket, and did not hand it over"
-                    )));
-                }
+                (None, None) => continue,
             };
-            let machine = Machine::start(&name, number, from, self.newcomers.door.clone())?;
-            self.machines.push(machine);
+            let door = self.newcomers.door.clone();
+            self.machines.push(Machine::start(name, number(name), from, door)?);
+        }
+        for DeviceOptions { name, link } in &devices {
+            let link = match (take(&mut before.devices, name), link) {
+                (Some(link), _) => link,
+                (None, Some(link)) => link.try_clone()?,
+                (None, None) => continue,
+            };
+            let door = self.newcomers.door.clone();
+            self.devices.push(Device::start(name, number(name), link, door)?);
         }
         Ok(())
+    }
+
+    /// Stops the threads of all virtual machines, which are served again or handed over.
+    pub fn stop_machines(&mut self) -> Before {
+        let machines = std::mem::take(&mut self.machines).into_iter();
+        let devices = std::mem::take(&mut self.devices).into_iter();
+        Before {
+            machines: machines.filter_map(|it| Some((it.name.clone(), it.stop()?))).collect(),
+            devices: devices.filter_map(|it| Some((it.name.clone(), it.stop()?))).collect(),
+        }
     }
 
     /// Answers a client, with these files.

@@ -1,7 +1,7 @@
 //! Taking the place of another daemon, with everything that it hands over.
 
 use super::guest::{Guest, Opened, QueuePair};
-use super::state::Server;
+use super::state::{Before, Server};
 use crate::closing::Line;
 use crate::handover::{self, Part};
 use crate::keys::{Caller, Unseen};
@@ -65,10 +65,13 @@ impl Server {
             }
             self.take(&mut current, part, files).ok_or(io::ErrorKind::InvalidData)?;
         }
+        let machines = std::mem::take(&mut current.machines).into_iter();
+        let machines = machines.map(Arrival::stopped).collect();
+        let before = Before { machines, devices: std::mem::take(&mut current.devices) };
+        self.check_machines(&before)?;
         drop(alive);
         handover::send(socket, &Part::Taken, &[])?;
-        let machines = std::mem::take(&mut current.machines).into_iter();
-        self.start_machines(machines.map(Arrival::stopped).collect())?;
+        self.start_machines(before)?;
         self.pumps.iter().for_each(|pump| {
             pump.hand_over(false);
             pump.command(Command::Thaw);
@@ -79,7 +82,7 @@ impl Server {
     /// Takes a part of what another daemon hands over, for this client and this queue pair of its. `None` if
     /// it makes no sense.
     fn take(&mut self, at: &mut Current, part: Part, mut files: Vec<OwnedFd>) -> Option<()> {
-        let Current { client: current, queue, machines } = at;
+        let Current { client: current, queue, machines, devices } = at;
         match part {
             Part::Machine { name, position } => {
                 files.reverse();
@@ -99,6 +102,7 @@ impl Server {
                 };
                 machines.push(Arrival { name, listener, serving });
             }
+            Part::Device { name } => devices.push((name, files.pop()?)),
             Part::Bells => {
                 let bells = files.into_iter().map(Doorbell::from_fd);
                 machines.last_mut()?.serving.as_mut()?.bells.extend(bells);
@@ -116,6 +120,7 @@ impl Server {
                 groups,
                 executable,
                 vm,
+                has_room,
                 next_queue,
                 region_generation,
             } => {
@@ -123,6 +128,7 @@ impl Server {
                 let caller = Caller { uid, gid, groups, pid, executable, vm };
                 let room = match &caller.vm {
                     None => None,
+                    Some(_) if !has_room => None,
                     Some(name) => {
                         let machine = machines.iter_mut().find(|it| it.name == *name)?;
                         Some(machine.serving.as_mut()?.room())
@@ -216,6 +222,7 @@ struct Current {
     client: ClientId,
     queue: u32,
     machines: Vec<Arrival>,
+    devices: Vec<(String, OwnedFd)>,
 }
 
 /// A virtual machine that is handed over.

@@ -17,11 +17,11 @@ use keyway_fork::Generation;
 use keyway_ring::control::{self, Answer, Ask};
 use keyway_ring::descriptor::{RegionHandle, SessionHandle, Status};
 use keyway_ring::limits::KEY_BYTES_MAX;
-use keyway_ring::{Alarm, ClientEnd, Doorbell, Route, SharedMemory};
+use keyway_ring::{Alarm, ClientEnd, Doorbell, Route, SharedMemory, Socket};
 use keyway_wire as wire;
 use rustix::event::{PollFd, PollFlags};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -69,7 +69,10 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 impl Connection {
     /// Connects and says hello.
     pub fn new(options: &RemoteOptions, follow: Follow) -> io::Result<Connection> {
-        let route = Route::connect(&options.path)?;
+        let route = match &options.connection {
+            None => Route::connect(&options.path)?,
+            Some(socket) => Route::Socket(Socket::from_fd(socket.as_fd().try_clone_to_owned()?)),
+        };
         let name = options.client.clone();
         let hello = Ask::Hello { version: control::VERSION, name };
         let received = route.ask(&control::encode(&hello).map_err(invalid)?, ANSWER)?;

@@ -15,7 +15,10 @@ pub(super) enum Mode {
 
 pub(super) fn named(algorithm: Algorithm) -> Option<Mode> {
     match algorithm {
-        Algorithm::Aes128Cbc | Algorithm::Aes256Cbc | Algorithm::TripleDesCbc => Some(Mode::Cbc),
+        Algorithm::Aes128Cbc
+        | Algorithm::Aes192Cbc
+        | Algorithm::Aes256Cbc
+        | Algorithm::TripleDesCbc => Some(Mode::Cbc),
         Algorithm::Aes128Ctr | Algorithm::Aes256Ctr => Some(Mode::Ctr),
         Algorithm::Aes128Xts | Algorithm::Aes256Xts if cfg!(feature = "xts") => Some(Mode::Xts),
         _ => None,
@@ -42,15 +45,16 @@ pub(super) fn open(algorithm: Algorithm, key: Key<'_>) -> Opened {
 /// A key for the library's ciphers; also for those that the MACs are made of.
 #[allow(deprecated)] // The use of Triple DES is deprecated, which the engine decides.
 pub(super) fn key(algorithm: Algorithm, secret: &[u8]) -> Result<UnboundCipherKey, Error> {
-    let (named, secret) = match (algorithm.key_bytes(), secret) {
-        (Some(16), _) => (&cipher::AES_128, secret),
+    let (named, secret) = match (algorithm, secret) {
+        (Algorithm::Aes192Cbc, _) => (&cipher::AES_192, secret),
         // Two keys: the third is the first again (SP 800-67 § 2, keying option 2). The library has that by itself.
-        (Some(24), [two @ .., _, _, _, _, _, _, _, _])
+        (Algorithm::TripleDesCbc, [two @ .., _, _, _, _, _, _, _, _])
             if two.len() == 16 && verify_slices_are_equal(&two[..8], &secret[16..]).is_ok() =>
         {
             (&cipher::DES_EDE_FOR_LEGACY_USE_ONLY, two)
         }
-        (Some(24), _) => (&cipher::DES_EDE3_FOR_LEGACY_USE_ONLY, secret),
+        (Algorithm::TripleDesCbc, _) => (&cipher::DES_EDE3_FOR_LEGACY_USE_ONLY, secret),
+        _ if algorithm.key_bytes() == Some(16) => (&cipher::AES_128, secret),
         _ => (&cipher::AES_256, secret),
     };
     UnboundCipherKey::new(named, secret).map_err(|_| WRONG_LENGTH)

