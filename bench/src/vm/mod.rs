@@ -5,6 +5,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod address_space;
+mod device;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod kvm;
@@ -58,6 +59,11 @@ const CLAIMS: &[Measured] = &[
         measure: signatures::measure,
     },
     Measured { name: "weights", lacks: || None, measure: weights::measure },
+    Measured {
+        name: "the device of a guest's kernel",
+        lacks: device::lacks,
+        measure: device::measure,
+    },
 ];
 
 /// Runs it.
@@ -87,6 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         }
     }
     let mut peers = vec!["the same ring between processes of the host".to_owned()];
+    peers.push("QEMU's builtin crypto device".to_owned());
     peers.push(pkcs11::version().unwrap_or_else(|| "p11-kit is not installed".into()));
     let settings = serde_json::json!({
         "only": arguments.only, "rounds": arguments.rounds, "left_out": left_out,
