@@ -32,7 +32,7 @@ pub fn lacks() -> Option<String> {
 
 pub fn measure(rounds: usize) -> Result<Findings, String> {
     let folder = tempfile::tempdir().map_err(text)?;
-    let socket = folder.path().join("device").display().to_string();
+    let socket = folder.path().join("vm").display().to_string();
     let program = compile(folder.path(), "device", SOURCE, "")?;
     let image = Image::build().ok_or("there is no kernel to boot")?;
     let image = image.module("virtio_crypto").module("algif_skcipher");
