@@ -1,4 +1,5 @@
-/* ECDSA of a digest with a named key, through a PKCS#11 module, one after the other: prints signatures a second.
+/* ECDSA of a digest with a named key, through a PKCS#11 module, one after the other: prints signatures a second, those
+   of the best of many short windows, since a neighbour of the guest disturbs most.
    Arguments: the module, the key's label, seconds.
 
    With "bridge", a socket's path and a device: hands the bytes of the first connection on to that virtio-serial port,
@@ -14,6 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 #include <p11-kit-1/p11-kit/pkcs11.h>
+
+/* In seconds, for every module. */
+#define WINDOW 0.02
 
 static void check(CK_RV result, const char *what)
 {
@@ -113,18 +117,25 @@ int main(int count, char **arguments)
 
     CK_MECHANISM ecdsa = { CKM_ECDSA, NULL, 0 };
     CK_BYTE digest[32] = { 1 }, signature[64];
-    double begun = now(), until = begun + atof(arguments[3]);
-    long done = 0;
-    do {
-        for (int turn = 0; turn < 16; turn++) {
-            CK_ULONG length = sizeof signature;
-            digest[0]++;
-            check(module->C_SignInit(session, &ecdsa, key), "C_SignInit");
-            check(module->C_Sign(session, digest, sizeof digest, signature, &length), "C_Sign");
-        }
-        done += 16;
-    } while (now() < until);
-    printf("%f\n", done / (now() - begun));
+    double begun = now(), end = begun + atof(arguments[3]), best = 0;
+    while (begun < end) {
+        double passed;
+        long done = 0;
+        do {
+            for (int turn = 0; turn < 4; turn++) {
+                CK_ULONG length = sizeof signature;
+                digest[0]++;
+                check(module->C_SignInit(session, &ecdsa, key), "C_SignInit");
+                check(module->C_Sign(session, digest, sizeof digest, signature, &length), "C_Sign");
+            }
+            done += 4;
+            passed = now() - begun;
+        } while (passed < WINDOW);
+        if (done / passed > best)
+            best = done / passed;
+        begun = now();
+    }
+    printf("%f\n", best);
     check(module->C_Finalize(NULL), "C_Finalize");
     return 0;
 }
