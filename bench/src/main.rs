@@ -64,7 +64,8 @@ enum Benchmark {
     Tools(tools::Arguments),
     /// Rings from inside a virtual machine, beside those between processes
     ///
-    /// 1 needs /dev/kvm and two processors: a guest without a system runs the client's own code in ring 3.
+    /// 1 needs /dev/kvm and two processors: a guest without a system runs the client's own code in ring 3. 2 and 4
+    /// boot Debian's kernel in QEMU without KVM. 3 needs neither.
     Vm(vm::Arguments),
     /// Adds with the feed of changes, beside a server without it
     Writes(writes::Arguments),

@@ -14,10 +14,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The register that rings.
 const RING: usize = 12;
+/// Between two looks at it: those that are tested need the processor.
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// A virtual machine that is there, until it is dropped.
 pub struct Hypervisor {
@@ -107,7 +110,7 @@ impl Hypervisor {
             let register = registers.flag(RING).expect("a register");
             while !ends.load(Ordering::Relaxed) {
                 match register.swap(0, Ordering::AcqRel) {
-                    0 => thread::yield_now(),
+                    0 => thread::sleep(PAUSE),
                     _ => bells.iter().for_each(|(_, bell)| bell.ring()),
                 }
             }

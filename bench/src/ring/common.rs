@@ -25,15 +25,26 @@ pub(crate) const DAEMON: usize = 1;
 
 /// From now on this thread, and what it starts, runs on that processor alone.
 pub(crate) fn run_on(which: usize) -> Result<(), String> {
-    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
-    let processors = PROCESSORS.get_or_init(|| {
-        let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
-        (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
-    });
-    let processor = processors.get(which).ok_or("it takes two processors")?;
+    let processor = processors().get(which).ok_or("it takes two processors")?;
     let mut set = CpuSet::new();
     set.set(*processor);
     sched_setaffinity(None, &set).map_err(|why| why.to_string())
+}
+
+/// From now on this thread, and what it starts, runs on any processor that this process had at first.
+pub(crate) fn run_anywhere() -> Result<(), String> {
+    let mut set = CpuSet::new();
+    processors().iter().for_each(|processor| set.set(*processor));
+    sched_setaffinity(None, &set).map_err(|why| why.to_string())
+}
+
+/// Those of this process, before a thread of it was placed.
+fn processors() -> &'static [usize] {
+    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
+    PROCESSORS.get_or_init(|| {
+        let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor)).collect()
+    })
 }
 
 /// The time of each side: the best of so many short runs by turns.

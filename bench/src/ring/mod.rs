@@ -13,7 +13,7 @@ pub(crate) mod daemon;
 mod hostile;
 pub(crate) mod null_operation;
 mod packets;
-mod pkcs11;
+pub(crate) mod pkcs11;
 mod records;
 mod registration;
 mod restarts;

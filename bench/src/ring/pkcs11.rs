@@ -25,8 +25,8 @@ const SOURCE: &str = include_str!("pkcs11.c");
 const SOFTHSM: &str = "/usr/lib/softhsm/libsofthsm2.so";
 const TOKEN: &str = "keyway-bench";
 const PIN: &str = "1234";
-/// Where Debian's libraries of this processor are.
-const LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
+/// Where Debian has p11-kit's client for this processor.
+pub(crate) const P11_KIT: &str = "/usr/lib/x86_64-linux-gnu/pkcs11/p11-kit-client.so";
 
 pub fn measure(arguments: &Arguments) -> Result<Findings, String> {
     let folder = tempfile::tempdir().map_err(text)?;
@@ -83,7 +83,7 @@ struct Peer {
 impl Peer {
     fn start(folder: &Path) -> Result<Peer, String> {
         let missing = "install the Debian packages of `cargo xtask peers` and run this again";
-        let client = Path::new(LIBRARIES).join("pkcs11/p11-kit-client.so");
+        let client = PathBuf::from(P11_KIT);
         if version().is_none() || !client.exists() || !Path::new(SOFTHSM).exists() {
             return Err(format!("p11-kit and SoftHSM are not here; {missing}"));
         }

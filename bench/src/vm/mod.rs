@@ -5,15 +5,19 @@
 
 #[cfg(target_arch = "x86_64")]
 mod address_space;
+mod device;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod kvm;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod ring3;
+mod signatures;
+mod weights;
 
 use crate::report::{Findings, Report};
 use crate::ring::common::{CLIENT, run_on, text};
+use crate::ring::pkcs11;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -49,6 +53,17 @@ const CLAIMS: &[Measured] = &[
         lacks: ring3::lacks,
         measure: ring3::measure,
     },
+    Measured {
+        name: "signatures from a guest",
+        lacks: signatures::lacks,
+        measure: signatures::measure,
+    },
+    Measured { name: "weights", lacks: || None, measure: weights::measure },
+    Measured {
+        name: "the device of a guest's kernel",
+        lacks: device::lacks,
+        measure: device::measure,
+    },
 ];
 
 /// Runs it.
@@ -77,7 +92,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             Err(why) => missed.push(format!("{name}: {why}")),
         }
     }
-    let peers = vec!["the same ring between processes of the host".to_owned()];
+    let mut peers = vec!["the same ring between processes of the host".to_owned()];
+    peers.push("QEMU's builtin crypto device".to_owned());
+    peers.push(pkcs11::version().unwrap_or_else(|| "p11-kit is not installed".into()));
     let settings = serde_json::json!({
         "only": arguments.only, "rounds": arguments.rounds, "left_out": left_out,
         "seconds": begun.elapsed().as_secs(),

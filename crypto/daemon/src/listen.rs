@@ -25,7 +25,23 @@ pub fn listen_for_machine(path: &Path) -> io::Result<OwnedFd> {
     listen_as(SocketType::STREAM, path)
 }
 
+/// As [`listen`], for the hypervisor of a virtual machine that has a vhost-user device: its memory comes as files.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_for_device(path: &Path) -> io::Result<OwnedFd> {
+    listen_at(SocketType::STREAM, path, |_| ())
+}
+
+/// For those who have no files to send.
 fn listen_as(kind: SocketType, path: &Path) -> io::Result<OwnedFd> {
+    listen_at(kind, path, |socket| {
+        // Where the system cannot, the daemon takes none all the same.
+        let _ = refuse_files(socket);
+    })
+}
+
+fn listen_at(kind: SocketType, path: &Path, set_up: impl FnOnce(&OwnedFd)) -> io::Result<OwnedFd> {
     let socket = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         socket_with(AddressFamily::UNIX, kind, flags, None)
@@ -44,8 +60,7 @@ fn listen_as(kind: SocketType, path: &Path) -> io::Result<OwnedFd> {
         fs::remove_file(path)?;
     }
     let socket = socket()?;
-    // Where the system cannot, the daemon takes none all the same.
-    let _ = refuse_files(&socket);
+    set_up(&socket);
     with_address(path, |address| bind(&socket, address))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     rustix::net::listen(&socket, 128)?;
