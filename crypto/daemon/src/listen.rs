@@ -14,7 +14,7 @@ use std::{fs, io};
 /// `AddrInUse` if a process listens there, or something else than a socket is there; else the
 /// system's.
 pub fn listen(path: &Path) -> io::Result<OwnedFd> {
-    listen_as(SocketType::SEQPACKET, path)
+    listen_as(SocketType::SEQPACKET, path, false)
 }
 
 /// As [`listen`], for the hypervisor of a virtual machine.
@@ -22,10 +22,18 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
 /// # Errors
 /// As [`listen`].
 pub fn listen_for_machine(path: &Path) -> io::Result<OwnedFd> {
-    listen_as(SocketType::STREAM, path)
+    listen_as(SocketType::STREAM, path, false)
 }
 
-fn listen_as(kind: SocketType, path: &Path) -> io::Result<OwnedFd> {
+/// As [`listen_for_machine`], for a device that takes the files of the machine's memory.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_for_device(path: &Path) -> io::Result<OwnedFd> {
+    listen_as(SocketType::STREAM, path, true)
+}
+
+fn listen_as(kind: SocketType, path: &Path, takes_files: bool) -> io::Result<OwnedFd> {
     let socket = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         socket_with(AddressFamily::UNIX, kind, flags, None)
@@ -44,8 +52,10 @@ fn listen_as(kind: SocketType, path: &Path) -> io::Result<OwnedFd> {
         fs::remove_file(path)?;
     }
     let socket = socket()?;
-    // Where the system cannot, the daemon takes none all the same.
-    let _ = refuse_files(&socket);
+    if !takes_files {
+        // Where the system cannot, the daemon takes none all the same.
+        let _ = refuse_files(&socket);
+    }
     with_address(path, |address| bind(&socket, address))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     rustix::net::listen(&socket, 128)?;

@@ -10,7 +10,7 @@
 
 use crate::limits::{DEVICE_PAUSE_MAX, DEVICE_PAUSE_MIN};
 use crate::vms::Vm;
-use keyway_daemon::{DeviceOptions, listen_for_machine};
+use keyway_daemon::{DeviceOptions, listen_for_device};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::Engine;
 use keyway_host::failure::{Failure, plain};
@@ -49,7 +49,7 @@ pub fn start(
             all.push(DeviceOptions { name: name.clone(), link: None });
             continue;
         }
-        let listener = listen_for_machine(socket).map_err(|why| match why.kind() {
+        let listener = listen_for_device(socket).map_err(|why| match why.kind() {
             ErrorKind::AddrInUse => Failure::new(format!(
                 "cannot listen at {}: {why}; stop that, or name another place with --vhost-user {name}=SOCKET",
                 socket.display()
@@ -120,8 +120,8 @@ pub fn keep(name: &str, no_sandbox: bool) -> Result<(), Failure> {
         }
         let ended = device.wait().map_or_else(|why| why.to_string(), |it| it.to_string());
         output::note(format_args!(
-            "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; its kernel has to \
-             load the driver again"
+            "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; take it out of the \
+             machine and plug it again, or start the machine anew"
         ));
         if begun.elapsed() > DEVICE_PAUSE_MAX {
             pause = DEVICE_PAUSE_MIN;
