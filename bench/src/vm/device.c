@@ -13,7 +13,7 @@
 
 #define BYTES_MAX 65536
 /* In seconds, for every number of bytes. */
-#define WINDOW 0.01
+#define WINDOW 0.002
 
 static int must(long result, const char *what)
 {

@@ -17,7 +17,7 @@
 #include <p11-kit-1/p11-kit/pkcs11.h>
 
 /* In seconds, for every module. */
-#define WINDOW 0.02
+#define WINDOW 0.005
 
 static void check(CK_RV result, const char *what)
 {

@@ -14,7 +14,7 @@ use std::{fs, io};
 /// `AddrInUse` if a process listens there, or something else than a socket is there; else the
 /// system's.
 pub fn listen(path: &Path) -> io::Result<OwnedFd> {
-    listen_as(SocketType::SEQPACKET, path)
+    listen_as(SocketType::SEQPACKET, path, false)
 }
 
 /// As [`listen`], for the hypervisor of a virtual machine.
@@ -22,26 +22,18 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
 /// # Errors
 /// As [`listen`].
 pub fn listen_for_machine(path: &Path) -> io::Result<OwnedFd> {
-    listen_as(SocketType::STREAM, path)
+    listen_as(SocketType::STREAM, path, false)
 }
 
-/// As [`listen`], for the hypervisor of a virtual machine that has a vhost-user device: its memory comes as files.
+/// As [`listen_for_machine`], for a device that takes the files of the machine's memory.
 ///
 /// # Errors
 /// As [`listen`].
 pub fn listen_for_device(path: &Path) -> io::Result<OwnedFd> {
-    listen_at(SocketType::STREAM, path, |_| ())
+    listen_as(SocketType::STREAM, path, true)
 }
 
-/// For those who have no files to send.
-fn listen_as(kind: SocketType, path: &Path) -> io::Result<OwnedFd> {
-    listen_at(kind, path, |socket| {
-        // Where the system cannot, the daemon takes none all the same.
-        let _ = refuse_files(socket);
-    })
-}
-
-fn listen_at(kind: SocketType, path: &Path, set_up: impl FnOnce(&OwnedFd)) -> io::Result<OwnedFd> {
+fn listen_as(kind: SocketType, path: &Path, takes_files: bool) -> io::Result<OwnedFd> {
     let socket = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         socket_with(AddressFamily::UNIX, kind, flags, None)
@@ -60,7 +52,10 @@ fn listen_at(kind: SocketType, path: &Path, set_up: impl FnOnce(&OwnedFd)) -> io
         fs::remove_file(path)?;
     }
     let socket = socket()?;
-    set_up(&socket);
+    if !takes_files {
+        // Where the system cannot, the daemon takes none all the same.
+        let _ = refuse_files(&socket);
+    }
     with_address(path, |address| bind(&socket, address))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     rustix::net::listen(&socket, 128)?;

@@ -16,7 +16,7 @@
 //! - **RSA** is with PKCS#1 v1.5 only, of 2,048 to 8,192 bits. A guest's `rsa` without padding is refused: the kernel's
 //!   own test of it has keys of 512 bits. `pkcs1pad(rsa,…)` works.
 //! - **After a restart** of the device, QEMU 7.2 repeats its sessions but neither memory nor rings: requests of the guest
-//!   wait until its driver is loaded anew.
+//!   wait until the device is taken out and plugged again.
 //!
 //! These may not enter: any primitive, which is the engine's, and any knowledge of the daemon.
 #![deny(unsafe_code)]

@@ -99,3 +99,7 @@ pub const CHAIN_INPUT_BYTES_MAX: usize = 256 << 10;
 pub const DEVICE_PAUSE_MIN: Duration = Duration::from_millis(50);
 /// See [`DEVICE_PAUSE_MIN`].
 pub const DEVICE_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Lines that are said of one vhost-user device in this time.
+pub const DEVICE_SAID: Duration = Duration::from_secs(60);
+/// See [`DEVICE_SAID`].
+pub const DEVICE_SAID_LINES: u32 = 16;

@@ -8,7 +8,7 @@
 //!
 //! The keeper is started before the daemon's sandbox, which starts nothing. It ends with the link, and the device with it.
 
-use crate::limits::{DEVICE_PAUSE_MAX, DEVICE_PAUSE_MIN};
+use crate::limits::{DEVICE_PAUSE_MAX, DEVICE_PAUSE_MIN, DEVICE_SAID, DEVICE_SAID_LINES};
 use crate::vms::Vm;
 use keyway_daemon::{DeviceOptions, listen_for_device};
 use keyway_drivers::remote::{Remote, RemoteOptions};
@@ -21,6 +21,7 @@ use keyway_vhost_user::Limits;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -120,8 +121,8 @@ pub fn keep(name: &str, no_sandbox: bool) -> Result<(), Failure> {
         }
         let ended = device.wait().map_or_else(|why| why.to_string(), |it| it.to_string());
         output::note(format_args!(
-            "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; its kernel has to \
-             load the driver again"
+            "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; take it out of the \
+             machine and plug it again, or start the machine anew"
         ));
         if begun.elapsed() > DEVICE_PAUSE_MAX {
             pause = DEVICE_PAUSE_MIN;
@@ -152,11 +153,59 @@ pub fn serve(name: &str, no_sandbox: bool) -> Result<(), Failure> {
     if !no_sandbox {
         sandbox::of_device().enter()?;
     }
-    let report = |text: &str| output::note(format_args!("virtual machine {name}: {text}"));
+    let said = RefCell::new(Said::default());
+    let report = |text: &str| {
+        if let Some(left_out) = said.borrow_mut().may_say(Instant::now()) {
+            if left_out > 0 {
+                output::note(format_args!(
+                    "virtual machine {name}: {left_out} lines were left out, since they were many"
+                ));
+            }
+            output::note(format_args!("virtual machine {name}: {text}"));
+        }
+    };
     keyway_vhost_user::serve(listener, end.as_fd(), &engine, Limits::default(), &report)
         .map_err(|why| cannot(&why))
 }
 
+/// How much was said of late, so that a front end that comes again and again fills no log.
+#[derive(Default)]
+struct Said {
+    /// When the interval began, and the lines in it.
+    since: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Said {
+    /// Whether another line may be said; then how many were left out before.
+    fn may_say(&mut self, now: Instant) -> Option<u64> {
+        if self.since.is_none_or(|since| now.duration_since(since) >= DEVICE_SAID) {
+            (self.since, self.lines) = (Some(now), 0);
+        }
+        if self.lines >= DEVICE_SAID_LINES {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
 fn cannot(why: &io::Error) -> Failure {
     Failure::new(format!("cannot start a vhost-user device: {}", plain(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_front_end_fills_no_log() {
+        let (mut said, begun) = (Said::default(), Instant::now());
+        let lines = (0..1000).filter(|_| said.may_say(begun).is_some()).count();
+        assert_eq!(lines, DEVICE_SAID_LINES as usize);
+        assert_eq!(said.may_say(begun + DEVICE_SAID), Some(1000 - u64::from(DEVICE_SAID_LINES)));
+        assert_eq!(said.may_say(begun + DEVICE_SAID), Some(0));
+    }
 }

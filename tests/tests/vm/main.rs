@@ -1,3 +1,4 @@
 //! Keyway and virtual machines.
 
+mod device;
 mod machine;
