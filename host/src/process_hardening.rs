@@ -21,6 +21,9 @@ pub fn process(debugging: bool) {
     if debugging {
         return;
     }
+    // What the system tells a process at its start, Linux before 6.4 shows a process that cannot be dumped no more, unless
+    // it is root's: it is read now.
+    let _ = rustix::param::page_size();
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

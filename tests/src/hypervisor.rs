@@ -50,7 +50,9 @@ impl Hypervisor {
     /// As [`Hypervisor::connect`].
     pub fn try_connect(socket: &Path) -> io::Result<Hypervisor> {
         let socket = UnixStream::connect(socket)?;
-        assert_eq!(hear(&socket)?.0, 0, "the protocol's version");
+        if hear(&socket)?.0 != 0 {
+            return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "it is sent away"));
+        }
         let own = hear(&socket)?.0;
         let (message, memory) = hear(&socket)?;
         assert_eq!(message, -1, "the memory");

@@ -45,7 +45,7 @@ pub mod witness;
 
 pub use admission::Admission;
 pub use daemon::Daemon;
-pub use listen::{listen, listen_for_device, listen_for_machine};
+pub use listen::{is_listened_for_machine, listen, listen_for_device, listen_for_machine};
 pub use name_spaces::{NameSpace, NameSpaces};
 pub use options::{DeviceOptions, HandedOver, MachineOptions, Machines, Options, Report};
 pub use weights::Weights;

@@ -34,24 +34,20 @@ pub fn listen_for_device(path: &Path) -> io::Result<OwnedFd> {
 }
 
 fn listen_as(kind: SocketType, path: &Path, takes_files: bool) -> io::Result<OwnedFd> {
-    let socket = || {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        socket_with(AddressFamily::UNIX, kind, flags, None)
-    };
     if let Ok(there) = fs::symlink_metadata(path) {
         let in_use = |why| Err(io::Error::new(io::ErrorKind::AddrInUse, why));
         if !there.file_type().is_socket() {
             return in_use("something else than a socket is there");
         }
-        let probe = socket()?;
-        let tried = with_address(path, |address| connect(&probe, address));
-        // A queue of those that wait to be let in is one that a daemon may be at.
-        if !tried.is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused) {
-            return in_use("another daemon listens there");
+        match look(path, kind) {
+            There::Nothing => fs::remove_file(path)?,
+            There::Socket => return in_use("another daemon listens there"),
+            There::Unknown => {
+                return in_use("a socket that this user may not connect to is there; remove it");
+            }
         }
-        fs::remove_file(path)?;
     }
-    let socket = socket()?;
+    let socket = unconnected(kind)?;
     if !takes_files {
         // Where the system cannot, the daemon takes none all the same.
         let _ = refuse_files(&socket);
@@ -60,4 +56,38 @@ fn listen_as(kind: SocketType, path: &Path, takes_files: bool) -> io::Result<Own
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     rustix::net::listen(&socket, 128)?;
     Ok(socket)
+}
+
+/// What a socket's file stands for.
+enum There {
+    /// No process has it bound any more.
+    Nothing,
+    /// A process has.
+    Socket,
+    Unknown,
+}
+
+/// Looks, without a connection: a socket of another kind is refused by what is bound there, and told of nothing else.
+fn look(path: &Path, kind: SocketType) -> There {
+    let other = match kind {
+        SocketType::STREAM => SocketType::SEQPACKET,
+        _ => SocketType::STREAM,
+    };
+    let tried =
+        unconnected(other).and_then(|probe| with_address(path, |address| connect(&probe, address)));
+    match tried {
+        Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => There::Nothing,
+        Err(why) if why.kind() == io::ErrorKind::PermissionDenied => There::Unknown,
+        _ => There::Socket,
+    }
+}
+
+/// Whether a process has a hypervisor's socket bound at a path.
+pub fn is_listened_for_machine(path: &Path) -> bool {
+    path.exists() && !matches!(look(path, SocketType::STREAM), There::Nothing)
+}
+
+fn unconnected(kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, kind, flags, None)?)
 }

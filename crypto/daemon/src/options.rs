@@ -44,6 +44,8 @@ pub struct Machines {
     pub all: Vec<MachineOptions>,
     /// Those whose kernels do, by a device that is a process, each with a name of its own.
     pub devices: Vec<DeviceOptions>,
+    /// Where their hypervisors connect: files that the daemon removes when it ends.
+    pub sockets: Vec<PathBuf>,
     /// Hears what happens to them, in sentences, from any thread.
     pub report: Report,
 }
@@ -73,7 +75,12 @@ pub struct DeviceOptions {
 impl Default for Machines {
     /// None.
     fn default() -> Self {
-        Machines { all: Vec::new(), devices: Vec::new(), report: Arc::new(|_| {}) }
+        Machines {
+            all: Vec::new(),
+            devices: Vec::new(),
+            sockets: Vec::new(),
+            report: Arc::new(|_| {}),
+        }
     }
 }
 

@@ -141,7 +141,7 @@ impl Slot {
     /// Takes a free one. Slots whose owners ended without a word are given back by the way.
     ///
     /// # Errors
-    /// `QuotaExceeded` if no slot is free; the system's.
+    /// `ResourceBusy` if no slot is free; the system's.
     pub fn take(device: Arc<Device>) -> io::Result<Slot> {
         let mut taken = None;
         let mut has_freed = false;
@@ -167,7 +167,7 @@ impl Slot {
         }
         let Some((index, end)) = taken else {
             let why = "as many processes of this virtual machine use its device as can";
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         };
         Ok(Slot { device, index, end: Mutex::new(end) })
     }

@@ -38,7 +38,8 @@ pub fn with_address<T>(
 ) -> io::Result<T> {
     match (SocketAddrUnix::new(path), path.parent(), path.file_name()) {
         (Err(Errno::NAMETOOLONG), Some(folder), Some(name)) => {
-            let folder = File::open(folder)?;
+            let here = folder.as_os_str().is_empty();
+            let folder = File::open(if here { Path::new(".") } else { folder })?;
             let number = folder.as_raw_fd().to_string();
             let near = Path::new("/proc/self/fd").join(number).join(name);
             Ok(action(&SocketAddrUnix::new(near)?)?)

@@ -11,6 +11,7 @@ use crate::watched::Watched;
 use keyway_engine::{Engine, Zeroizing};
 use rustix::event::epoll::{EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};
 use std::io::IoSliceMut;
@@ -271,7 +272,7 @@ impl<'a> Connection<'a> {
     fn start(&mut self, file: RingFile, files: Vec<OwnedFd>) -> Result<(), Refused> {
         let (epoll, event) = (self.epoll, self.first_event + u64::from(file.ring));
         let kick = match (file.has_file, files.into_iter().next()) {
-            (true, Some(kick)) => kick,
+            (true, Some(kick)) if is_event(&kick) => kick,
             _ => return Err(Refused("a ring has to have an event that notifies of requests")),
         };
         // Each write is an edge, and so the event needs no reading, which could wait for ever.
@@ -390,9 +391,16 @@ impl Ring<'_> {
 fn notifier(file: RingFile, files: Vec<OwnedFd>) -> Result<Option<Notifier>, Refused> {
     match (file.has_file, files.into_iter().next()) {
         (false, _) => Ok(None),
-        (true, Some(file)) => Ok(Some(Notifier::new(file))),
+        (true, Some(file)) if is_event(&file) => Ok(Some(Notifier::new(file))),
+        (true, Some(_)) => Err(Refused("a ring's event is neither an eventfd nor a pipe")),
         (true, None) => Err(Refused("a ring's event has no file")),
     }
+}
+
+/// Whether it can be an event: an eventfd, which has no type, or a pipe. The connection itself would never end.
+fn is_event(file: &OwnedFd) -> bool {
+    let kind = rustix::fs::fstat(file).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Unknown))
 }
 
 impl Received {

@@ -8,13 +8,15 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
+use rustix::process::{PidfdFlags, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 const LISTENER: u64 = 0;
 const END: u64 = 1;
 const SOCKET: u64 = 2;
-const FIRST_RING: u64 = 3;
+const PEER: u64 = 3;
+const FIRST_RING: u64 = 4;
 const EVENTS_AT_ONCE: usize = 8;
 
 /// Serves one virtual machine at a time at this listening Unix stream socket, until `end` is readable. While a front end
@@ -40,7 +42,9 @@ pub fn serve(
     let waiting = epoll::create(CreateFlags::CLOEXEC)?;
     epoll::add(&waiting, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     epoll::add(&waiting, end, EventData::new_u64(END), EventFlags::IN)?;
-    let mut connection: Option<Connection<'_>> = None;
+    // With the process of the front end. One that hands over its own end of the connection, in the place of any other
+    // file, is seen to end by nothing else.
+    let mut connection: Option<(Connection<'_>, Option<OwnedFd>)> = None;
     let mut is_busy = false;
     loop {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -56,16 +60,25 @@ pub fn serve(
                 LISTENER => {
                     let Some(socket) = accept(&listener)? else { continue };
                     // One that is gone may have its end behind its messages.
-                    if connection.as_ref().is_none_or(Connection::is_closed) {
+                    if connection.as_ref().is_none_or(|(it, _)| it.is_closed()) {
                         let files = (waiting.as_fd(), socket);
                         let numbers = (SOCKET, FIRST_RING);
-                        connection = Some(Connection::new(files, numbers, engine, limits, report)?);
+                        let peer = process(&files.1);
+                        if let Some(peer) = &peer {
+                            epoll::add(&waiting, peer, EventData::new_u64(PEER), EventFlags::IN)?;
+                        }
+                        let next = Connection::new(files, numbers, engine, limits, report)?;
+                        connection = Some((next, peer));
                     }
                 }
                 END => return Ok(()),
+                PEER => {
+                    connection = None;
+                    report("the front end's connection is closed: its process has ended");
+                }
                 // A connection that ended before may have left events.
                 SOCKET => {
-                    if let Some(Err(Ended(why))) = connection.as_mut().map(Connection::receive) {
+                    if let Some(Err(Ended(why))) = connection.as_mut().map(|(it, _)| it.receive()) {
                         connection = None;
                         if let Some(why) = why {
                             report(&format!("the front end's connection is closed: {why}"));
@@ -73,14 +86,20 @@ pub fn serve(
                     }
                 }
                 ring => {
-                    if let Some(connection) = &mut connection {
+                    if let Some((connection, _)) = &mut connection {
                         connection.kicked(ring);
                     }
                 }
             }
         }
-        is_busy = connection.as_mut().is_some_and(Connection::work);
+        is_busy = connection.as_mut().is_some_and(|(it, _)| it.work());
     }
+}
+
+/// The process at the other end; none if it is in another namespace, or gone.
+fn process(socket: &OwnedFd) -> Option<OwnedFd> {
+    let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    pidfd_open(peer.pid, PidfdFlags::empty()).ok()
 }
 
 /// A connection, unless its front end is gone already.

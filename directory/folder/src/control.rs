@@ -2,7 +2,7 @@
 
 use keyway_host::failure::{Failure, plain};
 use keyway_ring::control::{self, Answer, Ask, GrantedKey, KeyAsk, KeyInfo, VERSION};
-use keyway_ring::{Route, Socket};
+use keyway_ring::{DEVICES, Route, Socket};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,7 +27,12 @@ impl Control {
     /// If no daemon listens there, or it refuses this process.
     pub fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
         let shown = path.display();
+        let is_device = path == Path::new(DEVICES) || path.join("resource2").exists();
         let route = Route::connect(path).map_err(|why| match why.kind() {
+            _ if is_device => Failure::new(format!(
+                "cannot reach the daemon of the host: {}; keyway vm check says what is lacking",
+                plain(&why)
+            )),
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
                 "no cryptod listens at {shown}; start one (keyway cryptod --help), or name the socket of \
                  another one"

@@ -105,6 +105,7 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
     let mut machines = vms::listen(&arguments.vms, arguments.take_over)?;
     let (devices, no_sandbox) = (&arguments.vhost_users, arguments.no_sandbox);
     machines.devices = vhost_user::start(devices, arguments.take_over, no_sandbox)?;
+    machines.sockets.extend(devices.iter().map(|vm| vm.socket.clone()));
     keep_room(&folder);
     admission.users.extend(directory.map(|(user, _)| user));
     let meter = folder.join(name::cryptod::METER);
@@ -137,7 +138,8 @@ pub fn run(arguments: &CryptodOptions) -> Result<(), Failure> {
             Place::Made(_, socket) => socket.as_deref(),
             Place::Taken(socket) => Some(&**socket),
         };
-        sandbox::of_cryptod(&folder, socket, token_places).enter()?;
+        let sockets = socket.into_iter().chain(machines.sockets.iter().map(PathBuf::as_path));
+        sandbox::of_cryptod(&folder, sockets, token_places).enter()?;
     }
     // In the sandbox, as all that their modules do.
     tokens.as_ref().map(tokens::look).transpose()?;

@@ -10,7 +10,7 @@
 
 use crate::limits::{DEVICE_PAUSE_MAX, DEVICE_PAUSE_MIN, DEVICE_SAID, DEVICE_SAID_LINES};
 use crate::vms::Vm;
-use keyway_daemon::{DeviceOptions, listen_for_device};
+use keyway_daemon::{DeviceOptions, is_listened_for_machine, listen_for_device};
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::Engine;
 use keyway_host::failure::{Failure, plain};
@@ -19,16 +19,16 @@ use keyway_host::sandbox;
 use keyway_ring::{Alarm, Received, Socket};
 use keyway_vhost_user::Limits;
 use nix::sys::signal::{SigSet, Signal};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio, exit};
 use std::sync::Arc;
-use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Listens for the devices, and starts their keepers. Where another daemon has them that hands over, that is left to it.
 ///
@@ -46,7 +46,7 @@ pub fn start(
                 "--vhost-user {name}: its name or its socket is another virtual machine's too"
             )));
         }
-        if is_taken_over && socket.exists() {
+        if is_taken_over && is_listened_for_machine(socket) {
             all.push(DeviceOptions { name: name.clone(), link: None });
             continue;
         }
@@ -120,6 +120,10 @@ pub fn keep(name: &str, no_sandbox: bool) -> Result<(), Failure> {
             return Ok(());
         }
         let ended = device.wait().map_or_else(|why| why.to_string(), |it| it.to_string());
+        // It has ended because the daemon does, perhaps.
+        if is_over(&link, pause) {
+            return Ok(());
+        }
         output::note(format_args!(
             "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; take it out of the \
              machine and plug it again, or start the machine anew"
@@ -127,9 +131,15 @@ pub fn keep(name: &str, no_sandbox: bool) -> Result<(), Failure> {
         if begun.elapsed() > DEVICE_PAUSE_MAX {
             pause = DEVICE_PAUSE_MIN;
         }
-        thread::sleep(pause);
         pause = (2 * pause).min(DEVICE_PAUSE_MAX);
     }
+}
+
+/// Whether the link ends within this time.
+fn is_over(link: &Socket, most: Duration) -> bool {
+    let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+    let mut events = [PollFd::new(link, PollFlags::IN)];
+    matches!(poll(&mut events, Some(&most)), Ok(1..))
 }
 
 /// Is the device of a virtual machine, with the connection to the daemon that the keeper hands over.
@@ -150,6 +160,12 @@ pub fn serve(name: &str, no_sandbox: bool) -> Result<(), Failure> {
         }
     });
     let _remote = remote.map_err(|why| cannot(&why))?;
+    let none = CapabilitySet::empty();
+    // To have less is always allowed.
+    let _ = set_capabilities(
+        None,
+        CapabilitySets { effective: none, permitted: none, inheritable: none },
+    );
     if !no_sandbox {
         sandbox::of_device().enter()?;
     }

@@ -94,9 +94,9 @@ fn qemu() -> Vec<Finding> {
 
 fn guest() -> Vec<Finding> {
     let mut all = vec![Finding::good("system", format!("a virtual machine, {}", kernel()))];
-    let devices = ivshmem();
-    if devices.is_empty() {
-        all.push(Finding::warning(
+    let (devices, crypto) = (ivshmem(), virtio_crypto());
+    if devices.is_empty() && crypto.is_empty() {
+        all.push(Finding::fault(
             "device",
             "no device of shared memory is there",
             "on the host: keyway cryptod --vm NAME=SOCKET, and QEMU with -chardev socket,id=keyway,path=SOCKET \
@@ -107,7 +107,7 @@ fn guest() -> Vec<Finding> {
     if !devices.is_empty() {
         all.extend(lockdown());
     }
-    all.extend(virtio_crypto().iter().map(|folder| crypto_device(folder)));
+    all.extend(crypto.iter().map(|folder| crypto_device(folder)));
     all
 }
 
@@ -126,7 +126,7 @@ fn device(folder: &Path) -> Finding {
     }
     match Device::open(folder) {
         Ok(_) => Finding::good(about, format!("{shown} reaches a Keyway daemon that serves")),
-        Err(why) if why.kind() == ErrorKind::PermissionDenied => Finding::warning(
+        Err(why) if why.kind() == ErrorKind::PermissionDenied => Finding::fault(
             about,
             format!("this user may not use it: {why}"),
             format!(

@@ -1,7 +1,7 @@
 //! `--vm`: virtual machines whose processes use the daemon.
 
 use keyway_daemon::keys::is_vm_name;
-use keyway_daemon::{MachineOptions, Machines, listen_for_machine};
+use keyway_daemon::{MachineOptions, Machines, is_listened_for_machine, listen_for_machine};
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use std::io::ErrorKind;
@@ -43,8 +43,7 @@ pub fn listen(vms: &[Vm], is_taken_over: bool) -> Result<Machines, Failure> {
                 "--vm {name}: its name or its socket is another virtual machine's too"
             )));
         }
-        // To try whether a daemon is there would be a hypervisor that comes and goes.
-        if is_taken_over && socket.exists() {
+        if is_taken_over && is_listened_for_machine(socket) {
             all.push(MachineOptions { name: name.clone(), listener: None });
             continue;
         }
@@ -61,7 +60,8 @@ pub fn listen(vms: &[Vm], is_taken_over: bool) -> Result<Machines, Failure> {
         all.push(MachineOptions { name: name.clone(), listener });
     }
     let report = Arc::new(|text: &str| output::note(format_args!("{text}")));
-    Ok(Machines { all, devices: Vec::new(), report })
+    let sockets = vms.iter().map(|vm| vm.socket.clone()).collect();
+    Ok(Machines { all, devices: Vec::new(), sockets, report })
 }
 
 #[cfg(test)]

@@ -176,6 +176,9 @@ pub const OLD_OF_TOKENS: &[i64] = &[libc::SYS_access, libc::SYS_getdents, libc::
 #[cfg(not(target_arch = "x86_64"))]
 pub const OLD_OF_TOKENS: &[i64] = &[];
 
+/// Those that the device of a virtual machine makes besides: it sees the end of its hypervisor.
+pub const OF_DEVICE: &[i64] = &[libc::SYS_pidfd_open];
+
 /// Those that the directory makes besides: its store's, its logs', and to find out about the machine.
 pub const OF_LDAPD: &[i64] = &[
     libc::SYS_clock_getres,

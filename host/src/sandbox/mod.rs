@@ -60,15 +60,20 @@ pub struct Keeps {
     calls: &'static [&'static [i64]],
 }
 
-/// For cryptod: its own folder, and the right to remove its socket. It cannot see then which programs its
+/// For cryptod: its own folder, and the right to remove its sockets. It cannot see then which programs its
 /// clients run; that is for its witness. With tokens also what their modules need: these places, libraries, and the
 /// names of users, which a module may look for.
-pub fn of_cryptod(folder: &Path, socket: Option<&Path>, tokens: Option<Places>) -> Keeps {
+pub fn of_cryptod<'a>(
+    folder: &Path,
+    sockets: impl Iterator<Item = &'a Path>,
+    tokens: Option<Places>,
+) -> Keeps {
     let system = OF_THE_SYSTEM.map(|path| (path.into(), READ));
-    let beside = socket.and_then(Path::parent).map(|folder| match folder.as_os_str().is_empty() {
-        true => (".".into(), REMOVE),
-        false => (folder.into(), REMOVE),
-    });
+    let beside =
+        sockets.filter_map(Path::parent).map(|folder| match folder.as_os_str().is_empty() {
+            true => (".".into(), REMOVE),
+            false => (folder.into(), REMOVE),
+        });
     let places = system.into_iter().chain([(folder.into(), WRITE)]).chain(beside);
     let Some(Places { write, read, .. }) = tokens else {
         let calls = &[calls::COMMON, calls::OLD];
@@ -83,7 +88,8 @@ pub fn of_cryptod(folder: &Path, socket: Option<&Path>, tokens: Option<Places>) 
 
 /// For the vhost-user device of a virtual machine: no files at all.
 pub fn of_device() -> Keeps {
-    Keeps { files: Some(Vec::new()), network: false, calls: &[calls::COMMON, calls::OLD] }
+    let calls = &[calls::COMMON, calls::OLD, calls::OF_DEVICE];
+    Keeps { files: Some(Vec::new()), network: false, calls }
 }
 
 /// For cryptod's witness: to look at files and processes. Closing files off would keep the system from
@@ -218,7 +224,7 @@ mod tests {
         fs::write(&socket, "").unwrap();
         fs::write(beside.join("other"), "secret").unwrap();
         let given_up = move || {
-            of_cryptod(&folder, Some(&socket), None).enter().unwrap();
+            of_cryptod(&folder, Some(&*socket).into_iter(), None).enter().unwrap();
             assert_eq!(TcpListener::bind("127.0.0.1:0").unwrap_err().kind(), PERMISSION);
             assert!(UnixDatagram::unbound().is_ok());
             fs::write(folder.join("file"), "text").unwrap();

@@ -9,10 +9,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// The protocol's version.
 const VERSION: i64 = 0;
+/// A version that no hypervisor speaks.
+const NO_VERSION: i64 = i64::MAX;
 /// The peer that the hypervisor is.
 const HYPERVISOR: i64 = 0;
 /// The message that brings the memory.
 const MEMORY: i64 = -1;
+
+/// Sends a hypervisor away, in the only words that it understands: QEMU 7.2 waits for ever if the connection just ends.
+pub fn refuse(socket: impl AsFd) {
+    let _ = say(socket.as_fd(), NO_VERSION, None);
+}
 
 /// Says all there is to say, without waiting.
 ///

@@ -270,6 +270,8 @@ impl Relay {
             match self.socket.try_send(bytes, &[]) {
                 Ok(()) => drop(self.unsent.pop_front()),
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // It has said why before it hung up.
+                Err(why) if why.kind() == io::ErrorKind::BrokenPipe => self.unsent.clear(),
                 Err(_) => return Err(Over(None)),
             }
         }

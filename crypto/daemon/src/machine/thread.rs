@@ -185,6 +185,7 @@ impl Thread {
         let user = Peer::of(&socket).map_or(u32::MAX, |peer| peer.uid);
         let line = Line::new(Socket::from_fd(socket), user, &self.door.closer);
         if self.serving.is_some() {
+            ivshmem::refuse(&line);
             return self
                 .say("another hypervisor has connected, and is sent away: the machine is in use");
         }

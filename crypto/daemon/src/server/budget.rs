@@ -5,7 +5,7 @@ use super::guest::Guest;
 use super::state::Server;
 use crate::limits::{
     ADMINISTRATORS_CONNECTIONS, ADMINISTRATORS_FILES, FILES_OF_MACHINE, FILES_OF_QUEUE,
-    SharedLimits,
+    MACHINE_UID, SharedLimits,
 };
 use crate::pump::ClientId;
 use keyway_ring::control::Answer;
@@ -82,6 +82,7 @@ impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TooMuch { thing, user, most } = *self;
         match user {
+            Some(MACHINE_UID..) => f.write_str("the virtual machine has ")?,
             Some(uid) => write!(f, "your user (uid {uid}) has ")?,
             None => write!(f, "the daemon's clients have ")?,
         }

@@ -29,6 +29,10 @@ impl Server {
         if self.handed_over.is_none() {
             return;
         }
+        for socket in &self.options.machines.sockets {
+            // Where it fails, the next start removes it.
+            let _ = fs::remove_file(socket);
+        }
         // The listener is closed elsewhere, and from now on no daemon listens there.
         let _ = shutdown(&self.listener, Shutdown::Both);
         if let Some(socket) = &self.options.socket {

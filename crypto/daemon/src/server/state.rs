@@ -192,6 +192,14 @@ impl Server {
             let door = self.newcomers.door.clone();
             self.devices.push(Device::start(name, number(name), link, door)?);
         }
+        for (name, Stopped { serving, .. }) in before.machines {
+            if let Some(serving) = serving {
+                serving.relay.close();
+            }
+            (self.options.machines.report)(&format!(
+                "virtual machine {name} is served no more: this daemon was started without its --vm"
+            ));
+        }
         Ok(())
     }
 

@@ -65,12 +65,13 @@ fn repeated_messages_leak_no_file() {
     let table = FrontEnd::table([GUEST, MEMORY_BYTES, USER, 0]);
     for _ in 0..50 {
         assert!(front_end.is_done(SET_MEM_TABLE, &table, &[file.as_fd()]));
-        assert!(front_end.is_done(SET_VRING_CALL, &0_u64.to_le_bytes(), &[file.as_fd()]));
+        // A file that is no event, as a front end's own end of the connection would be.
+        assert!(!front_end.is_done(SET_VRING_CALL, &0_u64.to_le_bytes(), &[file.as_fd()]));
         assert!(front_end.is_done(SET_BACKEND_REQ_FD, &[], &[file.as_fd()]));
         // Files with messages that have none.
         assert!(front_end.is_done(SET_OWNER, &[], &[file.as_fd(), file.as_fd()]));
     }
-    assert_eq!((mapped("memfd:repeated"), open()), (1, 3));
+    assert_eq!((mapped("memfd:repeated"), open()), (1, 2));
     drop(front_end);
     // The device has seen the end before it answers the next front end.
     let mut next = device.connect();
