@@ -1,3 +1,6 @@
 //! Keyway and virtual machines.
 
+mod bypass;
 mod machine;
+mod process;
+mod site;
