@@ -15,9 +15,17 @@ use tempfile::TempDir;
 /// Where the test's program is in a guest.
 const PROCESS: &str = "/usr/bin/process";
 
+/// What a process is told that asks while there is no daemon.
+pub const GONE: &str = "the driver is gone or has the key no more, and no other can take its place";
+/// A text that is in each guest, as `/etc/text`.
+pub const TEXT: &str = "a text that is to be signed";
+
 /// An image to be put together; `None` where these tests cannot run.
 pub fn image() -> Option<Builder> {
-    if available(&["openssl", "strip"]) { Image::build() } else { None }
+    if !available(&["openssl", "strip"]) {
+        return None;
+    }
+    Some(Image::build()?.file("/etc/text", TEXT.as_bytes(), 0o644))
 }
 
 /// With the program that signs on and on.
@@ -83,11 +91,10 @@ impl Known {
 
     /// That no secret number of it is in the memory of a guest, nor in that which the guest shares with the daemon; and
     /// that this would be seen.
-    pub fn is_not_in(&self, vm: &Vm, site: &Site, control: &str) {
+    pub fn is_not_in(&self, vm: &Vm, site: &Site) {
         let shared = shared(site);
-        assert!(
-            vm.remembers(control.as_bytes()) && shared.iter().any(|it| holds(it, b"keyway\0\x01"))
-        );
+        assert!(vm.remembers(TEXT.as_bytes()));
+        assert!(shared.iter().any(|it| holds(it, b"keyway\0\x01")));
         let secrets = self.secrets();
         assert!(!secrets.is_empty());
         for secret in secrets {
@@ -181,7 +188,8 @@ impl Signing {
     pub fn stop(self, vm: &Vm, key: &Known) -> (u64, BTreeSet<String>) {
         vm.run(&format!("touch {STOP}")).expect(0);
         let ended = vm.wait(&self.job);
-        let lines = vm.run(&format!("cat /run/signed; rm {STOP} /run/signed /run/ended")).expect(0).out;
+        let lines =
+            vm.run(&format!("cat /run/signed; rm {STOP} /run/signed /run/ended")).expect(0).out;
         assert_eq!(ended.code, 0, "{}", ended.err);
         let (mut signed, mut errors) = (BTreeMap::new(), BTreeSet::new());
         let mut count = None;
