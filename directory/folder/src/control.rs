@@ -28,6 +28,16 @@ impl Control {
     pub fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
         let shown = path.display();
         let route = Route::connect(path).map_err(|why| match why.kind() {
+            // The device of a virtual machine says so itself.
+            kind if why.get_ref().is_some() => Failure::new(match kind {
+                ErrorKind::NotFound => {
+                    format!("{why}; the host gives it one (keyway cryptod --vm NAME=SOCKET, there)")
+                }
+                ErrorKind::PermissionDenied => format!(
+                    "{why}; to use a device takes the right to read and write its resource0 and resource2"
+                ),
+                _ => why.to_string(),
+            }),
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
                 "no cryptod listens at {shown}; start one (keyway cryptod --help), or name the socket of \
                  another one"
@@ -48,7 +58,7 @@ impl Control {
     pub fn connect_soon(path: &Path, name: &str) -> Result<Self, Failure> {
         let begun = Instant::now();
         // A device is there, or it is not.
-        let is_socket = !path.join("resource2").exists();
+        let is_socket = !Route::is_device(path);
         while is_socket && begun.elapsed() < BEGINNING && Socket::connect(path).is_err() {
             std::thread::sleep(BEGINNING / 20);
         }
