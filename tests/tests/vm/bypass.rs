@@ -33,8 +33,9 @@ fn the_programs_of_a_guest_sign_and_its_memory_has_no_byte_of_the_keys() {
     ec.import(&site, "ec", "ec-p256", "web");
     rsa.import(&site, "rsa", "rsa", "web");
     let vm = Vm::boot(&image, &[]);
-    let sign = "keyway key sign ec /etc/text -o /tmp/signature";
-    let none = vm.run(&format!("{sign} --socket /sys/bus/pci/devices")).expect(1).err;
+    let sign = "keyway key sign ec /etc/text -o /tmp/signature --socket";
+    let first = &format!("{sign} /sys/bus/pci/devices");
+    let none = vm.run(first).expect(1).err;
     assert!(none.contains("no device of a Keyway daemon is in this virtual machine"), "{none}");
     plug(&vm, &site, "web");
 
@@ -42,28 +43,26 @@ fn the_programs_of_a_guest_sign_and_its_memory_has_no_byte_of_the_keys() {
         let signed = vm.run(&format!("cd /tmp && {command} && base64 signature && rm signature"));
         known.verifies(TEXT, &signed.expect(0).out);
     };
-    // Found by itself, and named.
-    signs(&ec, sign);
-    signs(&ec, &format!("{sign} --socket $(dirname /sys/bus/pci/devices/*/resource2_wc)"));
+    // The first device, and one by its place.
+    signs(&ec, first);
+    signs(&ec, &format!("{sign} $(dirname /sys/bus/pci/devices/*/resource2_wc)"));
     let openssl = "OPENSSL_CONF=/etc/openssl.cnf openssl dgst -sha256 -out signature -sign keyway";
     let tool = "pkcs11-tool --module /usr/lib/keyway-pkcs11.so --sign --input-file /etc/text \
         --output-file signature --signature-format openssl --mechanism";
     let devices = "KEYWAY_SOCKET=/sys/bus/pci/devices";
-    for _ in 0..3 {
-        signs(&ec, &format!("{openssl}:ec /etc/text"));
-        signs(&rsa, &format!("{openssl}:rsa /etc/text"));
-        signs(&ec, &format!("{devices} KEYWAY_KEYS=ec {tool} ECDSA-SHA256"));
-        signs(&rsa, &format!("{devices} KEYWAY_KEYS=rsa {tool} SHA256-RSA-PKCS"));
-    }
+    signs(&ec, &format!("{openssl}:ec /etc/text"));
+    signs(&rsa, &format!("{openssl}:rsa /etc/text"));
+    signs(&ec, &format!("{devices} KEYWAY_KEYS=ec {tool} ECDSA-SHA256"));
+    signs(&rsa, &format!("{devices} KEYWAY_KEYS=rsa {tool} SHA256-RSA-PKCS"));
 
     // A user of the guest's needs rights on the device.
-    let nobody = format!("cd /tmp && su -s /bin/sh nobody -c '{sign}'");
+    let nobody = format!("cd /tmp && su -s /bin/sh nobody -c '{first}'");
     let refused = vm.run(&nobody).expect(1).err;
     assert!(refused.contains("/resource2: Permission denied"), "{refused}");
     vm.run("chmod 666 /sys/bus/pci/devices/*/resource2 /sys/bus/pci/devices/*/resource0").expect(0);
-    signs(&ec, &format!("su -s /bin/sh nobody -c '{sign}'"));
+    signs(&ec, &format!("su -s /bin/sh nobody -c '{first}'"));
 
-    assert!(site.row("web").is_some_and(|row| row.requests >= 15));
+    assert!(site.row("web").is_some_and(|row| row.requests >= 6));
     site.is_empty("web");
     for known in [&ec, &rsa] {
         known.is_not_in(&vm, &site);
