@@ -4,6 +4,7 @@
 use crate::output;
 use rustix::fs::Mode;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
+use rustix::param::page_size;
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit, umask,
 };
@@ -21,9 +22,9 @@ pub fn process(debugging: bool) {
     if debugging {
         return;
     }
-    // What the system tells a process at its start, Linux before 6.4 shows a process that cannot be dumped no more, unless
-    // it is root's: it is read now.
-    let _ = rustix::param::page_size();
+    // Before Linux 6.4 the system library asks a file of /proc for it, which a process that gives nothing to others of its
+    // user may not open itself, and panics.
+    let _ = page_size();
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

@@ -13,6 +13,7 @@ pub mod cryptod;
 pub mod dirsrv;
 pub mod disk;
 pub mod hypervisor;
+pub mod machines;
 pub mod proxy;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 #[allow(

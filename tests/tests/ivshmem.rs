@@ -2,96 +2,17 @@
 
 use keyway_drivers::remote::{Remote, RemoteOptions};
 use keyway_engine::{Algorithm, Demand, Engine, Error, Key, Parameters, Session};
-use keyway_ring::control::{Answer, Ask, ClientStatus};
 use keyway_ring::mailbox::MAILBOX_BYTES;
-use keyway_tests::cryptod::{Cryptod, Neighbour, eventually};
+use keyway_tests::cryptod::{Neighbour, eventually};
 use keyway_tests::hypervisor::Hypervisor;
-use keyway_tests::ring_client::Client;
+use keyway_tests::machines::Site;
 use keyway_tests::{finish, keyway};
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use tempfile::TempDir;
-
-/// A daemon with virtual machines by these names.
-struct Site {
-    cryptod: Option<Cryptod>,
-    folder: Arc<TempDir>,
-    flags: Vec<String>,
-}
-
-impl Site {
-    fn new(names: &[&str], more: &[&str]) -> Site {
-        let folder = Arc::new(tempfile::tempdir().unwrap());
-        let mut flags: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
-        for name in names {
-            let socket = folder.path().join(name).display().to_string();
-            flags.extend(["--vm".to_owned(), format!("{name}={socket}")]);
-        }
-        let mut site = Site { cryptod: None, folder, flags };
-        site.start(&[]);
-        site
-    }
-
-    fn start(&mut self, more: &[&str]) {
-        let flags: Vec<&str> =
-            self.flags.iter().map(String::as_str).chain(more.iter().copied()).collect();
-        self.cryptod = Some(Cryptod::start_on(&self.folder, &flags));
-    }
-
-    fn cryptod(&self) -> &Cryptod {
-        self.cryptod.as_ref().unwrap()
-    }
-
-    fn socket(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn key(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(keyway());
-        command.arg("key").args(arguments).arg("--data").arg(self.cryptod().data());
-        finish(&mut command, "").expect(0).out
-    }
-
-    fn machine(&self, name: &str) -> Hypervisor {
-        // The one before may not be gone yet.
-        let mut connected = None;
-        eventually("the machine is let in", || {
-            connected = Hypervisor::try_connect(&self.socket(name)).ok();
-            connected.is_some()
-        });
-        eventually("the machine is a client", || self.row(name).is_some());
-        connected.unwrap()
-    }
-
-    /// How a machine is as a client.
-    fn row(&self, name: &str) -> Option<ClientStatus> {
-        let Answer::Status(status) = Client::new(self.cryptod().socket()).ask(&Ask::Status) else {
-            panic!("no status")
-        };
-        status.clients.into_iter().find(|row| row.name == format!("vm:{name}"))
-    }
-
-    /// That a machine has nothing of the daemon.
-    #[track_caller]
-    fn is_empty(&self, name: &str) {
-        eventually("all is given back", || {
-            self.row(name).is_some_and(|row| row.queues + row.sessions + row.regions == 0)
-        });
-    }
-
-    /// The lines of the audit log.
-    fn audit(&self) -> Vec<Value> {
-        let log = self.cryptod().data().join("cryptod/keys/audit.log");
-        let log = fs::read_to_string(log).unwrap_or_default();
-        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
 
 /// A process of the machine.
 fn process(machine: &Hypervisor) -> (Engine, Remote) {

@@ -57,6 +57,8 @@ pub const TEST: &[Peer] = &[
     peer("qemu-system-x86", &["qemu-system-x86_64", "--version"]),
     peer("busybox-static", &["busybox", "true"]),
     peer("iproute2", &["ip", "-V"]),
+    // Programs in those have no debug information.
+    peer("binutils", &["strip", "--version"]),
     // To unpack the kernel of the virtual machines.
     peer("kmod", &["test", "-x", "/usr/sbin/depmod"]),
     peer("xz-utils", &["xz", "--version"]),

@@ -26,6 +26,11 @@ pub enum Route {
 }
 
 impl Route {
+    /// Whether a path names a device, or [`DEVICES`], and not a socket.
+    pub fn is_device(path: &Path) -> bool {
+        path == Path::new(DEVICES) || path.join("resource2").exists()
+    }
+
     /// Connects to a daemon: at its socket; or by a device, whose folder in sysfs the path is, or [`DEVICES`] for the
     /// first that is one. Where no socket is at [`DEFAULT_SOCKET`], a device is looked for.
     ///

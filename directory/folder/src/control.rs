@@ -2,7 +2,7 @@
 
 use keyway_host::failure::{Failure, plain};
 use keyway_ring::control::{self, Answer, Ask, GrantedKey, KeyAsk, KeyInfo, VERSION};
-use keyway_ring::{DEVICES, Route, Socket};
+use keyway_ring::{Route, Socket};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,12 +27,18 @@ impl Control {
     /// If no daemon listens there, or it refuses this process.
     pub fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
         let shown = path.display();
-        let is_device = path == Path::new(DEVICES) || path.join("resource2").exists();
         let route = Route::connect(path).map_err(|why| match why.kind() {
-            _ if is_device => Failure::new(format!(
-                "cannot reach the daemon of the host: {}; keyway vm check says what is lacking",
-                plain(&why)
-            )),
+            // The device of a virtual machine says so itself.
+            kind if why.get_ref().is_some() => Failure::new(match kind {
+                ErrorKind::NotFound => {
+                    format!("{why}; the host gives it one (keyway cryptod --vm NAME=SOCKET, there)")
+                }
+                ErrorKind::PermissionDenied => format!(
+                    "{why}; to use a device takes the right to read and write its resource0 and resource2, as \
+                     keyway vm check explains"
+                ),
+                _ => format!("{why}; keyway vm check says what helps"),
+            }),
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::new(format!(
                 "no cryptod listens at {shown}; start one (keyway cryptod --help), or name the socket of \
                  another one"
@@ -53,7 +59,7 @@ impl Control {
     pub fn connect_soon(path: &Path, name: &str) -> Result<Self, Failure> {
         let begun = Instant::now();
         // A device is there, or it is not.
-        let is_socket = !path.join("resource2").exists();
+        let is_socket = !Route::is_device(path);
         while is_socket && begun.elapsed() < BEGINNING && Socket::connect(path).is_err() {
             std::thread::sleep(BEGINNING / 20);
         }

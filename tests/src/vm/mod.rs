@@ -177,23 +177,7 @@ impl Vm {
     /// # Panics
     /// If it cannot be read.
     pub fn remembers(&self, bytes: &[u8]) -> bool {
-        let memory = self.memory();
-        let finder = memmem::Finder::new(bytes);
-        let mut block = vec![0; 1 << 20];
-        let mut at = 0;
-        // Most of it was never written.
-        while let Ok(data) = seek(&memory, SeekFrom::Data(at)) {
-            let read = memory.read_at(&mut block, data).expect("the guest's memory");
-            if finder.find(&block[..read]).is_some() {
-                return true;
-            }
-            // They may be in two blocks.
-            at = data + (read - bytes.len().min(read) + 1) as u64;
-            if data + read as u64 == MEMORY {
-                break;
-            }
-        }
-        false
+        holds(&self.memory(), bytes)
     }
 
     /// The file that is the guest's memory.
@@ -269,6 +253,31 @@ impl Vm {
         let guest = Guest::new(port, inbox);
         Vm { qemu, qmp: Mutex::new(qmp), guest, folder, image: image.clone() }
     }
+}
+
+/// Whether these bytes are anywhere in a file of memory now.
+///
+/// # Panics
+/// If it cannot be read.
+#[must_use]
+pub fn holds(memory: &File, bytes: &[u8]) -> bool {
+    let end = memory.metadata().expect("its length").len();
+    let finder = memmem::Finder::new(bytes);
+    let mut block = vec![0; 1 << 20];
+    let mut at = 0;
+    // Most of it was never written.
+    while let Ok(data) = seek(memory, SeekFrom::Data(at)) {
+        let read = memory.read_at(&mut block, data).expect("the memory");
+        if finder.find(&block[..read]).is_some() {
+            return true;
+        }
+        // They may be in two blocks.
+        at = data + (read - bytes.len().min(read) + 1) as u64;
+        if data + read as u64 == end {
+            break;
+        }
+    }
+    false
 }
 
 struct Running(Child);
