@@ -101,11 +101,19 @@ pub fn keep(name: &str, no_sandbox: bool) -> Result<(), Failure> {
     let link = Socket::from_fd(own(io::stdin().as_fd().try_clone_to_owned())?);
     let listener = own(io::stdout().as_fd().try_clone_to_owned())?;
     let mut pause = DEVICE_PAUSE_MIN;
+    let mut last: Option<String> = None;
     loop {
         let begun = Instant::now();
         let asked = link.send(b"next", &[]).and_then(|()| link.receive());
         let Ok(Some(Received { mut fds, .. })) = asked else { return Ok(()) };
         let Some(connection) = fds.pop() else { return Ok(()) };
+        // Only now it is clear that it has not ended because the daemon has.
+        if let Some(ended) = last.take() {
+            output::note(format_args!(
+                "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; take it out of \
+                 the machine and plug it again, or start the machine anew"
+            ));
+        }
         let device = start_again(name, Role::Device { no_sandbox }, connection, &listener);
         let mut device = device.map_err(|why| cannot(&why))?;
         let pid = Pid::from_raw(device.id() as i32);
@@ -119,15 +127,11 @@ pub fn keep(name: &str, no_sandbox: bool) -> Result<(), Failure> {
             let _ = device.wait();
             return Ok(());
         }
-        let ended = device.wait().map_or_else(|why| why.to_string(), |it| it.to_string());
-        // It has ended because the daemon does, perhaps.
+        last = Some(device.wait().map_or_else(|why| why.to_string(), |it| it.to_string()));
+        // The daemon ends, perhaps, or the next start has to wait.
         if is_over(&link, pause) {
             return Ok(());
         }
-        output::note(format_args!(
-            "virtual machine {name}: its vhost-user device has ended ({ended}) and is started again; take it out of the \
-             machine and plug it again, or start the machine anew"
-        ));
         if begun.elapsed() > DEVICE_PAUSE_MAX {
             pause = DEVICE_PAUSE_MIN;
         }
