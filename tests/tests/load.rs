@@ -645,7 +645,10 @@ fn a_knee_is_searched_for_on_agents() {
     // It may be told while it opens its connections for that rate.
     let ends = ["the agent was ended", "interrupted before a connection was open"];
     assert!(ends.iter().any(|end| lost.words.contains(end)), "{}", lost.words);
-    assert!(load(&format!("report {knee}")).expect(0).out.contains("not held to its end"));
+    // A rate that had no connection yet leaves nothing to report.
+    if lost.words.contains(ends[0]) {
+        assert!(load(&format!("report {knee}")).expect(0).out.contains("not held to its end"));
+    }
     let cut = searched(&scenario, &who, &output, &mut |line, hub, _| {
         if is_first(line) {
             interrupt(hub);

@@ -7,6 +7,7 @@ enum { BYTES_MAX = 70000 };
 
 static const struct { uint32_t number, keylen, block, iv; const char *name; } CIPHERS[] = {
     { AES_CBC, 16, 16, 16, "AES-128-CBC" }, { AES_CBC, 32, 16, 16, "AES-256-CBC" },
+    { AES_CBC, 24, 16, 16, "AES-192-CBC" },
     { AES_CTR, 16, 1, 16, "AES-128-CTR" },  { AES_CTR, 32, 1, 16, "AES-256-CTR" },
     { AES_XTS, 32, 16, 16, "AES-128-XTS" }, { AES_XTS, 64, 16, 16, "AES-256-XTS" },
     { TRIPLE_DES_CBC, 24, 8, 8, "DES-EDE3-CBC" }, { NULL_CIPHER, 0, 1, 0, NULL },

@@ -66,6 +66,7 @@ static const char PLAIN[] =
     "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17"
     "ad2b417be66c3710";
 static const char KEY128[] = "2b7e151628aed2a6abf7158809cf4f3c";
+static const char KEY192[] = "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b";
 static const char KEY256[] = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4";
 static const char IV[] = "000102030405060708090a0b0c0d0e0f";
 static const char COUNTER[] = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
@@ -77,6 +78,9 @@ static void answers(void) {
     int fd = device();
     /* SP 800-38A, F.2 and F.5. */
     cipher_is(fd, AES_CBC, KEY128, IV, PLAIN, CBC128);
+    cipher_is(fd, AES_CBC, KEY192, IV, PLAIN,
+              "4f021db243bc633d7178183a9fa071e8b4d9ada9ad7dedf4e5e738763f69145a571b242012fb7ae07fa9baac3df102e008b0e279"
+              "88598881d920a9e64f5615cd");
     cipher_is(fd, AES_CBC, KEY256, IV, PLAIN,
               "f58c4c04d6e5f1ba779eabfb5f7bfbd69cfc4e967edb808d679f777bc6702c7d39f23369a9d9bacfa530e26304231461b2eb05e2"
               "c39be9fcda6c19078c6a9d1b");
@@ -217,8 +221,10 @@ static void refusals(void) {
     for (uint32_t bytes = 0; bytes <= 66; bytes++) {
         uint8_t key[66];
         for (int at = 0; at < 66; at++) key[at] = at;
-        if (bytes != 16 && bytes != 32) {
+        if (bytes != 16 && bytes != 24 && bytes != 32) {
             REFUSED(refuse(fd, AES_CBC, key, bytes, 0, NULL, 0), EINVAL);
+        }
+        if (bytes != 16 && bytes != 32) {
             REFUSED(refuse(fd, AES_CTR, key, bytes, 0, NULL, 0), EINVAL);
             REFUSED(refuse(fd, AES_GCM, key, bytes, 0, NULL, 0), EINVAL);
         }
