@@ -24,9 +24,6 @@ Examples:
 }
 
 /// Returns whether there is no fault.
-///
-/// # Errors
-/// If the output cannot be written.
 pub fn run(Vm::Check { json }: &Vm) -> Result<bool, Failure> {
     finding::say(&vm_check::examine(), *json)
 }

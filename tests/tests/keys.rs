@@ -63,6 +63,63 @@ fn signatures_and_macs_are_those_of_openssl() {
     assert!(cryptod.stop().success());
 }
 
+/// A key goes to another daemon wrapped under a key that both have: all its versions, and none of its grants.
+#[test]
+fn a_key_goes_to_another_daemon_wrapped() {
+    let (here, there) = (Cryptod::start(&[]), Cryptod::start(&[]));
+    let place = here.folder().path();
+    let file = |name: &str| place.join(name).display().to_string();
+    fs::write(place.join("carrier"), [0x5a; 32]).unwrap();
+    let carrier = file("carrier");
+    let carry = ["import", "carrier", &carrier, "--algorithm", "aes-256-gcm", "--purpose", "wrap"];
+    for cryptod in [&here, &there] {
+        key(cryptod, &[&carry[..], &["--for", ALL_CALLERS]].concat());
+    }
+    make(&here, "web", "ecdsa-p256-sha-256");
+    make(&here, "vault", "aes-256-gcm");
+    key(&here, &["allow", "web", "--for", "user:4000000"]);
+    fs::write(place.join("text"), "a text").unwrap();
+    key(&here, &["encrypt", "vault", "text", "-o", "sealed"]);
+    key(&here, &["rotate", "vault"]);
+    for name in ["web", "vault"] {
+        let wrapped = file(&format!("{name}.wrapped"));
+        key(&here, &["export", name, &wrapped, "--under", "carrier"]);
+        let over = run(&here, &["export", name, &wrapped, "--under", "carrier"], "").expect(1).err;
+        assert!(over.contains("exists"), "{over}");
+        let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&wrapped).unwrap());
+        assert_eq!(mode & 0o777, 0o600);
+        key(
+            &there,
+            &["import-wrapped", name, &wrapped, "--under", "carrier", "--for", ALL_CALLERS],
+        );
+    }
+    // What was made here is right there, with the versions of before.
+    let (text, signature) = (file("text"), file("signature"));
+    key(&here, &["sign", "web", &text, "-o", &signature]);
+    key(&there, &["verify", "web", &text, "--signature", &signature]);
+    assert_eq!(key(&there, &["decrypt", "vault", &file("sealed")]), "a text");
+    let listed = key(&there, &["list"]);
+    assert!(!listed.contains("4000000"), "{listed}");
+    let refused = |cryptod: &Cryptod, arguments: &[&str], why: &str| {
+        let said = run(cryptod, arguments, "").expect(1).err;
+        assert!(said.contains(why), "{why}: {said}");
+    };
+    let wrapped = file("web.wrapped");
+    refused(&there, &["import-wrapped", "web", &wrapped, "--under", "carrier"], "web");
+    let mut spoilt = fs::read(&wrapped).unwrap();
+    *spoilt.last_mut().unwrap() ^= 1;
+    fs::write(place.join("spoilt"), spoilt).unwrap();
+    let spoilt = file("spoilt");
+    refused(&there, &["import-wrapped", "other", &spoilt, "--under", "carrier"], "not authentic");
+    // A key that decrypts does not wrap.
+    refused(&there, &["import-wrapped", "other", &wrapped, "--under", "vault"], "not for this");
+    refused(&here, &["export", "web", &file("new"), "--under", "vault"], "not for this");
+    refused(&here, &["export", "none", &file("new"), "--under", "carrier"], "none");
+    let audit = fs::read_to_string(here.data().join("cryptod/keys/audit.log")).unwrap();
+    let exports = audit.lines().filter(|line| line.contains("\"export\"")).count();
+    assert!(exports >= 4, "{audit}");
+}
+
 /// A key of a kind signs whatever its programs ask for: messages and digests, of each hash, padded in each way.
 #[test]
 fn a_kind_of_key_signs_as_openssl_is_told_to_verify() {

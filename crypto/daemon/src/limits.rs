@@ -283,3 +283,5 @@ pub const MACHINE_PAUSE: Duration = Duration::from_micros(50);
 pub const MACHINE_ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// How often something is said of one virtual machine at most.
 pub const MACHINE_SAID: Duration = Duration::from_secs(10);
+/// Most bytes of a key that is exported: it goes into one message.
+pub const EXPORTED_BYTES_MAX: usize = 31 << 10;

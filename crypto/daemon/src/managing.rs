@@ -3,7 +3,9 @@
 use crate::keys::{
     Caller, Error, Grant, KeyStore, Material, Purpose, Purposes, Spec, Usable, Who, is_vm_name,
 };
-use crate::limits::{GRANTED_KEYS_MAX, NAME_SPACE_KEYS_MAX, RSA_BITS, RSA_SIZES};
+use crate::limits::{
+    EXPORTED_BYTES_MAX, GRANTED_KEYS_MAX, NAME_SPACE_KEYS_MAX, RSA_BITS, RSA_SIZES,
+};
 use crate::name_spaces::NameSpace;
 use crate::refusal::Refusal;
 use crate::witness::Sight;
@@ -93,6 +95,23 @@ fn done(
         KeyAsk::Revoke { name } => keys.revoke(&name, by, now)?,
         KeyAsk::Delete { name } => keys.delete(&name, by, now)?,
         KeyAsk::Accept { name } => keys.accept(&name, by, now)?,
+        KeyAsk::Export { name, under } => {
+            let sealed = keys.export(&name, &under, by, now)?;
+            if sealed.len() > EXPORTED_BYTES_MAX {
+                let why = format!(
+                    "{name} has too many versions to be exported: with them it has {} bytes, and {EXPORTED_BYTES_MAX} are \
+                     the most",
+                    sealed.len()
+                );
+                return Err(Refusal { status: Status::InvalidRequest, why });
+            }
+            return Ok(Answer::Exported { sealed });
+        }
+        KeyAsk::ImportWrapped { name, callers, under, wrapped } => {
+            let grantees = grantees(&callers)?;
+            can_be_for(sight, &grantees)?;
+            keys.import_wrapped(&name, &under, &wrapped, &grantees, by, now)?;
+        }
         KeyAsk::Allow { name, callers } => {
             let purposes = keys.show(&name)?.purposes;
             let grantees = grantees(&callers)?;

@@ -37,6 +37,8 @@ impl NameSpaces {
             | KeyAsk::Allow { .. }
             | KeyAsk::Forbid { .. }
             | KeyAsk::Accept { .. }
+            | KeyAsk::Export { .. }
+            | KeyAsk::ImportWrapped { .. }
             | KeyAsk::List { .. }
             | KeyAsk::Public { .. } => return None,
         };

@@ -267,6 +267,24 @@ pub enum KeyAsk {
         /// The key's name.
         name: String,
     },
+    /// A key with all its versions, wrapped under another one, for a daemon that has that key too.
+    Export {
+        /// The key's name.
+        name: String,
+        /// The key that wraps it.
+        under: String,
+    },
+    /// Takes in a key that was exported.
+    ImportWrapped {
+        /// The name it gets.
+        name: String,
+        /// Its callers, as in [`KeyPolicy::callers`]: those that it had elsewhere are not these.
+        callers: Vec<String>,
+        /// The key that has wrapped it.
+        under: String,
+        /// The bytes of [`Answer::Exported`].
+        wrapped: Vec<u8>,
+    },
 }
 
 impl KeyAsk {
@@ -282,6 +300,8 @@ impl KeyAsk {
             KeyAsk::Allow { name, .. } => ("allow", name),
             KeyAsk::Forbid { name, .. } => ("forbid", name),
             KeyAsk::Accept { name } => ("accept", name),
+            KeyAsk::Export { name, .. } => ("export", name),
+            KeyAsk::ImportWrapped { name, .. } => ("import", name),
             KeyAsk::List { .. } | KeyAsk::Public { .. } => return None,
         })
     }
@@ -293,7 +313,7 @@ impl KeyAsk {
             | KeyAsk::GenerateIn { policy, .. }
             | KeyAsk::Import { policy, .. }
             | KeyAsk::Adopt { policy, .. } => !policy.callers.is_empty(),
-            KeyAsk::Allow { .. } | KeyAsk::Forbid { .. } => true,
+            KeyAsk::Allow { .. } | KeyAsk::Forbid { .. } | KeyAsk::ImportWrapped { .. } => true,
             _ => false,
         }
     }
@@ -372,7 +392,7 @@ pub enum Answer {
         /// Whether the daemon makes the nonces.
         makes_nonces: bool,
     },
-    /// To [`Ask::Export`].
+    /// To [`Ask::Export`] and [`KeyAsk::Export`].
     Exported {
         /// For [`Ask::Import`].
         sealed: Vec<u8>,

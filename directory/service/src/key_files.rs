@@ -5,11 +5,13 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_folder::pem::words;
 use keyway_host::failure::Failure;
 use keyway_ring::control::Secret;
-use keyway_ring::limits::KEY_BYTES_MAX;
+use keyway_ring::limits::{KEY_BYTES_MAX, MESSAGE_BYTES_MAX};
+use keyway_token::limits::ID_BYTES_MAX;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -33,6 +35,48 @@ pub fn secret(path: &Path) -> Result<Secret, Failure> {
         )));
     }
     Ok(Secret::from(&bytes[..]))
+}
+
+/// Reads hexadecimal digits, with or without colons between bytes, as programs show a CKA_ID.
+///
+/// # Errors
+/// A sentence that says what it should look like.
+pub fn cka_id(text: &str) -> Result<Vec<u8>, String> {
+    let digits = text.replace(':', "");
+    let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let all_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(pair).collect();
+    let bytes = bytes.filter(|bytes| all_digits && (1..=ID_BYTES_MAX).contains(&bytes.len()));
+    bytes.ok_or_else(|| {
+        format!("{text:?} is not a CKA_ID in hexadecimal digits, of {ID_BYTES_MAX} bytes at most")
+    })
+}
+
+/// Reads a key that was exported out of a file.
+///
+/// # Errors
+/// If it cannot be read, or can be no such key.
+pub fn wrapped(path: &Path) -> Result<Vec<u8>, Failure> {
+    let (mut bytes, most) = (Vec::new(), MESSAGE_BYTES_MAX as u64);
+    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
+    read.map_err(|why| Failure::system("read", path, &why))?;
+    match bytes.len() {
+        0 | MESSAGE_BYTES_MAX.. => Err(Failure::new(format!(
+            "{} is no key that was exported: it is empty, or too long",
+            path.display()
+        ))),
+        _ => Ok(bytes),
+    }
+}
+
+/// Writes a key that was exported into a new file, for this user only.
+///
+/// # Errors
+/// If there is one by that name, or it cannot be written.
+pub fn write_wrapped(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .map_err(|why| Failure::system("write", path, &why))
 }
 
 /// Reads the certificates of a file, each in DER: one at least.

@@ -25,6 +25,7 @@ mod gauges;
 pub mod index_advice;
 pub mod instance;
 pub mod key_files;
+pub mod key_list;
 pub mod key_use;
 pub mod ldapd;
 pub mod ldif_source;

@@ -4,7 +4,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use keyway_client::Program;
 use keyway_engine::Algorithm;
 use keyway_service::key_files;
-use keyway_token::limits::ID_BYTES_MAX;
 use std::path::PathBuf;
 
 /// Manage the keys that a running cryptod holds, and use them: its clients name them and never see them
@@ -89,6 +88,20 @@ Examples:
 
 keyway key verify compares it.")]
     Mac(Use),
+    /// Write a key into a file, wrapped under another key, for another host's daemon that has that one too
+    #[command(after_help = "\
+Examples:
+  keyway key import carrier carrier.bin --algorithm aes-256-gcm --purpose wrap --for user:root
+      on both hosts, the same 32 bytes: the key that wraps
+  keyway key export web web.wrapped --under carrier
+  keyway key import-wrapped web web.wrapped --under carrier --for vm:web
+      on the other host: all versions and certificates; who may use it is said anew")]
+    Export(Wrapped),
+    /// Take in a key that keyway key export has written
+    #[command(
+        after_help = "Examples:\n  keyway key import-wrapped web web.wrapped --under carrier --for vm:web"
+    )]
+    ImportWrapped(ImportWrapped),
     /// Give a key a new version; older ones still decrypt what they encrypted
     #[command(after_help = "\
 Examples:
@@ -358,7 +371,7 @@ pub struct Import {
     #[arg(long = "in", value_name = "LABEL", value_delimiter = ',', requires = "object")]
     pub tokens: Vec<String>,
     /// The key's CKA_ID in the token, in hexadecimal digits
-    #[arg(long, value_name = "HEX", value_parser = hex, group = "object", requires = "tokens")]
+    #[arg(long, value_name = "HEX", value_parser = key_files::cka_id, group = "object", requires = "tokens")]
     pub id: Option<Bytes>,
     /// The key's CKA_LABEL in the token
     #[arg(long, value_name = "TEXT", group = "object", requires = "tokens")]
@@ -369,18 +382,6 @@ pub struct Import {
 
 /// Bytes that are one argument.
 pub type Bytes = Vec<u8>;
-
-/// Reads hexadecimal digits, with or without colons between bytes, as programs show a CKA_ID.
-fn hex(text: &str) -> Result<Bytes, String> {
-    let digits = text.replace(':', "");
-    let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    let all_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(pair).collect();
-    let bytes = bytes.filter(|bytes| all_digits && (1..=ID_BYTES_MAX).contains(&bytes.len()));
-    bytes.ok_or_else(|| {
-        format!("{text:?} is not a CKA_ID in hexadecimal digits, of {ID_BYTES_MAX} bytes at most")
-    })
-}
 
 /// Show the keys that there are, what they are for, and how often they were used
 #[derive(Debug, Args)]
@@ -411,6 +412,28 @@ pub struct Named {
     pub name: String,
     #[command(flatten)]
     pub at: At,
+}
+
+/// A key, and a file with it wrapped.
+#[derive(Debug, Args)]
+pub struct Wrapped {
+    #[command(flatten)]
+    pub key: Named,
+    /// The file
+    pub file: PathBuf,
+    /// The key that wraps it: for aes-256-gcm, to wrap
+    #[arg(long, value_name = "KEY")]
+    pub under: String,
+}
+
+/// A wrapped key, and who may use it here.
+#[derive(Debug, Args)]
+pub struct ImportWrapped {
+    #[command(flatten)]
+    pub wrapped: Wrapped,
+    /// Who may use it (repeatable)
+    #[arg(long = "for", value_name = "WHO")]
+    pub callers: Vec<String>,
 }
 
 /// Some keys.

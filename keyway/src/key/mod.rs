@@ -4,7 +4,9 @@ mod arguments;
 mod using;
 
 pub use arguments::Key;
-use arguments::{At, Callers, Certificate, Import, Named, Policy, ProgramUse, Public};
+use arguments::{
+    At, Callers, Certificate, Import, ImportWrapped, Named, Policy, ProgramUse, Public, Wrapped,
+};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use keyway_client::{KeyReference, Site, instructions};
 use keyway_folder::control::{Control, nonsense};
@@ -15,8 +17,9 @@ use keyway_host::output;
 use keyway_ring::control::{Answer, Ask, GrantedKey, KeyAsk, KeyInfo, KeyPolicy, TokenObject};
 use keyway_service::callers::numbered;
 use keyway_service::key_files;
+use keyway_service::key_list::{say, shown, shown_usable, split};
 use keyway_wire::subject_public_key_info;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 
 /// Does what the arguments ask for.
@@ -32,6 +35,19 @@ pub fn run(command: &Key) -> Result<bool, Failure> {
                 None => KeyAsk::Generate { name, policy },
             };
             done(&it.at, ask, &it.name, "made")
+        }
+        Key::Export(Wrapped { key, file, under }) => {
+            let (name, under) = (key.name.clone(), under.clone());
+            let answer = at(&key.at)?.ask(&Ask::Keys(KeyAsk::Export { name, under }))?;
+            let Answer::Exported { sealed } = answer else { return Err(nonsense()) };
+            key_files::write_wrapped(file, &sealed)?;
+            say(key.at.json, &key.name, "exported")
+        }
+        Key::ImportWrapped(ImportWrapped { wrapped: Wrapped { key, file, under }, callers }) => {
+            let (name, under, callers) = (key.name.clone(), under.clone(), numbered(callers)?);
+            let wrapped = key_files::wrapped(file)?;
+            let ask = KeyAsk::ImportWrapped { name, callers, under, wrapped };
+            done(&key.at, ask, &key.name, "imported")
         }
         Key::Import(it) => {
             let (name, policy) = (it.name.clone(), policy(&it.policy)?);
@@ -164,8 +180,7 @@ fn change(key: &Named, event: &str, ask: impl FnOnce(String) -> KeyAsk) -> Resul
 
 fn done(at: &At, ask: KeyAsk, name: &str, event: &str) -> Result<(), Failure> {
     match self::at(at)?.ask(&Ask::Keys(ask))? {
-        Answer::Done if at.json => output::json(&json!({ "event": event, "key": name })),
-        Answer::Done => output::text(format_args!("{name}: {event}")),
+        Answer::Done => say(at.json, name, event),
         _ => Err(nonsense()),
     }
 }
@@ -204,16 +219,7 @@ fn list(at: &At) -> Result<(), Failure> {
 fn list_usable(at: &At) -> Result<(), Failure> {
     let all = self::at(at)?.granted()?;
     if at.json {
-        let public = |key: &GrantedKey| match key.public_key.is_empty() {
-            true => Value::Null,
-            false => Value::from(BASE64_STANDARD.encode(&key.public_key)),
-        };
-        let shown = |key: &GrantedKey| {
-            json!({ "name": key.name, "algorithms": key.algorithms, "purposes": key.purposes,
-                "version": key.version, "public_key": public(key),
-                "has_certificates": key.has_certificates })
-        };
-        return output::json(&json!({ "keys": all.iter().map(shown).collect::<Vec<_>>() }));
+        return output::json(&json!({ "keys": all.iter().map(shown_usable).collect::<Vec<_>>() }));
     }
     if all.is_empty() {
         return output::text("there is no key that this user and program may use");
@@ -225,23 +231,6 @@ fn list_usable(at: &At) -> Result<(), Failure> {
         output::text(format_args!("{name:<width$}  {version:>7}  {algorithms}: {purposes}"))?;
     }
     Ok(())
-}
-
-fn shown(key: &KeyInfo) -> Value {
-    let KeyInfo { name, policy, version, state, created, uses, tokens } = key;
-    let KeyPolicy { algorithms, purposes, callers } = policy;
-    let (state, why) = split(state);
-    json!({ "name": name, "algorithms": algorithms, "purposes": purposes, "callers": callers,
-        "version": version, "state": state, "why": why, "created_s": created, "uses": uses,
-        "tokens": tokens })
-}
-
-/// A key's state, and why it has that.
-fn split(state: &str) -> (&str, Option<&str>) {
-    match state.split_once(": ") {
-        Some((state, why)) => (state, Some(why)),
-        None => (state, None),
-    }
 }
 
 /// A connection to the daemon.

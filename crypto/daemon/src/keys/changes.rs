@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
+/// The context that exported keys are bound to, so that nothing else that is wrapped passes for one.
+const EXPORTED: &[u8] = b"keyway key 1";
+
 /// The use that a key is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<'a> {
@@ -123,6 +126,65 @@ impl KeyStore {
             };
             self.save(None, record, false)?;
             Ok((Some(1), ()))
+        })
+    }
+
+    /// A key with all its versions and certificates, wrapped under another key, for a store that has that key too. Whom it
+    /// is for is left out: the other store's manager says that.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] for a key that lives in a token, and those of
+    /// [`KeyStore::wrap`].
+    pub fn export(
+        &self,
+        name: &str,
+        under: &str,
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<Vec<u8>, Error> {
+        let detail = format!("wrapped under {under}");
+        self.change(Asked { action: "export", key: name, by, now }, Some(&detail), || {
+            let entry = self.active(name)?;
+            if entry.record.versions.iter().any(|version| version.token.is_some()) {
+                return Err(Error::Unfit("a key that lives in a token does not leave it"));
+            }
+            let record = Record { grants: Vec::new(), ..entry.record.clone() };
+            let wrapped = self.wrap(under, by, EXPORTED, &record.encode()?, now)?;
+            Ok((None, wrapped))
+        })
+    }
+
+    /// Takes in a key that another store has [exported](KeyStore::export), with these callers allowed, for all its
+    /// purposes.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::Exists`], [`Error::Unfit`], [`Error::Limit`], [`Error::System`], and those of
+    /// [`KeyStore::unwrap`].
+    pub fn import_wrapped(
+        &self,
+        name: &str,
+        under: &str,
+        wrapped: &[u8],
+        callers: &[Who],
+        by: &Caller,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        let detail = format!("wrapped under {under}");
+        self.change(Asked { action: "import", key: name, by, now }, Some(&detail), || {
+            if !keyway_engine::is_key_name(name) {
+                return Err(Error::Name);
+            }
+            callers.iter().try_for_each(record::check_who).map_err(Error::Unfit)?;
+            let bytes = self.unwrap(under, by, EXPORTED, wrapped, now)?;
+            self.has_room_for(name)?;
+            let record = Record::decode(name, &bytes).map_err(Error::Unfit)?;
+            if record.versions.iter().any(|version| version.token.is_some()) {
+                return Err(Error::Unfit("a key that lives in a token does not leave it"));
+            }
+            let grants = grants(callers, record.purposes)?;
+            let number = record.newest().map(|version| version.number);
+            self.save(None, Record { grants, ..record }, false)?;
+            Ok((number, ()))
         })
     }
 
