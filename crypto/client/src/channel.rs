@@ -70,8 +70,14 @@ impl Channel {
         let segments = &descriptor.segments;
         let result = match completion.status {
             Status::Done => {
-                wire::decode(&completion, segments, self.memory.whole(), false, request)
-                    .map_err(|_| Status::Driver)
+                let memory = self.memory.whole();
+                let result = wire::decode(&completion, segments, memory, false, request);
+                // Where the device of a virtual machine went meanwhile, the bytes are none.
+                match (self.end.is_lost(), wire::changes_data(request)) {
+                    (false, _) => result.map_err(|_| Status::Driver),
+                    (true, true) => Err(Status::Driver),
+                    (true, false) => Err(Status::Gone),
+                }
             }
             // The session's key was rotated or revoked.
             Status::Gone if !self.end.is_closed() && !life.is_over() => Err(Status::NoSession),

@@ -143,6 +143,10 @@ impl ClientEnd {
     #[inline]
     pub fn poll(&mut self) -> Option<Completion> {
         let completion = self.completions.pop().map(Completion::from_words)?;
+        // Half of it may have been read when the device of a virtual machine went.
+        if self.is_lost() {
+            return None;
+        }
         *self.steps.get_mut() = 0;
         Some(completion)
     }

@@ -367,3 +367,18 @@ fn zero(memory: Window<'_>, segment: Segment) {
         at += bytes;
     }
 }
+
+/// Whether the result takes the place of the request's data, so that the request cannot be done again once some of it was
+/// taken.
+pub fn changes_data(request: &Request<'_>) -> bool {
+    matches!(
+        request,
+        Request::Seal { .. }
+            | Request::Open { .. }
+            | Request::Protect { .. }
+            | Request::Unprotect { .. }
+            | Request::Encrypt { .. }
+            | Request::Decrypt { .. }
+            | Request::Chain { .. }
+    )
+}

@@ -28,7 +28,7 @@ mod tests;
 mod values;
 
 pub use certificate::CertificateFields;
-pub use client::{Space, bytes_max, decode, encode, wipe};
+pub use client::{Space, bytes_max, changes_data, decode, encode, wipe};
 pub use daemon::{empty, load, named_bytes, refused, store};
 pub use keys::{open, step};
 pub use public_keys::{read_subject_public_key_info, subject_public_key_info};

@@ -1,6 +1,7 @@
 //! One queue pair, and a region cut in slots, one for each request that can be under way.
 
 use super::connection::{Connection, QueuePair};
+use super::error::failed;
 use super::large::{Large, LargeRegions};
 use super::lent::{self, Lent};
 use crate::limits::SLOT_BYTES;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// Longest sleep without a look at whether the daemon is alive: one that was killed wakes no thread.
 const SLICE: Duration = Duration::from_millis(20);
+
+const CUT: Error = failed("the device of the virtual machine went while its result was read");
 
 /// One thread's at a time.
 pub(super) struct Channel {
@@ -139,7 +142,13 @@ impl Channel {
         request: &mut Request<'_>,
     ) -> Result<usize, Error> {
         let (memory, lent) = self.place(placed);
-        wire::decode(completion, &placed.segments, memory, lent, request)
+        let result = wire::decode(completion, &placed.segments, memory, lent, request);
+        match self.end.is_lost() {
+            false => result,
+            // The device of a virtual machine went between the completion and its bytes, which are none then.
+            true if wire::changes_data(request) => Err(CUT),
+            true => Err(Error::Gone),
+        }
     }
 
     /// The nonce that the daemon made for a text that it sealed.
