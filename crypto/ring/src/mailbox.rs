@@ -262,8 +262,9 @@ impl SlotEnd {
         let bytes = bytes.load(Ordering::Relaxed) as usize;
         let mut answer = Zeroizing::new(vec![0; bytes.min(MESSAGE_BYTES_MAX)]);
         match self.memory.read(self.start + ANSWER, &mut answer) {
-            Ok(()) => Heard::Answer(answer),
-            Err(_) => Heard::Over,
+            // Bytes that were read while the device went are none.
+            Ok(()) if !self.memory.is_lost() => Heard::Answer(answer),
+            _ => Heard::Over,
         }
     }
 

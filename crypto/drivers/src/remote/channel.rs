@@ -155,7 +155,7 @@ impl Channel {
     pub fn nonce(&self, placed: &Placed) -> Option<[u8; NONCE_BYTES]> {
         let (mut nonce, [_, _, at]) = ([0; NONCE_BYTES], placed.segments);
         self.place(placed).0.read(at.offset as usize, &mut nonce).ok()?;
-        Some(nonce)
+        (!self.end.is_lost()).then_some(nonce)
     }
 
     /// A request is over: its secrets leave shared memory, and its region is free.

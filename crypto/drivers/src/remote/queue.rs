@@ -135,9 +135,11 @@ impl RemoteQueue {
         if makes_nonces
             && result.is_ok()
             && let Operation::Seal { nonce, .. } = operation
-            && let Some(made) = channel.nonce(&placed)
         {
-            *nonce = made;
+            match channel.nonce(&placed) {
+                Some(made) => *nonce = made,
+                None => result = Err(UNKNOWN),
+            }
         }
         let lent = placed.is_lent() && changes_in_place(operation);
         let waits =
