@@ -37,11 +37,9 @@ impl Route {
     /// # Errors
     /// The system's.
     pub fn connect(path: &Path) -> io::Result<Route> {
-        if path == Path::new(DEVICES) {
-            return Route::by(Device::find());
-        }
-        if path.join("resource2").exists() {
-            return Route::by(Device::open(path));
+        if Route::is_device(path) {
+            let is_any = path == Path::new(DEVICES);
+            return Route::by(if is_any { Device::find() } else { Device::open(path) });
         }
         match Socket::connect(path) {
             Err(why)

@@ -24,7 +24,7 @@ const EVENTS_AT_ONCE: usize = 8;
 ///
 /// It sleeps while there is nothing to do. It is meant for a process of its own: a front end that cuts a file of the
 /// guest's memory raises SIGBUS here, and one that fills an event at the wrong moment, or gives a file whose file system
-/// does not answer, stops this thread. That costs its own machine only, and whoever started the process starts it again.
+/// does not answer, stops this thread. That costs its own machine only, and the process' parent starts it again.
 /// SIGPIPE has to be ignored, as it is by programs of Rust. `report` gets a line for each ring that its driver broke and
 /// for each message that was refused, at most 16 a connection, and one for a connection that this device has closed.
 ///

@@ -129,8 +129,8 @@ impl KeyStore {
         })
     }
 
-    /// A key with all its versions and certificates, wrapped under another key, for a store that has that key too. Whom it
-    /// is for is left out: the other store's manager says that.
+    /// A key with all its versions and certificates, wrapped under another key, for a store that has that key too. Its
+    /// grants are left out: the other store's manager gives them.
     ///
     /// # Errors
     /// [`Error::NoSuchKey`], [`Error::Revoked`], [`Error::Unfit`] for a key that lives in a token, and those of

@@ -39,6 +39,8 @@ impl Server {
             return self.reply(id, &answer, &[]);
         }
         let machines = self.stop_machines();
+        // Those whose threads have let them in, and that this thread has not seen yet.
+        self.let_machines_in();
         let sent = self.freeze().and_then(|positions| {
             self.give_up_keys()?;
             self.send_everything(id, &machines, &positions)

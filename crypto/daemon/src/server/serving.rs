@@ -126,7 +126,7 @@ impl Server {
     }
 
     /// Lets virtual machines in whose hypervisors have come.
-    fn let_machines_in(&mut self) {
+    pub fn let_machines_in(&mut self) {
         self.newcomers.alarm.take();
         while let Ok(Newcomer { socket, caller, room }) = self.newcomers.all.try_recv() {
             let share = room.as_ref().map_or(Share::CONNECTION, |_| Share::MACHINE);
