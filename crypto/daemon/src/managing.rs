@@ -248,9 +248,10 @@ impl Policy {
         }
         let algorithms = known;
         let purposes = purposes.unwrap_or_else(|| {
-            // To wrap is apart: a policy that wants it says so.
-            let all = algorithms.iter().map(|it| Purposes::of(*it));
-            all.fold(Purposes::NONE, Purposes::and).without(Purpose::Wrap.into())
+            // To wrap is apart, and so is ESP: a policy that wants one of them says so.
+            let all =
+                algorithms.iter().map(|it| Purposes::of(*it)).fold(Purposes::NONE, Purposes::and);
+            all.without(Purpose::Wrap.into()).without(Purpose::Esp.into())
         });
         Ok(Policy { rsa_bits: bits, algorithms, purposes, grantees: grantees(callers)? })
     }

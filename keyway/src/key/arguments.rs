@@ -307,7 +307,7 @@ pub struct Policy {
     /// rsa-3072) for all of its algorithms, or an algorithm that it is for (keyway crypto list); repeatable for RSA keys, and for keys of one curve
     #[arg(long = "algorithm", value_name = "NAME", required = true)]
     pub algorithms: Vec<String>,
-    /// A purpose: sign, decrypt, encrypt, mac, derive, agree or wrap (repeatable)
+    /// A purpose: sign, decrypt, encrypt, mac, derive, agree, wrap or esp (repeatable)
     /// [default: all that the algorithm has, but to wrap; of a kind of key, to sign]
     #[arg(long = "purpose", value_name = "PURPOSE")]
     pub purposes: Vec<String>,

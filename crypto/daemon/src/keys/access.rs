@@ -24,11 +24,14 @@ pub enum Purpose {
     /// Wrap sessions and keys that leave the daemon. Such a key does nothing else, as a client that
     /// could decrypt with it would see the wrapped bytes.
     Wrap,
+    /// Protect and open ESP's packets (RFC 4303), whose numbers are the nonces: the client gives them, and keeps
+    /// count. Such a key does nothing else, as nonces that others draw may meet those.
+    Esp,
 }
 
 impl Purpose {
     /// Every purpose.
-    pub const ALL: [Purpose; 7] = [
+    pub const ALL: [Purpose; 8] = [
         Purpose::Sign,
         Purpose::Decrypt,
         Purpose::Encrypt,
@@ -36,6 +39,7 @@ impl Purpose {
         Purpose::Derive,
         Purpose::Agree,
         Purpose::Wrap,
+        Purpose::Esp,
     ];
 
     /// Its name, in flags and messages.
@@ -48,6 +52,7 @@ impl Purpose {
             Purpose::Derive => "derive",
             Purpose::Agree => "agree",
             Purpose::Wrap => "wrap",
+            Purpose::Esp => "esp",
         }
     }
 
@@ -108,7 +113,12 @@ impl Purposes {
             Purposes(bits)
         }
         match (algorithm, algorithm.kind()) {
-            (Algorithm::Aes256Gcm, _) => set(&[Purpose::Encrypt, Purpose::Decrypt, Purpose::Wrap]),
+            (Algorithm::Aes256Gcm, _) => {
+                set(&[Purpose::Encrypt, Purpose::Decrypt, Purpose::Wrap, Purpose::Esp])
+            }
+            (Algorithm::Aes128Gcm | Algorithm::ChaCha20Poly1305, _) => {
+                set(&[Purpose::Encrypt, Purpose::Decrypt, Purpose::Esp])
+            }
             (_, Kind::Aead | Kind::Cipher) => set(&[Purpose::Encrypt, Purpose::Decrypt]),
             (_, Kind::Mac) => set(&[Purpose::Mac]),
             // Under a key, which is a pepper, passwords are derived.
@@ -163,7 +173,7 @@ impl Purposes {
     }
 
     pub(crate) fn from_bits(bits: u8) -> Option<Purposes> {
-        (bits >> Purpose::ALL.len() == 0).then_some(Purposes(bits))
+        (u32::from(bits) >> Purpose::ALL.len() == 0).then_some(Purposes(bits))
     }
 }
 
@@ -204,7 +214,7 @@ pub struct UnknownPurpose;
 
 impl fmt::Display for UnknownPurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("purposes are sign, decrypt, encrypt, mac, derive, agree and wrap")
+        f.write_str("purposes are sign, decrypt, encrypt, mac, derive, agree, wrap and esp")
     }
 }
 

@@ -342,9 +342,12 @@ pub(crate) fn check_use(algorithms: &[Algorithm], purposes: Purposes) -> Result<
     if !possible.fold(Purposes::NONE, Purposes::and).covers(purposes) {
         return Err("its algorithms do not serve all its purposes");
     }
-    let wrap = Purposes::from(Purpose::Wrap);
-    if purposes.covers(wrap) && purposes != wrap {
+    let is_mixed = |alone: Purpose| purposes.contains(alone) && purposes != alone.into();
+    if is_mixed(Purpose::Wrap) {
         return Err("a key that wraps has no other purpose");
+    }
+    if is_mixed(Purpose::Esp) {
+        return Err("a key of ESP has no other purpose");
     }
     check_grantable(algorithms, purposes)
 }

@@ -20,14 +20,14 @@ pub struct KeySession {
 impl KeySession {
     /// The session. It would do more than is permitted: every request has to be asked about with
     /// [`KeySession::permits`]. For an AEAD it makes its own nonces
-    /// ([`Nonces::Salted`](keyway_engine::Nonces::Salted)).
+    /// ([`Nonces::Salted`](keyway_engine::Nonces::Salted)), unless it is for ESP.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Whether the session makes its nonces: with an AEAD it always does.
+    /// Whether the session makes its nonces: with an AEAD it does, unless the client protects ESP's packets.
     pub fn makes_nonces(&self) -> bool {
-        self.session.algorithm().kind() == Kind::Aead
+        self.session.algorithm().kind() == Kind::Aead && !self.purposes.contains(Purpose::Esp)
     }
 
     /// The version of the key that it has.
@@ -46,7 +46,11 @@ impl KeySession {
     /// comparisons.
     #[inline]
     pub fn permits(&self, request: &Request<'_>) -> bool {
-        !self.is_ended() && Purpose::of(request).is_none_or(|it| self.purposes.contains(it))
+        let is_for = |purpose| match purpose {
+            Purpose::Encrypt | Purpose::Decrypt if self.purposes.contains(Purpose::Esp) => true,
+            purpose => self.purposes.contains(purpose),
+        };
+        !self.is_ended() && Purpose::of(request).is_none_or(is_for)
     }
 
     /// Whether its key was rotated, revoked, deleted, or taken from a caller since.

@@ -212,7 +212,7 @@ impl KeyStore {
         if token.is_some() {
             parameters.demand = Demand::Named(keyway_token::NAME);
         }
-        if wanted.algorithm.kind() == Kind::Aead {
+        if wanted.algorithm.kind() == Kind::Aead && !wanted.purposes.contains(Purpose::Esp) {
             parameters = parameters.nonces(Nonces::Salted).usage(Usage::RANDOM_NONCES);
         }
         Ok(KeySession {

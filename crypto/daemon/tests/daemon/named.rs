@@ -142,6 +142,38 @@ fn a_key_does_what_it_is_for_and_nothing_else() {
     assert_ne!(nonces[0], nonces[1]);
 }
 
+/// With a key of ESP nonces are the client's, in both directions; a key that has another purpose takes none.
+#[test]
+fn a_key_of_esp_takes_the_clients_nonces() {
+    let served = Served::start();
+    let client = Client::new(&served.socket());
+    let (mut pair, region) = (client.pair(4), client.region(4096));
+    let ask = KeyAsk::Import {
+        name: "tunnel".to_owned(),
+        policy: policy("aes-128-gcm", &["esp"], ALL_CALLERS),
+        material: Secret(vec![7; 16]),
+    };
+    assert_eq!(client.ask(&Ask::Keys(ask)), Answer::Done);
+    let tunnel = client.open("aes-128-gcm", named("tunnel"));
+    // A key that the client brought itself: it seals with the nonce of the descriptor.
+    let own = client.aes();
+    let (ours, theirs) =
+        (pair.run(&region.seal(tunnel, b"text")), pair.run(&region.seal(own, b"text")));
+    assert_eq!((ours.status, ours.result), (Status::Done, theirs.result));
+    region.memory.write(4, &ours.result).unwrap();
+    let open = Descriptor {
+        opcode: Opcode::Open as u8,
+        parameters: region.seal(tunnel, b"").parameters,
+        segments: [Segment::default(), Segment { offset: 0, bytes: 20 }, Segment::default()],
+        session: tunnel,
+        region: region.handle,
+        ..Descriptor::default()
+    };
+    assert_ne!(region.bytes(0, 4), b"text");
+    let opened = pair.run(&open);
+    assert_eq!((opened.status, region.bytes(0, 4)), (Status::Done, b"text".to_vec()));
+}
+
 /// A session goes as sealed bytes to another place, and only there.
 #[test]
 fn a_session_is_exported_and_imported() {

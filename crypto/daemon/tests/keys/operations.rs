@@ -6,7 +6,8 @@ use keyway_engine::{Algorithm, Key, Parameters, Request};
 
 fn spec(algorithm: &[Algorithm]) -> Spec<'_> {
     let all = algorithm.iter().map(|it| Purposes::of(*it)).fold(Purposes::NONE, Purposes::and);
-    Spec { algorithms: algorithm, purposes: all.without(Purpose::Wrap.into()) }
+    let alone = Purposes::from(Purpose::Wrap).and(Purpose::Esp.into());
+    Spec { algorithms: algorithm, purposes: all.without(alone) }
 }
 
 #[test]
@@ -284,6 +285,8 @@ fn what_does_not_go_together_is_refused() {
         one(&[RsaPssSha256, RsaPssSha256], &[Purpose::Sign]),
         one(&[Aes256Gcm], &[Purpose::Wrap, Purpose::Decrypt]),
         one(&[Aes128Gcm], &[Purpose::Wrap]),
+        one(&[Aes256Gcm], &[Purpose::Esp, Purpose::Encrypt]),
+        one(&[Aes128Cbc], &[Purpose::Esp]),
         one(&[Aes128Ctr], &[Purpose::Encrypt]),
         one(&[Sha256], &[Purpose::Mac]),
     ] {
@@ -398,7 +401,7 @@ fn a_session_is_the_key_that_was_imported() {
 #[test]
 fn purposes_are_named() {
     let all: Purposes = Purpose::ALL.into_iter().collect();
-    assert_eq!(all.to_string(), "sign,decrypt,encrypt,mac,derive,agree,wrap");
+    assert_eq!(all.to_string(), "sign,decrypt,encrypt,mac,derive,agree,wrap,esp");
     assert_eq!(all.to_string().parse(), Ok(all));
     assert_eq!("sign, mac".parse(), Ok(purposes(&[Purpose::Sign, Purpose::Mac])));
     assert_eq!("".parse::<Purposes>(), Err(UnknownPurpose));
