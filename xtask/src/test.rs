@@ -22,6 +22,8 @@ pub fn run() -> Result<(), String> {
         command
     };
     sh(tests().arg("--no-run"))?;
+    // What was built is on the disk first: the tests' files are synced behind it, and a minute is long there.
+    sh(&mut std::process::Command::new("sync"))?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let at_once = std::env::var("RUST_TEST_THREADS");
     let at_once = at_once.unwrap_or_else(|_| processors.max(TESTS_AT_ONCE).to_string());

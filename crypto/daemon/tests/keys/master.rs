@@ -103,17 +103,18 @@ mod tpm {
                 command.args(["--ctrl", &format!("type=tcp,bindaddr=127.0.0.1,port={next}")]);
                 let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
                 let mut tpm = Tpm { process, tcti: format!("swtpm:host=127.0.0.1,port={port}") };
-                if tpm.answers(next) {
+                if tpm.answers([port, next]) {
                     return Some(tpm);
                 }
             }
             panic!("swtpm does not start");
         }
 
-        /// Tried again until it does or has ended; it listens within moments.
-        fn answers(&mut self, control: u16) -> bool {
+        /// Tried again until it does or has ended; it listens within moments, at one port after the other.
+        fn answers(&mut self, ports: [u16; 2]) -> bool {
+            let listens = |port: &u16| std::net::TcpStream::connect(("127.0.0.1", *port)).is_ok();
             loop {
-                if std::net::TcpStream::connect(("127.0.0.1", control)).is_ok() {
+                if ports.iter().rev().all(listens) {
                     return true;
                 }
                 if self.process.try_wait().unwrap().is_some() {
