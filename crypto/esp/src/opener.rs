@@ -84,6 +84,10 @@ impl Opener {
         }
         let mut task = self.tasks.take(association);
         let text_at = fill(&mut task.operation, association, esp, text_bytes);
+        if self.packets.is_empty() {
+            // They are left of a batch that ended in a panic of the caller's.
+            self.groups.clear();
+        }
         self.groups.push(sa);
         self.packets.push(Packet {
             outer,
