@@ -49,7 +49,7 @@ struct Gateway {
     opener: Opener,
 }
 
-/// What has to become of a packet that was pushed.
+/// The fate that a packet which was pushed has to have.
 enum Expected {
     /// It was sealed from this and has not come before.
     Packet(Vec<u8>),
@@ -178,7 +178,7 @@ impl Gateway {
     }
 }
 
-/// What a packet brings through unchanged: in tunnel mode all but the congestion bits and the checksum over them, in
+/// The bytes that a packet brings through unchanged: in tunnel mode all but the congestion bits and the checksum over them, in
 /// transport mode what is behind the header.
 fn kept(packet: &[u8], mode: Mode) -> Vec<u8> {
     let v4 = packet.first().is_some_and(|first| first >> 4 == 4);

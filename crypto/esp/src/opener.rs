@@ -17,7 +17,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What the outer header of a packet said.
+/// The fields of a packet's outer header that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// Its source.

@@ -105,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    /// What a window is: the numbers that were received, all of them, and how far back one may be.
+    /// A window in plain terms: all numbers that were received, and how far back one may be.
     struct Model {
         highest: u64,
         width: u64,

@@ -9,7 +9,7 @@ use keyway_test_allocator::within;
 use std::sync::Arc;
 
 const PACKETS: u64 = 64;
-/// What drivers ask for, for a batch: lists of their own.
+/// Most times that drivers ask for memory for a batch: lists of their own.
 const OF_A_BATCH: u64 = 12;
 
 /// A packet of IPv4 of so many bytes.

@@ -67,7 +67,7 @@ struct Channel {
     /// The number that the next packet has to have.
     next: u64,
     block: Vec<[u8; SEALED]>,
-    /// What the channel hands over of a block.
+    /// The datagrams that the channel makes of a block.
     deliveries: Vec<Delivery>,
     /// Packets that are held back, each with the block that it comes with.
     held_back: VecDeque<(u64, [u8; SEALED])>,

@@ -1,4 +1,4 @@
-//! Packets that nobody honest sends. Some are authentic: the peer's gateway may be under the attacker's control.
+//! Packets that no honest peer sends. Some are authentic: the peer's gateway may be under the attacker's control.
 
 use crate::support::{
     ENGINE, Kind, NOW, Pair, SPI, address, ipv4, ipv6, key, outer, udp, udp4, udp6, with_text,
@@ -20,7 +20,7 @@ fn padded(text: &[u8], next_header: u8) -> Vec<u8> {
     padded
 }
 
-/// What becomes of an authentic packet with this text.
+/// The fate of an authentic packet with this text.
 fn verdict(kind: Kind, text: &[u8]) -> Result<Vec<u8>, Cause> {
     let mut pair = Pair::new(kind, 1..2, 64);
     let packet = with_text(kind, 9, text);

@@ -163,9 +163,9 @@ fn some_packets_are_too_long_in_silence() {
     let mut many = udp6(&[7; 1_400]);
     many[24] = 0xff;
     assert!(said(&many, v6));
-    let mut nobody = udp6(&[7; 1_400]);
-    nobody[8..24].fill(0);
-    assert!(!said(&nobody, v6));
+    let mut from_none = udp6(&[7; 1_400]);
+    from_none[8..24].fill(0);
+    assert!(!said(&from_none, v6));
 }
 
 #[test]

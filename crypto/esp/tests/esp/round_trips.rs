@@ -5,7 +5,7 @@ use keyway_esp::{Cause, Dispatch, InnerPacket, Lifetime, Mode, Selectors, Suite}
 use proptest::prelude::*;
 use std::collections::HashSet;
 
-/// What comes out of the channel.
+/// One datagram that comes out of the channel.
 #[derive(Clone, Debug)]
 enum Event {
     /// A packet as it was sent; after the first time it is a copy.

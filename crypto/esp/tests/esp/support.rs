@@ -143,7 +143,7 @@ pub fn udp4(payload: &[u8]) -> Vec<u8> {
     ipv4(17, &udp(5353, 53, payload))
 }
 
-/// The same of IPv6.
+/// Likewise of IPv6.
 pub fn udp6(payload: &[u8]) -> Vec<u8> {
     ipv6(17, &udp(5353, 53, payload))
 }
