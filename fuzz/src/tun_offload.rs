@@ -24,7 +24,7 @@ pub fn tun_offload(data: &[u8]) {
         }
     }
     if is_repaired {
-        came.iter_mut().for_each(|packet| repair(packet));
+        came.iter_mut().for_each(repair);
     }
     let mut went = Vec::new();
     let mut take = |header: &[u8; VIRTIO_HEADER_BYTES], packet: &[u8], count: usize| {
