@@ -5,174 +5,242 @@
 //! start.
 
 use crate::limits::{LEASE_FAST, LEASE_MAX, LEASE_MIN};
-use crate::state::Records;
-use keyway_host::failure::plain;
-use std::fmt;
+use crate::record::{self, RecordError, Records};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The first line of a record.
-const HEAD: &str = "keyway esp 1";
-
-/// The use of a key, as it is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// Of a key that seals, the first number that is not leased; of one that opens, the highest that was seen.
-    pub number: u64,
-    /// Added to the number, wrapping, it makes the IV of an AEAD.
-    pub iv_base: u64,
-    /// When the key was first used, in seconds since 1970.
-    pub since: u64,
-    /// Packets and bytes that it has done, about.
-    pub packets: u64,
-    /// See `packets`.
-    pub bytes: u64,
-}
-
-impl Kept {
-    /// The record: a line for each number, and a checksum.
-    pub fn encode(&self) -> String {
-        let Kept { number, iv_base, since, packets, bytes } = self;
-        let text = format!(
-            "{HEAD}\nnumber {number}\niv_base {iv_base}\nsince {since}\npackets {packets}\nbytes {bytes}\n"
-        );
-        format!("{text}crc32 {:08x}\n", crc32fast::hash(text.as_bytes()))
-    }
-
-    /// Reads what [`encode`](Self::encode) wrote, and nothing else.
-    pub fn decode(record: &[u8]) -> Option<Kept> {
-        let mut lines = std::str::from_utf8(record).ok()?.lines().skip(1);
-        let mut next = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
-        let kept = Kept {
-            number: next("number")?,
-            iv_base: next("iv_base")?,
-            since: next("since")?,
-            packets: next("packets")?,
-            bytes: next("bytes")?,
-        };
-        // The head and the checksum, and that nothing is behind it.
-        (kept.encode().as_bytes() == record).then_some(kept)
-    }
-}
-
-/// Why there is no lease, or no record.
-#[derive(Debug)]
-pub enum LeaseError {
-    /// The system refuses to read or to write.
-    System(io::Error),
-    /// A record is not whole.
-    Damaged,
-}
-
-impl fmt::Display for LeaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LeaseError::System(why) => f.write_str(&plain(why)),
-            LeaseError::Damaged => f.write_str(
-                "it is damaged, so nothing says which numbers were used; give both sides a new key",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LeaseError {}
-
-impl From<io::Error> for LeaseError {
-    fn from(why: io::Error) -> LeaseError {
-        LeaseError::System(why)
-    }
-}
-
-/// The record of a key.
-pub struct Record<R> {
-    records: Arc<R>,
-    name: String,
-    kept: Kept,
-}
-
-impl<R: Records> Record<R> {
-    /// The record of a name; `fresh` where there is none, which is not written yet.
-    ///
-    /// # Errors
-    /// If there is one that cannot be read.
-    pub fn open(
-        records: Arc<R>,
-        name: String,
-        fresh: impl FnOnce() -> Result<Kept, LeaseError>,
-    ) -> Result<Record<R>, LeaseError> {
-        let kept = match records.read(&name)? {
-            Some(record) => Kept::decode(&record).ok_or(LeaseError::Damaged)?,
-            None => fresh()?,
-        };
-        Ok(Record { records, name, kept })
-    }
-
-    /// Its file's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The use of the key, as the disk has it.
-    pub fn kept(&self) -> &Kept {
-        &self.kept
-    }
-
-    /// Keeps this from now on. It is on the disk when this returns.
-    ///
-    /// # Errors
-    /// The system's. Then the disk may have either.
-    pub fn keep(&mut self, kept: Kept) -> io::Result<()> {
-        if kept != self.kept {
-            self.records.write(&self.name, kept.encode().as_bytes())?;
-            self.kept = kept;
-        }
-        Ok(())
-    }
-}
-
 /// The numbers of a key that seals.
 pub struct Lease<R> {
-    record: Record<R>,
+    records: Arc<R>,
+    name: String,
+    /// Added to a number, wrapping, it makes the IV of an AEAD.
+    iv_base: u64,
+    /// The first number that is not leased.
+    end: u64,
+    /// Numbers that are taken at once.
     size: u64,
     /// When numbers were last taken, on the caller's clock.
     last: Option<Duration>,
 }
 
 impl<R: Records> Lease<R> {
-    /// The numbers from where the record ends.
-    pub fn new(record: Record<R>) -> Lease<R> {
-        Lease { record, size: LEASE_MIN, last: None }
+    /// Goes on after the record of this name, or begins one, with `fresh`'s base: a random number.
+    ///
+    /// # Errors
+    /// If there is a record that cannot be read, or no base.
+    pub fn open(
+        records: &Arc<R>,
+        name: String,
+        fresh: impl FnOnce() -> io::Result<u64>,
+    ) -> Result<Lease<R>, RecordError> {
+        let (iv_base, end) = match records.read(&name)? {
+            Some(record) => record::decode(&record).and_then(read).ok_or(RecordError::Damaged)?,
+            // RFC 4303 § 3.3.3: the first number is 1.
+            None => (fresh()?, 1),
+        };
+        Ok(Lease { records: records.clone(), name, iv_base, end, size: LEASE_MIN, last: None })
     }
 
-    /// Its record.
-    pub fn record(&self) -> &Record<R> {
-        &self.record
+    /// The name of its record.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Takes the numbers that follow. They may be used when this returns, for this key and no other; where it fails, none
-    /// of them may. Of a key that needs them fast it takes more from time to time. `done`: packets and bytes that the key
-    /// has done in all. `now` is the caller's monotonic clock.
+    /// Added to a number, wrapping, it makes the IV of an AEAD.
+    pub fn iv_base(&self) -> u64 {
+        self.iv_base
+    }
+
+    /// Numbers that the last lease had.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Takes the numbers that follow. They may be used when this returns, for this key and no other; where it fails,
+    /// none of them may. Of a key that needs them fast it takes more from time to time. `now` is the caller's
+    /// monotonic clock.
     ///
     /// # Errors
     /// The system's.
-    pub fn take(&mut self, done: (u64, u64), now: Duration) -> io::Result<Range<u64>> {
+    pub fn take(&mut self, now: Duration) -> io::Result<Range<u64>> {
         let is_fast = self.last.is_some_and(|last| now.saturating_sub(last) < LEASE_FAST);
         let size = if is_fast { (self.size * 2).min(LEASE_MAX) } else { self.size };
-        let start = self.record.kept.number;
-        let end = start.saturating_add(size);
-        let (packets, bytes) = done;
-        self.record.keep(Kept { number: end, packets, bytes, ..self.record.kept })?;
+        let end = self.end.saturating_add(size);
+        let record = format!("iv_base {}\nend {end}\n", self.iv_base);
+        self.records.write(&self.name, &record::encode(&record))?;
+        let start = std::mem::replace(&mut self.end, end);
         (self.size, self.last) = (size, Some(now));
         Ok(start..end)
     }
+}
 
-    /// Keeps how much the key has done in all.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn note(&mut self, (packets, bytes): (u64, u64)) -> io::Result<()> {
-        self.record.keep(Kept { packets, bytes, ..self.record.kept })
+fn read(text: &str) -> Option<(u64, u64)> {
+    let mut lines = text.lines();
+    let mut next = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+    let (iv_base, end) = (next("iv_base")?, next("end")?);
+    (end > 0).then_some((iv_base, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Steps;
+    use proptest::prelude::*;
+    use std::cell::{Cell, RefCell};
+    use std::collections::{BTreeMap, HashSet};
+
+    /// A disk that loses what was not synced, and fails where it is told to.
+    #[derive(Default)]
+    struct Model {
+        /// Files by number: their bytes, and those that are on the disk.
+        files: RefCell<Vec<(Vec<u8>, Option<Vec<u8>>)>>,
+        names: RefCell<BTreeMap<String, usize>>,
+        names_on_disk: RefCell<BTreeMap<String, usize>>,
+        /// Steps that still succeed.
+        steps: Cell<Option<u32>>,
+    }
+
+    impl Model {
+        fn step(&self) -> io::Result<()> {
+            match self.steps.get() {
+                Some(0) => Err(io::ErrorKind::StorageFull.into()),
+                Some(left) => {
+                    self.steps.set(Some(left - 1));
+                    Ok(())
+                }
+                None => Ok(()),
+            }
+        }
+
+        /// The disk after a power cut. `names_made_it`: the system has written names that were not synced;
+        /// `bytes_made_it`: and bytes.
+        fn cut(&self, names_made_it: bool, bytes_made_it: bool) -> Model {
+            let names = if names_made_it { &self.names } else { &self.names_on_disk };
+            let files = self.files.borrow().iter().map(|(bytes, synced)| {
+                let kept = if bytes_made_it { Some(bytes.clone()) } else { synced.clone() };
+                (kept.clone().unwrap_or_default(), kept)
+            });
+            Model {
+                files: RefCell::new(files.collect()),
+                names: names.clone(),
+                names_on_disk: names.clone(),
+                steps: Cell::new(None),
+            }
+        }
+    }
+
+    impl Steps for Model {
+        type Draft = usize;
+
+        fn draft(&self, name: &str, bytes: &[u8]) -> io::Result<usize> {
+            self.step()?;
+            let mut files = self.files.borrow_mut();
+            files.push((bytes.to_vec(), None));
+            self.names.borrow_mut().insert(name.to_owned(), files.len() - 1);
+            Ok(files.len() - 1)
+        }
+
+        fn sync(&self, draft: &usize) -> io::Result<()> {
+            self.step()?;
+            if let Some((bytes, synced)) = self.files.borrow_mut().get_mut(*draft) {
+                *synced = Some(bytes.clone());
+            }
+            Ok(())
+        }
+
+        fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            self.step()?;
+            let mut names = self.names.borrow_mut();
+            let file = names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+            names.insert(to.to_owned(), file);
+            Ok(())
+        }
+
+        fn sync_names(&self) -> io::Result<()> {
+            self.step()?;
+            *self.names_on_disk.borrow_mut() = self.names.borrow().clone();
+            Ok(())
+        }
+
+        fn bytes(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+            let file = self.names.borrow().get(name).copied();
+            Ok(file.and_then(|file| Some(self.files.borrow().get(file)?.0.clone())))
+        }
+    }
+
+    proptest! {
+        /// A model that is cut off between any two steps, however often: each number is taken once, and so is each IV.
+        #[test]
+        fn no_number_is_taken_twice(
+            lives in prop::collection::vec((1..4_u32, 0..6_u32, any::<(bool, bool)>(), any::<bool>()), 1..12),
+        ) {
+            let mut records = Arc::new(Model::default());
+            let mut ranges: Vec<Range<u64>> = Vec::new();
+            let mut bases = HashSet::new();
+            let mut base = 0_u64;
+            for (takes, steps, made_it, tries_again) in lives {
+                base += 1 << 40;
+                let mut lease = Lease::open(&records, "key".to_owned(), || Ok(base)).unwrap();
+                for take in 0..takes {
+                    // The last one is cut off.
+                    records.steps.set((take + 1 == takes).then_some(steps));
+                    if let Ok(range) = lease.take(Duration::ZERO) {
+                        ranges.push(range);
+                        bases.insert(lease.iv_base());
+                    }
+                }
+                if tries_again {
+                    // There is room again.
+                    records.steps.set(None);
+                    ranges.push(lease.take(Duration::ZERO).unwrap());
+                    bases.insert(lease.iv_base());
+                }
+                records = Arc::new(records.cut(made_it.0, made_it.1));
+            }
+            ranges.sort_by_key(|range| range.start);
+            prop_assert!(ranges.iter().all(|range| !range.is_empty() && range.start > 0));
+            prop_assert!(ranges.is_sorted_by(|one, next| one.end <= next.start), "{ranges:?}");
+            prop_assert!(bases.len() <= 1, "the base has changed: {bases:?}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_is_no_fresh_start() {
+        let records = Arc::new(Model::default());
+        let open = || Lease::open(&records, "key".to_owned(), || Ok(7));
+        open().unwrap().take(Duration::ZERO).unwrap();
+        let good = records.read("key").unwrap().unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            records.write("key", &bad).unwrap();
+            assert!(matches!(open(), Err(RecordError::Damaged)), "{at}");
+            records.write("key", &good[..at]).unwrap();
+            assert!(matches!(open(), Err(RecordError::Damaged)), "{at}");
+        }
+        records.write("key", &[&good[..], b"\n"].concat()).unwrap();
+        assert!(matches!(open(), Err(RecordError::Damaged)));
+        records.write("key", &good).unwrap();
+        assert_eq!(open().unwrap().take(Duration::ZERO).unwrap().start, 1 + LEASE_MIN);
+    }
+
+    #[test]
+    fn a_lease_that_is_used_up_fast_grows_and_the_last_number_is_the_end() {
+        let records = Arc::new(Model::default());
+        let mut lease = Lease::open(&records, "key".to_owned(), || Ok(7)).unwrap();
+        let mut take = |seconds| {
+            let range = lease.take(Duration::from_secs(seconds)).unwrap();
+            range.end - range.start
+        };
+        assert_eq!((take(100), take(101), take(102)), (LEASE_MIN, 2 * LEASE_MIN, 4 * LEASE_MIN));
+        assert_eq!((take(200), take(300)), (4 * LEASE_MIN, 4 * LEASE_MIN));
+        assert_eq!((0..20).map(|_| take(300)).last(), Some(LEASE_MAX));
+        let record = record::encode(&format!("iv_base 7\nend {}\n", u64::MAX - 1));
+        records.write("key", &record).unwrap();
+        let mut lease = Lease::open(&records, "key".to_owned(), || Ok(7)).unwrap();
+        assert_eq!(lease.take(Duration::ZERO).unwrap(), u64::MAX - 1..u64::MAX);
+        assert!(lease.take(Duration::ZERO).unwrap().is_empty());
     }
 }

@@ -7,7 +7,7 @@ pub const CONFIGURATION_BYTES_MAX: u64 = 16 << 20;
 /// Longest file of a key, in bytes: hexadecimal, with blanks.
 pub const KEY_FILE_BYTES_MAX: u64 = 1024;
 /// Tunnels of a configuration.
-pub const TUNNELS_MAX: usize = 65_536;
+pub const TUNNELS_MAX: usize = 4096;
 /// Selectors of a tunnel.
 pub const SELECTORS_MAX: usize = 256;
 /// Queues of the device: threads a direction.
@@ -50,3 +50,10 @@ pub const REQUEST_BYTES_MAX: u64 = 4096;
 pub const CONTROL_WAIT: Duration = Duration::from_secs(5);
 /// Longest time that a command waits for the gateway's answer: a reload may wait for a disk.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(60);
+
+/// Longest record of the state folder, in bytes.
+pub const RECORD_BYTES_MAX: u64 = 16 << 20;
+/// Keys whose use is kept; those first used longest ago give way.
+pub const KEYS_KEPT_MAX: usize = 65_536;
+/// The pause of a thread whose device or socket is in trouble.
+pub const TROUBLE_PAUSE: Duration = Duration::from_millis(50);

@@ -1,6 +1,7 @@
-//! The state folder: records that outlive the process, each written whole, and the lock that keeps other gateways
-//! out of them.
+//! The state folder: records that outlive the process, and the lock that keeps other gateways out of them.
 
+use crate::limits::RECORD_BYTES_MAX;
+use crate::record::Steps;
 use keyway_host::failure::{Failure, plain};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fsync, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -12,71 +13,6 @@ use std::path::Path;
 
 /// Locked while a gateway uses the folder.
 const LOCK: &str = "lock";
-/// The end of a record's name until it is whole.
-const DRAFT_END: &str = ".new";
-/// Longest record, in bytes.
-const RECORD_BYTES_MAX: u64 = 4096;
-
-/// A place that keeps records by name. After a power cut a record is that of the last [`write`](Records::write) that
-/// returned, or of one that was under way.
-pub trait Records {
-    /// The record of a name, if there is one.
-    ///
-    /// # Errors
-    /// The system's.
-    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-
-    /// Puts a record in the place of the one before. It is on the disk when this returns.
-    ///
-    /// # Errors
-    /// The system's. Then either of the two may be there.
-    fn write(&self, name: &str, record: &[u8]) -> io::Result<()>;
-}
-
-/// The steps of [`Records::write`], in their order; a test has them fail, and the power cut between any two.
-pub trait Steps {
-    /// Makes a file of a name with these bytes, in the place of a file that was left there.
-    ///
-    /// # Errors
-    /// The system's.
-    fn draft(&self, name: &str, bytes: &[u8]) -> io::Result<Self::Draft>;
-    /// Has its bytes on the disk.
-    ///
-    /// # Errors
-    /// The system's.
-    fn sync(&self, draft: &Self::Draft) -> io::Result<()>;
-    /// Gives it another name.
-    ///
-    /// # Errors
-    /// The system's.
-    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Has the names on the disk.
-    ///
-    /// # Errors
-    /// The system's.
-    fn sync_names(&self) -> io::Result<()>;
-    /// The bytes of a file.
-    ///
-    /// # Errors
-    /// The system's.
-    fn bytes(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
-    /// A file that is being made.
-    type Draft;
-}
-
-impl<S: Steps> Records for S {
-    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        self.bytes(name)
-    }
-
-    fn write(&self, name: &str, record: &[u8]) -> io::Result<()> {
-        let draft_name = format!("{name}{DRAFT_END}");
-        let draft = self.draft(&draft_name, record)?;
-        self.sync(&draft)?;
-        self.rename(&draft_name, name)?;
-        self.sync_names()
-    }
-}
 
 /// The folder, locked.
 pub struct StateFolder {
@@ -99,12 +35,13 @@ impl StateFolder {
             let folder = options.open(path)?;
             Ok((folder.metadata()?, folder))
         };
-        let (found, folder) = open().map_err(|why: io::Error| Failure::system("open", path, &why))?;
+        let opened = open().map_err(|why: io::Error| Failure::system("open", path, &why));
+        let (found, folder) = opened?;
         let shown = path.display();
         if found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
             return Err(Failure::new(format!(
-                "{shown} is not this user's alone (owner {}, mode {:o}): who writes there could have numbers used \
-                 twice; chown and chmod 700 it, or name another folder with --state",
+                "{shown} is not this user's alone (owner {}, mode {:o}): others who write there could \
+                 have numbers used twice; chown and chmod 700 it, or name another folder with --state",
                 found.uid(),
                 found.mode() & 0o777
             )));
@@ -115,7 +52,7 @@ impl StateFolder {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(StateFolder { folder, _lock: lock.into() }),
             Err(Errno::WOULDBLOCK) => Err(Failure::new(format!(
-                "another gateway uses {shown}; stop it, or give this one a folder of its own with --state"
+                "another gateway uses {shown}; stop it, or give this one a folder of its own (--state)"
             ))),
             Err(why) => Err(Failure::new(format!("cannot lock {shown}: {}", plain(&why.into())))),
         }
@@ -161,5 +98,32 @@ impl Steps for StateFolder {
             true => Err(io::Error::other("it is too long")),
             false => Ok(Some(bytes)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Records;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn one_gateway_has_the_folder_and_others_cannot_write_there() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("deep/state");
+        let state = StateFolder::open(&path).unwrap();
+        assert_eq!(state.read("a").unwrap(), None);
+        fs::write(path.join("a.new"), "left").unwrap();
+        state.write("a", b"one").unwrap();
+        state.write("a", b"two").unwrap();
+        assert_eq!(state.read("a").unwrap().as_deref(), Some(&b"two"[..]));
+        let why = StateFolder::open(&path).err().unwrap().to_string();
+        assert!(why.contains("another gateway uses"), "{why}");
+        drop(state);
+        StateFolder::open(&path).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
+        let why = StateFolder::open(&path).err().unwrap().to_string();
+        assert!(why.contains("chmod 700"), "{why}");
     }
 }
