@@ -89,6 +89,14 @@ impl Remote {
             Remote::Raw(to) => to,
         }
     }
+
+    /// Address and port; a port of 0 is raw ESP.
+    pub fn socket_address(self) -> SocketAddr {
+        match self {
+            Remote::Udp(to) => to,
+            Remote::Raw(to) => SocketAddr::new(to, 0),
+        }
+    }
 }
 
 /// `[[tunnel]]`
