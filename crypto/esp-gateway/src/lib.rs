@@ -14,6 +14,7 @@
 
 mod association;
 mod clock;
+pub mod commands;
 pub mod config;
 pub mod control;
 mod figures;

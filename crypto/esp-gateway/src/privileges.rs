@@ -7,8 +7,8 @@ use rustix::thread::{
     set_capabilities,
 };
 
-/// Gives up all capabilities but that to change routes and the device, and that one too where neither is ever done. To be
-/// called before any thread is started: each has its own.
+/// Gives up all capabilities but that to change routes and the device and to mark packets, and that one too where none of
+/// this is ever done. To be called before any thread is started: each has its own.
 ///
 /// # Errors
 /// If the system refuses.
@@ -16,8 +16,10 @@ pub fn keep_what_is_needed(configuration: &Configuration) -> Result<(), Failure>
     let refused = |why: rustix::io::Errno| {
         Failure::new(format!("cannot give up rights: {}", plain(&why.into())))
     };
-    let is_changed = configuration.device.routes || configuration.device.mtu.is_none();
-    let wanted = if is_changed { CapabilitySet::NET_ADMIN } else { CapabilitySet::empty() };
+    let device = &configuration.device;
+    let is_needed =
+        device.routes || device.mtu.is_none() || configuration.outside.mark.is_some();
+    let wanted = if is_needed { CapabilitySet::NET_ADMIN } else { CapabilitySet::empty() };
     let had = capabilities(None).map_err(refused)?;
     let kept = had.permitted & wanted;
     if had.effective.contains(CapabilitySet::SETPCAP) {
