@@ -26,9 +26,10 @@ pub enum Esp {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway esp up /etc/keyway/esp.toml
-      carry packets, and keep records in /var/lib/keyway/esp
-  keyway esp up office.toml --state /var/lib/keyway/office --control /run/keyway/office.socket
+  keyway esp up /etc/keyway-esp/esp.toml
+      carry packets, and keep records in /var/lib/keyway-esp/esp
+  keyway esp up office.toml --state /var/lib/keyway-esp/office \\
+      --control /run/keyway-esp/office.socket
       a second gateway on this machine
   keyway key import office-out out.key --algorithm aes-256-gcm --purpose esp --for user:root
       a key that the gateway uses by its name (key_name) and never sees
@@ -51,7 +52,7 @@ pub struct Up {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The folder of its records, which no other gateway uses
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/keyway/esp")]
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/keyway-esp/esp")]
     pub state: PathBuf,
     #[command(flatten)]
     pub control: Control,
@@ -67,7 +68,7 @@ pub struct Up {
 #[derive(Debug, Args)]
 pub struct Control {
     /// The gateway's control socket
-    #[arg(long = "control", value_name = "SOCKET", default_value = "/run/keyway/esp.socket")]
+    #[arg(long = "control", value_name = "SOCKET", default_value = "/run/keyway-esp/esp.socket")]
     pub socket: PathBuf,
 }
 
@@ -75,7 +76,7 @@ pub struct Control {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway esp check /etc/keyway/esp.toml
+  keyway esp check /etc/keyway-esp/esp.toml
       the first fault, with its line and what to write; the exit status is 1")]
 pub struct Check {
     /// The configuration
@@ -92,7 +93,7 @@ pub struct Check {
 Examples:
   keyway esp status
       in words
-  keyway esp status --json --control /run/keyway/office.socket
+  keyway esp status --json --control /run/keyway-esp/office.socket
       that of another gateway, for programs")]
 pub struct Status {
     #[command(flatten)]
@@ -107,7 +108,7 @@ pub struct Status {
 #[command(after_help = "\
 Examples:
   keyway esp reload
-      after new keys, with new SPIs, were written to the files of both sides: first the receiver's")]
+      after the file was changed; docs/guide/esp.md says how new keys come in without a packet lost")]
 pub struct Reload {
     #[command(flatten)]
     pub control: Control,

@@ -17,8 +17,7 @@ pub fn keep_what_is_needed(configuration: &Configuration) -> Result<(), Failure>
         Failure::new(format!("cannot give up rights: {}", plain(&why.into())))
     };
     let device = &configuration.device;
-    let is_needed =
-        device.routes || device.mtu.is_none() || configuration.outside.mark.is_some();
+    let is_needed = device.routes || device.mtu.is_none() || configuration.outside.mark.is_some();
     let wanted = if is_needed { CapabilitySet::NET_ADMIN } else { CapabilitySet::empty() };
     let had = capabilities(None).map_err(refused)?;
     let kept = had.permitted & wanted;
