@@ -21,6 +21,7 @@ mod control;
 mod definitions;
 mod dn;
 mod esp_config;
+mod esp_receive;
 mod export;
 mod filter;
 mod key_log;
@@ -55,6 +56,7 @@ pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
 pub use esp_config::esp_config;
+pub use esp_receive::esp_receive;
 pub use export::export;
 pub use filter::filter;
 pub use key_log::key_log;
@@ -93,6 +95,7 @@ pub const TARGETS: &[Target] = &[
     ("definitions", definitions),
     ("dn", dn),
     ("esp_config", esp_config),
+    ("esp_receive", esp_receive),
     ("export", export),
     ("filter", filter),
     ("key_log", key_log),

@@ -308,7 +308,7 @@ impl Gateway {
         Err(Failure::new(format!("tunnel {name:?}, {way} (line {}): {why}{hint}", tunnel.line)))
     }
 
-    fn add_routes(&self, routes: &BTreeSet<Route>) -> Result<(), Failure> {
+    fn add_routes(&mut self, routes: &BTreeSet<Route>) -> Result<(), Failure> {
         let mut added = Vec::new();
         for route in routes.difference(&self.routes) {
             if let Err(why) = self.tun.add_route(route.0, route.1) {
