@@ -59,6 +59,9 @@ pub struct Up {
     /// Lines of JSON: when it is ready, and what happens
     #[arg(long)]
     pub json: bool,
+    /// Keep files of others and all system calls
+    #[arg(long)]
+    pub no_sandbox: bool,
     /// Let it be traced, and leave core files
     #[arg(long)]
     pub allow_debugging: bool,
@@ -123,12 +126,15 @@ pub struct Reload {
 /// If it cannot be done.
 pub fn run(command: &Esp) -> Result<(), Failure> {
     match command {
-        Esp::Up(Up { file, state, control, json, .. }) => keyway_esp_gateway::run(&UpOptions {
-            configuration: file.clone(),
-            state: state.clone(),
-            control: control.socket.clone(),
-            json: *json,
-        }),
+        Esp::Up(Up { file, state, control, json, no_sandbox, .. }) => {
+            keyway_esp_gateway::run(&UpOptions {
+                configuration: file.clone(),
+                state: state.clone(),
+                control: control.socket.clone(),
+                json: *json,
+                no_sandbox: *no_sandbox,
+            })
+        }
         Esp::Check(Check { file, json }) => commands::check(file, *json),
         Esp::Status(Status { control, json }) => commands::status(&control.socket, *json),
         Esp::Reload(Reload { control, json }) => commands::reload(&control.socket, *json),

@@ -7,6 +7,7 @@ use crate::control::{Control, Request};
 use crate::gateway::{Gateway, mtu_of};
 use crate::inward::Inward;
 use crate::limits::DAEMON_WAIT;
+use crate::options::UpOptions;
 use crate::outward::Outward;
 use crate::reverse_path;
 use crate::say::Say;
@@ -34,19 +35,6 @@ use tokio::sync::mpsc;
 /// The name of the page of counters in the state folder.
 pub const METER: &str = "meter";
 
-/// What the gateway is told.
-#[derive(Clone, Debug)]
-pub struct UpOptions {
-    /// Its configuration.
-    pub configuration: PathBuf,
-    /// The folder of its records.
-    pub state: PathBuf,
-    /// Its control socket.
-    pub control: PathBuf,
-    /// Whether it speaks JSON.
-    pub json: bool,
-}
-
 /// Carries packets until it is told to stop.
 ///
 /// # Errors
@@ -72,6 +60,9 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
     // It takes a right that goes then.
     process_hardening::lock_memory(true);
     privileges::keep_what_is_needed(&configuration)?;
+    if !options.no_sandbox {
+        privileges::enter_sandbox(options, &configuration)?;
+    }
     let conf = Path::new(reverse_path::OF_THE_SYSTEM);
     for warning in reverse_path::warnings(conf, tun.name(), &configuration.tunnels) {
         say.note(warning);

@@ -62,7 +62,10 @@ fn there_and_back(site: &Site, tunnel: &Tunnel) {
             from.send_to(&text, address(at)).unwrap();
             let (bytes, source) = to.recv_from(&mut buffer).unwrap_or_else(|why| {
                 let status = site.status(at);
-                panic!("{} ({}), {size} bytes to {at:?}: {why}\n{status}", tunnel.name, tunnel.suite)
+                panic!(
+                    "{} ({}), {size} bytes to {at:?}: {why}\n{status}",
+                    tunnel.name, tunnel.suite
+                )
             });
             assert_eq!(source, address(at.other()));
             assert!(buffer[..bytes] == text, "{}: other {size} bytes", tunnel.name);
@@ -95,7 +98,8 @@ fn ping(site: &Site, tunnel: &Tunnel) {
     let header = if own.is_ipv4() { 20 } else { 0 };
     let mut buffer = [0; 256];
     eventually("the echo comes back", || {
-        let (_, bytes) = recv(&socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT).unwrap_or((0, 0));
+        let (_, bytes) =
+            recv(&socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT).unwrap_or((0, 0));
         bytes > header + 4
             && buffer[header] == if own.is_ipv4() { 0 } else { 129 }
             && buffer[header + 4..bytes] == echo[4..]

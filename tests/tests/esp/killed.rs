@@ -68,7 +68,10 @@ fn no_iv_comes_twice_however_often_it_is_killed() {
                     continue;
                 };
                 while !is_over.load(Ordering::Relaxed) {
-                    if socket.send_to(&last.load(Ordering::Relaxed).to_be_bytes(), address(Side::B)).is_err() {
+                    if socket
+                        .send_to(&last.load(Ordering::Relaxed).to_be_bytes(), address(Side::B))
+                        .is_err()
+                    {
                         break;
                     }
                     last.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +84,11 @@ fn no_iv_comes_twice_however_often_it_is_killed() {
             let (begun, before) = (Instant::now(), arrived.load(Ordering::Relaxed));
             while arrived.load(Ordering::Relaxed) < before + 10 {
                 let waited = begun.elapsed();
-                assert!(waited < Duration::from_secs(60), "round {round}: {}", site.status(Side::B));
+                assert!(
+                    waited < Duration::from_secs(60),
+                    "round {round}: {}",
+                    site.status(Side::B)
+                );
                 thread::sleep(Duration::from_millis(1));
             }
             gaps.push(begun.elapsed());

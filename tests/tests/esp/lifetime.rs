@@ -69,7 +69,10 @@ fn after_its_time_a_key_is_over() {
     eventually("it is counted", || site.dropped(Side::A, "out", "lifetime") >= 1);
     assert_eq!(count(&to), 0);
     // A new key brings it back.
-    let next = Tunnel { networks: tunnels[0].networks.clone(), ..Tunnel::new(2, "aes-256-gcm", true, true) };
+    let next = Tunnel {
+        networks: tunnels[0].networks.clone(),
+        ..Tunnel::new(2, "aes-256-gcm", true, true)
+    };
     for side in [Side::B, Side::A] {
         site.configure(side, &configuration(side, std::slice::from_ref(&next)));
         site.esp(side, &["reload"]).expect(0);

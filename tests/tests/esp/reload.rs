@@ -86,9 +86,8 @@ fn new_keys_lose_nothing_and_the_old_ones_go() {
             present = next;
         }
         is_over.store(true, Ordering::Relaxed);
-        let all = |way: usize| {
-            got[way].lock().unwrap().len() as u64 >= sent[way].load(Ordering::Relaxed)
-        };
+        let all =
+            |way: usize| got[way].lock().unwrap().len() as u64 >= sent[way].load(Ordering::Relaxed);
         // One that is lost does not come however long it is waited for: then the figures say why.
         let begun = std::time::Instant::now();
         while !(all(0) && all(1)) && begun.elapsed() < Duration::from_secs(20) {
@@ -97,7 +96,8 @@ fn new_keys_lose_nothing_and_the_old_ones_go() {
         is_read.store(true, Ordering::Relaxed);
     });
     for way in [0, 1] {
-        let (got, sent) = (got[way].lock().unwrap().len() as u64, sent[way].load(Ordering::Relaxed));
+        let (got, sent) =
+            (got[way].lock().unwrap().len() as u64, sent[way].load(Ordering::Relaxed));
         assert_eq!(got, sent, "lost\nA: {}\nB: {}", site.status(Side::A), site.status(Side::B));
     }
     eventually("the old ones are gone", || {

@@ -77,7 +77,8 @@ impl Site {
         }
         let (a, b) = (site.name(Side::A), site.name(Side::B));
         ip(&[
-            "link", "add", "wire-a", "netns", &a, "type", "veth", "peer", "name", "wire-b", "netns", &b,
+            "link", "add", "wire-a", "netns", &a, "type", "veth", "peer", "name", "wire-b",
+            "netns", &b,
         ]);
         for side in [Side::A, Side::B] {
             let wire = side.interface();
@@ -381,7 +382,9 @@ impl Tunnel {
             None => [own.to_string(), theirs.to_string()],
         };
         let [local, far] = networks;
-        let way = |from: Side| format!("{{ spi = \"{}\", key = \"{}\" }}", self.spi(from), self.key(from));
+        let way = |from: Side| {
+            format!("{{ spi = \"{}\", key = \"{}\" }}", self.spi(from), self.key(from))
+        };
         format!(
             "[[tunnel]]\nname = \"{name}\"\nmode = \"{mode}\"\nlocal = \"{own}\"\nremote = \"{remote}\"\n\
              algorithm = \"{suite}\"\nout = {}\nin = {}\n{more}\n[[tunnel.selector]]\nlocal = \"{local}\"\n\
@@ -395,9 +398,8 @@ impl Tunnel {
 /// The configuration of a side.
 pub fn configuration(side: Side, tunnels: &[Tunnel]) -> String {
     let inner = tunnels.iter().filter(|it| it.networks.is_some()).map(|it| it.inner(side));
-    let mut addresses: Vec<_> = inner
-        .map(|it| format!("\"{it}/{}\"", if it.is_ipv4() { 24 } else { 64 }))
-        .collect();
+    let mut addresses: Vec<_> =
+        inner.map(|it| format!("\"{it}/{}\"", if it.is_ipv4() { 24 } else { 64 })).collect();
     addresses.sort();
     addresses.dedup();
     let mut text = format!(

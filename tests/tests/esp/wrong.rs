@@ -19,7 +19,11 @@ fn a_wrong_configuration_is_refused_with_its_line() {
     for (from, to, parts) in [
         ("spi = \"0x1002\"", "spi = \"255\"", ["esp.toml:12:", "0x100"]),
         ("aes-256-gcm", "aes-128-gcm", ["esp.toml:12:", "the last 4 the salt"]),
-        ("remote = \"192.0.2.2:4500\"", "remote = \"gateway\"", ["esp.toml:10:", "198.51.100.1:4500"]),
+        (
+            "remote = \"192.0.2.2:4500\"",
+            "remote = \"gateway\"",
+            ["esp.toml:10:", "198.51.100.1:4500"],
+        ),
         ("name = \"t1\"", "name = \"t1\"\nspeed = 9", ["esp.toml:8:", "speed"]),
         ("interface = \"wire-a\"", "", ["spi", ""]),
     ] {

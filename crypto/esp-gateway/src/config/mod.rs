@@ -38,6 +38,8 @@ pub struct Configuration {
     pub cryptod: Option<PathBuf>,
     /// The tunnels, in the order of the file.
     pub tunnels: Vec<Tunnel>,
+    /// The files of keys that were read.
+    pub files: Vec<PathBuf>,
 }
 
 /// `[device]`
@@ -139,8 +141,10 @@ pub fn read(path: &Path) -> Result<Configuration, Failure> {
         Failure::new(format!("{}: byte {} is no UTF-8", path.display(), why.valid_up_to()))
     })?;
     let folder = path.parent().unwrap_or(Path::new("."));
+    let mut files = Vec::new();
     let mut read_key = |name: &str| {
         let path = folder.join(name);
+        files.push(path.clone());
         let (bytes, mode) = file(&path, KEY_FILE_BYTES_MAX).map_err(|why| plain(&why))?;
         match mode & 0o077 {
             0 => Ok(bytes),
@@ -148,7 +152,7 @@ pub fn read(path: &Path) -> Result<Configuration, Failure> {
         }
     };
     let wrong = |why: &Wrong| Failure::new(format!("{}:{}: {}", path.display(), why.line, why.why));
-    let read = parse(text, &mut read_key).map_err(|why| wrong(&why))?;
+    let mut read = parse(text, &mut read_key).map_err(|why| wrong(&why))?;
     let has_keys = toml::from_str::<Raw>(text).is_ok_and(|raw| {
         let tunnels = raw.tunnels.iter().map(Spanned::get_ref);
         tunnels.flat_map(|it| [&it.out, &it.inbound]).any(|it| it.get_ref().key.is_some())
@@ -160,6 +164,7 @@ pub fn read(path: &Path) -> Result<Configuration, Failure> {
             open_to_others(path, mode)
         )));
     }
+    read.files = files;
     Ok(read)
 }
 
@@ -214,7 +219,7 @@ impl Checker<'_, '_> {
             tunnels.push(self.tunnel(raw, &device, &outside, cryptod.is_some())?);
         }
         unique(self.text, &raw.tunnels, &tunnels)?;
-        Ok(Configuration { device, outside, cryptod, tunnels })
+        Ok(Configuration { device, outside, cryptod, tunnels, files: Vec::new() })
     }
 
     fn device(&self, raw: &raw::Device) -> Result<Device, Wrong> {
