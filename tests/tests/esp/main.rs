@@ -2,6 +2,7 @@
 
 mod carry;
 mod hostile;
+mod keyed;
 mod killed;
 mod lifetime;
 mod reload;
