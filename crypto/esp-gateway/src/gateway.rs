@@ -203,7 +203,12 @@ impl Gateway {
         let retired = left.len();
         self.retired.extend(left.into_iter().map(|incoming| Retired { incoming, until }));
         let is_kept = |it: &&Running| {
-            before.iter().any(|old| old.tunnel == it.tunnel && old.out.is_ok() == it.out.is_ok())
+            let (out, inbound) = (it.out.as_ref().ok(), it.inbound.as_ref().ok());
+            before.iter().any(|old| {
+                old.tunnel.remote == it.tunnel.remote
+                    && old.out.as_ref().ok().map(Arc::as_ptr) == out.map(Arc::as_ptr)
+                    && old.inbound.as_ref().ok().map(Arc::as_ptr) == inbound.map(Arc::as_ptr)
+            })
         };
         let kept = self.running.iter().filter(is_kept).count();
         self.configuration = configuration;
