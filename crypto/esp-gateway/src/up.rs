@@ -64,7 +64,7 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
         privileges::enter_sandbox(options, &configuration)?;
     }
     let conf = Path::new(reverse_path::OF_THE_SYSTEM);
-    for warning in reverse_path::warnings(conf, tun.name(), &configuration.tunnels) {
+    for warning in reverse_path::warnings(conf, &configuration) {
         say.note(warning);
     }
     let engine = keyway_drivers::engine();
