@@ -230,7 +230,8 @@ fn connect(
     };
     let remote = Remote::connect_and_tell(engine, options, tell)
         .map_err(|why| Failure::new(format!("cannot use cryptod at {shown}: {}", plain(&why))))?;
-    let is_there = remote.wait(DAEMON_WAIT);
+    remote.wait(DAEMON_WAIT);
+    let is_there = remote.driver().is_some();
     gateway.lock().unpoisoned().has_daemon = is_there;
     if !is_there {
         say.note(format_args!(
