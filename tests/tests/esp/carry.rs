@@ -117,7 +117,9 @@ fn every_suite_carries_every_size_over_every_mixture() {
     // In transport mode the peer's route leads into the device, and its sealed packets come through the wire.
     let (a, b) = site.start_both();
     a.says("note", "net.ipv4.conf.wire-a.rp_filter=2");
-    [Side::A, Side::B].map(|side| site.reverse_path(side, "2"));
+    for side in [Side::A, Side::B] {
+        site.reverse_path(side, "2");
+    }
     for tunnel in &tunnels {
         there_and_back(&site, tunnel);
         if tunnel.networks.is_some() {
