@@ -13,7 +13,9 @@ pub mod cryptod;
 pub mod dirsrv;
 pub mod disk;
 pub mod hypervisor;
+pub mod link;
 pub mod machines;
+pub mod namespace;
 pub mod proxy;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 #[allow(

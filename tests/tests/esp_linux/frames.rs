@@ -1,0 +1,142 @@
+//! Frames of the wire between gateway and guest: what they are, and others made of them.
+
+use std::net::IpAddr;
+
+/// An Ethernet header, in bytes.
+const ETHERNET: usize = 14;
+const UDP: u8 = 17;
+const ESP: u8 = 50;
+
+/// What a frame is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// An ESP packet in IP or in UDP: which bytes of the frame it is.
+    Esp { at: usize, udp: bool },
+    /// Another IP packet, with its protocol.
+    Other { protocol: u8 },
+    /// Neighbour discovery, ARP and the like.
+    Link,
+}
+
+/// A frame that was looked at.
+pub struct Frame<'a> {
+    bytes: &'a [u8],
+    pub kind: Kind,
+}
+
+impl<'a> Frame<'a> {
+    pub fn of(bytes: &'a [u8]) -> Frame<'a> {
+        Frame { bytes, kind: kind(bytes) }
+    }
+
+    /// The ESP packet, from its SPI to its ICV.
+    pub fn esp(&self) -> Option<&'a [u8]> {
+        match self.kind {
+            Kind::Esp { at, .. } => Some(&self.bytes[at..end(self.bytes)]),
+            _ => None,
+        }
+    }
+
+    /// The ESP packet's SPI, and the low half of its number.
+    pub fn spi_and_number(&self) -> Option<(u32, u32)> {
+        let word = |at: usize| Some(u32::from_be_bytes(self.esp()?.get(at..at + 4)?.try_into().ok()?));
+        Some((word(0)?, word(4)?))
+    }
+
+    /// A frame as this one with another ESP packet: lengths and checksums fit.
+    pub fn with_esp(&self, esp: &[u8]) -> Vec<u8> {
+        let Kind::Esp { at, udp } = self.kind else { panic!("no ESP packet") };
+        let mut frame = [&self.bytes[..at], esp].concat();
+        if udp {
+            let length = (8 + esp.len()) as u16;
+            frame[at - 4..at - 2].copy_from_slice(&length.to_be_bytes());
+        }
+        finish(&mut frame);
+        frame
+    }
+
+    /// Source and destination of the outer header.
+    pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        let ip = self.bytes.get(ETHERNET..)?;
+        let v4 = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(ip.get(at..at + 4)?).ok()?));
+        let v6 = |at: usize| Some(IpAddr::from(<[u8; 16]>::try_from(ip.get(at..at + 16)?).ok()?));
+        match ip.first()? >> 4 {
+            4 => Some((v4(12)?, v4(16)?)),
+            _ => Some((v6(8)?, v6(24)?)),
+        }
+    }
+}
+
+/// Sets the length in the IP header and all checksums outside of ESP by what there is behind.
+pub fn finish(frame: &mut [u8]) {
+    let ip = &mut frame[ETHERNET..];
+    let (header, pseudo) = if ip[0] >> 4 == 4 {
+        let header = usize::from(ip[0] & 15) * 4;
+        let length = ip.len() as u16;
+        ip[2..4].copy_from_slice(&length.to_be_bytes());
+        ip[10..12].fill(0);
+        let sum = checksum(&ip[..header], 0);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        (header, ip[12..20].to_vec())
+    } else {
+        let length = (ip.len() - 40) as u16;
+        ip[4..6].copy_from_slice(&length.to_be_bytes());
+        (40, ip[8..40].to_vec())
+    };
+    let protocol = if ip[0] >> 4 == 4 { ip[9] } else { ip[6] };
+    if protocol == UDP {
+        let udp = &mut ip[header..];
+        let length = udp.len() as u32;
+        udp[6..8].fill(0);
+        let start = u32::from(!checksum(&pseudo, u32::from(UDP) + length));
+        let sum = checksum(udp, start);
+        udp[6..8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
+    }
+}
+
+/// The Internet checksum (RFC 1071).
+fn checksum(bytes: &[u8], start: u32) -> u16 {
+    let words = bytes.chunks(2).map(|two| {
+        u32::from(u16::from_be_bytes([two[0], two.get(1).copied().unwrap_or(0)]))
+    });
+    let mut sum = words.fold(start, |sum, word| sum + word);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// Where the IP packet ends: short frames have more bytes.
+fn end(frame: &[u8]) -> usize {
+    let ip = &frame[ETHERNET..];
+    let length = if ip[0] >> 4 == 4 {
+        usize::from(u16::from_be_bytes([ip[2], ip[3]]))
+    } else {
+        40 + usize::from(u16::from_be_bytes([ip[4], ip[5]]))
+    };
+    frame.len().min(ETHERNET + length)
+}
+
+fn kind(frame: &[u8]) -> Kind {
+    let (protocol, at) = match (frame.get(12..14), frame.get(ETHERNET..)) {
+        (Some([8, 0]), Some(ip)) if ip.len() >= 20 => (ip[9], usize::from(ip[0] & 15) * 4),
+        (Some([0x86, 0xdd]), Some(ip)) if ip.len() >= 40 => match ip[6] {
+            // Multicast reports have options before them.
+            0 => return Kind::Link,
+            58 if (130..=137).contains(&ip.get(40).copied().unwrap_or(0)) => return Kind::Link,
+            protocol => (protocol, 40),
+        },
+        _ => return Kind::Link,
+    };
+    let at = ETHERNET + at;
+    match (protocol, frame.get(at..at + 8)) {
+        (ESP, Some(_)) => Kind::Esp { at, udp: false },
+        (UDP, Some([.., _, _, _, _])) if frame[at + 2..at + 4] == 4500u16.to_be_bytes() => {
+            match frame.get(at + 8..at + 12) {
+                Some([0, 0, 0, 0]) | None => Kind::Other { protocol },
+                Some(_) => Kind::Esp { at: at + 8, udp: true },
+            }
+        }
+        _ => Kind::Other { protocol },
+    }
+}
