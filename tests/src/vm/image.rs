@@ -1,6 +1,6 @@
 //! The file system that a guest has in its memory: busybox, modules of its kernel, and what a test puts there.
 
-use crate::available;
+use crate::{available, is_root};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -66,7 +66,7 @@ impl Image {
     /// In CI, if something is missing, where nothing may be skipped.
     #[must_use]
     pub fn build_for_user_mode() -> Option<Builder> {
-        available(&["busybox", USER_MODE_KERNEL])
+        (available(&["busybox", "unshare", USER_MODE_KERNEL]) && is_root())
             .then(|| Builder::new(USER_MODE_KERNEL.into(), Path::new(USER_MODE_MODULES)))
     }
 

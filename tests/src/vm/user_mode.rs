@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// is a tmpfs.
 pub struct UserModeLinux {
     // Fields are dropped in this order.
-    kernel: Running,
+    _kernel: Running,
     guest: Guest,
     folder: TempDir,
     // Its files go with it.
@@ -48,7 +48,9 @@ impl UserModeLinux {
         let flags = SocketFlags::CLOEXEC;
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
         let (network, its_network) = pair.expect("a pair of sockets");
-        let mut command = Command::new(image.kernel());
+        // All its processes end with the first one, in a namespace of their own: its helpers would stay.
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--"]).arg(image.kernel());
         command.arg(format!("mem={MEMORY}M")).arg(format!("uml_dir={}", folder.path().display()));
         command.arg(format!("initrd={}", image.initramfs().display()));
         // Its standard input is its port and its standard output its network.
@@ -62,7 +64,7 @@ impl UserModeLinux {
         // It has the guest's ends, which would hide that the guest has gone.
         drop(command);
         let guest = Guest::new(port, Arc::default());
-        let uml = UserModeLinux { kernel: Running(child), guest, folder, _image: image.clone() };
+        let uml = UserModeLinux { _kernel: Running(child), guest, folder, _image: image.clone() };
         uml.guest.wait_ready(LIMIT).unwrap_or_else(|why| uml.fail(&why));
         (uml, network)
     }

@@ -23,7 +23,12 @@ const SHA_1: Option<(&str, usize, usize)> = Some(("hmac(sha1)", 20, 96));
 pub const SUITES: [Suite; 7] = [
     Suite { name: "aes-128-gcm", cipher: GCM, key: 16, mac: None },
     Suite { name: "aes-256-gcm", cipher: GCM, key: 32, mac: None },
-    Suite { name: "chacha20-poly1305", cipher: "rfc7539esp(chacha20,poly1305)", key: 32, mac: None },
+    Suite {
+        name: "chacha20-poly1305",
+        cipher: "rfc7539esp(chacha20,poly1305)",
+        key: 32,
+        mac: None,
+    },
     Suite { name: "aes-128-cbc-hmac-sha-256", cipher: "cbc(aes)", key: 16, mac: SHA_256 },
     Suite { name: "aes-256-cbc-hmac-sha-256", cipher: "cbc(aes)", key: 32, mac: SHA_256 },
     Suite { name: "aes-128-cbc-hmac-sha-1", cipher: "cbc(aes)", key: 16, mac: SHA_1 },
@@ -79,7 +84,8 @@ pub fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for suite in &SUITES {
         for (mode, outer, inner) in shapes {
-            for (esn, encapsulated) in [(true, true), (true, false), (false, true), (false, false)] {
+            for (esn, encapsulated) in [(true, true), (true, false), (false, true), (false, false)]
+            {
                 let number = cases.len() as u16 + 1;
                 cases.push(Case { number, suite, mode, outer, inner, esn, encapsulated });
             }
@@ -146,44 +152,63 @@ impl Case {
         (0..self.suite.key + mac).map(|_| byte()).collect()
     }
 
-    /// What `ip` is to do in a kernel that is this side.
-    pub fn linux(&self, side: Side) -> String {
-        let (other, mut lines) = (side.other(), String::new());
-        let mode = format!("{:?}", self.mode).to_lowercase();
-        let number = self.number;
-        for from in [side, other] {
-            let (source, destination) = (self.outside(from), self.outside(from.other()));
-            let (spi, keys) = (self.spi(from), self.keys(from));
-            let state = format!("src {source} dst {destination} proto esp spi {spi:#x}");
-            // A kernel that only sends needs the window for ESN too.
-            let esn = if self.esn { "esn " } else { "" };
-            let mixed = if self.mode == Mode::Tunnel { "af-unspec" } else { "" };
-            let flags = if esn.is_empty() && mixed.is_empty() { "" } else { "flag" };
-            let algorithm = match self.suite.mac {
-                None => format!("aead {} 0x{} 128", self.suite.cipher, hex(&keys)),
-                Some((mac, _, bits)) => {
-                    let (key, mac_key) = keys.split_at(self.suite.key);
-                    let (key, mac_key) = (hex(key), hex(mac_key));
-                    format!("enc {} 0x{key} auth-trunc {mac} 0x{mac_key} {bits}", self.suite.cipher)
-                }
-            };
-            let encap = if self.encapsulated { "encap espinudp 4500 4500 0.0.0.0" } else { "" };
-            writeln!(
-                lines,
-                "xfrm state add {state} reqid {number} mode {mode} replay-window {WINDOW} \
-                 {flags} {esn}{mixed} {algorithm} {encap}"
-            )
-            .expect("a string");
-            let direction = if from == side { "out" } else { "in" };
-            let (from, to) = (self.inside(from), self.inside(from.other()));
-            let template = format!("{state} reqid {number} mode {mode}");
-            writeln!(
-                lines,
-                "xfrm policy add src {from} dst {to} dir {direction} priority 1000 tmpl {template}"
-            )
-            .expect("a string");
+    /// As `ip` names what this side sends.
+    pub fn id(&self, from: Side) -> String {
+        let (source, destination) = (self.outside(from), self.outside(from.other()));
+        format!("src {source} dst {destination} proto esp spi {:#x}", self.spi(from))
+    }
+
+    /// What `ip` is to do for what this side sends, in a kernel that is this or the other side; `more` is for `ip` too.
+    pub fn state(&self, from: Side, more: &str) -> String {
+        let (id, keys, number) = (self.id(from), self.keys(from), self.number);
+        let mut flags = Vec::new();
+        if self.esn {
+            flags.push("esn");
         }
-        lines
+        if self.mode == Mode::Tunnel {
+            // Both families inside.
+            flags.push("af-unspec");
+        }
+        let flags =
+            if flags.is_empty() { flags.join("") } else { format!("flag {}", flags.join(" ")) };
+        let cipher = self.suite.cipher;
+        let algorithm = match self.suite.mac {
+            None => format!("aead {cipher} 0x{} 128", hex(&keys)),
+            Some((mac, _, bits)) => {
+                let (key, mac_key) = keys.split_at(self.suite.key);
+                format!("enc {cipher} 0x{} auth-trunc {mac} 0x{} {bits}", hex(key), hex(mac_key))
+            }
+        };
+        let encap = if self.encapsulated { "encap espinudp 4500 4500 0.0.0.0" } else { "" };
+        let mode = self.mode.name();
+        format!(
+            "xfrm state add {id} reqid {number} mode {mode} replay-window {WINDOW} {flags} {algorithm} {encap} {more}\n"
+        )
+    }
+
+    /// What `ip` is to do so that packets between these addresses are to be in what a side sends.
+    pub fn policy(
+        &self,
+        from: Side,
+        direction: &str,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> String {
+        let (id, number, mode) = (self.id(from), self.number, self.mode.name());
+        format!(
+            "xfrm policy add src {source} dst {destination} dir {direction} priority 1000 \
+             tmpl {id} reqid {number} mode {mode}\n"
+        )
+    }
+
+    /// All that `ip` is to do in a kernel that is this side.
+    pub fn linux(&self, side: Side) -> String {
+        let of = |from: Side| {
+            let direction = if from == side { "out" } else { "in" };
+            let (source, destination) = (self.inside(from), self.inside(from.other()));
+            self.state(from, "") + &self.policy(from, direction, source, destination)
+        };
+        of(side) + &of(side.other())
     }
 
     /// A `[[tunnel]]` of the gateway's configuration.
@@ -195,9 +220,8 @@ impl Case {
         };
         let bits = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
         let (local, far) = (self.inside(Side::Gateway), self.inside(Side::Guest));
-        let sa = |from| {
-            format!("spi = \"{:#x}\"\nkey = \"{}\"", self.spi(from), hex(&self.keys(from)))
-        };
+        let sa =
+            |from| format!("spi = \"{:#x}\"\nkey = \"{}\"", self.spi(from), hex(&self.keys(from)));
         format!(
             r#"
 [[tunnel]]
@@ -217,7 +241,7 @@ remote = "{far}/{}"
 {}
 "#,
             self.number,
-            format!("{:?}", self.mode).to_lowercase(),
+            self.mode.name(),
             self.outside(Side::Gateway),
             self.suite.name,
             self.esn,
@@ -226,6 +250,12 @@ remote = "{far}/{}"
             sa(Side::Gateway),
             sa(Side::Guest),
         )
+    }
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        if self == Mode::Tunnel { "tunnel" } else { "transport" }
     }
 }
 

@@ -39,7 +39,8 @@ impl<'a> Frame<'a> {
 
     /// The ESP packet's SPI, and the low half of its number.
     pub fn spi_and_number(&self) -> Option<(u32, u32)> {
-        let word = |at: usize| Some(u32::from_be_bytes(self.esp()?.get(at..at + 4)?.try_into().ok()?));
+        let word =
+            |at: usize| Some(u32::from_be_bytes(self.esp()?.get(at..at + 4)?.try_into().ok()?));
         Some((word(0)?, word(4)?))
     }
 
@@ -54,36 +55,96 @@ impl<'a> Frame<'a> {
         finish(&mut frame);
         frame
     }
+}
 
-    /// Source and destination of the outer header.
-    pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
-        let ip = self.bytes.get(ETHERNET..)?;
-        let v4 = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(ip.get(at..at + 4)?).ok()?));
-        let v6 = |at: usize| Some(IpAddr::from(<[u8; 16]>::try_from(ip.get(at..at + 16)?).ok()?));
-        match ip.first()? >> 4 {
-            4 => Some((v4(12)?, v4(16)?)),
-            _ => Some((v6(8)?, v6(24)?)),
-        }
+/// The ECN bits of a frame's outer header.
+pub fn ecn(frame: &[u8]) -> u8 {
+    let ip = &frame[ETHERNET..];
+    if ip[0] >> 4 == 4 { ip[1] & 3 } else { (ip[1] >> 4) & 3 }
+}
+
+/// Sets them.
+pub fn set_ecn(frame: &mut [u8], ecn: u8) {
+    let ip = &mut frame[ETHERNET..];
+    if ip[0] >> 4 == 4 {
+        ip[1] = ip[1] & !3 | ecn;
+    } else {
+        ip[1] = ip[1] & !0x30 | ecn << 4;
     }
+    finish(frame);
+}
+
+/// The frame as two fragments of its IP packet, the first with so many bytes of payload, which eight divides.
+pub fn fragments(frame: &[u8], bytes: usize, identification: u32) -> [Vec<u8>; 2] {
+    let whole = &frame[..end(frame)];
+    let v4 = whole[ETHERNET] >> 4 == 4;
+    let header = ETHERNET + if v4 { usize::from(whole[ETHERNET] & 15) * 4 } else { 40 };
+    let (head, payload) = whole.split_at(header);
+    let (first, second) = payload.split_at(bytes);
+    [(first, 0, true), (second, bytes, false)].map(|(part, offset, more)| {
+        let mut fragment = head.to_vec();
+        let place = (offset as u16 / 8, u16::from(more));
+        if v4 {
+            let ip = &mut fragment[ETHERNET..];
+            ip[4..6].copy_from_slice(&(identification as u16).to_be_bytes());
+            ip[6..8].copy_from_slice(&(place.1 << 13 | place.0).to_be_bytes());
+        } else {
+            // RFC 8200 § 4.5
+            let next = std::mem::replace(&mut fragment[ETHERNET + 6], 44);
+            fragment.extend([next, 0]);
+            fragment.extend((place.0 << 3 | place.1).to_be_bytes());
+            fragment.extend(identification.to_be_bytes());
+        }
+        fragment.extend(part);
+        set_length(&mut fragment);
+        fragment
+    })
+}
+
+/// A UDP datagram between two addresses, to this port, in clear text.
+pub fn datagram(ethernet: &[u8], from: IpAddr, to: IpAddr, port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut frame = ethernet[..12].to_vec();
+    let length = (8 + payload.len()) as u16;
+    match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            frame.extend([8, 0, 0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, UDP, 0, 0]);
+            frame.extend(from.octets().iter().chain(&to.octets()));
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, UDP, 64]);
+            frame.extend(from.octets().iter().chain(&to.octets()));
+        }
+        _ => panic!("two families"),
+    }
+    frame.extend(4500u16.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend(length.to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend(payload);
+    finish(&mut frame);
+    frame
+}
+
+/// The frame with another source in its outer header.
+pub fn from(frame: &[u8], source: IpAddr) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    match source {
+        IpAddr::V4(it) => frame[ETHERNET + 12..ETHERNET + 16].copy_from_slice(&it.octets()),
+        IpAddr::V6(it) => frame[ETHERNET + 8..ETHERNET + 24].copy_from_slice(&it.octets()),
+    }
+    finish(&mut frame);
+    frame
 }
 
 /// Sets the length in the IP header and all checksums outside of ESP by what there is behind.
 pub fn finish(frame: &mut [u8]) {
+    set_length(frame);
     let ip = &mut frame[ETHERNET..];
-    let (header, pseudo) = if ip[0] >> 4 == 4 {
-        let header = usize::from(ip[0] & 15) * 4;
-        let length = ip.len() as u16;
-        ip[2..4].copy_from_slice(&length.to_be_bytes());
-        ip[10..12].fill(0);
-        let sum = checksum(&ip[..header], 0);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        (header, ip[12..20].to_vec())
+    let (header, protocol, pseudo) = if ip[0] >> 4 == 4 {
+        (usize::from(ip[0] & 15) * 4, ip[9], ip[12..20].to_vec())
     } else {
-        let length = (ip.len() - 40) as u16;
-        ip[4..6].copy_from_slice(&length.to_be_bytes());
-        (40, ip[8..40].to_vec())
+        (40, ip[6], ip[8..40].to_vec())
     };
-    let protocol = if ip[0] >> 4 == 4 { ip[9] } else { ip[6] };
     if protocol == UDP {
         let udp = &mut ip[header..];
         let length = udp.len() as u32;
@@ -94,11 +155,26 @@ pub fn finish(frame: &mut [u8]) {
     }
 }
 
+fn set_length(frame: &mut [u8]) {
+    let ip = &mut frame[ETHERNET..];
+    if ip[0] >> 4 == 4 {
+        let header = usize::from(ip[0] & 15) * 4;
+        let length = ip.len() as u16;
+        ip[2..4].copy_from_slice(&length.to_be_bytes());
+        ip[10..12].fill(0);
+        let sum = checksum(&ip[..header], 0);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    } else {
+        let length = (ip.len() - 40) as u16;
+        ip[4..6].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
 /// The Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8], start: u32) -> u16 {
-    let words = bytes.chunks(2).map(|two| {
-        u32::from(u16::from_be_bytes([two[0], two.get(1).copied().unwrap_or(0)]))
-    });
+pub fn checksum(bytes: &[u8], start: u32) -> u16 {
+    let words = bytes
+        .chunks(2)
+        .map(|two| u32::from(u16::from_be_bytes([two[0], two.get(1).copied().unwrap_or(0)])));
     let mut sum = words.fold(start, |sum, word| sum + word);
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

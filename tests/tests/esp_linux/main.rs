@@ -2,5 +2,10 @@
 
 mod between_guests;
 mod cases;
+mod every_size;
 mod frames;
+mod hostile;
 mod machine;
+mod probe;
+mod site;
+mod tap;
