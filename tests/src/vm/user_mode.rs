@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -17,16 +18,19 @@ use tempfile::TempDir;
 const MEMORY: u64 = 128;
 /// How long anything may take that is waited for.
 const LIMIT: Duration = Duration::from_secs(120);
+/// What `unshare` runs.
+const IN_NAMESPACES: &str = r#"mount -t tmpfs memory /dev/shm && exec "$@""#;
 
 /// A running guest, killed when dropped. If the test ends without that, the guest powers itself off.
 ///
-/// It has one network device, `vec0`. Its memory is a file in `/dev/shm`, or in the folder that `TMPDIR` names if that
-/// is a tmpfs.
+/// It has one network device, `vec0`.
 pub struct UserModeLinux {
     // Fields are dropped in this order.
     _kernel: Running,
     guest: Guest,
     folder: TempDir,
+    /// Commands so far.
+    commands: AtomicU64,
     // Its files go with it.
     _image: Image,
 }
@@ -48,13 +52,28 @@ impl UserModeLinux {
         let flags = SocketFlags::CLOEXEC;
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
         let (network, its_network) = pair.expect("a pair of sockets");
-        // All its processes end with the first one, in a namespace of their own: its helpers would stay.
+        // All its processes end with the first one, in a namespace of their own: its helpers would stay. Its memory is
+        // a file in a tmpfs whose pages may be executed, which is not so of every `/dev/shm`.
         let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child", "--"]).arg(image.kernel());
+        command.args([
+            "--pid",
+            "--mount",
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-c",
+            IN_NAMESPACES,
+            "-",
+        ]);
+        for name in ["TMPDIR", "TMP", "TEMP"] {
+            command.env_remove(name);
+        }
+        command.arg(image.kernel());
         command.arg(format!("mem={MEMORY}M")).arg(format!("uml_dir={}", folder.path().display()));
         command.arg(format!("initrd={}", image.initramfs().display()));
         // Its standard input is its port and its standard output its network.
         command.args(["con=null", "con0=null,fd:2", "ssl=null", "ssl0=fd:0", "agent=ttyS0"]);
+        command.arg(format!("host={}", folder.path().display()));
         let mtu = UserModeLinux::MTU;
         command.arg(format!("vec0:transport=fd,fd=1,mtu={mtu},mac={ethernet_address}"));
         command.args(["quiet", "panic=-1"]);
@@ -64,7 +83,8 @@ impl UserModeLinux {
         // It has the guest's ends, which would hide that the guest has gone.
         drop(command);
         let guest = Guest::new(port, Arc::default());
-        let uml = UserModeLinux { _kernel: Running(child), guest, folder, _image: image.clone() };
+        let (commands, _image) = (AtomicU64::new(0), image.clone());
+        let uml = UserModeLinux { _kernel: Running(child), guest, folder, commands, _image };
         uml.guest.wait_ready(LIMIT).unwrap_or_else(|why| uml.fail(&why));
         (uml, network)
     }
@@ -86,7 +106,11 @@ impl UserModeLinux {
     #[must_use]
     #[track_caller]
     pub fn start(&self, command: &str) -> Job {
-        self.guest.start(command).unwrap_or_else(|why| self.fail(&format!("{command}: {why}")))
+        // Its serial line is slow, and stops for good at some thousands of bytes.
+        let file = format!("command-{}", self.commands.fetch_add(1, Ordering::Relaxed));
+        fs::write(self.folder.path().join(&file), command).expect("a file");
+        let started = self.guest.start(&format!(". /run/host/{file}"));
+        started.unwrap_or_else(|why| self.fail(&format!("{command}: {why}")))
     }
 
     /// Waits for the end of a command that was started here.
