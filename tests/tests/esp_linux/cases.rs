@@ -57,10 +57,12 @@ pub enum Side {
 pub const WINDOW: u32 = 128;
 
 /// A pair of security associations.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Case {
     /// Tells it from the others, in its addresses, keys and SPIs.
     pub number: u16,
+    /// Tells its keys and SPIs from those that it had before.
+    pub generation: u8,
     pub suite: &'static Suite,
     pub mode: Mode,
     pub outer: Family,
@@ -87,7 +89,16 @@ pub fn all() -> Vec<Case> {
             for (esn, encapsulated) in [(true, true), (true, false), (false, true), (false, false)]
             {
                 let number = cases.len() as u16 + 1;
-                cases.push(Case { number, suite, mode, outer, inner, esn, encapsulated });
+                cases.push(Case {
+                    number,
+                    generation: 0,
+                    suite,
+                    mode,
+                    outer,
+                    inner,
+                    esn,
+                    encapsulated,
+                });
             }
         }
     }
@@ -136,7 +147,7 @@ impl Case {
     /// The SPI of what this side sends.
     pub fn spi(&self, from: Side) -> u32 {
         let base = if from == Side::Gateway { 0x0010_0000 } else { 0x8000_0000 };
-        base + u32::from(self.number)
+        base + (u32::from(self.generation) << 16) + u32::from(self.number)
     }
 
     /// The keys of what this side sends, and the salt behind them if there is one.
@@ -195,8 +206,10 @@ impl Case {
         destination: IpAddr,
     ) -> String {
         let (id, number, mode) = (self.id(from), self.number, self.mode.name());
+        // What comes in may be of an earlier generation too.
+        let id = if direction == "in" { id.split(" spi").next().unwrap_or_default() } else { &id };
         format!(
-            "xfrm policy add src {source} dst {destination} dir {direction} priority 1000 \
+            "xfrm policy update src {source} dst {destination} dir {direction} priority 1000 \
              tmpl {id} reqid {number} mode {mode}\n"
         )
     }

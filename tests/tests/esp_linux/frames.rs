@@ -74,6 +74,12 @@ pub fn set_ecn(frame: &mut [u8], ecn: u8) {
     finish(frame);
 }
 
+/// Whether its IP packet is a fragment.
+pub fn is_fragment(frame: &[u8]) -> bool {
+    let ip = &frame[ETHERNET..];
+    if ip[0] >> 4 == 4 { ip[6] & 0x3f != 0 || ip[7] != 0 } else { ip[6] == 44 }
+}
+
 /// The frame as two fragments of its IP packet, the first with so many bytes of payload, which eight divides.
 pub fn fragments(frame: &[u8], bytes: usize, identification: u32) -> [Vec<u8>; 2] {
     let whole = &frame[..end(frame)];

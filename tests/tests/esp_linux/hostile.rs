@@ -5,7 +5,7 @@ use crate::cases::{self, Case, Family, Mode, Side};
 use crate::frames::{self, Frame};
 use crate::machine;
 use crate::probe::{Asks, Probe, stream};
-use crate::site::{GATEWAY, GUEST, Site};
+use crate::site::{GATEWAY, GUEST, INSIDE, Site};
 use keyway_tests::cryptod::eventually;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -272,7 +272,7 @@ fn what_no_selector_allows_does_not_come_out() {
             lines += &format!("route add {to} via {link} dev vec0\n");
         }
         if from == mixed.inside(Side::Guest) {
-            let given = mixed.policy(Side::Guest, "out", from, to).replace(" add ", " delete ");
+            let given = mixed.policy(Side::Guest, "out", from, to).replace(" update ", " delete ");
             lines += given.split(" priority").next().unwrap();
             lines += "\n";
         }
@@ -289,7 +289,7 @@ fn what_no_selector_allows_does_not_come_out() {
         site.has_dropped(&before, &[("in.selectors", 1)]);
     }
     // Nor does it go in: there is a route to it, and no selector.
-    site.namespace.ip(&format!("route add {stranger} dev esp0\n"));
+    site.namespace.ip(&format!("route add {stranger} dev {INSIDE}\n"));
     let before = site.drops();
     site.probe_from(Asks::Udp, gateway, stranger, 1).send(100).unwrap();
     site.has_dropped(&before, &[("out.selectors", 1)]);
@@ -300,8 +300,9 @@ fn clear_text_is_not_taken_for_what_came_out_of_a_tunnel() {
     let is_meant = |case: &Case| case.mode == Mode::Tunnel && case.inner == Family::V4;
     let Some(site) = Site::new(some().into_iter().filter(is_meant).collect()) else { return };
     // As the gateway says that the system is to be set.
-    let mut sysctl = site.namespace.command("sysctl");
-    keyway_tests::finish(sysctl.args(["-w", "net.ipv4.conf.all.rp_filter=1"]), "").expect(0);
+    let mut shell = site.namespace.command("sh");
+    let strict = "echo 1 >/proc/sys/net/ipv4/conf/all/rp_filter";
+    keyway_tests::finish(shell.args(["-c", strict]), "").expect(0);
     for case in &site.cases {
         let (ours, theirs) = (case.inside(Side::Gateway), case.inside(Side::Guest));
         let probe = site.probe(Asks::Udp, case);

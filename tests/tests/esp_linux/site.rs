@@ -22,10 +22,12 @@ use tempfile::TempDir;
 
 /// The gateway's device outside, and its end of the wire.
 pub const OUTSIDE: &str = "eth0";
+/// Its device inside.
+pub const INSIDE: &str = "esp0";
 pub const GATEWAY: End = End::Left;
 pub const GUEST: End = End::Right;
 /// Of the gateway's device inside. With it and ESP around it no packet of the tests is longer than the wire takes.
-const INSIDE_MTU: u32 = 1500;
+pub const INSIDE_MTU: u32 = 1500;
 
 pub struct Site {
     // Fields are dropped in this order.
@@ -51,7 +53,7 @@ impl Site {
     /// Starts all with these cases; `None`, which is said, where something is missing.
     pub fn new(cases: Vec<Case>) -> Option<Site> {
         let mut site = Site::bare(cases)?;
-        site.configure("", "");
+        site.configure(Some(INSIDE_MTU));
         site.start();
         Some(site)
     }
@@ -70,17 +72,15 @@ impl Site {
         Some(Site { gateway: None, link, guest, namespace, folder, cases })
     }
 
-    /// Writes the configuration, with more in `[device]` and at its end.
-    pub fn configure(&self, device: &str, more: &str) {
+    /// Writes the configuration, with this MTU of the gateway's device or without one.
+    pub fn configure(&self, mtu: Option<u32>) {
         let (v4, v6) = (cases::gateway_inside(Family::V4), cases::gateway_inside(Family::V6));
-        let mtu =
-            if device.contains("mtu") { String::new() } else { format!("mtu = {INSIDE_MTU}") };
+        let mtu = mtu.map_or(String::new(), |mtu| format!("mtu = {mtu}\n"));
         let mut text = format!(
-            "[device]\nname = \"esp0\"\naddresses = [\"{v4}/32\", \"{v6}/128\"]\n{mtu}\n{device}\n\
+            "[device]\nname = \"{INSIDE}\"\naddresses = [\"{v4}/32\", \"{v6}/128\"]\n{mtu}\
              [outside]\nlisten = \"[::]:4500\"\nesp = true\ninterface = \"{OUTSIDE}\"\n"
         );
         text.extend(self.cases.iter().map(Case::gateway));
-        text += more;
         secret(&self.configuration(), &text);
     }
 

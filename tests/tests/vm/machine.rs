@@ -106,7 +106,7 @@ fn a_kernel_that_is_a_program_boots_and_leaves_no_process() {
     assert_eq!(guest.wait(&long).expect(0).out, word + "\n" + &"x".repeat(1 << 18));
     // What it sends is read here, and what is written here it receives.
     guest.run("ip address add 192.0.2.2/24 dev vec0 && ip link set vec0 up").expect(0);
-    let ping = guest.start("ping -c 1 -W 60 192.0.2.1");
+    let _ping = guest.start("ping -c 1 -W 60 192.0.2.1");
     let mut frame = [0; 2000];
     let asks = |frame: &[u8]| frame[12..14] == [8, 6] && frame[38..42] == [192, 0, 2, 1];
     while !asks(&frame) {
@@ -121,7 +121,6 @@ fn a_kernel_that_is_a_program_boots_and_leaves_no_process() {
         rustix::io::read(&network, &mut frame).unwrap();
     }
     assert_eq!(frame[30..34], [192, 0, 2, 1]);
-    drop(ping);
     let why = catch_unwind(AssertUnwindSafe(|| drop(guest.run("poweroff -f")))).unwrap_err();
     let said = why.downcast_ref::<String>().unwrap();
     assert!(said.contains("the guest has gone"), "{said}");
