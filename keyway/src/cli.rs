@@ -10,6 +10,7 @@ use crate::cryptod::Cryptod;
 use crate::data_flag::Data;
 use crate::decode::Decode;
 use crate::doctor::Doctor;
+use crate::esp::Esp;
 use crate::generate::{Compression, Generate};
 use crate::history_of::HistoryOf;
 use crate::index;
@@ -60,6 +61,7 @@ Start here:
                                the two processes of keyway up, each started alone
   keyway vm check              what virtual machines lack to use the keys of their host
   keyway ssh-agent             an SSH agent with the keys that you may use in a cryptod
+  keyway esp up                an IPsec gateway, whose keys can be in a cryptod
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
   keyway data make             entries by the million, of MakeLDIF's templates
   keyway load                  load on this directory or another one, and what it does to it
@@ -107,6 +109,8 @@ pub enum Command {
     Vm(Vm),
     SshAgent(SshAgent),
     #[command(subcommand)]
+    Esp(Esp),
+    #[command(subcommand)]
     Quic(Quic),
     #[command(subcommand)]
     Data(Generate),
@@ -123,6 +127,7 @@ impl Command {
             Command::Up(up) => Some(up.serve.allow_debugging),
             Command::Ldapd(ldapd) => Some(ldapd.serve.allow_debugging),
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
+            Command::Esp(Esp::Up(up)) => Some(up.allow_debugging),
             Command::Directory(_)
             | Command::History(_)
             | Command::Undo(_)
@@ -146,6 +151,7 @@ impl Command {
             | Command::SshAgent(_)
             | Command::Load(_)
             | Command::Decode(_)
+            | Command::Esp(_)
             | Command::Quic(_) => None,
         }
     }
