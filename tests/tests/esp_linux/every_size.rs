@@ -166,7 +166,7 @@ fn packets_fit_the_way() {
                 asked.unwrap_or_else(|why| panic!("{}: {why}\n{:#}", case.name(), site.status()));
             }
         }
-        let told = site.status()["too_big"].as_u64().expect("a count");
+        let told = site.status()["figures"]["too_big"].as_u64().expect("a count");
         assert_eq!(told > 0, mtu.is_some(), "{:#}", site.status());
         assert!(too_long.lock().unwrap().is_empty(), "{:?}", too_long.lock().unwrap());
     }

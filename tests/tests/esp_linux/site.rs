@@ -15,9 +15,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use tempfile::TempDir;
 
 /// The gateway's device outside, and its end of the wire.
@@ -45,8 +46,6 @@ pub type Drops = BTreeMap<String, u64>;
 /// A running `keyway esp up`. Killed when it is dropped.
 pub struct Gateway {
     child: Child,
-    // Read no more, and open as long as it runs.
-    _output: BufReader<ChildStdout>,
 }
 
 impl Site {
@@ -95,13 +94,20 @@ impl Site {
         command.arg("--state").arg(self.folder.path().join("state"));
         command.arg("--control").arg(self.control());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line)
-            .unwrap_or_else(|why| panic!("the gateway did not come up: {line:?}: {why}"));
-        assert_eq!(ready["event"], "ready", "the gateway did not come up: {line}");
-        self.gateway = Some(Gateway { child, _output: output });
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let is_ready = |line: &str| {
+            serde_json::from_str(line).is_ok_and(|line: Value| line["event"] == "ready")
+        };
+        let mut said = Vec::new();
+        while !said.last().is_some_and(|line: &String| is_ready(line)) {
+            match lines.next() {
+                Some(line) => said.push(line.unwrap()),
+                None => panic!("the gateway did not come up:\n{}", said.join("\n")),
+            }
+        }
+        // It would stop where nothing reads.
+        thread::spawn(move || lines.for_each(drop));
+        self.gateway = Some(Gateway { child });
     }
 
     /// Has `ip` do these lines in the guest.
@@ -131,7 +137,7 @@ impl Site {
         let status = self.status();
         let mut drops = Drops::new();
         for way in ["in", "out"] {
-            let causes = status[way]["dropped"].as_object();
+            let causes = status["figures"][way]["dropped"].as_object();
             for (cause, count) in causes.unwrap_or_else(|| panic!("no drops in {status}")) {
                 // The system's own packets come when they like.
                 if cause != "noise" {
