@@ -26,9 +26,10 @@ pub enum Esp {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway esp up /etc/keyway/esp.toml
-      carry packets, and keep records in /var/lib/keyway/esp
-  keyway esp up office.toml --state /var/lib/keyway/office --control /run/keyway/office.socket
+  keyway esp up /etc/keyway-esp/esp.toml
+      carry packets, and keep records in /var/lib/keyway-esp/esp
+  keyway esp up office.toml --state /var/lib/keyway-esp/office \\
+      --control /run/keyway-esp/office.socket
       a second gateway on this machine
   keyway key import office-out out.key --algorithm aes-256-gcm --purpose esp --for user:root
       a key that the gateway uses by its name (key_name) and never sees
@@ -51,13 +52,16 @@ pub struct Up {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The folder of its records, which no other gateway uses
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/keyway/esp")]
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/keyway-esp/esp")]
     pub state: PathBuf,
     #[command(flatten)]
     pub control: Control,
     /// Lines of JSON: when it is ready, and what happens
     #[arg(long)]
     pub json: bool,
+    /// Keep files of others and all system calls
+    #[arg(long)]
+    pub no_sandbox: bool,
     /// Let it be traced, and leave core files
     #[arg(long)]
     pub allow_debugging: bool,
@@ -67,7 +71,7 @@ pub struct Up {
 #[derive(Debug, Args)]
 pub struct Control {
     /// The gateway's control socket
-    #[arg(long = "control", value_name = "SOCKET", default_value = "/run/keyway/esp.socket")]
+    #[arg(long = "control", value_name = "SOCKET", default_value = "/run/keyway-esp/esp.socket")]
     pub socket: PathBuf,
 }
 
@@ -75,7 +79,7 @@ pub struct Control {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  keyway esp check /etc/keyway/esp.toml
+  keyway esp check /etc/keyway-esp/esp.toml
       the first fault, with its line and what to write; the exit status is 1")]
 pub struct Check {
     /// The configuration
@@ -92,7 +96,7 @@ pub struct Check {
 Examples:
   keyway esp status
       in words
-  keyway esp status --json --control /run/keyway/office.socket
+  keyway esp status --json --control /run/keyway-esp/office.socket
       that of another gateway, for programs")]
 pub struct Status {
     #[command(flatten)]
@@ -107,7 +111,7 @@ pub struct Status {
 #[command(after_help = "\
 Examples:
   keyway esp reload
-      after new keys, with new SPIs, were written to the files of both sides: first the receiver's")]
+      after the file was changed; docs/guide/esp.md says how new keys come in without a packet lost")]
 pub struct Reload {
     #[command(flatten)]
     pub control: Control,
@@ -122,12 +126,15 @@ pub struct Reload {
 /// If it cannot be done.
 pub fn run(command: &Esp) -> Result<(), Failure> {
     match command {
-        Esp::Up(Up { file, state, control, json, .. }) => keyway_esp_gateway::run(&UpOptions {
-            configuration: file.clone(),
-            state: state.clone(),
-            control: control.socket.clone(),
-            json: *json,
-        }),
+        Esp::Up(Up { file, state, control, json, no_sandbox, .. }) => {
+            keyway_esp_gateway::run(&UpOptions {
+                configuration: file.clone(),
+                state: state.clone(),
+                control: control.socket.clone(),
+                json: *json,
+                no_sandbox: *no_sandbox,
+            })
+        }
         Esp::Check(Check { file, json }) => commands::check(file, *json),
         Esp::Status(Status { control, json }) => commands::status(&control.socket, *json),
         Esp::Reload(Reload { control, json }) => commands::reload(&control.socket, *json),

@@ -102,13 +102,18 @@ impl fmt::Display for NoSa {
             NoSa::Sa(why) => why.fmt(f),
             NoSa::Record(name, RecordError::Damaged) => write!(
                 f,
-                "the record {name} of its key's numbers is damaged, and nothing else says which were used; give both \
+                "the record {name} of its key's numbers is damaged, and nothing else says which \
+                 were used; give both \
                  sides a new key"
             ),
             NoSa::Record(name, why) => write!(f, "cannot read the record {name}: {why}"),
             NoSa::Lease(name, why) => {
                 let why = keyway_host::failure::plain(why);
-                write!(f, "cannot lease numbers in the record {name}: {why}; make room, or let this user write there")
+                write!(
+                    f,
+                    "cannot lease numbers in the record {name}: {why}; make room, or let this \
+                     user write there"
+                )
             }
             NoSa::Engine(why) => why.fmt(f),
         }
@@ -243,7 +248,8 @@ impl<R: Records> Maker<R> {
             Key::Named(name) => (b"named", name.as_bytes(), &[]),
         };
         let length = (key.len() as u64).to_be_bytes();
-        let parts: [&[u8]; 6] = [b"keyway esp\0", kind, suite.name().as_bytes(), &length, key, salt];
+        let parts: [&[u8]; 6] =
+            [b"keyway esp\0", kind, suite.name().as_bytes(), &length, key, salt];
         let mut digest = [0; 32];
         self.engine.digest(Algorithm::Sha256, &parts, &mut digest)?;
         let mut name = format!("{way}-");

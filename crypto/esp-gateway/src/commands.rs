@@ -83,14 +83,14 @@ fn lines(status: &Value) -> Vec<String> {
 }
 
 fn association(way: &str, it: &Value) -> String {
-    if it.is_null() {
-        return format!("  {way}: its key cannot be had now");
-    }
     let (spi, state) = (it["spi"].as_str().unwrap_or_default(), it["state"].as_str());
     let leased = match it["leased"].as_u64() {
         Some(left) => format!(", {} leased ahead", output::grouped(left)),
         None => String::new(),
     };
+    if it["packets"].is_null() {
+        return format!("  {way} {spi}: {}", state.unwrap_or_default());
+    }
     format!(
         "  {way} {spi}: {}, number {}{leased}, {} packets, {} bytes",
         state.unwrap_or_default(),

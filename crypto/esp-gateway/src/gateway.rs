@@ -26,14 +26,33 @@ pub struct Running {
     pub tunnel: Tunnel,
     /// The peer, as the threads know it.
     pub peer: Arc<Peer>,
-    /// `None` while its key cannot be had, or once its numbers are used up.
-    pub out: Option<Arc<Outgoing<StateFolder>>>,
-    /// `None` while its key cannot be had.
-    pub inbound: Option<Arc<Incoming>>,
+    /// What seals.
+    pub out: Result<Arc<Outgoing<StateFolder>>, Missing>,
+    /// What opens.
+    pub inbound: Result<Arc<Incoming>, Missing>,
     /// What was said of it.
     pub said: Said,
     /// How many packets were sent when it was last looked whether a keepalive is due, and when that was.
     pub kept_alive: (u64, Duration),
+}
+
+/// Why a tunnel has no security association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Its key is in a daemon that is not there.
+    Daemon,
+    /// Its key has no number left.
+    UsedUp,
+}
+
+impl Missing {
+    /// Its state, as it is shown.
+    fn state(self) -> &'static str {
+        match self {
+            Missing::Daemon => "waits for cryptod",
+            Missing::UsedUp => "ended",
+        }
+    }
 }
 
 /// What was said of a tunnel, once.
@@ -122,7 +141,8 @@ impl Gateway {
         };
         if fixed(&configuration) != fixed(&self.configuration) {
             return Err(Failure::new(format!(
-                "{}: [device], [outside] and [cryptod] are taken at the start only, all but retire and keepalive; \
+                "{}: [device], [outside] and [cryptod] are taken at the start only, all but \
+                 retire and keepalive; \
                  nothing was changed: put them back, or start the gateway again",
                 path.display()
             )));
@@ -139,9 +159,12 @@ impl Gateway {
         self.apply(self.configuration.clone())
     }
 
-    /// Whether a key could not be had.
-    pub fn is_incomplete(&self) -> bool {
-        self.running.iter().any(|it| it.out.is_none() || it.inbound.is_none())
+    /// Whether a key waits for its daemon.
+    pub fn waits_for_daemon(&self) -> bool {
+        let waits = |it: &Running| {
+            it.out.as_ref().is_err_and(|it| *it == Missing::Daemon) || it.inbound.is_err()
+        };
+        self.running.iter().any(waits)
     }
 
     /// Has a configuration run.
@@ -160,17 +183,17 @@ impl Gateway {
         let until = now + configuration.device.retire;
         let before = std::mem::replace(&mut self.running, next);
         let is_used = |incoming: &Arc<Incoming>| {
-            let used = self.running.iter().filter_map(|it| it.inbound.as_ref());
+            let used = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
             used.clone().any(|it| Arc::ptr_eq(it, incoming))
                 || used.clone().any(|it| it.sa.spi() == incoming.sa.spi())
         };
-        let left = before.iter().filter_map(|it| it.inbound.clone());
+        let left = before.iter().filter_map(|it| it.inbound.clone().ok());
         let left: Vec<_> = left.filter(|it| !is_used(it)).collect();
         self.retired.retain(|it| !is_used(&it.incoming) && it.until > now);
         let retired = left.len();
         self.retired.extend(left.into_iter().map(|incoming| Retired { incoming, until }));
         let is_kept = |it: &&Running| {
-            before.iter().any(|old| old.tunnel == it.tunnel && old.out.is_some() == it.out.is_some())
+            before.iter().any(|old| old.tunnel == it.tunnel && old.out.is_ok() == it.out.is_ok())
         };
         let kept = self.running.iter().filter(is_kept).count();
         self.configuration = configuration;
@@ -183,7 +206,8 @@ impl Gateway {
         }
         self.routes = routes;
         Ok(format!(
-            "{} tunnels: {kept} as they were, {} new or changed; {retired} inbound security associations retire",
+            "{} tunnels: {kept} as they were, {} new or changed; {retired} inbound security \
+             associations retire",
             self.running.len(),
             self.running.len() - kept,
         ))
@@ -194,7 +218,7 @@ impl Gateway {
         let policies = self.running.iter().enumerate().flat_map(|(index, it)| {
             it.tunnel.selectors.iter().map(move |selector| (selector.clone(), index as u32))
         });
-        let inbound = self.running.iter().filter_map(|it| it.inbound.as_ref());
+        let inbound = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
         let inbound = inbound.chain(self.retired.iter().map(|it| &it.incoming));
         let inbound = Inbound::new(inbound.map(|it| it.sa.clone())).map_err(Failure::new)?;
         let peers = self.running.iter().map(|it| it.peer.clone()).collect();
@@ -204,45 +228,46 @@ impl Gateway {
 
     /// A tunnel, with what there is of it already.
     fn tunnel(&mut self, tunnel: &Tunnel) -> Result<Running, Failure> {
-        let (out, inbound) = (OutParameters::of(tunnel), InParameters::of(tunnel));
-        let old_out = self.running.iter().find_map(|it| {
-            let outgoing = it.out.as_ref().filter(|it| it.parameters == out)?;
-            Some((outgoing.clone(), it.said.out, it.said.no_lease))
-        });
-        let old_inbound = self.running.iter().find_map(|it| {
-            let incoming = it.inbound.as_ref().filter(|it| it.parameters == inbound)?;
-            Some((incoming.clone(), it.said.inbound))
-        });
-        let retired = || {
-            let retired = self.retired.iter().map(|it| &it.incoming);
-            retired.clone().find(|it| it.parameters == inbound).map(|it| (it.clone(), None))
-        };
-        let old_inbound = old_inbound.or_else(retired);
         let mut said = Said::default();
-        let out = match old_out {
-            Some((outgoing, life, no_lease)) => {
-                (said.out, said.no_lease) = (life, no_lease);
-                Some(outgoing)
+        let out = OutParameters::of(tunnel);
+        let old = self.running.iter().find_map(|it| match &it.out {
+            Ok(outgoing) if outgoing.parameters == out => Some((Ok(outgoing.clone()), it.said)),
+            // It will not come back.
+            Err(Missing::UsedUp) if OutParameters::of(&it.tunnel) == out => {
+                Some((Err(Missing::UsedUp), it.said))
+            }
+            _ => None,
+        });
+        let out = match old {
+            Some((old, before)) => {
+                (said.out, said.no_lease) = (before.out, before.no_lease);
+                old
             }
             None => {
                 let made = self.maker.outbound(tunnel);
-                self.or_later(tunnel, "out", &tunnel.out.key, made)?.map(Arc::new)
+                self.or_missing(tunnel, "out", &tunnel.out.key, made)?.map(Arc::new)
             }
         };
-        let inbound = match old_inbound {
-            Some((incoming, life)) => {
-                said.inbound = life;
-                Some(incoming)
+        let inbound = InParameters::of(tunnel);
+        let running =
+            self.running.iter().filter_map(|it| Some((it.inbound.as_ref().ok()?, it.said)));
+        let retired = self.retired.iter().map(|it| (&it.incoming, Said::default()));
+        let old = running.chain(retired).find(|(it, _)| it.parameters == inbound);
+        let old = old.map(|(incoming, said)| (incoming.clone(), said));
+        let inbound = match old {
+            Some((old, before)) => {
+                said.inbound = before.inbound;
+                Ok(old)
             }
             None => {
                 let made = self.maker.inbound(tunnel);
-                self.or_later(tunnel, "in", &tunnel.inbound.key, made)?.map(Arc::new)
+                self.or_missing(tunnel, "in", &tunnel.inbound.key, made)?.map(Arc::new)
             }
         };
         let to = tunnel.remote.socket_address();
-        let sa = out.as_ref().map(|it| it.sa.clone());
+        let sa = out.as_ref().ok().map(|it| it.sa.clone());
         let peer = Arc::new(Peer::new(to, sa, tunnel.suite, tunnel.mode));
-        if let Some(outgoing) = &out {
+        if let Ok(outgoing) = &out {
             peer.set_low(outgoing.lease.lock().unpoisoned().size() / 2);
         }
         let sent = out.as_ref().map_or(0, |it| it.sa.use_().packets);
@@ -250,39 +275,40 @@ impl Gateway {
         Ok(Running { tunnel: tunnel.clone(), peer, out, inbound, said, kept_alive })
     }
 
-    /// A security association that could not be made is no fault if its key is in a daemon that is not there, or if it
-    /// has no numbers left: the others go on.
-    fn or_later<T>(
+    /// A security association that could not be made is no fault if its key is in a daemon that is not there, or has no
+    /// numbers left: the others go on.
+    fn or_missing<T>(
         &self,
         tunnel: &Tunnel,
         way: &str,
         key: &Key,
         made: Result<T, NoSa>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Result<T, Missing>, Failure> {
         let name = &tunnel.name;
+        let is_named = matches!(key, Key::Named(_));
         let why = match made {
-            Ok(sa) => return Ok(Some(sa)),
-            Err(NoSa::Sa(SaError::Engine(_))) if matches!(key, Key::Named(_)) && !self.has_daemon => {
-                return Ok(None);
+            Ok(sa) => return Ok(Ok(sa)),
+            Err(NoSa::Sa(SaError::Engine(_))) if is_named && !self.has_daemon => {
+                return Ok(Err(Missing::Daemon));
             }
             Err(NoSa::Sa(SaError::Numbers(_))) => {
-                self.say.tunnel("ended", name, format_args!(
-                    "{way}: the sequence numbers of its key are used up; give both sides a new key"
-                ));
-                return Ok(None);
+                let text = "the sequence numbers of its key are used up; give both sides a new key";
+                self.say.tunnel("ended", name, format_args!("{way}: {text}"));
+                return Ok(Err(Missing::UsedUp));
             }
             Err(why) => why,
         };
         let hint = match key {
             Key::Named(named) => format!(
-                "; keyway key list shows whether cryptod has {named:?}, and for whom (--for, --purpose esp)"
+                "; keyway key list shows whether cryptod has {named:?}, and for whom (--for, \
+                 --purpose esp)"
             ),
             Key::Secret(_) => String::new(),
         };
         Err(Failure::new(format!("tunnel {name:?}, {way} (line {}): {why}{hint}", tunnel.line)))
     }
 
-    fn add_routes(&self, routes: &BTreeSet<Route>) -> Result<(), Failure> {
+    fn add_routes(&mut self, routes: &BTreeSet<Route>) -> Result<(), Failure> {
         let mut added = Vec::new();
         for route in routes.difference(&self.routes) {
             if let Err(why) = self.tun.add_route(route.0, route.1) {
@@ -300,11 +326,11 @@ impl Gateway {
     /// Says how much each key has done.
     pub fn note_uses(&mut self) {
         for it in &self.running {
-            if let Some(out) = &it.out {
+            if let Ok(out) = &it.out {
                 self.maker.uses.set(&out.key, out.used());
             }
         }
-        let running = self.running.iter().filter_map(|it| it.inbound.as_ref());
+        let running = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
         for incoming in running.chain(self.retired.iter().map(|it| &it.incoming)) {
             self.maker.uses.set(&incoming.key, incoming.used());
         }
@@ -347,27 +373,35 @@ impl Gateway {
             Life::Ended => "ended",
         };
         let tunnels = self.running.iter().map(|it| {
-            let out = it.out.as_ref().map(|out| {
-                let used = out.used();
-                json!({
-                    "spi": format!("{:#x}", out.sa.spi()),
-                    "state": life(out.sa.state(now)),
-                    "number": out.sa.next_number().saturating_sub(1),
-                    "leased": out.sa.end().saturating_sub(out.sa.next_number()),
-                    "packets": used.packets,
-                    "bytes": used.bytes,
-                })
-            });
-            let inbound = it.inbound.as_ref().map(|inbound| {
-                let used = inbound.used();
-                json!({
-                    "spi": format!("{:#x}", inbound.sa.spi()),
-                    "state": life(inbound.sa.state(now)),
-                    "number": used.highest,
-                    "packets": used.packets,
-                    "bytes": used.bytes,
-                })
-            });
+            let out = match &it.out {
+                Err(missing) => json!({ "spi": spi(it.tunnel.out.spi), "state": missing.state() }),
+                Ok(out) => {
+                    let used = out.used();
+                    json!({
+                        "spi": spi(out.sa.spi()),
+                        "state": life(out.sa.state(now)),
+                        "number": out.sa.next_number().saturating_sub(1),
+                        "leased": out.sa.end().saturating_sub(out.sa.next_number()),
+                        "packets": used.packets,
+                        "bytes": used.bytes,
+                    })
+                }
+            };
+            let inbound = match &it.inbound {
+                Err(missing) => {
+                    json!({ "spi": spi(it.tunnel.inbound.spi), "state": missing.state() })
+                }
+                Ok(inbound) => {
+                    let used = inbound.used();
+                    json!({
+                        "spi": spi(inbound.sa.spi()),
+                        "state": life(inbound.sa.state(now)),
+                        "number": used.highest,
+                        "packets": used.packets,
+                        "bytes": used.bytes,
+                    })
+                }
+            };
             json!({
                 "name": it.tunnel.name,
                 "mode": if it.tunnel.mode == keyway_esp::Mode::Tunnel { "tunnel" } else { "transport" },
@@ -383,7 +417,7 @@ impl Gateway {
         });
         let retired = self.retired.iter().map(|it| {
             let left = it.until.saturating_sub(self.shared.clock.shows());
-            json!({ "spi": format!("{:#x}", it.incoming.sa.spi()), "seconds_left": left.as_secs() })
+            json!({ "spi": spi(it.incoming.sa.spi()), "seconds_left": left.as_secs() })
         });
         json!({
             "device": self.tun.name(),
@@ -394,6 +428,10 @@ impl Gateway {
             "figures": self.shared.figures.json(),
         })
     }
+}
+
+fn spi(spi: u32) -> String {
+    format!("{spi:#x}")
 }
 
 /// The routes into the device that a configuration asks for.

@@ -32,7 +32,7 @@ impl Gateway {
     fn lease(&mut self) {
         let (clock, say) = (self.shared.clock, self.say);
         for it in &mut self.running {
-            let Some(out) = &it.out else { continue };
+            let Ok(out) = &it.out else { continue };
             let mut lease = out.lease.lock().unpoisoned();
             let left = out.sa.end().saturating_sub(out.sa.next_number());
             let is_over = out.sa.state(clock.now()) == Life::Ended;
@@ -49,12 +49,17 @@ impl Gateway {
                 }
                 Err(why) if !it.said.no_lease => {
                     it.said.no_lease = true;
-                    say.tunnel("no lease", &it.tunnel.name, format_args!(
-                        "no numbers can be leased in {}: {}; {left} packets may still be sent: make room, or let \
+                    say.tunnel(
+                        "no lease",
+                        &it.tunnel.name,
+                        format_args!(
+                            "no numbers can be leased in {}: {}; {left} packets may still be sent: \
+                         make room, or let \
                          this user write to the state folder",
-                        lease.name(),
-                        plain(&why)
-                    ));
+                            lease.name(),
+                            plain(&why)
+                        ),
+                    );
                 }
                 Err(_) => {}
             }
@@ -74,7 +79,7 @@ impl Gateway {
         {
             say.note(why);
         }
-        if self.has_daemon && self.is_incomplete() {
+        if self.has_daemon && self.waits_for_daemon() {
             // Its fault is told at a reload; here it may be that the daemon has gone once more.
             let _ = self.complete();
         }
@@ -86,7 +91,8 @@ impl Gateway {
             && let Err(why) = self.keep_uses()
         {
             say.note(format_args!(
-                "warning: the use of the keys cannot be written: {}; after a crash replays of the last packets would \
+                "warning: the use of the keys cannot be written: {}; after a crash replays of the \
+                 last packets would \
                  be taken",
                 plain(&why)
             ));
@@ -117,20 +123,23 @@ impl Gateway {
 
 /// Says of each key once that its lifetime comes to its end, and that it is over.
 fn say_lives(say: Say, it: &mut Running, now: Time) {
-    let out = it.out.as_ref().map(|it| it.sa.state(now));
-    let inbound = it.inbound.as_ref().map(|it| it.sa.state(now));
-    for (way, life, said) in [("out", out, &mut it.said.out), ("in", inbound, &mut it.said.inbound)] {
+    let out = it.out.as_ref().ok().map(|it| it.sa.state(now));
+    let inbound = it.inbound.as_ref().ok().map(|it| it.sa.state(now));
+    for (way, life, said) in [("out", out, &mut it.said.out), ("in", inbound, &mut it.said.inbound)]
+    {
         let Some(life) = life.filter(|life| *said != Some(*life)) else { continue };
         *said = Some(life);
         let name = &it.tunnel.name;
         match life {
             Life::Fresh => {}
             Life::Soft => say.tunnel("expiring", name, format_args!(
-                "{way}: the lifetime of its key is nearly over; write new keys with new SPIs on both sides, and keyway \
+                "{way}: the lifetime of its key is nearly over; write new keys with new SPIs on \
+                 both sides, and keyway \
                  esp reload"
             )),
             Life::Ended => say.tunnel("ended", name, format_args!(
-                "{way}: the lifetime of its key is over, or its numbers are used up, and no packet goes through; write \
+                "{way}: the lifetime of its key is over, or its numbers are used up, and no \
+                 packet goes through; write \
                  new keys with new SPIs on both sides, and keyway esp reload"
             )),
         }

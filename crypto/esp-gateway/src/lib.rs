@@ -23,6 +23,7 @@ mod inward;
 mod keeper;
 pub mod lease;
 pub mod limits;
+mod options;
 mod outward;
 mod privileges;
 pub mod record;
@@ -34,4 +35,5 @@ mod tables;
 mod up;
 mod uses;
 
-pub use up::{METER, UpOptions, run};
+pub use options::UpOptions;
+pub use up::{METER, run};

@@ -7,6 +7,7 @@ use crate::control::{Control, Request};
 use crate::gateway::{Gateway, mtu_of};
 use crate::inward::Inward;
 use crate::limits::DAEMON_WAIT;
+use crate::options::UpOptions;
 use crate::outward::Outward;
 use crate::reverse_path;
 use crate::say::Say;
@@ -34,19 +35,6 @@ use tokio::sync::mpsc;
 /// The name of the page of counters in the state folder.
 pub const METER: &str = "meter";
 
-/// What the gateway is told.
-#[derive(Clone, Debug)]
-pub struct UpOptions {
-    /// Its configuration.
-    pub configuration: PathBuf,
-    /// The folder of its records.
-    pub state: PathBuf,
-    /// Its control socket.
-    pub control: PathBuf,
-    /// Whether it speaks JSON.
-    pub json: bool,
-}
-
 /// Carries packets until it is told to stop.
 ///
 /// # Errors
@@ -69,8 +57,12 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
         addresses: device.addresses.clone(),
     })
     .map_err(Failure::new)?;
-    privileges::keep_what_is_needed(&configuration)?;
+    // It takes a right that goes then.
     process_hardening::lock_memory(true);
+    privileges::keep_what_is_needed(&configuration)?;
+    if !options.no_sandbox {
+        privileges::enter_sandbox(options, &configuration)?;
+    }
     let conf = Path::new(reverse_path::OF_THE_SYSTEM);
     for warning in reverse_path::warnings(conf, tun.name(), &configuration.tunnels) {
         say.note(warning);
@@ -79,7 +71,8 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
     let clock = Clock::set();
     let uses = Uses::open(&records).map_err(|why| {
         Failure::new(format!(
-            "cannot read {}: {why}; without it replays of earlier packets would be taken: give both sides new keys and \
+            "cannot read {}: {why}; without it replays of earlier packets would be taken: give \
+             both sides new keys and \
              remove it",
             options.state.join("use").display()
         ))
@@ -88,8 +81,7 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
     let maker = Maker::new(engine.clone(), clock, records, uses);
     let own = sockets.try_clone().map_err(|why| cannot_start(&why))?;
     let cryptod = configuration.cryptod.clone();
-    let gateway =
-        Gateway::new(shared.clone(), configuration.clone(), maker, (tun, mtu), own, say);
+    let gateway = Gateway::new(shared.clone(), configuration.clone(), maker, (tun, mtu), own, say);
     let gateway = Arc::new(Mutex::new(gateway));
     let remote = cryptod.map(|socket| connect(&engine, &socket, &gateway, say)).transpose()?;
     gateway.lock().unpoisoned().apply(configuration)?;
@@ -101,11 +93,7 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
     let keeper = thread::Builder::new().name("keeper".into());
     let keeper = keeper.spawn(move || keeper::run(&kept, &its_stop));
     threads.push(keeper.map_err(|why| cannot_start(&why))?);
-    let answers = Answers {
-        gateway: gateway.clone(),
-        path: options.configuration.clone(),
-        say,
-    };
+    let answers = Answers { gateway: gateway.clone(), path: options.configuration.clone(), say };
     let (asked, its_stop) = (answers.clone(), stop.clone());
     let controller = thread::Builder::new().name("control".into());
     let controller = controller.spawn(move || {
@@ -174,9 +162,10 @@ fn sockets(configuration: &Configuration) -> Result<Sockets, Failure> {
             let mut locals = locals().filter(|it| it.is_ipv4() == any.is_ipv4());
             let first = locals.next();
             let address = first.filter(|first| locals.all(|it| it == *first)).unwrap_or(any);
-            let is_wanted = configuration.tunnels.iter().any(|it| {
-                it.remote.address().is_ipv4() == any.is_ipv4()
-            });
+            let is_wanted = configuration
+                .tunnels
+                .iter()
+                .any(|it| it.remote.address().is_ipv4() == any.is_ipv4());
             if is_wanted || (configuration.tunnels.is_empty() && any.is_ipv4()) {
                 let socket = Socket::raw(&options(SocketAddr::new(address, 0)));
                 raw.push((any.is_ipv4(), socket.map_err(Failure::new)?));
@@ -200,11 +189,11 @@ fn mtu(configuration: &Configuration, sockets: &mut Sockets, say: Say) -> u32 {
                 peer.set_path(mtu);
                 peers.push(peer);
             }
-            Err(why) => say.tunnel("no route", &tunnel.name, format_args!(
-                "no route leads to {} now: {}",
-                to.ip(),
-                plain(&why)
-            )),
+            Err(why) => say.tunnel(
+                "no route",
+                &tunnel.name,
+                format_args!("no route leads to {} now: {}", to.ip(), plain(&why)),
+            ),
         }
     }
     mtu_of(peers.iter())
@@ -233,14 +222,14 @@ fn connect(
             match is_there {
                 true => say.note(format_args!("cryptod at {shown} is there")),
                 false => say.note(format_args!(
-                    "cryptod at {shown} has gone: packets under its keys are dropped until it is back"
+                    "cryptod at {shown} has gone: packets under its keys are dropped until it is \
+                     back"
                 )),
             }
         }
     };
-    let remote = Remote::connect_and_tell(engine, options, tell).map_err(|why| {
-        Failure::new(format!("cannot use cryptod at {shown}: {}", plain(&why)))
-    })?;
+    let remote = Remote::connect_and_tell(engine, options, tell)
+        .map_err(|why| Failure::new(format!("cannot use cryptod at {shown}: {}", plain(&why))))?;
     let is_there = remote.wait(DAEMON_WAIT);
     gateway.lock().unpoisoned().has_daemon = is_there;
     if !is_there {
@@ -264,8 +253,7 @@ impl Threads<'_> {
         let mut threads = Vec::new();
         for (number, queue) in queues.into_iter().enumerate() {
             let view = || View::new(self.shared);
-            let inward =
-                Inward::new(self.engine, view(), queue.try_clone()?, sockets.try_clone()?);
+            let inward = Inward::new(self.engine, view(), queue.try_clone()?, sockets.try_clone()?);
             let outward = Outward::new(self.engine, view(), queue, sockets.try_clone()?);
             let stop = self.stop.clone();
             let thread = thread::Builder::new().name(format!("in {number}"));
@@ -331,7 +319,8 @@ fn say_ready(options: &UpOptions, gateway: &Mutex<Gateway>) -> Result<(), Failur
     let raw = gateway.configuration.outside.esp.then(|| "ESP (IP protocol 50)".to_owned());
     let outside: Vec<_> = listen.map(|it| format!("UDP {it}")).into_iter().chain(raw).collect();
     output::text(format_args!(
-        "ready: {tunnels} tunnels between {device} (MTU {}) and {}; keyway esp status asks {control}",
+        "ready: {tunnels} tunnels between {device} (MTU {}) and {}; keyway esp status asks \
+         {control}",
         gateway.mtu,
         outside.join(" and "),
     ))
