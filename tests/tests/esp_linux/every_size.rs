@@ -21,6 +21,7 @@ fn packets_of_every_size_pass_in_every_way() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(case) = site.cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    eprintln!("{:?} {}", std::time::Instant::now(), case.name());
                     for asks in [Asks::Udp, Asks::Ping] {
                         if let Err(why) = site.probe(asks, case).ask(SIZES) {
                             failed.lock().unwrap().push(format!("{}: {why}", case.name()));

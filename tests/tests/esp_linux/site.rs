@@ -102,7 +102,10 @@ impl Site {
         while !said.last().is_some_and(|line: &String| is_ready(line)) {
             match lines.next() {
                 Some(line) => said.push(line.unwrap()),
-                None => panic!("the gateway did not come up:\n{}", said.join("\n")),
+                None => {
+                    let (status, said) = (child.wait().unwrap(), said.join("\n"));
+                    panic!("the gateway did not come up: {status}\n{said}")
+                }
             }
         }
         // It would stop where nothing reads.
