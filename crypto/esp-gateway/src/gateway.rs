@@ -12,7 +12,7 @@ use keyway_lock::Unpoisoned;
 use keyway_packet_io::Tun;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,6 +179,16 @@ impl Gateway {
         }
         let routes = routes(&configuration);
         self.add_routes(&routes)?;
+        if let Some(back) = leads_back(&configuration) {
+            let added: Vec<_> = routes.difference(&self.routes).copied().collect();
+            self.remove_routes(added.iter());
+            let device = &configuration.device.name;
+            return Err(Failure::new(format!(
+                "the system's route to {back} leads into {device}, so that its sealed packets would come back; set \
+                 [outside] interface = \"eth0\" (the one that leads there), or remove that route: ip route get {back} \
+                 shows it"
+            )));
+        }
         let now = self.shared.clock.shows();
         let until = now + configuration.device.retire;
         let before = std::mem::replace(&mut self.running, next);
@@ -193,18 +203,20 @@ impl Gateway {
         let retired = left.len();
         self.retired.extend(left.into_iter().map(|incoming| Retired { incoming, until }));
         let is_kept = |it: &&Running| {
-            before.iter().any(|old| old.tunnel == it.tunnel && old.out.is_ok() == it.out.is_ok())
+            let (out, inbound) = (it.out.as_ref().ok(), it.inbound.as_ref().ok());
+            before.iter().any(|old| {
+                old.tunnel.remote == it.tunnel.remote
+                    && old.out.as_ref().ok().map(Arc::as_ptr) == out.map(Arc::as_ptr)
+                    && old.inbound.as_ref().ok().map(Arc::as_ptr) == inbound.map(Arc::as_ptr)
+            })
         };
         let kept = self.running.iter().filter(is_kept).count();
         self.configuration = configuration;
         self.look_at_paths();
         self.publish()?;
-        for route in self.routes.difference(&routes) {
-            if let Err(why) = self.tun.remove_route(route.0, route.1) {
-                self.say.note(format_args!("warning: {why}"));
-            }
-        }
-        self.routes = routes;
+        let before = std::mem::replace(&mut self.routes, routes);
+        let gone: Vec<_> = before.difference(&self.routes).copied().collect();
+        self.remove_routes(gone.iter());
         Ok(format!(
             "{} tunnels: {kept} as they were, {} new or changed; {retired} inbound security \
              associations retire",
@@ -312,15 +324,20 @@ impl Gateway {
         let mut added = Vec::new();
         for route in routes.difference(&self.routes) {
             if let Err(why) = self.tun.add_route(route.0, route.1) {
-                for (address, bits) in added {
-                    // The fault that is told is the first.
-                    let _ = self.tun.remove_route(address, bits);
-                }
+                self.remove_routes(added.iter());
                 return Err(Failure::new(why));
             }
             added.push(*route);
         }
         Ok(())
+    }
+
+    fn remove_routes<'r>(&mut self, routes: impl Iterator<Item = &'r Route>) {
+        for (address, bits) in routes {
+            if let Err(why) = self.tun.remove_route(*address, *bits) {
+                self.say.note(format_args!("warning: {why}"));
+            }
+        }
     }
 
     /// Says how much each key has done.
@@ -440,6 +457,28 @@ fn routes(configuration: &Configuration) -> BTreeSet<Route> {
     let selectors = selectors.filter(|_| configuration.device.routes);
     let route = |remote: Prefix| (remote.address(), remote.bits());
     selectors.map(|it| route(it.remote)).collect()
+}
+
+/// A peer to which the system would send from the device's own address, and so through the device, if nothing else says
+/// where sealed packets leave.
+fn leads_back(configuration: &Configuration) -> Option<IpAddr> {
+    let Configuration { device, outside, tunnels, .. } = configuration;
+    if outside.interface.is_some() || outside.mark.is_some() {
+        return None;
+    }
+    let is_inside = |to: &IpAddr| {
+        let any: IpAddr = match to {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // No packet goes out: a connection of UDP is a route that was looked up. Port 9 discards.
+        let from = UdpSocket::bind((any, 0)).and_then(|probe| {
+            probe.connect((*to, 9))?;
+            Ok(probe.local_addr()?.ip())
+        });
+        from.is_ok_and(|from| device.addresses.iter().any(|(address, _)| *address == from))
+    };
+    tunnels.iter().map(|it| it.remote.address()).find(is_inside)
 }
 
 /// The MTU with which every packet fits into its tunnel.

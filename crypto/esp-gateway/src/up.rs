@@ -57,9 +57,9 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
         addresses: device.addresses.clone(),
     })
     .map_err(Failure::new)?;
-    // It takes a right that goes then.
-    process_hardening::lock_memory(true);
+    process_hardening::lift_lock_limit();
     privileges::keep_what_is_needed(&configuration)?;
+    process_hardening::lock_memory(true);
     if !options.no_sandbox {
         privileges::enter_sandbox(options, &configuration)?;
     }
