@@ -21,7 +21,6 @@ fn packets_of_every_size_pass_in_every_way() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(case) = site.cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    eprintln!("{:?} {}", std::time::Instant::now(), case.name());
                     for asks in [Asks::Udp, Asks::Ping] {
                         if let Err(why) = site.probe(asks, case).ask(SIZES) {
                             failed.lock().unwrap().push(format!("{}: {why}", case.name()));
@@ -133,7 +132,8 @@ fn keys_change_while_packets_pass() {
 /// A way outside that takes less than the rest: the gateway's packets fit it.
 #[test]
 fn packets_fit_the_way() {
-    const MTU: u32 = 1380;
+    // With less, 1,280 bytes of IPv6 would fit no longer in IPv6 and UDP.
+    const MTU: u32 = 1400;
     let is_meant = |case: &Case| {
         let suites = ["chacha20-poly1305", "aes-128-cbc-hmac-sha-256"];
         suites.contains(&case.suite.name) && case.esn

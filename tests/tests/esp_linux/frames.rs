@@ -14,7 +14,7 @@ pub enum Kind {
     Esp { at: usize, udp: bool },
     /// Another IP packet, with its protocol.
     Other { protocol: u8 },
-    /// Neighbour discovery, ARP and the like.
+    /// Neighbour discovery, ARP and the like, and what keeps a NAT's mapping (RFC 3948 § 2.3).
     Link,
 }
 
@@ -214,7 +214,9 @@ fn kind(frame: &[u8]) -> Kind {
     match (protocol, frame.get(at..at + 8)) {
         (ESP, Some(_)) => Kind::Esp { at, udp: false },
         (UDP, Some([.., _, _, _, _])) if frame[at + 2..at + 4] == 4500u16.to_be_bytes() => {
+            let length = u16::from_be_bytes([frame[at + 4], frame[at + 5]]);
             match frame.get(at + 8..at + 12) {
+                _ if length == 9 && frame.get(at + 8) == Some(&0xff) => Kind::Link,
                 Some([0, 0, 0, 0]) | None => Kind::Other { protocol },
                 Some(_) => Kind::Esp { at: at + 8, udp: true },
             }
