@@ -246,17 +246,16 @@ fn a_network_that_loses_turns_copies_and_fragments() {
         for end in [GATEWAY, GUEST] {
             site.link.pass(end);
         }
-        // A stream over such a network.
+    }
+    // Streams over such a network, which have packets left when they are over.
+    for case in &site.cases {
         for end in [GATEWAY, GUEST] {
-            let (mut lose, mut turn) = (lossy(97, &lost), turned(2));
+            let (mut lose, mut turn) = (lossy(97, &Arc::default()), turned(2));
             site.link.rule(end, move |frame| lose(frame).into_iter().flat_map(&mut turn).collect());
         }
         let (from, to) = (case.inside(Side::Gateway), case.inside(Side::Guest));
         let done = site.namespace.within(|| stream(from, to, 300_000));
-        done.unwrap_or_else(|why| panic!("{name}: {why}"));
-        for end in [GATEWAY, GUEST] {
-            site.link.pass(end);
-        }
+        done.unwrap_or_else(|why| panic!("{}: {why}", case.name()));
     }
 }
 
