@@ -97,6 +97,8 @@ pub struct Gateway {
     pub say: Say,
     /// Whether the daemon of named keys is there.
     pub has_daemon: bool,
+    /// Why keys of the daemon that was away could not be had when it was back, as it was said last.
+    fault: Option<String>,
 }
 
 /// A prefix, to be sorted.
@@ -124,6 +126,7 @@ impl Gateway {
             sockets,
             say,
             has_daemon: false,
+            fault: None,
         }
     }
 
@@ -141,9 +144,8 @@ impl Gateway {
         };
         if fixed(&configuration) != fixed(&self.configuration) {
             return Err(Failure::new(format!(
-                "{}: [device], [outside] and [cryptod] are taken at the start only, all but \
-                 retire and keepalive; \
-                 nothing was changed: put them back, or start the gateway again",
+                "{}: [device], [outside] and [cryptod] are taken at the start only, all but retire \
+                 and keepalive; nothing was changed: put them back, or start the gateway again",
                 path.display()
             )));
         }
@@ -151,20 +153,19 @@ impl Gateway {
         self.apply(configuration).map_err(nothing)
     }
 
-    /// Has the present configuration run anew: keys that could not be had may be there by now.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub fn complete(&mut self) -> Result<String, Failure> {
-        self.apply(self.configuration.clone())
-    }
-
-    /// Whether a key waits for its daemon.
-    pub fn waits_for_daemon(&self) -> bool {
+    /// Makes what waits for a daemon's keys, now that it is there. A fault is said once.
+    pub fn complete(&mut self) {
         let waits = |it: &Running| {
             it.out.as_ref().is_err_and(|it| *it == Missing::Daemon) || it.inbound.is_err()
         };
-        self.running.iter().any(waits)
+        if !self.has_daemon || !self.running.iter().any(waits) {
+            return;
+        }
+        let fault = self.apply(self.configuration.clone()).err().map(|why| why.to_string());
+        if let Some(why) = fault.as_ref().filter(|_| self.has_daemon && fault != self.fault) {
+            self.say.note(why);
+        }
+        self.fault = fault;
     }
 
     /// Has a configuration run.

@@ -64,7 +64,7 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
         privileges::enter_sandbox(options, &configuration)?;
     }
     let conf = Path::new(reverse_path::OF_THE_SYSTEM);
-    for warning in reverse_path::warnings(conf, tun.name(), &configuration.tunnels) {
+    for warning in reverse_path::warnings(conf, &configuration) {
         say.note(warning);
     }
     let engine = keyway_drivers::engine();
@@ -230,7 +230,8 @@ fn connect(
     };
     let remote = Remote::connect_and_tell(engine, options, tell)
         .map_err(|why| Failure::new(format!("cannot use cryptod at {shown}: {}", plain(&why))))?;
-    let is_there = remote.wait(DAEMON_WAIT);
+    remote.wait(DAEMON_WAIT);
+    let is_there = remote.driver().is_some();
     gateway.lock().unpoisoned().has_daemon = is_there;
     if !is_there {
         say.note(format_args!(
