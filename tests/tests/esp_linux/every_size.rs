@@ -187,7 +187,10 @@ fn numbers_of_more_than_32_bits_pass() {
         let state = case.state(Side::Guest, &format!("replay-oseq {last}"));
         site.ip(&format!("xfrm state delete {id}\n{state}"));
         let probe = site.probe(Asks::Udp, case);
-        probe.ask(8..48).unwrap_or_else(|why| panic!("{}: {why}", case.name()));
+        // Once the gateway's window is there: it takes the high bits from that.
+        for sizes in [8..9, 9..48] {
+            probe.ask(sizes).unwrap_or_else(|why| panic!("{}: {why}", case.name()));
+        }
         if case.esn {
             probe.ask(8..8 + 2 * WINDOW as usize).unwrap();
         }
