@@ -13,7 +13,9 @@ pub mod cryptod;
 pub mod dirsrv;
 pub mod disk;
 pub mod hypervisor;
+pub mod link;
 pub mod machines;
+pub mod namespace;
 pub mod proxy;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 #[allow(
@@ -48,10 +50,26 @@ pub fn available(needs: &[&str]) -> bool {
     if missing.is_empty() {
         return true;
     }
-    let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-    assert!(!ci, "nothing may be skipped in CI, but these are missing: {missing:?}");
+    assert!(!ci(), "nothing may be skipped in CI, but these are missing: {missing:?}");
     eprintln!("skipped: not installed: {missing:?} (`cargo xtask test` installs them)");
     false
+}
+
+/// Whether this process is root's, which a test with namespaces has to be.
+///
+/// # Panics
+/// In CI, where nothing may be skipped, if it is not.
+pub fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    assert!(is_root || !ci(), "nothing may be skipped in CI, but this is not root");
+    if !is_root {
+        eprintln!("skipped: only root may make name spaces");
+    }
+    is_root
+}
+
+fn ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
 /// Debian's own Python, whose packages we ask for, whatever else is first in the path.

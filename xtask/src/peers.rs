@@ -55,6 +55,7 @@ pub const TEST: &[Peer] = &[
     peer("chromium-driver", &["chromedriver", "--version"]),
     peer("fonts-dejavu-core", &["test", "-d", "/usr/share/fonts/truetype/dejavu"]),
     peer("qemu-system-x86", &["qemu-system-x86_64", "--version"]),
+    peer("user-mode-linux", &["test", "-x", "/usr/bin/linux.uml"]),
     peer("busybox-static", &["busybox", "true"]),
     peer("iproute2", &["ip", "-V"]),
     // Programs in those have no debug information.

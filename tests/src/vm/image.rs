@@ -1,6 +1,6 @@
 //! The file system that a guest has in its memory: busybox, modules of its kernel, and what a test puts there.
 
-use crate::available;
+use crate::{available, is_root};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -12,6 +12,9 @@ use tempfile::TempDir;
 
 /// Where `cargo xtask test` unpacks Debian's kernel.
 const KERNEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/packages/linux");
+/// Debian's kernel that is a program, and its modules.
+const USER_MODE_KERNEL: &str = "/usr/bin/linux.uml";
+const USER_MODE_MODULES: &str = "/usr/lib/uml/modules";
 const INIT: &[u8] = include_bytes!("init.sh");
 /// The guest's folders that are links, as on every Debian.
 const LINKS: [(&str, &str); 4] =
@@ -28,12 +31,14 @@ const FILE: u32 = 0o100_000;
 #[derive(Clone)]
 pub struct Image {
     folder: Arc<TempDir>,
+    kernel: PathBuf,
 }
 
 /// A file system that is being put together.
 pub struct Builder {
     /// By their paths from the root, without the slash: type and rights, and the content.
     files: BTreeMap<String, (u32, Vec<u8>)>,
+    kernel: PathBuf,
     /// `lib/modules/VERSION`
     modules: PathBuf,
 }
@@ -51,9 +56,38 @@ impl Image {
             return None;
         }
         let modules = Path::new(KERNEL).join("lib/modules");
-        let versions = fs::read_dir(&modules).expect("the kernel's modules");
+        let builder = Builder::new(kernel.into(), &modules);
+        Some(builder.module("virtio_pci").module("virtio_console"))
+    }
+
+    /// Like it for a [`UserModeLinux`](super::UserModeLinux).
+    ///
+    /// # Panics
+    /// In CI, if something is missing, where nothing may be skipped.
+    #[must_use]
+    pub fn build_for_user_mode() -> Option<Builder> {
+        (available(&["busybox", "unshare", USER_MODE_KERNEL]) && is_root())
+            .then(|| Builder::new(USER_MODE_KERNEL.into(), Path::new(USER_MODE_MODULES)))
+    }
+
+    /// The kernel: one that QEMU boots (PVH), or one that is a program.
+    #[must_use]
+    pub fn kernel(&self) -> &Path {
+        &self.kernel
+    }
+
+    /// The file system, as a kernel takes it.
+    #[must_use]
+    pub fn initramfs(&self) -> PathBuf {
+        self.folder.path().join("initramfs")
+    }
+}
+
+impl Builder {
+    fn new(kernel: PathBuf, modules: &Path) -> Builder {
+        let versions = fs::read_dir(modules).expect("the kernel's modules");
         let version = versions.flatten().next().expect("a version of the kernel");
-        let mut builder = Builder { files: BTreeMap::new(), modules: version.path() };
+        let mut builder = Builder { files: BTreeMap::new(), kernel, modules: version.path() };
         for (link, target) in LINKS {
             builder.files.insert(link.to_owned(), (LINK, target.into()));
         }
@@ -71,23 +105,9 @@ impl Image {
         for list in ["modules.dep", "modules.alias", "modules.softdep", "modules.builtin"] {
             builder.put_module_file(list);
         }
-        Some(builder.module("virtio_pci").module("virtio_console"))
+        builder
     }
 
-    /// The kernel, as QEMU boots it (PVH).
-    #[must_use]
-    pub fn kernel(&self) -> PathBuf {
-        Path::new(KERNEL).join("vmlinux")
-    }
-
-    /// The file system, as QEMU loads it.
-    #[must_use]
-    pub fn initramfs(&self) -> PathBuf {
-        self.folder.path().join("initramfs")
-    }
-}
-
-impl Builder {
     /// Puts a module and those that it needs where `modprobe` and the kernel find them. Nothing loads it. That it is
     /// built into the kernel is fine.
     ///
@@ -164,7 +184,8 @@ impl Builder {
             inode += 1;
             member(&mut archive, inode, &name, mode, &content);
         }
-        let image = Image { folder: Arc::new(tempfile::tempdir().expect("a folder")) };
+        let folder = Arc::new(tempfile::tempdir().expect("a folder"));
+        let image = Image { folder, kernel: self.kernel };
         fs::write(image.initramfs(), archive).expect("written");
         image
     }

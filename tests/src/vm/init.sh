@@ -1,5 +1,7 @@
 #!/usr/bin/busybox sh
-# The first process of a guest: reads commands from a virtio-serial port, runs each by itself, and answers there.
+# The first process of a guest: reads commands from the port `agent`, runs each by itself, and answers there. In QEMU
+# it is a virtio-serial port; in User-Mode Linux the kernel's command line names a serial line, and a folder of the host
+# that is to be seen at /run/host.
 # A command is a line `NUMBER BASE64`, the answer to it `NUMBER STATUS =OUTPUT =ERRORS`, both in base64.
 export PATH=/usr/bin:/usr/sbin HOME=/root
 # Programs that are there stay.
@@ -16,10 +18,17 @@ mount -t tmpfs tmp /tmp
 chmod 1777 /tmp /dev/shm
 mount -t debugfs debug /sys/kernel/debug
 ip link set lo up
-modprobe -a virtio_pci virtio_console
-until port=$(grep -lx agent /sys/class/virtio-ports/*/name); do usleep 10000; done 2>/run/log
-port=${port%/name}
-exec 3<>"/dev/${port##*/}"
+if [ "$agent" ]; then
+    mkdir /run/host
+    mount -t hostfs -o "$host" host /run/host
+    exec 3<>"/dev/$agent"
+    stty raw -echo <&3
+else
+    modprobe -a virtio_pci virtio_console
+    until port=$(grep -lx agent /sys/class/virtio-ports/*/name); do usleep 10000; done 2>/run/log
+    port=${port%/name}
+    exec 3<>"/dev/${port##*/}"
+fi
 mkdir /run/jobs
 mkfifo /run/done
 # Answers one at a time, whole.

@@ -16,9 +16,11 @@
 mod guest;
 mod image;
 mod qmp;
+mod user_mode;
 
 pub use guest::Job;
 pub use image::{Builder, Image};
+pub use user_mode::UserModeLinux;
 
 use crate::Finished;
 use guest::{Guest, Inbox};

@@ -1,6 +1,7 @@
 //! The machine itself, before Keyway has anything to do with it.
 
-use keyway_tests::vm::{Image, Vm};
+use keyway_tests::cryptod::eventually;
+use keyway_tests::vm::{Image, UserModeLinux, Vm};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
@@ -88,4 +89,49 @@ fn a_machine_that_fails_says_why() {
     let vm = Vm::boot(&image, &[]);
     let said = why(&|| drop(vm.run("echo last words >/dev/console; poweroff -f")));
     assert!(said.contains("the guest has gone") && said.contains("last words"), "{said}");
+}
+
+#[test]
+fn a_kernel_that_is_a_program_boots_and_leaves_no_process() {
+    let Some(image) = Image::build_for_user_mode() else { return };
+    let image = image.file("/root/long", &[b'x'; 1 << 18], 0o644).image();
+    let (guest, network) = UserModeLinux::boot(&image, "02:00:00:00:00:02");
+    let failed = guest.run("echo to one; echo to the other >&2; exit 3").expect(3);
+    assert_eq!((&*failed.out, &*failed.err), ("to one\n", "to the other\n"));
+    // More than a terminal takes, each way, and several commands at once.
+    guest.run("mkfifo /tmp/a").expect(0);
+    let long = guest.start("cat /tmp/a /root/long");
+    let word = "y".repeat(100_000);
+    guest.run(&format!("echo {word} >/tmp/a")).expect(0);
+    assert_eq!(guest.wait(&long).expect(0).out, word + "\n" + &"x".repeat(1 << 18));
+    // What it sends is read here, and what is written here it receives.
+    guest.run("ip address add 192.0.2.2/24 dev vec0 && ip link set vec0 up").expect(0);
+    let _ping = guest.start("ping -c 1 -W 60 192.0.2.1");
+    let mut frame = [0; 2000];
+    let asks = |frame: &[u8]| frame[12..14] == [8, 6] && frame[38..42] == [192, 0, 2, 1];
+    while !asks(&frame) {
+        rustix::io::read(&network, &mut frame).unwrap();
+    }
+    let (ethernet, ip) = (frame[22..28].to_vec(), frame[28..32].to_vec());
+    let own = [2, 0, 0, 0, 0, 1];
+    let head = [&ethernet[..], &own, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2]].concat();
+    let answer = [&head[..], &own, &[192, 0, 2, 1], &ethernet, &ip].concat();
+    rustix::io::write(&network, &answer).unwrap();
+    while frame[12..14] != [8, 0] {
+        rustix::io::read(&network, &mut frame).unwrap();
+    }
+    assert_eq!(frame[30..34], [192, 0, 2, 1]);
+    let why = catch_unwind(AssertUnwindSafe(|| drop(guest.run("poweroff -f")))).unwrap_err();
+    let said = why.downcast_ref::<String>().unwrap();
+    assert!(said.contains("the guest has gone"), "{said}");
+    let another = UserModeLinux::boot(&image, "02:00:00:00:00:02");
+    let its = image.initramfs().display().to_string();
+    let processes = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = all.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
+        lines.filter(|line| String::from_utf8_lossy(line).contains(&its)).count()
+    };
+    assert!(processes() > 2);
+    drop(another);
+    eventually("all its processes have ended", || processes() == 0);
 }
