@@ -8,8 +8,8 @@
 //! for 5 ms at most, so that packets wait where they come from (a TUN device's queue, whose length their senders see), and
 //! are not dropped by dozens. Then it drops what is left.
 //!
-//! **Path MTU.** No datagram is fragmented, here (`IP_MTU_DISCOVER`, `IPV6_DONTFRAG`) or on its way (DF). The kernel learns
-//! of shorter paths by ICMP, and refuses what is longer.
+//! **Path MTU.** No datagram is fragmented, here (`IP_MTU_DISCOVER`, `IPV6_DONTFRAG`) or on its way (DF), but by
+//! [`Socket::send_in_fragments`]. The kernel learns of shorter paths by ICMP, and refuses what is longer.
 
 use crate::address::{Control, RawAddress, Told, read_address};
 use crate::error::Error;
@@ -164,17 +164,15 @@ impl Socket {
         let file = new(is_ipv6, socket_type, protocol)?;
         restrict(&file, options.interface.as_deref(), options.mark)?;
         let on = 1_i32.to_ne_bytes();
+        forbid_fragments(&file, kind, is_ipv6, true)?;
         // An IPv6 socket of UDP has IPv4 datagrams too, if it is bound to `[::]`.
         if !is_ipv6 || kind == Kind::Udp {
-            sockopt::set_ip_mtu_discover(&file, Ipv4PathMtuDiscovery::DO)?;
             sockopt::set_ip_recvtos(&file, true)?;
         }
         if is_ipv6 {
             if kind == Kind::Udp {
                 sockopt::set_ipv6_v6only(&file, false)?;
             }
-            sockopt::set_ipv6_mtu_discover(&file, Ipv6PathMtuDiscovery::DO)?;
-            system::set_option(&file, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, &on)?;
             sockopt::set_ipv6_recvtclass(&file, true)?;
             system::set_option(&file, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &on)?;
         } else {
@@ -305,6 +303,21 @@ impl Socket {
         waiting.bytes += bytes;
     }
 
+    /// Sends a datagram at once, behind those that wait. Where the path takes less, it goes in fragments of IP: for what
+    /// cannot be made shorter. It costs six system calls more than another one. Datagrams that other ends of this socket
+    /// send meanwhile may be fragmented as well.
+    pub fn send_in_fragments(&mut self, to: SocketAddr, ecn: u8, parts: &[&[u8]]) {
+        self.waiting.send(self.file.as_fd());
+        let probe = self.probe.clone();
+        // One end at a time, so that none forbids what another has just allowed.
+        let _alone = probe.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where the system refuses, the datagram is too long, and that is counted.
+        let _ = forbid_fragments(&self.file, self.kind, self.is_ipv6, false);
+        self.push(to, ecn, parts);
+        self.waiting.send(self.file.as_fd());
+        let _ = forbid_fragments(&self.file, self.kind, self.is_ipv6, true);
+    }
+
     /// Sends what is left, and says what became of all datagrams since the last flush. It may wait for room in the
     /// socket's buffer, for 5 ms.
     pub fn flush(&mut self) -> Sent {
@@ -397,6 +410,23 @@ fn new(is_ipv6: bool, kind: SocketType, protocol: Protocol) -> io::Result<OwnedF
     let family = if is_ipv6 { AddressFamily::INET6 } else { AddressFamily::INET };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(rustix::net::socket_with(family, kind, flags, Some(protocol))?)
+}
+
+/// Sets whether datagrams go whole or not at all.
+fn forbid_fragments(file: &OwnedFd, kind: Kind, is_ipv6: bool, it: bool) -> io::Result<()> {
+    let (v4, v6) = match it {
+        true => (Ipv4PathMtuDiscovery::DO, Ipv6PathMtuDiscovery::DO),
+        false => (Ipv4PathMtuDiscovery::DONT, Ipv6PathMtuDiscovery::DONT),
+    };
+    if !is_ipv6 || kind == Kind::Udp {
+        sockopt::set_ip_mtu_discover(file, v4)?;
+    }
+    if is_ipv6 {
+        sockopt::set_ipv6_mtu_discover(file, v6)?;
+        let it = i32::from(it).to_ne_bytes();
+        system::set_option(file, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, &it)?;
+    }
+    Ok(())
 }
 
 fn restrict(file: &OwnedFd, interface: Option<&str>, mark: Option<u32>) -> io::Result<()> {

@@ -36,7 +36,9 @@ impl Inward {
     pub fn run(mut self, stop: &Stop) {
         loop {
             let (mut packets, mut is_troubled) = (0, false);
-            self.work.view.refresh();
+            if self.work.view.refresh() {
+                self.work.opener.release();
+            }
             let Inward { sockets: Sockets { udp, raw }, work } = &mut self;
             let mut count = |received: io::Result<usize>| match received {
                 Ok(count) => packets += count,
@@ -104,7 +106,7 @@ impl Work {
 
     /// Opens what waits, and hands it to the device.
     fn open(&mut self) {
-        if self.opener.len() == 0 {
+        if self.opener.is_empty() {
             return;
         }
         let Work { view, queue, opener, lengths } = self;

@@ -1,13 +1,14 @@
 //! A thread that carries packets from the device to the network.
 
 use crate::figures::Reason;
-use crate::limits::{BATCH_PACKETS, TROUBLE_PAUSE};
+use crate::limits::{BATCH_PACKETS, MTU_MIN, TROUBLE_PAUSE};
 use crate::stop::{Stop, Waited};
 use crate::tables::{Peer, Sockets, View, is_of_the_link};
 use keyway_engine::Engine;
 use keyway_esp::{Cause, Dispatch, InnerPacket, Sealer, too_big};
 use keyway_packet_io::TunQueue;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The thread's things.
@@ -37,7 +38,9 @@ impl Outward {
     /// If the device is gone.
     pub fn run(mut self, stop: &Stop) -> io::Result<()> {
         loop {
-            self.work.view.refresh();
+            if self.work.view.refresh() {
+                self.work.sealer.release();
+            }
             let received = self.fill();
             self.work.seal();
             self.work.send();
@@ -81,9 +84,36 @@ pub fn is_gone(why: &io::Error) -> bool {
     why.raw_os_error().is_some_and(|error| gone.iter().any(|it| it.raw_os_error() == error))
 }
 
-/// The index of a peer and the length of a packet, as a batch keeps them.
-fn tag(peer: u32, bytes: usize) -> u64 {
-    u64::from(peer) << 32 | bytes as u64 & u64::from(u32::MAX)
+/// What a batch keeps of a packet, in the number that comes back with it.
+#[derive(Clone, Copy)]
+struct Tag {
+    /// The index of its peer.
+    peer: u32,
+    /// Its length, which no 16 bits exceed.
+    bytes: usize,
+    /// It is longer than its path takes.
+    is_long: bool,
+}
+
+impl Tag {
+    fn to_number(self) -> u64 {
+        u64::from(self.peer) << 32 | u64::from(self.is_long) << 31 | self.bytes as u64
+    }
+
+    fn of(number: u64) -> Tag {
+        let (low, flag) = (number & u64::from(u32::MAX), 1 << 31);
+        let (peer, bytes) = ((number >> 32) as u32, (low & (flag - 1)) as usize);
+        Tag { peer, bytes, is_long: low & flag != 0 }
+    }
+}
+
+/// Whether a packet that is longer than its tunnel takes goes there sealed and in fragments: an IPv4 packet that any
+/// router may fragment, and an IPv6 one that every path has to take (RFC 2473 § 7.1).
+fn may_be_fragmented(inner: &InnerPacket<'_>) -> bool {
+    match inner.destination() {
+        IpAddr::V4(_) => !inner.dont_fragment(),
+        IpAddr::V6(_) => inner.bytes().len() as u64 <= MTU_MIN,
+    }
 }
 
 impl Work {
@@ -118,19 +148,21 @@ impl Work {
         }
         let sa = peer.sa.as_ref().ok_or((Cause::Engine.into(), bytes))?;
         let room = peer.room();
-        if inner.bytes().len() > room {
+        let is_long = inner.bytes().len() > room;
+        if is_long && !may_be_fragmented(&inner) {
             // In the receiver's name: the system takes none from one of its own addresses. The receiver's is behind
             // the device.
             let mtu = u32::try_from(room).unwrap_or(u32::MAX);
             answers.extend(too_big(&inner, mtu, inner.destination()));
             return Err((Cause::TooLong.into(), bytes));
         }
-        sealer.push(sa, &inner, tag(index, bytes)).map_err(|cause| (cause.into(), bytes))
+        let tag = Tag { peer: index, bytes, is_long };
+        sealer.push(sa, &inner, tag.to_number()).map_err(|cause| (cause.into(), bytes))
     }
 
     /// Seals what waits, and hands it to the sockets.
     fn seal(&mut self) {
-        if self.sealer.len() == 0 {
+        if self.sealer.is_empty() {
             return;
         }
         let Work { view, sockets, sealer, .. } = self;
@@ -138,8 +170,8 @@ impl Work {
         let (mut packets, mut all_bytes) = (0, 0);
         let mut last: Option<&Arc<Peer>> = None;
         sealer.seal(shared.clock.now(), |tag, sealed| {
-            let (index, bytes) = ((tag >> 32) as usize, (tag & u64::from(u32::MAX)) as usize);
-            let peer = tables.peers.get(index);
+            let Tag { peer, bytes, is_long } = Tag::of(tag);
+            let peer = tables.peers.get(peer as usize);
             if let Some(peer) = peer
                 && !last.is_some_and(|last| Arc::ptr_eq(last, peer))
             {
@@ -151,7 +183,10 @@ impl Work {
             let socket = peer.and_then(|peer| Some((peer.to, sockets.to(peer.to)?)));
             match (sealed, socket) {
                 (Ok(sealed), Some((to, socket))) => {
-                    socket.push(to, sealed.ecn, &sealed.parts);
+                    match is_long {
+                        true => socket.send_in_fragments(to, sealed.ecn, &sealed.parts),
+                        false => socket.push(to, sealed.ecn, &sealed.parts),
+                    }
                     (packets, all_bytes) = (packets + 1, all_bytes + bytes as u64);
                 }
                 (Ok(_), None) => shared.figures.out.dropped(Reason::System, bytes),

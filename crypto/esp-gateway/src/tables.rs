@@ -157,12 +157,14 @@ impl View {
         View { shared: shared.clone(), tables: shared.tables(), generation: 0 }
     }
 
-    /// Looks whether there are others by now.
-    pub fn refresh(&mut self) {
+    /// Looks whether there are others by now. If so, what was kept of the associations before is to be let go.
+    pub fn refresh(&mut self) -> bool {
         let generation = self.shared.generation.load(Ordering::Acquire);
-        if generation != self.generation {
+        let is_other = generation != self.generation;
+        if is_other {
             (self.generation, self.tables) = (generation, self.shared.tables());
         }
+        is_other
     }
 
     /// The tables.

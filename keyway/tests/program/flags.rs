@@ -28,9 +28,8 @@ fn bad_arguments_are_one_line_and_status_2() {
 /// Every command that has others shows them, and says that one is missing.
 #[test]
 fn without_arguments_there_is_help() {
-    let names = [
-        "directory", "admin", "config", "acl", "crypto", "key", "esp", "quic", "data", "decode",
-    ];
+    let names =
+        ["directory", "admin", "config", "acl", "crypto", "key", "esp", "quic", "data", "decode"];
     let all = names.iter().map(|name| vec![*name]).chain([vec![]]);
     for arguments in all {
         let done = keyway(&arguments);

@@ -182,6 +182,43 @@ fn what_is_too_long_for_its_path_is_named() {
     }
 }
 
+/// A datagram that cannot be shorter gets there in fragments, between others that go whole; of these none is fragmented.
+#[test]
+fn what_has_to_go_goes_in_fragments() {
+    if !is_possible() {
+        return;
+    }
+    let (left, right) = Namespace::pair();
+    for (here, there) in [("10.8.0.1", "10.8.0.2"), ("fd08::1", "fd08::2")] {
+        let (here, there): (IpAddr, IpAddr) = (here.parse().unwrap(), there.parse().unwrap());
+        let mut from = udp(&left, &SocketAddr::new(here, 0).to_string());
+        let mut to = udp(&right, &SocketAddr::new(there, 0).to_string());
+        let address = to.local_address().unwrap();
+        let source = from.local_address().unwrap();
+        let mut expected = Vec::new();
+        for length in [40, 3_000, 900, 5_000, 60] {
+            let data: Vec<u8> = (0..length).map(|at: u32| at as u8).collect();
+            match length > 1_400 {
+                true => from.send_in_fragments(address, 2, &[&data[..9], &data[9..]]),
+                false => from.push(address, 2, &[&data]),
+            }
+            expected.push((data, Received { source, destination: Some(there), ecn: 2 }));
+        }
+        from.push(address, 0, &[&[0; 2_000]]);
+        assert_eq!(
+            from.flush(),
+            Sent { packets: 5, dropped: 1, too_long: Some(address), error: None }
+        );
+        assert_eq!(receive(&mut to, 5), expected);
+        let (mut from, mut to) = (raw(&left, &here.to_string()), raw(&right, &there.to_string()));
+        from.send_in_fragments(SocketAddr::new(there, 0), 1, &[&[7; 3_000]]);
+        assert_eq!(from.flush(), went(1));
+        let source = SocketAddr::new(here, 0);
+        let received = Received { source, destination: Some(there), ecn: 1 };
+        assert_eq!(receive(&mut to, 1), [(vec![7; 3_000], received)]);
+    }
+}
+
 #[test]
 fn why_datagrams_are_dropped_is_said() {
     if !is_possible() {

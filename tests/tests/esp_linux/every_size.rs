@@ -132,7 +132,7 @@ fn keys_change_while_packets_pass() {
 /// A way outside that takes less than the rest: the gateway's packets fit it.
 #[test]
 fn packets_fit_the_way() {
-    // With less, 1,280 bytes of IPv6 would fit no longer in IPv6 and UDP.
+    // With less, 1,280 bytes of IPv6 fit no longer in IPv6 and UDP: the next test has that.
     const MTU: u32 = 1400;
     let is_meant = |case: &Case| {
         let suites = ["chacha20-poly1305", "aes-128-cbc-hmac-sha-256"];
@@ -171,6 +171,38 @@ fn packets_fit_the_way() {
         assert_eq!(told > 0, mtu.is_some(), "{:#}", site.status());
         assert!(too_long.lock().unwrap().is_empty(), "{:?}", too_long.lock().unwrap());
     }
+}
+
+/// A way outside on which a tunnel has not room for what every way of IPv6 takes: that goes in fragments outside, and so
+/// does what any router of IPv4 may fragment.
+#[test]
+fn what_every_way_takes_goes_through_the_tunnel() {
+    const MTU: u32 = 1300;
+    let is_meant =
+        |case: &Case| case.mode == Mode::Tunnel && case.esn && case.suite.name == "aes-256-gcm";
+    let Some(mut site) = Site::new(cases::all().into_iter().filter(is_meant).collect()) else {
+        return;
+    };
+    let fragments: Arc<Mutex<u64>> = Arc::default();
+    let its = fragments.clone();
+    site.link.rule(GUEST, move |frame| {
+        assert!(frame.len() - 14 <= MTU as usize);
+        let is_cut = Frame::of(&frame).kind != Kind::Link && frames::is_fragment(&frame);
+        *its.lock().unwrap() += u64::from(is_cut);
+        vec![frame]
+    });
+    site.gateway = None;
+    site.namespace.ip(&format!("link set {OUTSIDE} mtu {MTU}"));
+    site.configure(None);
+    site.start();
+    for case in &site.cases {
+        let (from, to) = (case.inside(Side::Gateway), case.inside(Side::Guest));
+        let done = site.namespace.within(|| stream(from, to, 300_000));
+        done.unwrap_or_else(|why| panic!("{}: {why}\n{:#}", case.name(), site.status()));
+        let asked = site.probe(Asks::Udp, case).ask(1150..1400);
+        asked.unwrap_or_else(|why| panic!("{}: {why}\n{:#}", case.name(), site.status()));
+    }
+    assert!(*fragments.lock().unwrap() > 0);
 }
 
 /// The guest's number goes over 2^32 with ESN, and to the last of 32 bits without.
