@@ -8,11 +8,13 @@ use std::io;
 pub struct Error {
     what: String,
     why: io::Error,
+    /// Begins with a colon, or is empty.
+    advice: &'static str,
 }
 
 impl Error {
-    pub(crate) fn new(what: impl Into<String>, why: impl Into<io::Error>) -> Error {
-        Error { what: what.into(), why: why.into() }
+    pub(crate) fn new(what: String, why: io::Error, advice: &'static str) -> Error {
+        Error { what, why, advice }
     }
 
     /// The kind of the system's error.
@@ -24,7 +26,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.why)
+        write!(f, "{}: {}{}", self.what, self.why, self.advice)
     }
 }
 

@@ -9,10 +9,24 @@
 //! `try_clone`.
 #![deny(unsafe_code)]
 
+mod address;
+mod checksum;
+mod coalesce;
 mod error;
+mod flow;
+mod limits;
+mod netlink;
 mod socket;
+mod split;
+#[allow(unsafe_code)]
+mod system;
 mod tun;
+mod virtio;
 
+pub use coalesce::Coalescer;
 pub use error::Error;
+pub use limits::PACKET_BYTES_MAX;
 pub use socket::{Received, Sent, Socket, SocketOptions};
+pub use split::{Malformed, split};
 pub use tun::{Tun, TunOptions, TunQueue, Written, open};
+pub use virtio::VIRTIO_HEADER_BYTES;
