@@ -2,13 +2,13 @@
 //! that a TUN device is given fewer, longer packets.
 
 use crate::checksum::sum;
-use crate::flow::{Flow, TCP, TCP_LAST};
+use crate::flow::{Flow, TCP, TCP_LAST, may_be_of_a_flow};
 use crate::limits::{FLOWS_MAX, JOINED_BYTES_MAX, SEGMENTS_MAX};
 use crate::virtio::{Checksum, Gso, VIRTIO_HEADER_BYTES, VirtioHeader};
 
 /// Packets that may be joined to those to come, one of each flow.
 ///
-/// What it gives out: a virtio header, a packet, and how many packets that was. Packets of a flow keep their order.
+/// It gives out a virtio header, a packet, and how many packets that was. Packets of a flow keep their order.
 #[derive(Debug)]
 pub struct Coalescer {
     /// The kernel takes joined UDP too.
@@ -47,10 +47,15 @@ impl Coalescer {
         packet: &[u8],
         mut out: impl FnMut(&[u8; VIRTIO_HEADER_BYTES], &[u8], usize),
     ) {
-        let flow = Flow::of(packet).filter(|flow| flow.protocol == TCP || self.joins_udp);
-        let Some(flow) = flow else {
+        let Some(flow) = Flow::of(packet) else {
+            if may_be_of_a_flow(packet) {
+                self.flush(&mut out);
+            }
             return out(&VirtioHeader::default().write(), packet, 1);
         };
+        if flow.protocol != TCP && !self.joins_udp {
+            return out(&VirtioHeader::default().write(), packet, 1);
+        }
         if let Some(at) = self.held.iter().position(|held| held.is_of(&flow, packet)) {
             let held = &mut self.held[at];
             if flow.is_joinable && held.takes(&flow, packet) {

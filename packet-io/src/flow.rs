@@ -116,6 +116,16 @@ impl Flow {
     }
 }
 
+/// Whether a packet without a [`Flow`] may belong to one nevertheless: a fragment, or such with more headers.
+pub(crate) fn may_be_of_a_flow(packet: &[u8]) -> bool {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(9).is_some_and(|&protocol| protocol == TCP || protocol == UDP),
+        // Hop-by-hop options, routing, fragment, destination options (RFC 8200, section 4).
+        Some(6) => packet.get(6).is_some_and(|next| [0, 43, 44, 60, TCP, UDP].contains(next)),
+        _ => false,
+    }
+}
+
 fn number(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }

@@ -20,3 +20,5 @@ pub(crate) const WAITING_BYTES_MAX: usize = 256 << 10;
 pub(crate) const ROOM_WAIT_MILLISECONDS: u32 = 5;
 /// Bytes of a message to or from rtnetlink.
 pub(crate) const NETLINK_BYTES_MAX: usize = 32 << 10;
+/// Packets that wait in a TUN device to be read. Its own 500 are gone in the time that a busy machine lets a thread wait.
+pub(crate) const QUEUE_PACKETS_MAX: u32 = 1_000;

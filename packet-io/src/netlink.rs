@@ -56,6 +56,12 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, 0, body)
     }
 
+    /// Sets how many packets may wait in an interface to be taken.
+    pub fn set_queue_length(&mut self, interface: u32, packets: u32) -> io::Result<()> {
+        let body = link(interface, 0).attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes());
+        self.request(libc::RTM_NEWLINK, 0, body)
+    }
+
     /// Has an interface take and give packets.
     pub fn set_up(&mut self, interface: u32) -> io::Result<()> {
         self.request(libc::RTM_NEWLINK, 0, link(interface, libc::IFF_UP as u32))

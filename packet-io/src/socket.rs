@@ -24,6 +24,7 @@ use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a socket is to be.
 #[derive(Clone, Debug)]
@@ -83,8 +84,8 @@ pub struct Socket {
     file: OwnedFd,
     kind: Kind,
     is_ipv6: bool,
-    interface: Option<String>,
-    mark: Option<u32>,
+    /// The ends share it.
+    probe: Arc<Mutex<Probe>>,
     arrived: Arrived,
     waiting: Waiting,
     malformed: u64,
@@ -195,22 +196,21 @@ impl Socket {
         // It says whether the kernel knows of it (Linux 4.18).
         let has_gso =
             kind == Kind::Udp && system::option(&file, libc::SOL_UDP, libc::UDP_SEGMENT).is_ok();
-        let (interface, mark) = (options.interface.clone(), options.mark);
-        Ok(Socket::new(file, kind, is_ipv6, interface, mark, has_gso))
+        let probe = Probe::new(options)?;
+        Ok(Socket::new(file, kind, is_ipv6, Arc::new(Mutex::new(probe)), has_gso))
     }
 
     fn new(
         file: OwnedFd,
         kind: Kind,
         is_ipv6: bool,
-        interface: Option<String>,
-        mark: Option<u32>,
+        probe: Arc<Mutex<Probe>>,
         has_gso: bool,
     ) -> Socket {
         let waiting =
             Waiting { has_gso, bursts: Vec::new(), used: 0, bytes: 0, sent: Sent::default() };
         let arrived = Arrived::default();
-        Socket { file, kind, is_ipv6, interface, mark, arrived, waiting, malformed: 0 }
+        Socket { file, kind, is_ipv6, probe, arrived, waiting, malformed: 0 }
     }
 
     /// A second end of this socket, for a second thread.
@@ -219,8 +219,8 @@ impl Socket {
     /// The process has no descriptor left.
     pub fn try_clone(&self) -> io::Result<Socket> {
         let file = self.file.try_clone()?;
-        let interface = self.interface.clone();
-        Ok(Socket::new(file, self.kind, self.is_ipv6, interface, self.mark, self.waiting.has_gso))
+        let (probe, has_gso) = (self.probe.clone(), self.waiting.has_gso);
+        Ok(Socket::new(file, self.kind, self.is_ipv6, probe, has_gso))
     }
 
     /// Where it is bound: with port 0 asked for, the port is the kernel's choice.
@@ -317,17 +317,7 @@ impl Socket {
     /// # Errors
     /// No route leads there.
     pub fn path_mtu(&self, to: IpAddr) -> io::Result<u32> {
-        let to = to.to_canonical();
-        let probe = new(to.is_ipv6(), SocketType::DGRAM, ipproto::UDP)?;
-        restrict(&probe, self.interface.as_deref(), self.mark)?;
-        // No packet goes out: a connection of UDP is a route that was looked up. Port 9 discards.
-        rustix::net::connect(&probe, &SocketAddr::new(to, 9))?;
-        let (level, name) = match to {
-            IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
-            IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
-        };
-        let mtu = system::option(&probe, level, name)?;
-        Ok(mtu.unsigned_abs())
+        self.probe.lock().unwrap_or_else(PoisonError::into_inner).mtu(to.to_canonical())
     }
 
     /// How many messages were no datagrams: longer than any, of another family, or with an IPv4 header that is none. They
@@ -357,6 +347,50 @@ fn failed(what: String, why: io::Error, options: &SocketOptions) -> Error {
         _ => "",
     };
     Error::new(what, why, advice)
+}
+
+/// Looks up routes: a socket that sends nothing. It is made with the other, since a mark takes a privilege, which the
+/// process may give up.
+#[derive(Debug)]
+struct Probe {
+    file: OwnedFd,
+    is_ipv6: bool,
+    interface: Option<String>,
+}
+
+impl Probe {
+    fn new(options: &SocketOptions) -> io::Result<Probe> {
+        let mut address = options.address;
+        address.set_port(0);
+        let is_ipv6 = address.is_ipv6();
+        let file = new(is_ipv6, SocketType::DGRAM, ipproto::UDP)?;
+        restrict(&file, None, options.mark)?;
+        if is_ipv6 {
+            sockopt::set_ipv6_v6only(&file, false)?;
+        }
+        if !address.ip().is_unspecified() {
+            rustix::net::bind(&file, &address)?;
+        }
+        Ok(Probe { file, is_ipv6, interface: options.interface.clone() })
+    }
+
+    fn mtu(&self, to: IpAddr) -> io::Result<u32> {
+        let mapped = match to {
+            IpAddr::V4(to) if self.is_ipv6 => to.to_ipv6_mapped().into(),
+            to => to,
+        };
+        // To connect a UDP socket is to look up a route: no packet goes out. The end of the connection before frees its
+        // source again, and its interface. Port 9 discards.
+        rustix::net::connect_unspec(&self.file)?;
+        restrict(&self.file, self.interface.as_deref(), None)?;
+        rustix::net::connect(&self.file, &SocketAddr::new(mapped, 9))?;
+        let (level, name) = match to {
+            IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
+            IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+        };
+        let mtu = system::option(&self.file, level, name)?;
+        Ok(mtu.unsigned_abs())
+    }
 }
 
 fn new(is_ipv6: bool, kind: SocketType, protocol: Protocol) -> io::Result<OwnedFd> {

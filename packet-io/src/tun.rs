@@ -2,7 +2,7 @@
 
 use crate::coalesce::Coalescer;
 use crate::error::Error;
-use crate::limits::PACKET_BYTES_MAX;
+use crate::limits::{PACKET_BYTES_MAX, QUEUE_PACKETS_MAX};
 use crate::netlink::Netlink;
 use crate::split::split;
 use crate::system;
@@ -75,10 +75,10 @@ pub fn open(options: &TunOptions) -> Result<(Tun, Vec<TunQueue>), Error> {
         let advice = match why.kind() {
             ErrorKind::PermissionDenied => ": it takes CAP_NET_ADMIN",
             ErrorKind::NotFound => ": the kernel has no TUN driver (modprobe tun)",
-            ErrorKind::ResourceBusy => ": another program has it open",
-            ErrorKind::InvalidInput => {
-                ": a name has 1 to 15 bytes, and one that is there may only be a TUN device with several queues"
+            ErrorKind::ResourceBusy => {
+                ": there is a device of that name; another program has it, or remove it (ip link delete)"
             }
+            ErrorKind::InvalidInput => ": a name has 1 to 15 bytes, without / and spaces",
             _ => "",
         };
         Error::new(format!("opening the TUN device {name}"), why, advice)
@@ -89,14 +89,17 @@ pub fn open(options: &TunOptions) -> Result<(Tun, Vec<TunQueue>), Error> {
         return Err(Error::new(what, why, ": it has 1 to 256"));
     }
     let mut queues = Vec::with_capacity(options.queues);
-    for _ in 0..options.queues {
-        queues.push(TunQueue::open(name).map_err(failed)?);
+    for index in 0..options.queues {
+        // The first makes the device: that of another program is not joined.
+        let exclusive = if index == 0 { libc::IFF_TUN_EXCL } else { 0 };
+        queues.push(TunQueue::open(name, exclusive).map_err(failed)?);
     }
     let mut tun = Tun {
         name: name.clone(),
         index: index(name).map_err(failed)?,
         netlink: Netlink::open().map_err(failed)?,
     };
+    tun.netlink.set_queue_length(tun.index, QUEUE_PACKETS_MAX).map_err(failed)?;
     tun.set_mtu(options.mtu)?;
     for &(address, prefix) in &options.addresses {
         let added = tun.netlink.add_address(tun.index, address, prefix);
@@ -174,11 +177,11 @@ impl Tun {
 }
 
 impl TunQueue {
-    fn open(name: &str) -> io::Result<TunQueue> {
+    fn open(name: &str, exclusive: libc::c_int) -> io::Result<TunQueue> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::open(PATH, flags, Mode::empty())?;
         let kind = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_MULTI_QUEUE;
-        system::attach(&file, name, kind)?;
+        system::attach(&file, name, kind | exclusive)?;
         let joins_udp = match system::set_offloads(&file, OFFLOADS | UDP_OFFLOADS) {
             Ok(()) => true,
             Err(why) if why.kind() == ErrorKind::InvalidInput => {

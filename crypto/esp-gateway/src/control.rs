@@ -114,7 +114,8 @@ pub fn ask(path: &Path, request: Request) -> Result<Value, Failure> {
     let broken = |why: &io::Error| {
         Failure::new(match why.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => format!(
-                "no gateway listens on {shown}; start one with keyway esp up, or name its --control SOCKET"
+                "no gateway listens on {shown}; start one with keyway esp up, or name its \
+                 --control SOCKET"
             ),
             ErrorKind::PermissionDenied => {
                 format!("cannot reach the gateway at {shown}: run as its user, or as root")

@@ -57,3 +57,5 @@ pub const RECORD_BYTES_MAX: u64 = 16 << 20;
 pub const KEYS_KEPT_MAX: usize = 65_536;
 /// The pause of a thread whose device or socket is in trouble.
 pub const TROUBLE_PAUSE: Duration = Duration::from_millis(50);
+/// Longest time for which a start waits for the daemon of named keys.
+pub const DAEMON_WAIT: Duration = Duration::from_secs(3);

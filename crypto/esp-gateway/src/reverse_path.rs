@@ -16,7 +16,8 @@ pub fn warnings(conf: &Path, device: &str, tunnels: &[Tunnel]) -> Vec<String> {
     let open = if has_v4 { open_interfaces(conf, device) } else { Vec::new() };
     if !open.is_empty() {
         said.push(format!(
-            "warning: packets that claim to come out of a tunnel are taken from {} in clear text, since the filter of \
+            "warning: packets that claim to come out of a tunnel are taken from {} in clear text, \
+             since the filter of \
              reverse paths is not strict there; sysctl -w net.ipv4.conf.all.rp_filter=1",
             open.join(", ")
         ));
@@ -24,9 +25,11 @@ pub fn warnings(conf: &Path, device: &str, tunnels: &[Tunnel]) -> Vec<String> {
     if has_v6 {
         // Linux has no such setting for IPv6, and whether a rule of nftables does the work cannot be seen from here.
         said.push(format!(
-            "note: Linux filters no reverse paths of IPv6 by itself; that packets out of the tunnels come in through \
+            "note: Linux filters no reverse paths of IPv6 by itself; that packets out of the \
+             tunnels come in through \
              {device} only takes a rule: nft add table ip6 keyway; nft add chain ip6 keyway from '{{ type filter hook \
-             prerouting priority raw; }}'; nft add rule ip6 keyway from fib saddr . iif oif missing drop"
+             prerouting priority raw; }}'; nft add rule ip6 keyway from fib saddr . iif oif \
+             missing drop"
         ));
     }
     said

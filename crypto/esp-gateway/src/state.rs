@@ -40,8 +40,10 @@ impl StateFolder {
         let shown = path.display();
         if found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
             return Err(Failure::new(format!(
-                "{shown} is not this user's alone (owner {}, mode {:o}): others who write there could \
-                 have numbers used twice; chown and chmod 700 it, or name another folder with --state",
+                "{shown} is not this user's alone (owner {}, mode {:o}): others who write there \
+                 could \
+                 have numbers used twice; chown and chmod 700 it, or name another folder with \
+                 --state",
                 found.uid(),
                 found.mode() & 0o777
             )));
@@ -52,7 +54,8 @@ impl StateFolder {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(StateFolder { folder, _lock: lock.into() }),
             Err(Errno::WOULDBLOCK) => Err(Failure::new(format!(
-                "another gateway uses {shown}; stop it, or give this one a folder of its own (--state)"
+                "another gateway uses {shown}; stop it, or give this one a folder of its own \
+                 (--state)"
             ))),
             Err(why) => Err(Failure::new(format!("cannot lock {shown}: {}", plain(&why.into())))),
         }

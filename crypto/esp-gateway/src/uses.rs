@@ -114,7 +114,10 @@ mod tests {
         uses.keep().unwrap();
         uses.set("b", Used::default());
         let mut again = Uses::open(&records).unwrap();
-        assert_eq!((again.of("b", 99), again.of("a", 99).since, again.of("c", 99).since), (used, 5, 99));
+        assert_eq!(
+            (again.of("b", 99), again.of("a", 99).since, again.of("c", 99).since),
+            (used, 5, 99)
+        );
         records.write(NAME, &record::encode("a 1 2 3\n")).unwrap();
         assert!(matches!(Uses::open(&records), Err(RecordError::Damaged)));
     }

@@ -96,7 +96,7 @@ impl fmt::Display for Cause {
 }
 
 impl From<Error> for Cause {
-    /// What the engine's error means for the packet.
+    /// The meaning of the engine's error for the packet.
     fn from(error: Error) -> Self {
         match error {
             Error::Authentication => Cause::Icv,

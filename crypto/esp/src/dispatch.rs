@@ -21,7 +21,7 @@ pub(crate) struct Dispatcher {
     /// `None` for [`Dispatch::Direct`].
     queue: Option<Queue>,
     tasks: Vec<Box<Task>>,
-    /// Of [`Dispatch::Direct`]: the result of each of the tasks.
+    /// The result of each of the tasks, with [`Dispatch::Direct`].
     results: Vec<Result<usize, Error>>,
 }
 

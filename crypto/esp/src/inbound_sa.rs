@@ -93,7 +93,7 @@ impl InboundSa {
         &self.selectors
     }
 
-    /// What was opened so far: authentic packets that were new.
+    /// The authentic packets so far that were new.
     pub fn use_(&self) -> Use {
         self.counted.now()
     }

@@ -58,12 +58,12 @@ pub struct InnerPacket<'a> {
     is_fragment: bool,
     is_later_fragment: bool,
     dont_fragment: bool,
-    /// It has headers that routers look at, or that cannot be told from those behind ESP.
+    /// It has headers that routers look at, or that of a fragment.
     for_routers: bool,
 }
 
 impl<'a> InnerPacket<'a> {
-    /// Reads the packet at the front of these bytes. What lies behind it is left out.
+    /// Reads the packet at the front of these bytes. Bytes behind it are left out.
     ///
     /// # Errors
     /// [`Malformed`] if there is none.
@@ -218,7 +218,7 @@ impl<'a> InnerPacket<'a> {
         self.dont_fragment
     }
 
-    /// What is behind its header and the extension headers that were understood.
+    /// The bytes behind its header and the extension headers that were understood.
     pub(crate) fn upper(&self) -> &'a [u8] {
         self.bytes.get(self.upper_at..).unwrap_or_default()
     }

@@ -26,7 +26,7 @@ pub struct Lifetime {
     pub hard: Limit,
 }
 
-/// What has gone through a security association.
+/// Packets that have gone through a security association, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
     /// Bytes of what is inside.

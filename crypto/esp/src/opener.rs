@@ -17,7 +17,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What the outer header of a packet said.
+/// The fields of a packet's outer header that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// Its source.
@@ -84,6 +84,10 @@ impl Opener {
         }
         let mut task = self.tasks.take(association);
         let text_at = fill(&mut task.operation, association, esp, text_bytes);
+        if self.packets.is_empty() {
+            // They are left of a batch that ended in a panic of the caller's.
+            self.groups.clear();
+        }
         self.groups.push(sa);
         self.packets.push(Packet {
             outer,

@@ -35,7 +35,7 @@ impl<T> Default for Outbound<T> {
 }
 
 impl<T> Outbound<T> {
-    /// These policies, each with what it stands for.
+    /// These policies, each with its target.
     pub fn new(policies: impl IntoIterator<Item = (Selector, T)>) -> Self {
         let mut all = Outbound::default();
         for (selector, target) in policies {
@@ -59,7 +59,7 @@ impl<T> Outbound<T> {
         all
     }
 
-    /// What the policy for this packet stands for.
+    /// The target of the policy for this packet.
     pub fn find(&self, packet: &InnerPacket<'_>) -> Option<&T> {
         for lengths in &self.lengths {
             let remote = first_bits(packet.destination(), lengths.remote);

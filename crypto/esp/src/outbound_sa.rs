@@ -102,7 +102,7 @@ impl OutboundSa {
         self.association.esn
     }
 
-    /// What was sealed so far.
+    /// The packets that were sealed so far.
     pub fn use_(&self) -> Use {
         self.counted.now()
     }

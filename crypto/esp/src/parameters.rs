@@ -27,12 +27,12 @@ impl fmt::Debug for SaKey<'_> {
     }
 }
 
-/// What is sealed (RFC 4303 § 3.1).
+/// How much of a packet is sealed (RFC 4303 § 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Whole IP packets.
     Tunnel,
-    /// What is behind an IP packet's header.
+    /// The payload behind an IP packet's header.
     Transport,
 }
 
@@ -139,7 +139,7 @@ impl From<Error> for SaError {
     }
 }
 
-/// What both directions have in common.
+/// The part that both directions have in common.
 pub(crate) struct Association {
     /// Tells it from all others of this process, also those that are gone.
     pub id: u64,

@@ -110,6 +110,10 @@ impl Sealer {
         }
         let mut task = self.tasks.take(association);
         fill(&mut task.operation, association, payload, next_header);
+        if self.packets.is_empty() {
+            // They are left of a batch that ended in a panic of the caller's.
+            self.groups.clear();
+        }
         self.groups.push(sa);
         self.packets.push(Packet {
             user,

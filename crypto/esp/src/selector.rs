@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// The addresses that begin with the same bits.
+/// All addresses that begin with certain bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prefix {
     address: IpAddr,
@@ -190,7 +190,7 @@ impl Selector {
     }
 }
 
-/// What may come out of a security association: packets that fit any of these.
+/// Packets that may come out of a security association: those that fit any of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selectors(pub Vec<Selector>);
 

@@ -96,7 +96,7 @@ pub(crate) fn set_parts(parts: &mut Vec<Part>, association: &Association, text_b
 /// Length of the upper half of an extended number, in bytes.
 pub(crate) const HIGH_BYTES: usize = 4;
 
-/// What an AEAD authenticates beside the text (RFC 4106 § 5): SPI and number.
+/// The bytes that an AEAD authenticates beside the text (RFC 4106 § 5): SPI and number.
 #[inline]
 pub(crate) fn set_aad(aad: &mut Vec<u8>, association: &Association, number: u64) {
     aad.clear();

@@ -98,3 +98,113 @@ impl Window {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    /// A window in plain terms: all numbers that were received, and how far back one may be.
+    struct Model {
+        highest: u64,
+        width: u64,
+        received: HashSet<u64>,
+    }
+
+    impl Model {
+        fn take(&mut self, number: u64) -> bool {
+            let left = u128::from(number) + u128::from(self.width) <= u128::from(self.highest);
+            if number == 0 || left || !self.received.insert(number) {
+                return false;
+            }
+            self.highest = self.highest.max(number);
+            true
+        }
+    }
+
+    /// A step from the highest number, mostly a small one.
+    fn step() -> impl Strategy<Value = i64> {
+        prop_oneof![
+            8 => -130_i64..70,
+            4 => -9_000_i64..9_000,
+            2 => Just(1_i64),
+            1 => -(1_i64 << 33)..1 << 33,
+        ]
+    }
+
+    fn width() -> impl Strategy<Value = u32> {
+        prop_oneof![32_u32..=8192, 32_u32..=130, Just(64), Just(63), Just(65), Just(8192)]
+    }
+
+    proptest! {
+        #[test]
+        fn it_takes_what_the_set_takes(
+            width in width(),
+            from in prop_oneof![Just(0), Just(u64::from(u32::MAX) - 40), Just(u64::MAX - 20_000), any::<u64>()],
+            steps in prop::collection::vec(step(), 1..400),
+        ) {
+            let mut window = Window::new(width);
+            let mut model = Model { highest: 0, width: width.into(), received: HashSet::new() };
+            let mut near = from;
+            for step in steps {
+                let number = near.saturating_add_signed(step);
+                let expected = model.take(number);
+                prop_assert_eq!(window.look(number), expected);
+                prop_assert_eq!(window.take(number), expected);
+                prop_assert!(!window.look(number));
+                prop_assert_eq!(window.highest(), model.highest);
+                near = model.highest;
+            }
+            // At the end every number around the window's lower end is as the model says.
+            for back in 0..u64::from(width) + 70 {
+                let number = model.highest.saturating_sub(back);
+                let mut fresh = !model.received.contains(&number) && number != 0;
+                fresh &= model.highest - number < model.width;
+                prop_assert_eq!(window.look(number), fresh);
+            }
+        }
+
+        /// A number is found from its lower half if it is in the window, or less than 2^32 above its lower end.
+        #[test]
+        fn a_whole_number_is_found_from_its_lower_half(
+            width in width(),
+            highest in prop_oneof![
+                any::<u64>(),
+                (any::<u32>(), -9_000_i64..9_000)
+                    .prop_map(|(high, low)| (u64::from(high) << 32).saturating_add_signed(low)),
+                0_u64..9_000,
+            ],
+            ahead in prop_oneof![-9_000_i64..9_000, -8_192_i64..1 << 32],
+        ) {
+            let mut window = Window::new(width);
+            window.begin_after(highest);
+            let number = i128::from(highest) + i128::from(ahead);
+            let bottom = i128::from(highest) + 1 - i128::from(width);
+            prop_assume!((0..=i128::from(u64::MAX)).contains(&number));
+            prop_assume!((bottom..bottom + (1 << 32)).contains(&number));
+            let number = number as u64;
+            prop_assert_eq!(window.number(number as u32), Some(number));
+        }
+    }
+
+    #[test]
+    fn no_number_is_above_the_last() {
+        let mut window = Window::new(64);
+        window.begin_after(u64::MAX - 100);
+        assert_eq!(window.number(u32::MAX), Some(u64::MAX));
+        assert_eq!(window.number(5), None);
+        assert!(window.take(u64::MAX) && !window.take(u64::MAX));
+        assert_eq!(window.highest(), u64::MAX);
+    }
+
+    #[test]
+    fn what_was_before_a_beginning_counts_as_received() {
+        let mut window = Window::new(100);
+        assert!(window.take(7));
+        window.begin_after(5);
+        assert!(window.look(6) && !window.look(7));
+        window.begin_after(500);
+        assert!((0..=500).all(|number| !window.look(number)) && window.look(501));
+    }
+}

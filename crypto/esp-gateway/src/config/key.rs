@@ -54,20 +54,24 @@ pub(super) fn keyed(
         }
         (None, Some(file), None) => {
             let bytes = read_file(file.get_ref());
-            let bytes = bytes.map_err(|why| {
-                text.wrong(file, format!("key_file {:?}: {why}", file.get_ref()))
-            })?;
+            let bytes = bytes
+                .map_err(|why| text.wrong(file, format!("key_file {:?}: {why}", file.get_ref())))?;
             (file, of_file(bytes, suite))
         }
         (None, None, Some(name)) => {
             let key = named(text, name, suite, has_cryptod)?;
             let salt = salt.ok_or_else(|| {
-                text.wrong(name, "a key in cryptod needs its salt here: salt = \"01020304\", 4 bytes that both sides have")
+                text.wrong(
+                    name,
+                    "a key in cryptod needs its salt here: salt = \"01020304\", 4 \
+                                  bytes that both sides have",
+                )
             })?;
             return Ok(Keyed { spi, key, salt });
         }
         _ => {
-            let why = "name the key once: key = \"hex\", key_file = \"FILE\" or key_name = \"NAME\" (in cryptod)";
+            let why = "name the key once: key = \"hex\", key_file = \"FILE\" or key_name = \
+                       \"NAME\" (in cryptod)";
             return Err(text.at(side.span(), why));
         }
     };
@@ -85,10 +89,16 @@ pub(super) fn keyed(
     let (name, found) = (suite.name(), bytes.len());
     let wanted = match (salt_bytes, salt, suite.mac_key_bytes()) {
         (0, _, mac) => {
-            format!("{key_bytes} bytes, {} for the cipher and then {mac} for the MAC", suite.key_bytes())
+            format!(
+                "{key_bytes} bytes, {} for the cipher and then {mac} for the MAC",
+                suite.key_bytes()
+            )
         }
         (_, Some(_), _) => format!("{key_bytes} bytes, since the salt is named"),
-        _ => format!("{} bytes, the last 4 the salt, or {key_bytes} and a salt of its own", key_bytes + 4),
+        _ => format!(
+            "{} bytes, the last 4 the salt, or {key_bytes} and a salt of its own",
+            key_bytes + 4
+        ),
     };
     Err(text.wrong(at, format!("the key has {found} bytes; {name} takes {wanted}")))
 }
@@ -100,7 +110,13 @@ fn spi(text: Text<'_>, at: &Spanned<String>) -> Result<u32, Wrong> {
         None => written.parse(),
     };
     number.ok().filter(|spi| *spi >= SPI_MIN).ok_or_else(|| {
-        text.wrong(at, format!("spi {written:?} is no number from \"0x100\" to \"0xffffffff\"; those below are reserved"))
+        text.wrong(
+            at,
+            format!(
+                "spi {written:?} is no number from \"0x100\" to \"0xffffffff\"; \
+                                those below are reserved"
+            ),
+        )
     })
 }
 
@@ -125,15 +141,22 @@ fn named(
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte)
         });
     if !is_name {
-        let why = format!("key_name {name:?}: a key's name has lower-case letters, digits, dashes, dots and underscores, {NAME_BYTES_MAX} at most");
+        let why = format!(
+            "key_name {name:?}: a key's name has lower-case letters, digits, dashes, dots and \
+             underscores, {NAME_BYTES_MAX} at most"
+        );
         return Err(text.wrong(at, why));
     }
     if !suite.is_aead() {
-        let why = format!("a key in cryptod is for an AEAD, and {} is none; use key or key_file", suite.name());
+        let why = format!(
+            "a key in cryptod is for an AEAD, and {} is none; use key or key_file",
+            suite.name()
+        );
         return Err(text.wrong(at, why));
     }
     if !has_cryptod {
-        let why = "key_name needs the daemon: [cryptod] with socket = \"/run/keyway/cryptod.socket\"";
+        let why =
+            "key_name needs the daemon: [cryptod] with socket = \"/run/keyway/cryptod.socket\"";
         return Err(text.wrong(at, why));
     }
     Ok(Key::Named(name.clone()))
@@ -151,7 +174,8 @@ fn of_file(bytes: Zeroizing<Vec<u8>>, suite: Suite) -> Zeroizing<Vec<u8>> {
 /// Bytes of pairs of digits; blanks and line ends between them do not count, nor does a `0x` before them.
 fn hex(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let text = text.trim();
-    let digits = text.strip_prefix("0x").unwrap_or(text).chars().filter(|c| !c.is_ascii_whitespace());
+    let digits =
+        text.strip_prefix("0x").unwrap_or(text).chars().filter(|c| !c.is_ascii_whitespace());
     // At its full length: a growing one would leave parts of itself behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(text.len() / 2 + 1));
     let mut high = None;

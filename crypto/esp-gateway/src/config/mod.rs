@@ -38,6 +38,8 @@ pub struct Configuration {
     pub cryptod: Option<PathBuf>,
     /// The tunnels, in the order of the file.
     pub tunnels: Vec<Tunnel>,
+    /// The files of keys that were read.
+    pub files: Vec<PathBuf>,
 }
 
 /// `[device]`
@@ -89,6 +91,14 @@ impl Remote {
             Remote::Raw(to) => to,
         }
     }
+
+    /// Address and port; a port of 0 is raw ESP.
+    pub fn socket_address(self) -> SocketAddr {
+        match self {
+            Remote::Udp(to) => to,
+            Remote::Raw(to) => SocketAddr::new(to, 0),
+        }
+    }
 }
 
 /// `[[tunnel]]`
@@ -125,14 +135,16 @@ pub struct Tunnel {
 /// # Errors
 /// The first that is wrong, with the file and the line; a file that others can read, where it has keys.
 pub fn read(path: &Path) -> Result<Configuration, Failure> {
-    let (text, mode) = file(path, CONFIGURATION_BYTES_MAX)
-        .map_err(|why| Failure::system("read", path, &why))?;
+    let (text, mode) =
+        file(path, CONFIGURATION_BYTES_MAX).map_err(|why| Failure::system("read", path, &why))?;
     let text = std::str::from_utf8(&text).map_err(|why| {
         Failure::new(format!("{}: byte {} is no UTF-8", path.display(), why.valid_up_to()))
     })?;
     let folder = path.parent().unwrap_or(Path::new("."));
+    let mut files = Vec::new();
     let mut read_key = |name: &str| {
         let path = folder.join(name);
+        files.push(path.clone());
         let (bytes, mode) = file(&path, KEY_FILE_BYTES_MAX).map_err(|why| plain(&why))?;
         match mode & 0o077 {
             0 => Ok(bytes),
@@ -140,14 +152,19 @@ pub fn read(path: &Path) -> Result<Configuration, Failure> {
         }
     };
     let wrong = |why: &Wrong| Failure::new(format!("{}:{}: {}", path.display(), why.line, why.why));
-    let read = parse(text, &mut read_key).map_err(|why| wrong(&why))?;
+    let mut read = parse(text, &mut read_key).map_err(|why| wrong(&why))?;
     let has_keys = toml::from_str::<Raw>(text).is_ok_and(|raw| {
         let tunnels = raw.tunnels.iter().map(Spanned::get_ref);
         tunnels.flat_map(|it| [&it.out, &it.inbound]).any(|it| it.get_ref().key.is_some())
     });
     if has_keys && mode & 0o077 != 0 {
-        return Err(Failure::new(format!("{}: it has keys, and {}", path.display(), open_to_others(path, mode))));
+        return Err(Failure::new(format!(
+            "{}: it has keys, and {}",
+            path.display(),
+            open_to_others(path, mode)
+        )));
     }
+    read.files = files;
     Ok(read)
 }
 
@@ -202,7 +219,7 @@ impl Checker<'_, '_> {
             tunnels.push(self.tunnel(raw, &device, &outside, cryptod.is_some())?);
         }
         unique(self.text, &raw.tunnels, &tunnels)?;
-        Ok(Configuration { device, outside, cryptod, tunnels })
+        Ok(Configuration { device, outside, cryptod, tunnels, files: Vec::new() })
     }
 
     fn device(&self, raw: &raw::Device) -> Result<Device, Wrong> {
@@ -215,7 +232,10 @@ impl Checker<'_, '_> {
         };
         let addresses = raw.addresses.iter().map(|at| {
             address(at).ok_or_else(|| {
-                let why = format!("{:?} is no address with its network's bits, like \"10.1.0.1/24\"", at.get_ref());
+                let why = format!(
+                    "{:?} is no address with its network's bits, like \"10.1.0.1/24\"",
+                    at.get_ref()
+                );
                 self.text.wrong(at, why)
             })
         });
@@ -237,7 +257,10 @@ impl Checker<'_, '_> {
         let raw = raw.unwrap_or(&default);
         let listen = raw.listen.as_ref().map(|at| {
             at.get_ref().parse::<SocketAddr>().map_err(|_| {
-                let why = format!("listen {:?} is no address and port, like \"0.0.0.0:4500\" or \"[::]:4500\"", at.get_ref());
+                let why = format!(
+                    "listen {:?} is no address and port, like \"0.0.0.0:4500\" or \"[::]:4500\"",
+                    at.get_ref()
+                );
                 self.text.wrong(at, why)
             })
         });
@@ -247,8 +270,12 @@ impl Checker<'_, '_> {
             listen = Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 4500)));
         }
         let mark = self.within(raw.mark.as_ref(), "mark", 1..=u64::from(u32::MAX), "")?;
-        let keepalive =
-            self.within(raw.keepalive.as_ref(), "keepalive", 0..=KEEPALIVE_S_MAX, "seconds (0 for none)")?;
+        let keepalive = self.within(
+            raw.keepalive.as_ref(),
+            "keepalive",
+            0..=KEEPALIVE_S_MAX,
+            "seconds (0 for none)",
+        )?;
         let keepalive = keepalive.unwrap_or(20);
         Ok(Outside {
             listen,
@@ -273,7 +300,9 @@ impl Checker<'_, '_> {
             Some("transport") => Mode::Transport,
             Some(other) => {
                 let at = raw.mode.as_ref().map_or(0..0, Spanned::span);
-                return Err(self.text.at(at, format!("mode {other:?} is not \"tunnel\" or \"transport\"")));
+                return Err(self
+                    .text
+                    .at(at, format!("mode {other:?} is not \"tunnel\" or \"transport\"")));
             }
         };
         let local = raw.local.as_ref().map(|at| self.address(at, "local")).transpose()?;
@@ -281,16 +310,27 @@ impl Checker<'_, '_> {
         if let (Some(address), Some(at)) = (local, &raw.local)
             && address.is_ipv4() != remote.address().is_ipv4()
         {
-            return Err(self.text.wrong(at, format!("local {address} and remote {} are of two versions of IP", remote.address())));
+            return Err(self.text.wrong(
+                at,
+                format!(
+                    "local {address} and remote {} are of two versions of IP",
+                    remote.address()
+                ),
+            ));
         }
         let suite = Suite::from_name(raw.algorithm.get_ref()).ok_or_else(|| {
             let names: Vec<_> = Suite::ALL.iter().map(|suite| suite.name()).collect();
-            let why = format!("algorithm {:?} is none of {}", raw.algorithm.get_ref(), names.join(", "));
+            let why =
+                format!("algorithm {:?} is none of {}", raw.algorithm.get_ref(), names.join(", "));
             self.text.wrong(&raw.algorithm, why)
         })?;
         let window = self.within(raw.window.as_ref(), "window", 32..=8192, "packets")?;
         if raw.selectors.is_empty() || raw.selectors.len() > SELECTORS_MAX {
-            let why = format!("tunnel {name:?} has {} selectors; give it 1 to {SELECTORS_MAX} [[tunnel.selector]], which say what it carries", raw.selectors.len());
+            let why = format!(
+                "tunnel {name:?} has {} selectors; give it 1 to {SELECTORS_MAX} \
+                 [[tunnel.selector]], which say what it carries",
+                raw.selectors.len()
+            );
             return Err(self.text.at(at.span(), why));
         }
         let selectors = raw.selectors.iter().map(|it| self.selector(it));
@@ -303,8 +343,12 @@ impl Checker<'_, '_> {
             && outside.mark.is_none()
         {
             let why = format!(
-                "the route of selector {inside} would lead the sealed packets for {} back into {}; set [outside] interface = \"eth0\" (the one that leads there), or mark = 51 with: ip rule add not fwmark 51 lookup 51, and the routes of the selectors in table 51 (routes = false)",
-                remote.address(), device.name
+                "the route of selector {inside} would lead the sealed packets for {} back into \
+                 {}; set [outside] interface = \"eth0\" (the one that leads there), or mark = 51 \
+                 with: ip rule add not fwmark 51 lookup 51, and the routes of the selectors in \
+                 table 51 (routes = false)",
+                remote.address(),
+                device.name
             );
             return Err(self.text.wrong(&raw.remote, why));
         }
@@ -335,11 +379,20 @@ impl Checker<'_, '_> {
         remote: Remote,
     ) -> Result<(), Wrong> {
         let Some(local) = local else {
-            return Err(self.text.wrong(&raw.remote, "transport mode needs local = \"ADDRESS\", this host's address, which its packets come from"));
+            return Err(self.text.wrong(
+                &raw.remote,
+                "transport mode needs local = \"ADDRESS\", \
+                                                     this host's address, which its packets come \
+                                                     from",
+            ));
         };
         for (at, selector) in raw.selectors.iter().zip(selectors) {
             if !selector.local.contains(local) || !selector.remote.contains(remote.address()) {
-                let why = format!("in transport mode packets go from {local} to {}; the selector has to contain both", remote.address());
+                let why = format!(
+                    "in transport mode packets go from {local} to {}; the selector has to contain \
+                     both",
+                    remote.address()
+                );
                 return Err(self.text.at(at.span(), why));
             }
         }
@@ -352,22 +405,39 @@ impl Checker<'_, '_> {
         let remote = match (written.parse::<SocketAddr>(), written.parse::<IpAddr>()) {
             (Ok(to), _) if to.port() != 0 => Remote::Udp(to),
             (_, Ok(to)) => Remote::Raw(to),
-            _ => return Err(wrong(format!("remote {written:?} is neither an address and port, like \"198.51.100.1:4500\" or \"[2001:db8::1]:4500\", nor an address alone (raw ESP)"))),
+            _ => {
+                return Err(wrong(format!(
+                    "remote {written:?} is neither an address and port, like \
+                     \"198.51.100.1:4500\" or \"[2001:db8::1]:4500\", nor an address alone (raw \
+                     ESP)"
+                )));
+            }
         };
         if remote.address().is_unspecified() || remote.address().is_multicast() {
             return Err(wrong(format!("remote {written:?} is no address of one host")));
         }
         match (remote, outside.listen) {
             (Remote::Raw(_), _) if !outside.esp => Err(wrong(format!(
-                "remote {written:?} has no port, so it is raw ESP: set [outside] esp = true, or name the port ({})",
+                "remote {written:?} has no port, so it is raw ESP: set [outside] esp = true, or \
+                 name the port ({})",
                 SocketAddr::new(remote.address(), 4500)
             ))),
-            (Remote::Udp(to), Some(listen)) if to.is_ipv4() && listen.is_ipv6() && listen.ip() != IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
-                Err(wrong(format!("remote {written:?} cannot be reached from [outside] listen = \"{listen}\"; listen on \"0.0.0.0:4500\" or on \"[::]:4500\", which is for both")))
+            (Remote::Udp(to), Some(listen))
+                if to.is_ipv4()
+                    && listen.is_ipv6()
+                    && listen.ip() != IpAddr::V6(Ipv6Addr::UNSPECIFIED) =>
+            {
+                Err(wrong(format!(
+                    "remote {written:?} cannot be reached from [outside] listen = \"{listen}\"; \
+                     listen on \"0.0.0.0:4500\" or on \"[::]:4500\", which is for both"
+                )))
             }
-            (Remote::Udp(to), Some(listen)) if to.is_ipv6() && listen.is_ipv4() => Err(wrong(format!(
-                "remote {written:?} cannot be reached from [outside] listen = \"{listen}\"; listen on \"[::]:4500\", which is for both"
-            ))),
+            (Remote::Udp(to), Some(listen)) if to.is_ipv6() && listen.is_ipv4() => {
+                Err(wrong(format!(
+                    "remote {written:?} cannot be reached from [outside] listen = \"{listen}\"; \
+                     listen on \"[::]:4500\", which is for both"
+                )))
+            }
             _ => Ok(remote),
         }
     }
@@ -375,17 +445,26 @@ impl Checker<'_, '_> {
     fn selector(&self, at: &Spanned<raw::Selector>) -> Result<Selector, Wrong> {
         let raw = at.get_ref();
         let prefix = |at: &Spanned<String>| {
-            at.get_ref().parse::<Prefix>().map_err(|why| self.text.wrong(at, format!("{:?}: {why}", at.get_ref())))
+            at.get_ref()
+                .parse::<Prefix>()
+                .map_err(|why| self.text.wrong(at, format!("{:?}: {why}", at.get_ref())))
         };
         let (local, remote) = (prefix(&raw.local)?, prefix(&raw.remote)?);
         if local.address().is_ipv4() != remote.address().is_ipv4() {
-            return Err(self.text.wrong(&raw.remote, "local and remote of a selector are of one version of IP; write one selector for each"));
+            return Err(self.text.wrong(
+                &raw.remote,
+                "local and remote of a selector are of one \
+                                                     version of IP; write one selector for each",
+            ));
         }
         let protocol = raw.protocol.as_ref().map(|at| self.protocol(at)).transpose()?;
         let has_ports = matches!(protocol, Some(6 | 17 | 33 | 132 | 136));
         let ports = |at: &Option<Spanned<String>>| match at {
             None => Ok(0..=u16::MAX),
-            Some(at) if !has_ports => Err(self.text.wrong(at, "ports need protocol = \"tcp\", \"udp\", \"sctp\", \"dccp\" or \"udplite\"")),
+            Some(at) if !has_ports => Err(self.text.wrong(
+                at,
+                "ports need protocol = \"tcp\", \"udp\", \"sctp\", \"dccp\" or \"udplite\"",
+            )),
             Some(at) => self.ports(at),
         };
         let (local_ports, remote_ports) = (ports(&raw.local_ports)?, ports(&raw.remote_ports)?);
@@ -395,11 +474,16 @@ impl Checker<'_, '_> {
     fn protocol(&self, at: &Spanned<Protocol>) -> Result<u8, Wrong> {
         let number = match at.get_ref() {
             Protocol::Number(number) => u8::try_from(*number).ok(),
-            Protocol::Name(name) => PROTOCOLS.iter().find(|(it, _)| it == name).map(|(_, number)| *number),
+            Protocol::Name(name) => {
+                PROTOCOLS.iter().find(|(it, _)| it == name).map(|(_, number)| *number)
+            }
         };
         number.ok_or_else(|| {
             let names: Vec<_> = PROTOCOLS.iter().map(|(name, _)| *name).collect();
-            self.text.wrong(at, format!("protocol is none of {}, nor a number from 0 to 255", names.join(", ")))
+            self.text.wrong(
+                at,
+                format!("protocol is none of {}, nor a number from 0 to 255", names.join(", ")),
+            )
         })
     }
 
@@ -409,7 +493,13 @@ impl Checker<'_, '_> {
         let number = |text: &str| text.trim().parse::<u16>().ok();
         match (number(first), number(last)) {
             (Some(first), Some(last)) if first <= last => Ok(first..=last),
-            _ => Err(self.text.wrong(at, format!("ports {written:?} are neither one, like \"53\", nor a range, like \"1000-2000\""))),
+            _ => Err(self.text.wrong(
+                at,
+                format!(
+                    "ports {written:?} are neither one, like \"53\", \
+                                                  nor a range, like \"1000-2000\""
+                ),
+            )),
         }
     }
 
@@ -418,7 +508,11 @@ impl Checker<'_, '_> {
         let soft = raw.soft.as_ref();
         let fraction = soft.map_or(0.9, |it| *it.get_ref());
         if let Some(at) = soft.filter(|_| !(0.0..=1.0).contains(&fraction)) {
-            return Err(self.text.wrong(at, "soft is no fraction from 0.0 to 1.0, like 0.9: at which part of its lifetime the gateway warns"));
+            return Err(self.text.wrong(
+                at,
+                "soft is no fraction from 0.0 to 1.0, like 0.9: at \
+                                            which part of its lifetime the gateway warns",
+            ));
         }
         let all = 1..=u64::MAX;
         let hard = Limit {
@@ -427,13 +521,20 @@ impl Checker<'_, '_> {
             bytes: self.within(raw.bytes.as_ref(), "bytes", all, "")?,
         };
         let part = |limit: Option<u64>| limit.map(|limit| (limit as f64 * fraction) as u64);
-        let soft = Limit { seconds: part(hard.seconds), packets: part(hard.packets), bytes: part(hard.bytes) };
+        let soft = Limit {
+            seconds: part(hard.seconds),
+            packets: part(hard.packets),
+            bytes: part(hard.bytes),
+        };
         Ok(Lifetime { soft, hard })
     }
 
     fn address(&self, at: &Spanned<String>, what: &str) -> Result<IpAddr, Wrong> {
         at.get_ref().parse().map_err(|_| {
-            self.text.wrong(at, format!("{what} {:?} is no IP address, like \"192.0.2.1\"", at.get_ref()))
+            self.text.wrong(
+                at,
+                format!("{what} {:?} is no IP address, like \"192.0.2.1\"", at.get_ref()),
+            )
         })
     }
 
@@ -445,7 +546,14 @@ impl Checker<'_, '_> {
             && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"/:%".contains(&byte));
         match is_name {
             true => Ok(name.clone()),
-            false => Err(self.text.wrong(at, format!("{name:?} is no name of an interface: 1 to {INTERFACE_BYTES_MAX} letters, digits and dashes"))),
+            false => Err(self.text.wrong(
+                at,
+                format!(
+                    "{name:?} is no name of an interface: 1 to \
+                                                      {INTERFACE_BYTES_MAX} letters, digits and \
+                                                      dashes"
+                ),
+            )),
         }
     }
 
@@ -456,7 +564,14 @@ impl Checker<'_, '_> {
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         match is_name {
             true => Ok(name.clone()),
-            false => Err(self.text.wrong(at, format!("name {name:?}: a tunnel's name has letters, digits, dashes, dots and underscores, {TUNNEL_NAME_BYTES_MAX} at most"))),
+            false => Err(self.text.wrong(
+                at,
+                format!(
+                    "name {name:?}: a tunnel's name has letters, \
+                                                      digits, dashes, dots and underscores, \
+                                                      {TUNNEL_NAME_BYTES_MAX} at most"
+                ),
+            )),
         }
     }
 
@@ -503,11 +618,7 @@ fn leads_inside(selectors: &[Selector], remote: Remote) -> Option<Prefix> {
 }
 
 /// Names, SPIs and keys that have to differ.
-fn unique(
-    text: Text<'_>,
-    raw: &[Spanned<raw::Tunnel>],
-    tunnels: &[Tunnel],
-) -> Result<(), Wrong> {
+fn unique(text: Text<'_>, raw: &[Spanned<raw::Tunnel>], tunnels: &[Tunnel]) -> Result<(), Wrong> {
     let (mut names, mut inbound, mut out, mut keys) =
         (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
     for (at, tunnel) in raw.iter().map(Spanned::get_ref).zip(tunnels) {
@@ -516,21 +627,30 @@ fn unique(
             return Err(text.wrong(&at.name, format!("two tunnels have the name {name:?}")));
         }
         if let Some(other) = inbound.insert(tunnel.inbound.spi, name) {
-            let why = format!("tunnel {other:?} receives under this SPI already; each needs its own");
+            let why =
+                format!("tunnel {other:?} receives under this SPI already; each needs its own");
             return Err(text.wrong(&at.inbound.get_ref().spi, why));
         }
         if let Some(other) = out.insert((tunnel.remote.address(), tunnel.out.spi), name) {
-            let why = format!("tunnel {other:?} sends under this SPI to {} already; each needs its own", tunnel.remote.address());
+            let why = format!(
+                "tunnel {other:?} sends under this SPI to {} already; each needs its own",
+                tunnel.remote.address()
+            );
             return Err(text.wrong(&at.out.get_ref().spi, why));
         }
-        for (keyed, side, way) in [(&tunnel.out, &at.out, "out"), (&tunnel.inbound, &at.inbound, "in")] {
+        for (keyed, side, way) in
+            [(&tunnel.out, &at.out, "out"), (&tunnel.inbound, &at.inbound, "in")]
+        {
             let (key, salt): (&[u8], _) = match &keyed.key {
                 Key::Secret(key) => (key, Some(keyed.salt)),
                 // One that numbers packets counts for its name, whatever the salt.
                 Key::Named(name) => (name.as_bytes(), None),
             };
             if let Some((other, other_way)) = keys.insert((key, salt, tunnel.suite), (name, way)) {
-                let why = format!("this is the key of tunnel {other:?}, {other_way}; two that number their packets under one key give its secrets away, so each direction needs its own");
+                let why = format!(
+                    "this is the key of tunnel {other:?}, {other_way}; two that number their \
+                     packets under one key give its secrets away, so each direction needs its own"
+                );
                 return Err(text.at(side.span(), why));
             }
         }
