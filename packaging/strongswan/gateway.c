@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Where `keyway esp up` has it by default. */
-#define SOCKET "/run/keyway/esp-ike.socket"
+#define SOCKET "/run/keyway-esp/ike.socket"
 /* The gateway answers at once: one that does not for so long hangs, and charon should not. */
 #define PATIENCE_SECONDS 10
 #define RETRY_MILLISECONDS 1000

@@ -105,7 +105,9 @@ impl Work {
         if peer.is_sealed(&inner) {
             return Err((Reason::Loop, bytes));
         }
-        let sa = peer.sa.as_ref().ok_or((Cause::Engine.into(), bytes))?;
+        let Some(sa) = &peer.sa else {
+            return Err((peer.drop_reason(&inner, &self.view.shared().door), bytes));
+        };
         let room = peer.room();
         if inner.bytes().len() > room {
             // In the receiver's name: the system takes none from one of its own addresses. The receiver's is behind

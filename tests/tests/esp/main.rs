@@ -2,6 +2,7 @@
 
 mod carry;
 mod hostile;
+mod ike;
 mod killed;
 mod lifetime;
 mod reload;
