@@ -38,32 +38,39 @@ impl Outward {
     pub fn run(mut self, stop: &Stop) -> io::Result<()> {
         loop {
             self.work.view.refresh();
-            let work = &mut self.work;
-            let received = self.queue.receive(|packet| work.take(packet));
-            work.seal();
-            work.send();
+            let received = self.fill();
+            self.work.seal();
+            self.work.send();
             for answer in self.work.answers.drain(..) {
                 self.queue.push(&answer);
             }
             let written = self.queue.flush();
             self.work.view.shared().figures.too_big.add(written.packets);
-            match received {
+            let waited = match received {
                 // More may be there, but an end comes first.
-                Ok(1..) if !stop.is_asked() => {}
-                Ok(_) => {
-                    if stop.wait(&[&self.queue], None) == Waited::Stopped {
-                        return Ok(());
-                    }
-                }
+                Ok(1..) if !stop.is_asked() => continue,
+                Ok(_) => stop.wait(&[&self.queue], None),
                 Err(why) if is_gone(&why) => return Err(why),
                 // The device is down, perhaps.
-                Err(_) => {
-                    if stop.wait(&[], Some(TROUBLE_PAUSE)) == Waited::Stopped {
-                        return Ok(());
-                    }
-                }
+                Err(_) => stop.wait(&[], Some(TROUBLE_PAUSE)),
+            };
+            if waited == Waited::Stopped {
+                return Ok(());
             }
         }
+    }
+
+    /// Takes packets until none is there, or enough are for a batch.
+    fn fill(&mut self) -> io::Result<usize> {
+        let work = &mut self.work;
+        let mut packets = 0;
+        while packets < BATCH_PACKETS {
+            match self.queue.receive(|packet| work.take(packet))? {
+                0 => break,
+                count => packets += count,
+            }
+        }
+        Ok(packets)
     }
 }
 
@@ -82,19 +89,23 @@ fn tag(peer: u32, bytes: usize) -> u64 {
 impl Work {
     /// Takes a packet out of the device.
     fn take(&mut self, packet: &[u8]) {
+        if self.sealer.len() >= BATCH_PACKETS {
+            self.seal();
+        }
         if let Err((reason, bytes)) = self.try_take(packet) {
             self.view.shared().figures.out.dropped(reason, bytes);
         }
     }
 
     fn try_take(&mut self, packet: &[u8]) -> Result<(), (Reason, usize)> {
+        let Work { view, sealer, answers, .. } = self;
         let bytes = packet.len();
         let is_ip = matches!(packet.first().map(|first| first >> 4), Some(4 | 6));
         let inner = InnerPacket::parse(packet).map_err(|_| match is_ip {
             true => (Cause::Malformed.into(), bytes),
             false => (Reason::Noise, bytes),
         })?;
-        let tables = self.view.tables().clone();
+        let tables = view.tables();
         let index = *tables.outbound.find(&inner).ok_or_else(|| {
             match is_of_the_link(inner.destination()) {
                 true => (Reason::Noise, bytes),
@@ -113,13 +124,10 @@ impl Work {
             // In the receiver's name: the system takes none from one of its own addresses. The receiver's is behind
             // the device.
             let mtu = u32::try_from(room).unwrap_or(u32::MAX);
-            self.answers.extend(too_big(&inner, mtu, inner.destination()));
+            answers.extend(too_big(&inner, mtu, inner.destination()));
             return Err((Cause::TooLong.into(), bytes));
         }
-        if self.sealer.len() >= BATCH_PACKETS {
-            self.seal();
-        }
-        self.sealer.push(sa, &inner, tag(index, bytes)).map_err(|cause| (cause.into(), bytes))
+        sealer.push(sa, &inner, tag(index, bytes)).map_err(|cause| (cause.into(), bytes))
     }
 
     /// Seals what waits, and hands it to the sockets.

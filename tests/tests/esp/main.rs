@@ -3,6 +3,7 @@
 mod carry;
 mod hostile;
 mod ike;
+mod keyed;
 mod killed;
 mod lifetime;
 mod reload;

@@ -358,7 +358,7 @@ impl Tunnel {
         text.parse().unwrap()
     }
 
-    fn key(&self, from: Side) -> String {
+    pub fn key(&self, from: Side) -> String {
         let bytes = match self.suite {
             "aes-128-gcm" => 20,
             "aes-256-gcm" | "chacha20-poly1305" => 36,

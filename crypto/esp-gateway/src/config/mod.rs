@@ -233,9 +233,12 @@ impl Checker<'_, '_> {
         }
         let mut tunnels = Vec::with_capacity(raw.tunnels.len());
         for raw in &raw.tunnels {
-            tunnels.push(self.tunnel(raw, &device, &outside, cryptod.is_some())?);
+            tunnels.push(self.tunnel(raw, &outside, cryptod.is_some())?);
         }
         unique(self.text, &raw.tunnels, &tunnels)?;
+        if device.routes && outside.interface.is_none() && outside.mark.is_none() {
+            no_loop(self.text, &raw.tunnels, &tunnels, &device.name)?;
+        }
         Ok(Configuration { device, outside, cryptod, ike, tunnels, files: Vec::new() })
     }
 
@@ -325,7 +328,6 @@ impl Checker<'_, '_> {
     fn tunnel(
         &mut self,
         at: &Spanned<raw::Tunnel>,
-        device: &Device,
         outside: &Outside,
         has_cryptod: bool,
     ) -> Result<Tunnel, Wrong> {
@@ -373,20 +375,6 @@ impl Checker<'_, '_> {
         let selectors = selectors.collect::<Result<Vec<_>, _>>()?;
         if mode == Mode::Transport {
             self.transport(raw, &selectors, local, remote)?;
-        }
-        if let Some(inside) = device.routes.then(|| leads_inside(&selectors, remote)).flatten()
-            && outside.interface.is_none()
-            && outside.mark.is_none()
-        {
-            let why = format!(
-                "the route of selector {inside} would lead the sealed packets for {} back into \
-                 {}; set [outside] interface = \"eth0\" (the one that leads there), or mark = 51 \
-                 with: ip rule add not fwmark 51 lookup 51, and the routes of the selectors in \
-                 table 51 (routes = false)",
-                remote.address(),
-                device.name
-            );
-            return Err(self.text.wrong(&raw.remote, why));
         }
         let mut key = |side| key::keyed(self.text, side, suite, has_cryptod, self.read_file);
         let (out, inbound) = (key(&raw.out)?, key(&raw.inbound)?);
@@ -648,9 +636,27 @@ fn is_udp(remote: &str) -> bool {
     remote.parse::<SocketAddr>().is_ok()
 }
 
-/// The remote selector, if there is one, that the other gateway itself is in.
-fn leads_inside(selectors: &[Selector], remote: Remote) -> Option<Prefix> {
-    selectors.iter().map(|it| it.remote).find(|it| it.contains(remote.address()))
+/// No route of a selector may lead to another gateway: its sealed packets would come back.
+fn no_loop(
+    text: Text<'_>,
+    raw: &[Spanned<raw::Tunnel>],
+    tunnels: &[Tunnel],
+    device: &str,
+) -> Result<(), Wrong> {
+    let inside = || tunnels.iter().flat_map(|it| &it.selectors).map(|it| it.remote);
+    for (at, tunnel) in raw.iter().map(Spanned::get_ref).zip(tunnels) {
+        let remote = tunnel.remote.address();
+        if let Some(inside) = inside().find(|it| it.contains(remote)) {
+            let why = format!(
+                "the route of selector {inside} would lead the sealed packets for {remote} back into \
+                 {device}; set [outside] interface = \"eth0\" (the one that leads there), or mark = 51 \
+                 with: ip rule add not fwmark 51 lookup 51, and the routes of the selectors in \
+                 table 51 (routes = false)"
+            );
+            return Err(text.wrong(&at.remote, why));
+        }
+    }
+    Ok(())
 }
 
 /// Names, SPIs and keys that have to differ.
