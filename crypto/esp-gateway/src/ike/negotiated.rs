@@ -542,3 +542,219 @@ fn no_selectors(why: NoSelectors) -> Refusal {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ike::traffic::Traffic;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    fn name(spi: u32, is_inbound: bool) -> Name {
+        let to = if is_inbound { "192.0.2.1:4500" } else { "192.0.2.2:4500" };
+        Name { destination: address(to), spi }
+    }
+
+    fn traffic() -> Traffic {
+        let range = |third: u8| ([10, third, 0, 0].into(), [10, third, 0, 255].into());
+        Traffic {
+            protocol: None,
+            sources: range(1),
+            destinations: range(2),
+            source_ports: 0..=u16::MAX,
+            destination_ports: 0..=u16::MAX,
+        }
+    }
+
+    fn sa(spi: u32, is_inbound: bool) -> AddSa {
+        let away = traffic();
+        let back = Traffic {
+            sources: away.destinations,
+            destinations: away.sources,
+            ..away.clone()
+        };
+        AddSa {
+            name: name(spi, is_inbound),
+            source: name(spi, !is_inbound).destination,
+            reqid: 7,
+            limits: Limits::default(),
+            window: 0,
+            algorithms: (AES_GCM_16, 0),
+            is_transport: false,
+            is_inbound,
+            esn: true,
+            is_encapsulated: true,
+            cipher_key: Zeroizing::new(vec![5; 20]),
+            mac_key: Zeroizing::new(Vec::new()),
+            traffic: vec![if is_inbound { back } else { away }],
+        }
+    }
+
+    fn policy(spi: u32, priority: u8) -> Policy {
+        let (action, name) = (Action::Protect, name(spi, false));
+        let source = address("192.0.2.1:4500");
+        Policy { action, priority, reqid: 7, name, source, traffic: traffic() }
+    }
+
+    fn new() -> (Negotiated, Clock) {
+        let carries = Carries { udp: true, raw: false };
+        (Negotiated::new(keyway_drivers::engine(), carries), Clock::set())
+    }
+
+    impl Negotiated {
+        fn adds(&mut self, asked: &AddSa, clock: Clock) -> Result<(), Status> {
+            self.add(asked, clock, |spi| spi == 0x1001).map_err(|why| why.status)
+        }
+
+        /// The SPI that the first policy's packets go out under.
+        fn goes(&self) -> Option<u32> {
+            let (_, peer) = self.policies().next()?;
+            peer.sa.as_ref().map(|sa| sa.spi())
+        }
+    }
+
+    #[test]
+    fn packets_go_out_under_the_newest_policy_that_counts_most() {
+        let (mut all, clock) = new();
+        all.add_policy(policy(0, 2)).unwrap();
+        assert_eq!((all.policies().count(), all.goes()), (1, None));
+        for spi in [0x2001, 0x2002] {
+            all.adds(&sa(spi, false), clock).unwrap();
+            // Not before the policy is there.
+            assert_ne!(all.goes(), Some(spi));
+            all.add_policy(policy(spi, 1)).unwrap();
+            assert_eq!(all.goes(), Some(spi));
+        }
+        all.delete_policy(&policy(0x2002, 1)).unwrap();
+        assert_eq!(all.goes(), Some(0x2001));
+        let drop = Policy { action: Action::Drop, ..policy(0x2001, 0) };
+        all.add_policy(drop.clone()).unwrap();
+        assert_eq!(all.goes(), None);
+        all.delete_policy(&drop).unwrap();
+        assert_eq!(all.goes(), Some(0x2001));
+        all.delete(name(0x2001, false)).unwrap();
+        assert_eq!(all.goes(), None);
+        assert_eq!(all.delete_policy(&drop).unwrap_err().status, Status::NotFound);
+        all.flush_policies();
+        assert_eq!(all.policies().count(), 0);
+    }
+
+    #[test]
+    fn an_spi_is_one_associations() {
+        let (mut all, clock) = new();
+        let spi = all.reserve(clock.shows(), |spi| spi % 2 == 0).unwrap();
+        assert!(IKE_SPIS.contains(&spi) && spi % 2 == 1 && all.has(spi));
+        all.adds(&sa(spi, true), clock).unwrap();
+        assert_eq!(all.adds(&sa(spi, true), clock), Err(Status::Failed));
+        assert_eq!(all.adds(&sa(0x1001, true), clock), Err(Status::Failed));
+        assert_eq!(all.adds(&sa(9, true), clock), Err(Status::Failed));
+        // A peer chooses as it likes.
+        all.adds(&sa(spi, false), clock).unwrap();
+        all.adds(&sa(0x1001, false), clock).unwrap();
+        assert_eq!(all.adds(&sa(spi, false), clock), Err(Status::Failed));
+        all.delete(name(spi, true)).unwrap();
+        assert!(!all.has(spi));
+        assert_eq!(all.delete(name(spi, true)).unwrap_err().status, Status::NotFound);
+        let waits = all.reserve(clock.shows(), |_| false).unwrap();
+        all.reserve(clock.shows() + IKE_SPI_KEPT, |_| false).unwrap();
+        assert!(!all.has(waits));
+    }
+
+    #[test]
+    fn keys_are_those_of_their_algorithms() {
+        let good = [
+            (AES_GCM_16, 0, 20, 0, Suite::Aes128Gcm),
+            (AES_GCM_16, 0, 36, 0, Suite::Aes256Gcm),
+            (CHACHA20_POLY1305, 0, 36, 0, Suite::ChaCha20Poly1305),
+            (AES_CBC, HMAC_SHA2_256_128, 16, 32, Suite::Aes128CbcSha256),
+            (AES_CBC, HMAC_SHA2_256_128, 32, 32, Suite::Aes256CbcSha256),
+            (AES_CBC, HMAC_SHA1_96, 16, 20, Suite::Aes128CbcSha1),
+            (AES_CBC, HMAC_SHA1_96, 32, 20, Suite::Aes256CbcSha1),
+        ];
+        let with = |encryption, integrity, cipher, mac| AddSa {
+            algorithms: (encryption, integrity),
+            cipher_key: Zeroizing::new(vec![5; cipher]),
+            mac_key: Zeroizing::new(vec![6; mac]),
+            ..sa(0x2001, false)
+        };
+        for (encryption, integrity, cipher, mac, suite) in good {
+            let (mut all, clock) = new();
+            all.adds(&with(encryption, integrity, cipher, mac), clock).unwrap();
+            assert_eq!(all.show(clock)[0].suite, suite);
+            // Without a byte of it.
+            let short = with(encryption, integrity, cipher - 1, mac);
+            assert_eq!(all.adds(&short, clock), Err(Status::Failed), "the SPI is known");
+            all.flush();
+            assert_eq!(all.adds(&short, clock), Err(Status::NotSupported));
+        }
+        let parts = Parts::of(&AddSa {
+            cipher_key: Zeroizing::new((0..20).collect()),
+            ..sa(0x2001, false)
+        });
+        let parts = parts.ok().unwrap();
+        assert_eq!((parts.key.to_vec(), parts.salt), ((0..16).collect(), [16, 17, 18, 19]));
+        let (mut all, clock) = new();
+        assert_eq!(all.adds(&with(11, 12, 0, 32), clock), Err(Status::NotSupported));
+        let raw = AddSa { is_encapsulated: false, ..sa(0x2001, false) };
+        assert_eq!(all.adds(&raw, clock), Err(Status::NotSupported));
+    }
+
+    #[test]
+    fn a_peer_that_moves_keeps_its_association() {
+        let (mut all, clock) = new();
+        all.adds(&sa(0x2001, false), clock).unwrap();
+        all.add_policy(policy(0x2001, 1)).unwrap();
+        let (from, to) = (address("192.0.2.1:4500"), address("198.51.100.7:1024"));
+        all.update(name(0x2001, false), from, to, true).unwrap();
+        assert_eq!((all.goes(), all.peers().next().unwrap().to), (Some(0x2001), to));
+        let gone = all.used(name(0x2001, false), clock).unwrap_err();
+        assert_eq!(gone.status, Status::NotFound);
+        let moved = Name { destination: to, spi: 0x2001 };
+        assert_eq!(all.used(moved, clock).unwrap(), UseOf::default());
+        // charon deletes the policy by the addresses that it has now.
+        all.delete_policy(&Policy { name: moved, ..policy(0x2001, 1) }).unwrap();
+    }
+
+    #[test]
+    fn a_limit_is_told_once_and_without_charon_what_has_ended_goes() {
+        let (mut all, clock) = new();
+        let limits = Limits { packets: [u64::MAX, u64::MAX], ..Limits::default() };
+        all.adds(&AddSa { limits, ..sa(0x2001, false) }, clock).unwrap();
+        let ended = AddSa {
+            limits: Limits { seconds: [1000, 2000], ..limits },
+            ..sa(0xc000_0001, true)
+        };
+        all.adds(&ended, clock).unwrap();
+        all.add_policy(policy(0x2001, 1)).unwrap();
+        let mut told = Vec::new();
+        assert!(!all.look(clock, |name, is_hard| {
+            told.push((name, is_hard));
+            true
+        }));
+        assert!(told.is_empty());
+        let later = clock.later(Duration::from_secs(1000));
+        for expected in [vec![(name(0xc000_0001, true), false)], Vec::new()] {
+            told.clear();
+            all.look(later, |name, is_hard| {
+                told.push((name, is_hard));
+                true
+            });
+            assert_eq!(told, expected);
+        }
+        let end = clock.later(Duration::from_secs(2000));
+        assert!(all.look(end, |_, _| false));
+        assert_eq!(all.show(end).len(), 1);
+        assert_eq!(all.goes(), Some(0x2001));
+    }
+
+    #[test]
+    fn without_extended_numbers_it_is_renewed_before_they_are_used_up() {
+        let limits = Limits { seconds: [3, 4], ..Limits::default() };
+        let soft = |has_numbers| lifetime(limits, has_numbers).soft;
+        assert_eq!((soft(true).packets, soft(true).seconds), (None, Some(3)));
+        assert_eq!(soft(false).packets, Some(PACKETS_WITHOUT_ESN));
+        assert_eq!(lifetime(limits, false).hard, Limit { seconds: Some(4), ..Limit::default() });
+    }
+}
