@@ -117,7 +117,7 @@ impl Work {
             return Err((Reason::Loop, bytes));
         }
         let Some(sa) = &peer.sa else {
-            return Err((peer.drop_reason(&inner, &self.view.shared().door), bytes));
+            return Err((peer.drop_reason(&inner, &view.shared().door), bytes));
         };
         let room = peer.room();
         if inner.bytes().len() > room {
