@@ -46,6 +46,7 @@ mod ssh_agent;
 mod syntax;
 mod template;
 mod tree;
+mod tun_offload;
 mod vhost_user;
 
 pub use access_rule::access_rule;
@@ -81,6 +82,7 @@ pub use ssh_agent::ssh_agent;
 pub use syntax::syntax;
 pub use template::template;
 pub use tree::tree;
+pub use tun_offload::tun_offload;
 pub use vhost_user::vhost_user;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
@@ -122,5 +124,6 @@ pub const TARGETS: &[Target] = &[
     ("syntax", syntax),
     ("template", template),
     ("tree", tree),
+    ("tun_offload", tun_offload),
     ("vhost_user", vhost_user),
 ];

@@ -90,12 +90,12 @@ impl Namespace {
                 namespace.ip(&format!("neigh add {address} lladdr {ethernet} dev {name}"));
             }
         }
-        let receiver = right.run(|| UdpSocket::bind("10.8.0.2:7").unwrap());
-        let sender = left.run(|| UdpSocket::bind("10.8.0.1:7").unwrap());
+        let receiver = right.run(|| UdpSocket::bind("10.8.0.2:5").unwrap());
+        let sender = left.run(|| UdpSocket::bind("10.8.0.1:5").unwrap());
         receiver.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         // The kernel notices somewhat later that the cable is plugged; what is sent before is lost.
         while receiver.recv(&mut [0]).is_err() {
-            sender.send_to(&[0], "10.8.0.2:7").unwrap();
+            sender.send_to(&[0], "10.8.0.2:5").unwrap();
         }
         (left, right)
     }
