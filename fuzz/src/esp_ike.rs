@@ -35,7 +35,10 @@ pub fn esp_ike(data: &[u8]) {
         let is_refused = answer[2..4] != [0, 0];
         assert!(!(is_refused && is_changed), "a refusal changes nothing");
         if is_refused {
-            assert!(answer.len() > 8 && std::str::from_utf8(&answer[8..]).is_ok(), "it says no reason");
+            assert!(
+                answer.len() > 8 && std::str::from_utf8(&answer[8..]).is_ok(),
+                "it says no reason"
+            );
         }
         match asked {
             Request::AddSa(sa) if !is_refused => {

@@ -75,7 +75,7 @@ static int join(enum keyway_channel channel, struct keyway_welcome *welcome)
 	};
 	char answer[sizeof(*welcome) + TEXT_MAX] = "";
 	ssize_t got;
-	int fd;
+	int fd, why = ECONNRESET;
 
 	fd = dial();
 	if (fd == -1)
@@ -85,6 +85,7 @@ static int join(enum keyway_channel channel, struct keyway_welcome *welcome)
 	if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello))
 	{
 		got = recv(fd, answer, sizeof(answer) - 1, 0);
+		why = got == -1 ? errno : got ? EPROTO : ECONNRESET;
 		memcpy(welcome, answer, sizeof(*welcome));
 		if (got == sizeof(*welcome) && welcome->header.kind == KEYWAY_ANSWER && !welcome->header.status)
 		{
@@ -97,7 +98,7 @@ static int join(enum keyway_channel channel, struct keyway_welcome *welcome)
 		}
 	}
 	close(fd);
-	errno = EPROTO;
+	errno = why;
 	return -1;
 }
 

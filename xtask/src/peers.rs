@@ -65,7 +65,10 @@ pub const TEST: &[Peer] = &[
     // An IKE daemon, and what it needs for ESP without the kernel's.
     peer("strongswan-charon", &["test", "-x", "/usr/lib/ipsec/charon"]),
     peer("strongswan-swanctl", &["sh", "-c", "command -v swanctl"]),
-    peer("libcharon-extra-plugins", &["sh", "-c", "ls /usr/lib/ipsec/plugins/*-kernel-libipsec.so"]),
+    peer(
+        "libcharon-extra-plugins",
+        &["sh", "-c", "ls /usr/lib/ipsec/plugins/*-kernel-libipsec.so"],
+    ),
     peer("libstrongswan-standard-plugins", &["sh", "-c", "ls /usr/lib/ipsec/plugins/*-openssl.so"]),
 ];
 

@@ -54,7 +54,8 @@ pub fn enter_sandbox(options: &UpOptions, configuration: &Configuration) -> Resu
     }
     read.sort();
     read.dedup();
-    let sockets = [&options.control].into_iter().chain(configuration.ike.iter().map(|it| &it.socket));
+    let sockets =
+        [&options.control].into_iter().chain(configuration.ike.iter().map(|it| &it.socket));
     let sockets = sockets.filter_map(|path| std::path::absolute(path).ok());
     let sockets = sockets.map(|path| folder(&path)).collect();
     let places = Places { write: vec![options.state.clone()], read, sockets };

@@ -200,7 +200,9 @@ fn ike(
             ..SocketOptions::new(SocketAddr::new(listen.ip(), port))
         });
         let socket = socket.map_err(|why| {
-            Failure::new(format!("{why}; another IKE daemon may have it, or set port = 0 in [ike] for none"))
+            Failure::new(format!(
+                "{why}; another IKE daemon may have it, or set port = 0 in [ike] for none"
+            ))
         });
         socket.map(|socket| (port, socket))
     };

@@ -243,7 +243,8 @@ impl Checker<'_, '_> {
     }
 
     fn ike(&self, raw: &raw::Ike, outside: &Outside) -> Result<Ike, Wrong> {
-        let port = self.within(raw.port.as_ref(), "port", 0..=u64::from(u16::MAX), "(0 for none)")?;
+        let port =
+            self.within(raw.port.as_ref(), "port", 0..=u64::from(u16::MAX), "(0 for none)")?;
         let port = port.map_or(IKE_PORT, |port| port as u16);
         let at = raw.port.as_ref().map_or(0..0, Spanned::span);
         match outside.listen {
@@ -252,7 +253,9 @@ impl Checker<'_, '_> {
                 return Err(self.text.at(at, why));
             }
             Some(listen) if listen.port() == port => {
-                let why = format!("port {port} is that of [outside] listen, where IKE comes beside ESP; name another, or 0");
+                let why = format!(
+                    "port {port} is that of [outside] listen, where IKE comes beside ESP; name another, or 0"
+                );
                 return Err(self.text.at(at, why));
             }
             Some(_) => {}

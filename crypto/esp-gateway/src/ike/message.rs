@@ -99,7 +99,10 @@ impl fmt::Debug for AddSa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("AddSa");
         shown.field("name", &self.name).field("source", &self.source).field("reqid", &self.reqid);
-        shown.field("algorithms", &self.algorithms).field("traffic", &self.traffic).finish_non_exhaustive()
+        shown
+            .field("algorithms", &self.algorithms)
+            .field("traffic", &self.traffic)
+            .finish_non_exhaustive()
     }
 }
 
@@ -629,7 +632,8 @@ mod tests {
     fn answers_have_the_lengths_of_the_header() {
         let ports = (Some(500), 4500);
         let device = "a-very-long-name-of-a-device".to_owned();
-        let is = Welcome { is_new: true, is_udp_only: true, families: (true, false), ports, device };
+        let is =
+            Welcome { is_new: true, is_udp_only: true, families: (true, false), ports, device };
         let written = welcome(1, &is);
         assert_eq!(written.len(), 32);
         assert_eq!(written[8..16], [0, 0, 0, 7, 1, 244, 17, 148]);

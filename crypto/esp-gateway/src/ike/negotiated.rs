@@ -177,11 +177,7 @@ impl Negotiated {
     ///
     /// # Errors
     /// If there is no randomness, or too many wait.
-    fn reserve(
-        &mut self,
-        now: Duration,
-        is_taken: impl Fn(u32) -> bool,
-    ) -> Result<u32, Refusal> {
+    fn reserve(&mut self, now: Duration, is_taken: impl Fn(u32) -> bool) -> Result<u32, Refusal> {
         self.reserved.retain(|_, since| now.saturating_sub(*since) < IKE_SPI_KEPT);
         if self.reserved.len() >= IKE_SPIS_MAX {
             return Err(failed(format_args!("{IKE_SPIS_MAX} SPIs wait for their SAs already")));
@@ -520,11 +516,7 @@ impl Parts {
 fn lifetime(limits: Limits, has_numbers: bool) -> Lifetime {
     let limit = |which: usize| {
         let of = |both: [u64; 2]| both.get(which).copied().filter(|limit| *limit != 0);
-        Limit {
-            bytes: of(limits.bytes),
-            packets: of(limits.packets),
-            seconds: of(limits.seconds),
-        }
+        Limit { bytes: of(limits.bytes), packets: of(limits.packets), seconds: of(limits.seconds) }
     };
     let mut soft = limit(0);
     if !has_numbers {
@@ -570,11 +562,8 @@ mod tests {
 
     fn sa(spi: u32, is_inbound: bool) -> AddSa {
         let away = traffic();
-        let back = Traffic {
-            sources: away.destinations,
-            destinations: away.sources,
-            ..away.clone()
-        };
+        let back =
+            Traffic { sources: away.destinations, destinations: away.sources, ..away.clone() };
         AddSa {
             name: name(spi, is_inbound),
             source: name(spi, !is_inbound).destination,
@@ -722,10 +711,8 @@ mod tests {
         let (mut all, clock) = new();
         let limits = Limits { packets: [u64::MAX, u64::MAX], ..Limits::default() };
         all.adds(&AddSa { limits, ..sa(0x2001, false) }, clock).unwrap();
-        let ended = AddSa {
-            limits: Limits { seconds: [1000, 2000], ..limits },
-            ..sa(0xc000_0001, true)
-        };
+        let ended =
+            AddSa { limits: Limits { seconds: [1000, 2000], ..limits }, ..sa(0xc000_0001, true) };
         all.adds(&ended, clock).unwrap();
         all.add_policy(policy(0x2001, 1)).unwrap();
         let mut told = Vec::new();

@@ -162,8 +162,8 @@ impl Server {
 
     fn accept(&mut self) {
         let Ok(socket) = accept_with(&self.listener.socket, FLAGS) else { return };
-        let is_ours = socket_peercred(&socket)
-            .is_ok_and(|peer| peer.uid == geteuid() || peer.uid.is_root());
+        let is_ours =
+            socket_peercred(&socket).is_ok_and(|peer| peer.uid == geteuid() || peer.uid.is_root());
         if is_ours && self.connections.len() < CONNECTIONS_MAX {
             self.connections.push(Connection { socket, channel: None });
         }
@@ -177,7 +177,9 @@ impl Server {
 
     /// Takes one message of a connection.
     fn hear(&mut self, at: usize) -> Then {
-        let Some(Connection { socket, channel }) = self.connections.get(at) else { return Then::Ends };
+        let Some(Connection { socket, channel }) = self.connections.get(at) else {
+            return Then::Ends;
+        };
         let received = recv(socket, &mut self.message, RecvFlags::DONTWAIT | RecvFlags::TRUNC);
         let (length, channel) = match received {
             Ok((_, 1..)) if received_whole(&received) => (received.map_or(0, |it| it.1), *channel),
@@ -204,8 +206,12 @@ impl Server {
             return Then::Ends;
         };
         let why = if version != message::VERSION {
-            Some(format!("its plug-in has version {version} of the messages, the gateway {}: take both from one release", message::VERSION))
-        } else if self.instance.is_some_and(|(served, _)| served != instance) && self.is_served(at) {
+            Some(format!(
+                "its plug-in has version {version} of the messages, the gateway {}: take both from one release",
+                message::VERSION
+            ))
+        } else if self.instance.is_some_and(|(served, _)| served != instance) && self.is_served(at)
+        {
             Some("another charon has the gateway".to_owned())
         } else {
             None
@@ -242,9 +248,10 @@ impl Server {
 
     /// Whether a connection other than this one is one of a charon that lives.
     fn is_served(&self, besides: usize) -> bool {
-        self.connections.iter().enumerate().any(|(at, it)| {
-            at != besides && it.channel.is_some() && !is_hung_up(&it.socket)
-        })
+        self.connections
+            .iter()
+            .enumerate()
+            .any(|(at, it)| at != besides && it.channel.is_some() && !is_hung_up(&it.socket))
     }
 
     fn welcome(&self, is_new: bool) -> Welcome {

@@ -159,7 +159,10 @@ mod tests {
         let out = traffic.selectors(false).unwrap();
         let inward = traffic.selectors(true).unwrap();
         assert_eq!((out.len(), inward.len()), (1, 1));
-        assert_eq!((out[0].local.to_string(), out[0].remote.to_string()), ("10.1.0.0/24".into(), "10.2.0.0/23".into()));
+        assert_eq!(
+            (out[0].local.to_string(), out[0].remote.to_string()),
+            ("10.1.0.0/24".into(), "10.2.0.0/23".into())
+        );
         assert_eq!((inward[0].local, inward[0].remote), (out[0].remote, out[0].local));
         assert_eq!((&out[0].local_ports, &inward[0].remote_ports), (&(53..=53), &(53..=53)));
         #[expect(clippy::reversed_empty_ranges)]
