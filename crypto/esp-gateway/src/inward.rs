@@ -112,7 +112,7 @@ impl Work {
 
     /// Opens what waits, and hands it to the device.
     fn open(&mut self) {
-        if self.opener.len() == 0 {
+        if self.opener.is_empty() {
             return;
         }
         let Work { view, queue, opener, lengths } = self;

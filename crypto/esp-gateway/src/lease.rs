@@ -87,48 +87,63 @@ fn read(text: &str) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
     use crate::record::Steps;
+    use keyway_lock::Unpoisoned;
     use proptest::prelude::*;
-    use std::cell::{Cell, RefCell};
     use std::collections::{BTreeMap, HashSet};
+    use std::sync::{Mutex, MutexGuard};
 
     /// A disk that loses what was not synced, and fails where it is told to.
     #[derive(Default)]
-    struct Model {
-        /// Files by number: their bytes, and those that are on the disk.
-        files: RefCell<Vec<(Vec<u8>, Option<Vec<u8>>)>>,
-        names: RefCell<BTreeMap<String, usize>>,
-        names_on_disk: RefCell<BTreeMap<String, usize>>,
-        /// Steps that still succeed.
-        steps: Cell<Option<u32>>,
+    struct Model(Mutex<Disk>);
+
+    #[derive(Clone, Default)]
+    struct Disk {
+        /// Files by number.
+        files: Vec<Bytes>,
+        names: BTreeMap<String, usize>,
+        names_on_disk: BTreeMap<String, usize>,
+        /// Steps that still succeed; `None` for all.
+        steps: Option<u32>,
+    }
+
+    #[derive(Clone, Default)]
+    struct Bytes {
+        written: Vec<u8>,
+        /// Those that are on the disk.
+        synced: Vec<u8>,
     }
 
     impl Model {
-        fn step(&self) -> io::Result<()> {
-            match self.steps.get() {
-                Some(0) => Err(io::ErrorKind::StorageFull.into()),
-                Some(left) => {
-                    self.steps.set(Some(left - 1));
-                    Ok(())
-                }
-                None => Ok(()),
+        fn fail_after(&self, steps: Option<u32>) {
+            self.0.lock().unpoisoned().steps = steps;
+        }
+
+        fn step(&self) -> io::Result<MutexGuard<'_, Disk>> {
+            let mut disk = self.0.lock().unpoisoned();
+            match &mut disk.steps {
+                Some(0) => return Err(io::ErrorKind::StorageFull.into()),
+                Some(left) => *left -= 1,
+                None => {}
             }
+            Ok(disk)
         }
 
         /// The disk after a power cut. `names_made_it`: the system has written names that were not synced;
         /// `bytes_made_it`: and bytes.
         fn cut(&self, names_made_it: bool, bytes_made_it: bool) -> Model {
-            let names = if names_made_it { &self.names } else { &self.names_on_disk };
-            let files = self.files.borrow();
-            let files = files.iter().map(|(bytes, synced)| {
-                let kept = if bytes_made_it { Some(bytes.clone()) } else { synced.clone() };
-                (kept.clone().unwrap_or_default(), kept)
-            });
-            Model {
-                files: RefCell::new(files.collect()),
-                names: names.clone(),
-                names_on_disk: names.clone(),
-                steps: Cell::new(None),
+            let mut disk = self.0.lock().unpoisoned().clone();
+            if !names_made_it {
+                disk.names = disk.names_on_disk.clone();
             }
+            disk.names_on_disk = disk.names.clone();
+            for file in &mut disk.files {
+                match bytes_made_it {
+                    true => file.synced = file.written.clone(),
+                    false => file.written = file.synced.clone(),
+                }
+            }
+            disk.steps = None;
+            Model(Mutex::new(disk))
         }
     }
 
@@ -136,38 +151,38 @@ mod tests {
         type Draft = usize;
 
         fn draft(&self, name: &str, bytes: &[u8]) -> io::Result<usize> {
-            self.step()?;
-            let mut files = self.files.borrow_mut();
-            files.push((bytes.to_vec(), None));
-            self.names.borrow_mut().insert(name.to_owned(), files.len() - 1);
-            Ok(files.len() - 1)
+            let mut disk = self.step()?;
+            disk.files.push(Bytes { written: bytes.to_vec(), synced: Vec::new() });
+            let number = disk.files.len() - 1;
+            disk.names.insert(name.to_owned(), number);
+            Ok(number)
         }
 
         fn sync(&self, draft: &usize) -> io::Result<()> {
-            self.step()?;
-            if let Some((bytes, synced)) = self.files.borrow_mut().get_mut(*draft) {
-                *synced = Some(bytes.clone());
+            let mut disk = self.step()?;
+            if let Some(file) = disk.files.get_mut(*draft) {
+                file.synced = file.written.clone();
             }
             Ok(())
         }
 
         fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-            self.step()?;
-            let mut names = self.names.borrow_mut();
-            let file = names.remove(from).ok_or(io::ErrorKind::NotFound)?;
-            names.insert(to.to_owned(), file);
+            let mut disk = self.step()?;
+            let file = disk.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+            disk.names.insert(to.to_owned(), file);
             Ok(())
         }
 
         fn sync_names(&self) -> io::Result<()> {
-            self.step()?;
-            *self.names_on_disk.borrow_mut() = self.names.borrow().clone();
+            let mut disk = self.step()?;
+            disk.names_on_disk = disk.names.clone();
             Ok(())
         }
 
         fn bytes(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-            let file = self.names.borrow().get(name).copied();
-            Ok(file.and_then(|file| Some(self.files.borrow().get(file)?.0.clone())))
+            let disk = self.0.lock().unpoisoned();
+            let file = disk.names.get(name).and_then(|number| disk.files.get(*number));
+            Ok(file.map(|file| file.written.clone()))
         }
     }
 
@@ -186,7 +201,7 @@ mod tests {
                 let mut lease = Lease::open(&records, "key".to_owned(), || Ok(base)).unwrap();
                 for take in 0..takes {
                     // The last one is cut off.
-                    records.steps.set((take + 1 == takes).then_some(steps));
+                    records.fail_after((take + 1 == takes).then_some(steps));
                     if let Ok(range) = lease.take(Duration::ZERO) {
                         ranges.push(range);
                         bases.insert(lease.iv_base());
@@ -194,7 +209,7 @@ mod tests {
                 }
                 if tries_again {
                     // There is room again.
-                    records.steps.set(None);
+                    records.fail_after(None);
                     ranges.push(lease.take(Duration::ZERO).unwrap());
                     bases.insert(lease.iv_base());
                 }

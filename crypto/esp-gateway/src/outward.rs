@@ -132,7 +132,7 @@ impl Work {
 
     /// Seals what waits, and hands it to the sockets.
     fn seal(&mut self) {
-        if self.sealer.len() == 0 {
+        if self.sealer.is_empty() {
             return;
         }
         let Work { view, sockets, sealer, .. } = self;

@@ -3,6 +3,7 @@
 
 use crate::config::Configuration;
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// What the system says of each interface's IPv4.
@@ -15,8 +16,8 @@ pub fn warnings(conf: &Path, configuration: &Configuration) -> Vec<String> {
     let mut said = Vec::new();
     // Whose route leads into the device, while sealed packets of theirs come through another interface.
     let peers = tunnels.iter().map(|it| it.remote.address()).filter(|it| it.is_ipv4());
-    let peers = peers.filter(|peer| remotes.clone().any(|it| it.contains(*peer)));
-    let peer = peers.filter(|_| device.routes).next();
+    let is_inside = |peer: &IpAddr| remotes.clone().any(|it| it.contains(*peer));
+    let peer = peers.filter(|_| device.routes).find(is_inside);
     let mut open = Vec::new();
     for (interface, filter) in filters(conf, &device.name) {
         let is_outer = outside.interface.as_ref().is_none_or(|it| *it == interface);

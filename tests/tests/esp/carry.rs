@@ -25,7 +25,7 @@ fn all() -> Vec<Tunnel> {
                 let number = tunnels.len() as u16 + 1;
                 let tunnel = Tunnel::new(number, suite, is_outer_v4, is_inner_v4);
                 // Half of them without UDP.
-                tunnels.push(Tunnel { is_udp: number % 2 == 0 || !is_outer_v4, ..tunnel });
+                tunnels.push(Tunnel { is_udp: number.is_multiple_of(2) || !is_outer_v4, ..tunnel });
             }
             for is_udp in [true, false] {
                 let number = tunnels.len() as u16 + 1;
