@@ -637,7 +637,7 @@ mod tests {
         let written = welcome(1, &is);
         assert_eq!(written.len(), 32);
         assert_eq!(written[8..16], [0, 0, 0, 7, 1, 244, 17, 148]);
-        assert_eq!((written[30], written[31]), (b'-', 0));
+        assert_eq!((written[30], written[31]), (b'm', 0));
         assert_eq!(done(1).len(), 8);
         assert_eq!(spi(1, 2).len(), 12);
         assert_eq!(used(1, UseOf::default()).len(), 32);

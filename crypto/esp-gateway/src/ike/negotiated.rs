@@ -165,10 +165,16 @@ impl Negotiated {
                 self.used(*name, clock).map(|used| unchanged(message::used(number, used)))
             }
             Request::DeleteSa(name) => self.delete(*name).map(changed),
-            Request::FlushSas => Ok(changed(self.flush())),
+            Request::FlushSas => {
+                self.flush();
+                Ok(changed(()))
+            }
             Request::AddPolicy(policy) => self.add_policy(policy.clone()).map(changed),
             Request::DeletePolicy(policy) => self.delete_policy(policy).map(changed),
-            Request::FlushPolicies => Ok(changed(self.flush_policies())),
+            Request::FlushPolicies => {
+                self.flush_policies();
+                Ok(changed(()))
+            }
         };
         answer.unwrap_or_else(|why| unchanged(message::refused(number, &why)))
     }
