@@ -21,39 +21,74 @@ const OPENSSL: &str = "/usr/lib/ipsec/plugins/libstrongswan-openssl.so";
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/packages/strongswan/headers");
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/strongswan");
 
-/// Two hosts with their networks, and the gateway of one of them.
-struct Pair {
-    site: Site,
-    /// How the children of both are negotiated; lines of swanctl.conf.
-    child: [&'static str; 2],
+/// How the two hosts speak to each other.
+#[derive(Clone, Copy)]
+struct Way {
     suite: &'static str,
+    /// Whether IKE and ESP go over IPv4.
+    is_outer_v4: bool,
+    /// Whether the second host has a gateway as well, and not strongSwan's own ESP.
+    is_ours: bool,
+    is_transport: bool,
 }
 
-fn inner(side: Side) -> SocketAddr {
-    let text = if side == Side::A { "10.1.1.1:9000" } else { "10.1.2.1:9000" };
-    text.parse().unwrap()
+const USUAL: Way =
+    Way { suite: "aes128gcm16-ecp256", is_outer_v4: true, is_ours: false, is_transport: false };
+
+/// Two hosts with their networks, and the gateway of one of them, or of both.
+struct Pair {
+    site: Site,
+    way: Way,
+    /// More about the child of the first; lines of swanctl.conf.
+    child: &'static str,
 }
 
 impl Pair {
-    fn new(suite: &'static str) -> Option<Pair> {
+    fn new(way: Way) -> Option<Pair> {
         if !available(&["cc", "make", "swanctl", CHARON, STOCK, OPENSSL, HEADERS]) {
             return None;
         }
         let site = Site::new()?;
-        site.ip(Side::B, &["addr", "add", "10.1.2.1/24", "dev", "lo"]);
-        let pair = Pair { site, child: ["", ""], suite };
-        let text = format!(
-            "[device]\nname = \"esp0\"\naddresses = [\"10.1.1.1/24\"]\n[outside]\nlisten = \"[::]:4500\"\n[ike]\n\
-             socket = \"{}\"\n",
-            pair.socket().display()
-        );
-        pair.site.configure(Side::A, &text);
-        pair.site.esp(Side::A, &["check"]).expect(0);
+        if !way.is_ours {
+            site.ip(Side::B, &["addr", "add", "10.1.2.1/24", "dev", "lo"]);
+        }
+        let pair = Pair { site, way, child: "" };
+        for side in [Side::A, Side::B] {
+            let number = side as usize + 1;
+            let address = format!("10.1.{number}.1/24");
+            // The route to the other host leads into the device: sealed packets go by their interface.
+            let interface = match way.is_transport {
+                true => format!("interface = \"{}\"\n", side.interface()),
+                false => String::new(),
+            };
+            let text = format!(
+                "[device]\nname = \"esp0\"\naddresses = [\"{address}\"]\n[outside]\nlisten = \"[::]:4500\"\n\
+                 {interface}[ike]\nsocket = \"{}\"\n",
+                pair.socket(side).display()
+            );
+            pair.site.configure(side, &text);
+            pair.site.esp(side, &["check"]).expect(0);
+            if way.is_transport {
+                pair.site.reverse_path(side, "2");
+            }
+        }
         Some(pair)
     }
 
-    fn socket(&self) -> PathBuf {
-        self.site.file(Side::A, "ike.socket")
+    fn socket(&self, side: Side) -> PathBuf {
+        self.site.file(side, "ike.socket")
+    }
+
+    /// Where a side has its socket for traffic.
+    fn inner(&self, side: Side) -> SocketAddr {
+        match self.way.is_transport {
+            true => SocketAddr::new(side.outer(self.way.is_outer_v4), 9000),
+            false => SocketAddr::from(([10, 1, side as u8 + 1, 1], 9000)),
+        }
+    }
+
+    fn has_gateway(&self, side: Side) -> bool {
+        side == Side::A || self.way.is_ours
     }
 
     /// A folder of plug-ins, one of which is ours: built by its own Makefile.
@@ -78,9 +113,9 @@ impl Pair {
     fn charon(&self, side: Side) -> Charon<'_> {
         let folder = self.site.file(side, "charon");
         fs::create_dir_all(&folder).unwrap();
-        let ours = match side {
-            Side::A => "keyway-esp kernel-netlink",
-            Side::B => "kernel-libipsec kernel-netlink socket-default",
+        let ours = match self.has_gateway(side) {
+            true => "keyway-esp kernel-netlink",
+            false => "kernel-libipsec kernel-netlink socket-default",
         };
         let settings = format!(
             "charon {{\n load_modular = no\n delete_rekeyed_delay = 1\n retransmit_tries = 3\n\
@@ -89,32 +124,36 @@ impl Pair {
              plugins {{\n vici {{\n socket = unix://{vici}\n }}\n keyway-esp {{\n socket = {socket}\n }}\n }}\n}}\n",
             log = folder.join("log").display(),
             vici = folder.join("vici").display(),
-            socket = self.socket().display(),
+            socket = self.socket(side).display(),
         );
         fs::write(folder.join("strongswan.conf"), settings).unwrap();
         let ids = ["a", "b"];
-        let networks = ["10.1.1.0/24", "10.1.2.0/24"];
+        let Way { suite, is_outer_v4, is_transport, .. } = self.way;
+        let network = |side: Side| match is_transport {
+            true => format!("{}[udp/9000]", side.outer(is_outer_v4)),
+            false => format!("10.1.{}.0/24", side as usize + 1),
+        };
+        let mode = if is_transport { "mode = transport" } else { "" };
         let (own, far) = (side as usize, side.other() as usize);
         let connection = format!(
             "connections {{\n peer {{\n version = 2\n encap = yes\n proposals = aes128-sha256-ecp256\n\
              local_addrs = {}\n remote_addrs = {}\n local {{\n auth = psk\n id = {}\n }}\n\
              remote {{\n auth = psk\n id = {}\n }}\n\
-             children {{\n net {{\n local_ts = {}\n remote_ts = {}\n esp_proposals = {}\n{}\n }}\n }}\n }}\n}}\n\
+             children {{\n net {{\n local_ts = {}\n remote_ts = {}\n esp_proposals = {suite}\n{mode}\n{}\n }}\n }}\n }}\n}}\n\
              secrets {{\n ike-peer {{\n secret = \"a secret of this test\"\n }}\n}}\n",
-            side.outer(true),
-            side.other().outer(true),
+            side.outer(is_outer_v4),
+            side.other().outer(is_outer_v4),
             ids[own],
             ids[far],
-            networks[own],
-            networks[far],
-            self.suite,
-            self.child[own],
+            network(side),
+            network(side.other()),
+            if side == Side::A { self.child } else { "" },
         );
         secret(&folder.join("swanctl.conf"), &connection);
         let mut command = self.site.program(side, "unshare");
-        let plugins = match side {
-            Side::A => format!("mount --bind {} {PLUGINS} && ", self.plugins().display()),
-            Side::B => String::new(),
+        let plugins = match self.has_gateway(side) {
+            true => format!("mount --bind {} {PLUGINS} && ", self.plugins().display()),
+            false => String::new(),
         };
         // One charon a /run: its process id is there.
         let script = format!("mount -t tmpfs none /run && {plugins}exec {CHARON}");
@@ -143,7 +182,7 @@ impl Pair {
 
     fn sockets(&self) -> [UdpSocket; 2] {
         [Side::A, Side::B].map(|side| {
-            let socket = self.site.udp(side, inner(side));
+            let socket = self.site.udp(side, self.inner(side));
             socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
             socket
         })
@@ -223,6 +262,7 @@ impl Drop for Charon<'_> {
 /// B sends back what comes, and A counts what comes back, while something is done. Returns how many A has sent, and
 /// which did not come back.
 fn traffic([a, b]: &[UdpSocket; 2], act: impl FnOnce()) -> (u32, Vec<u32>) {
+    let to = b.local_addr().unwrap();
     let (is_sent, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     let sent = AtomicU32::new(0);
     let mut came = Vec::new();
@@ -242,7 +282,7 @@ fn traffic([a, b]: &[UdpSocket; 2], act: impl FnOnce()) -> (u32, Vec<u32>) {
             while !is_sent.load(Ordering::Relaxed) {
                 let number = sent.load(Ordering::Relaxed);
                 packet[..4].copy_from_slice(&number.to_be_bytes());
-                sender.send_to(&packet, inner(Side::B)).unwrap();
+                sender.send_to(&packet, to).unwrap();
                 sent.store(number + 1, Ordering::Relaxed);
                 thread::sleep(Duration::from_millis(2));
             }
@@ -273,7 +313,7 @@ fn traffic([a, b]: &[UdpSocket; 2], act: impl FnOnce()) -> (u32, Vec<u32>) {
 /// Whether a packet goes there and back.
 fn goes([a, b]: &[UdpSocket; 2]) -> bool {
     let mut buffer = [0; 64];
-    let _ = a.send_to(b"there", inner(Side::B));
+    let _ = a.send_to(b"there", b.local_addr().unwrap());
     let Ok((bytes, from)) = b.recv_from(&mut buffer) else { return false };
     let _ = b.send_to(&buffer[..bytes], from);
     a.recv(&mut buffer).is_ok()
@@ -287,7 +327,7 @@ fn started(pair: &Pair) -> (Gateway, Charon<'_>, Charon<'_>) {
 
 #[test]
 fn nothing_is_lost_while_it_rekeys() {
-    let Some(pair) = Pair::new("aes128gcm16-ecp256") else { return };
+    let Some(pair) = Pair::new(USUAL) else { return };
     let (gateway, a, b) = started(&pair);
     let log = a.log();
     assert!(log.contains("joined the gateway") && !log.contains("failed to load"), "{log}");
@@ -315,7 +355,7 @@ fn nothing_is_lost_while_it_rekeys() {
     assert!(!routes.contains("10.1.2.0/24"), "{routes}");
     a.stop();
     assert!(gateway.stop().success());
-    assert!(!pair.socket().exists());
+    assert!(!pair.socket(Side::A).exists());
 }
 
 #[test]
@@ -327,8 +367,8 @@ fn every_suite_that_both_have() {
         "aes128-sha1-ecp256",
         "aes256-sha1-ecp256",
     ];
-    for suite in suites {
-        let Some(pair) = Pair::new(suite) else { return };
+    for (suite, is_outer_v4) in suites.into_iter().zip([true, false].into_iter().cycle()) {
+        let Some(pair) = Pair::new(Way { suite, is_outer_v4, ..USUAL }) else { return };
         let (_gateway, _a, b) = started(&pair);
         // This time the other side begins.
         b.initiate();
@@ -337,9 +377,34 @@ fn every_suite_that_both_have() {
     }
 }
 
+/// What the stock one has not: extended numbers, ChaCha20-Poly1305, transport mode.
+#[test]
+fn two_gateways_have_each_other() {
+    let suites =
+        ["aes256gcm16-ecp256-esn", "chacha20poly1305-ecp256-esn", "aes256-sha256-ecp256-esn"];
+    let ways = suites.into_iter().zip([(false, true), (true, false), (true, true)]);
+    for (suite, (is_transport, is_outer_v4)) in ways {
+        let way = Way { suite, is_outer_v4, is_ours: true, is_transport };
+        let Some(pair) = Pair::new(way) else { return };
+        let _other = pair.site.start(Side::B);
+        let (_gateway, a, _b) = started(&pair);
+        a.initiate();
+        let sockets = pair.sockets();
+        eventually(suite, || goes(&sockets));
+        let (sent, lost) = traffic(&sockets, || a.rekey_child());
+        assert!(lost.is_empty(), "{suite}: {lost:?} of {sent} packets");
+        let seen = a.swanctl(&["--list-sas"]).expect(0).out;
+        assert_eq!(seen.contains("TRANSPORT"), is_transport, "{seen}");
+        assert!(seen.contains("/ESN"), "{seen}");
+        for side in [Side::A, Side::B] {
+            assert_eq!(pair.site.dropped(side, "in", "icv"), 0);
+        }
+    }
+}
+
 #[test]
 fn charon_is_killed_and_started_again() {
-    let Some(pair) = Pair::new("aes128gcm16-ecp256") else { return };
+    let Some(pair) = Pair::new(USUAL) else { return };
     let (_gateway, a, _b) = started(&pair);
     a.initiate();
     let sockets = pair.sockets();
@@ -360,7 +425,7 @@ fn charon_is_killed_and_started_again() {
 
 #[test]
 fn the_gateway_is_killed_and_started_again() {
-    let Some(pair) = Pair::new("aes128gcm16-ecp256") else { return };
+    let Some(pair) = Pair::new(USUAL) else { return };
     let (gateway, a, _b) = started(&pair);
     a.initiate();
     let sockets = pair.sockets();
@@ -373,8 +438,8 @@ fn the_gateway_is_killed_and_started_again() {
 
 #[test]
 fn the_gateway_reports_limits_and_packets_without_an_association() {
-    let Some(mut pair) = Pair::new("aes128gcm16-ecp256") else { return };
-    pair.child[0] =
+    let Some(mut pair) = Pair::new(USUAL) else { return };
+    pair.child =
         "start_action = trap\n rekey_packets = 100\n rand_packets = 0\n life_packets = 100000";
     let (_gateway, a, _b) = started(&pair);
     assert_eq!(pair.negotiated(), Vec::<Value>::new());
@@ -396,12 +461,12 @@ fn the_gateway_reports_limits_and_packets_without_an_association() {
 
 #[test]
 fn others_cannot_have_the_gateway() {
-    let Some(pair) = Pair::new("aes128gcm16-ecp256") else { return };
+    let Some(pair) = Pair::new(USUAL) else { return };
     let gateway = pair.site.start(Side::A);
-    let mode = fs::metadata(pair.socket()).unwrap().permissions();
+    let mode = fs::metadata(pair.socket(Side::A)).unwrap().permissions();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
     let _a = pair.charon(Side::A);
-    let said = |message: &[u8]| said(&pair.socket(), message);
+    let said = |message: &[u8]| said(&pair.socket(Side::A), message);
     // A hello of version 1 for requests, of another instance.
     let hello = |version: u8| {
         [&[1, 0, 0, 0, 0, 0, 0, 1, 0, version, 0, 0, 0, 0, 0, 0][..], &[9; 8]].concat()
