@@ -21,6 +21,7 @@ mod control;
 mod definitions;
 mod dn;
 mod esp_config;
+mod esp_ike;
 mod esp_receive;
 mod export;
 mod filter;
@@ -57,6 +58,7 @@ pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
 pub use esp_config::esp_config;
+pub use esp_ike::esp_ike;
 pub use esp_receive::esp_receive;
 pub use export::export;
 pub use filter::filter;
@@ -97,6 +99,7 @@ pub const TARGETS: &[Target] = &[
     ("definitions", definitions),
     ("dn", dn),
     ("esp_config", esp_config),
+    ("esp_ike", esp_ike),
     ("esp_receive", esp_receive),
     ("export", export),
     ("filter", filter),

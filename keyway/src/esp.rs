@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// An IPsec gateway in user space: ESP between a TUN device and UDP or raw sockets
 ///
-/// Security associations are written in a file, on both sides: there is no key exchange (IKE). Their keys can be in a
-/// cryptod, which seals and opens for the gateway and shows it no key.
+/// Security associations are written in a file, on both sides, or strongSwan's charon negotiates them (docs/guide/esp.md).
+/// The keys of those in a file can be in a cryptod, which seals and opens for the gateway and shows it no key.
 #[derive(Debug, Subcommand)]
 pub enum Esp {
     Up(Up),

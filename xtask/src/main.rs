@@ -18,6 +18,7 @@ mod peers;
 mod processes;
 mod race;
 mod shell;
+mod strongswan;
 mod test;
 mod tool;
 

@@ -63,6 +63,14 @@ pub const TEST: &[Peer] = &[
     // To unpack the kernel of the virtual machines.
     peer("kmod", &["test", "-x", "/usr/sbin/depmod"]),
     peer("xz-utils", &["xz", "--version"]),
+    // An IKE daemon, and what it needs for ESP without the kernel's.
+    peer("strongswan-charon", &["test", "-x", "/usr/lib/ipsec/charon"]),
+    peer("strongswan-swanctl", &["sh", "-c", "command -v swanctl"]),
+    peer(
+        "libcharon-extra-plugins",
+        &["sh", "-c", "ls /usr/lib/ipsec/plugins/*-kernel-libipsec.so"],
+    ),
+    peer("libstrongswan-standard-plugins", &["sh", "-c", "ls /usr/lib/ipsec/plugins/*-openssl.so"]),
 ];
 
 /// The programs that the longer tests use beside those.

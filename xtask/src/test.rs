@@ -1,7 +1,7 @@
 //! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
 use crate::shell::{built, cargo, end_within, run as sh};
-use crate::{arm, emulate, evp, fuzz, linux, loom, package, peers, race};
+use crate::{arm, emulate, evp, fuzz, linux, loom, package, peers, race, strongswan};
 
 /// Something that can fail.
 type Part = fn() -> Result<(), String>;
@@ -18,6 +18,7 @@ pub fn run() -> Result<(), String> {
     end_within(50);
     peers::install(peers::TEST)?;
     linux::fetch()?;
+    strongswan::fetch()?;
     let tests = || {
         let mut command = cargo();
         command.args(["test", "--workspace"]);
@@ -44,6 +45,7 @@ pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;
     linux::fetch()?;
+    strongswan::fetch()?;
     let parts: [(&str, Part); 9] = [
         ("all tests at full length, end to end with the release program", full),
         ("the Debian package, built and tried (package try)", package::nightly),

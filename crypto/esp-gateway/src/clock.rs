@@ -23,6 +23,12 @@ impl Clock {
         self.set + self.made.elapsed()
     }
 
+    /// One that shows so much more.
+    #[cfg(test)]
+    pub fn later(self, by: Duration) -> Clock {
+        Clock { set: self.set + by, ..self }
+    }
+
     /// That, as security associations count it.
     pub fn now(self) -> Time {
         time(self.shows())

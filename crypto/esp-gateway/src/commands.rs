@@ -70,6 +70,20 @@ fn lines(status: &Value) -> Vec<String> {
         let spi = retired["spi"].as_str().unwrap_or_default();
         lines.push(format!("in {spi}: retires, {} s left", retired["seconds_left"]));
     }
+    for it in status["negotiated"].as_array().into_iter().flatten() {
+        let text = |name: &str| it[name].as_str().unwrap_or_default();
+        lines.push(format!(
+            "IKE: {} {} from {} to {}, {}: {}, {} packets, {} bytes",
+            text("direction"),
+            text("spi"),
+            text("from"),
+            text("to"),
+            text("algorithm"),
+            text("state"),
+            number(&it["packets"]),
+            number(&it["bytes"])
+        ));
+    }
     for way in ["out", "in"] {
         let figures = &status["figures"][way];
         let (packets, bytes) = (number(&figures["packets"]), number(&figures["bytes"]));

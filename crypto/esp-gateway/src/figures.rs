@@ -13,7 +13,7 @@ pub enum Reason {
     Noise,
     /// It is a sealed packet of this gateway, which was routed into the device again.
     Loop,
-    /// It belongs to a key exchange (RFC 3948 § 2.2), which this gateway has not.
+    /// It belongs to a key exchange (RFC 3948 § 2.2), or waits for one, and no charon is there to make it.
     Ike,
     /// The device, or the network, did not take it.
     System,

@@ -1,7 +1,9 @@
 //! The gateway's state: the tunnels that run, and how a configuration becomes them.
 
 use crate::association::{InParameters, Incoming, Maker, NoSa, OutParameters, Outgoing};
-use crate::config::{Configuration, Key, Remote, Tunnel};
+use crate::config::{Configuration, Key, Keyed, Remote, Tunnel};
+use crate::ike::message::Request;
+use crate::ike::negotiated::{Carries, Negotiated, Shown};
 use crate::limits::{MTU_MAX, MTU_MIN};
 use crate::say::Say;
 use crate::state::StateFolder;
@@ -86,6 +88,10 @@ pub struct Gateway {
     pub retired: Vec<Retired>,
     /// Makes security associations.
     pub maker: Maker<StateFolder>,
+    /// What charon has negotiated.
+    pub negotiated: Negotiated,
+    /// Routes of its policies that would lead its own packets into the device: it was said of these.
+    looping: BTreeSet<Route>,
     /// The device.
     pub tun: Tun,
     /// Its MTU.
@@ -114,7 +120,11 @@ impl Gateway {
         sockets: Sockets,
         say: Say,
     ) -> Gateway {
+        let carries = Carries { udp: sockets.udp.is_some(), raw: !sockets.raw.is_empty() };
+        let negotiated = Negotiated::new(maker.engine.clone(), carries);
         Gateway {
+            negotiated,
+            looping: BTreeSet::new(),
             shared,
             configuration,
             running: Vec::new(),
@@ -140,12 +150,12 @@ impl Gateway {
             let (mut device, mut outside) = (it.device.clone(), it.outside.clone());
             device.retire = Duration::ZERO;
             outside.keepalive = None;
-            (device, outside, it.cryptod.clone())
+            (device, outside, it.cryptod.clone(), it.ike.clone())
         };
         if fixed(&configuration) != fixed(&self.configuration) {
             return Err(Failure::new(format!(
-                "{}: [device], [outside] and [cryptod] are taken at the start only, all but retire \
-                 and keepalive; nothing was changed: put them back, or start the gateway again",
+                "{}: [device], [outside], [cryptod] and [ike] are taken at the start only, all but \
+                 retire and keepalive; nothing was changed: put them back, or start the gateway again",
                 path.display()
             )));
         }
@@ -173,12 +183,22 @@ impl Gateway {
     /// # Errors
     /// The first fault. Then nothing has changed.
     pub fn apply(&mut self, configuration: Configuration) -> Result<String, Failure> {
+        for tunnel in &configuration.tunnels {
+            let Tunnel { name, line, inbound: Keyed { spi, .. }, .. } = tunnel;
+            if self.negotiated.has(*spi) {
+                return Err(Failure::new(format!(
+                    "tunnel {name:?}, in (line {line}): charon has negotiated an SA of the SPI {spi:#x}; take one \
+                     outside of 0xc0000000 to 0xcfffffff"
+                )));
+            }
+        }
         self.note_uses();
         let mut next = Vec::with_capacity(configuration.tunnels.len());
         for tunnel in &configuration.tunnels {
             next.push(self.tunnel(tunnel)?);
         }
-        let routes = routes(&configuration);
+        let mut routes = routes(&configuration);
+        routes.extend(self.negotiated_routes());
         self.add_routes(&routes)?;
         if let Some(back) = leads_back(&configuration) {
             let added: Vec<_> = routes.difference(&self.routes).copied().collect();
@@ -215,9 +235,7 @@ impl Gateway {
         self.configuration = configuration;
         self.look_at_paths();
         self.publish()?;
-        let before = std::mem::replace(&mut self.routes, routes);
-        let gone: Vec<_> = before.difference(&self.routes).copied().collect();
-        self.remove_routes(gone.iter());
+        self.keep_routes(routes);
         Ok(format!(
             "{} tunnels: {kept} as they were, {} new or changed; {retired} inbound security \
              associations retire",
@@ -228,15 +246,77 @@ impl Gateway {
 
     /// Hands the threads the tables of what runs.
     pub fn publish(&mut self) -> Result<(), Failure> {
-        let policies = self.running.iter().enumerate().flat_map(|(index, it)| {
-            it.tunnel.selectors.iter().map(move |selector| (selector.clone(), index as u32))
+        let running = self.running.iter().map(|it| (it.tunnel.selectors.as_slice(), &it.peer));
+        let all: Vec<_> = running.chain(self.negotiated.policies()).collect();
+        let policies = all.iter().enumerate().flat_map(|(index, (selectors, _))| {
+            selectors.iter().map(move |selector| (selector.clone(), index as u32))
         });
         let inbound = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
         let inbound = inbound.chain(self.retired.iter().map(|it| &it.incoming));
-        let inbound = Inbound::new(inbound.map(|it| it.sa.clone())).map_err(Failure::new)?;
-        let peers = self.running.iter().map(|it| it.peer.clone()).collect();
+        let inbound = inbound.map(|it| &it.sa).chain(self.negotiated.inbound());
+        let inbound = Inbound::new(inbound.cloned()).map_err(Failure::new)?;
+        let peers = all.iter().map(|(_, peer)| (*peer).clone()).collect();
         self.shared.publish(Tables { outbound: Outbound::new(policies), peers, inbound });
         Ok(())
+    }
+
+    /// Does what charon asks, and returns the answer.
+    pub fn negotiate(&mut self, number: u32, request: &Request) -> Vec<u8> {
+        let running = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
+        let others = running.chain(self.retired.iter().map(|it| &it.incoming));
+        let is_taken = |spi| others.clone().any(|it| it.sa.spi() == spi);
+        let clock = self.shared.clock;
+        let (answer, is_changed) = self.negotiated.answer((number, request), clock, is_taken);
+        if is_changed {
+            self.renegotiated();
+        }
+        answer
+    }
+
+    /// Forgets what a charon has negotiated that is gone.
+    pub fn forget_negotiated(&mut self) {
+        self.negotiated.clear();
+        self.renegotiated();
+    }
+
+    /// Has the threads and the system know what charon has changed.
+    pub fn renegotiated(&mut self) {
+        self.look_at_paths();
+        let mut routes = routes(&self.configuration);
+        routes.extend(self.negotiated_routes());
+        // Packets find their routes only once they find their association.
+        let done = self.publish().and_then(|()| self.add_routes(&routes));
+        match done {
+            Ok(()) => self.keep_routes(routes),
+            Err(why) => self.say.note(format_args!("warning: what charon negotiates: {why}")),
+        }
+    }
+
+    /// The routes that charon's policies ask for, but for those that would lead sealed packets into the device again.
+    fn negotiated_routes(&mut self) -> BTreeSet<Route> {
+        let Gateway { configuration: Configuration { device, outside, .. }, negotiated, .. } = self;
+        let is_bound = outside.interface.is_some() || outside.mark.is_some();
+        let mut all = BTreeSet::new();
+        for (selector, to) in negotiated.protected().filter(|_| device.routes) {
+            let route = (selector.remote.address(), selector.remote.bits());
+            if is_bound || !selector.remote.contains(to.ip()) {
+                all.insert(route);
+            } else if self.looping.insert(route) {
+                self.say.note(format_args!(
+                    "no route of {} into the device: {to} lies in it, where sealed packets go; set interface or mark in \
+                     [outside], and the route is made",
+                    selector.remote
+                ));
+            }
+        }
+        all
+    }
+
+    /// Removes the routes that are not among these any more.
+    fn keep_routes(&mut self, routes: BTreeSet<Route>) {
+        let before = std::mem::replace(&mut self.routes, routes);
+        let gone: Vec<_> = before.difference(&self.routes).copied().collect();
+        self.remove_routes(gone.iter());
     }
 
     /// A tunnel, with what there is of it already.
@@ -365,15 +445,17 @@ impl Gateway {
 
     /// Looks how long packets may be on each path, and sets the device's MTU if the file does not.
     pub fn look_at_paths(&mut self) {
-        for it in &self.running {
-            if let Ok(mtu) = self.sockets.path_mtu(it.peer.to) {
-                it.peer.set_path(mtu);
+        let running = self.running.iter().map(|it| &it.peer);
+        for peer in running.chain(self.negotiated.peers()) {
+            if let Ok(mtu) = self.sockets.path_mtu(peer.to) {
+                peer.set_path(mtu);
             }
         }
         if self.configuration.device.mtu.is_some() {
             return;
         }
-        let mtu = mtu_of(self.running.iter().map(|it| &*it.peer));
+        let running = self.running.iter().map(|it| &it.peer);
+        let mtu = mtu_of(running.chain(self.negotiated.peers()).map(|it| &**it));
         if mtu != self.mtu {
             match self.tun.set_mtu(mtu) {
                 Ok(()) => self.mtu = mtu,
@@ -443,6 +525,10 @@ impl Gateway {
             "cryptod": self.configuration.cryptod.as_ref().map(|_| self.has_daemon),
             "tunnels": tunnels.collect::<Vec<_>>(),
             "retired": retired.collect::<Vec<_>>(),
+            "negotiated": self.configuration.ike.as_ref().map(|_| {
+                let all = self.negotiated.show(self.shared.clock);
+                all.iter().map(|it| shown(it, life)).collect::<Vec<_>>()
+            }),
             "figures": self.shared.figures.json(),
         })
     }
@@ -450,6 +536,20 @@ impl Gateway {
 
 fn spi(spi: u32) -> String {
     format!("{spi:#x}")
+}
+
+/// A negotiated association, for `keyway esp status`.
+fn shown(it: &Shown, life: impl Fn(Life) -> &'static str) -> Value {
+    json!({
+        "spi": format!("{:#x}", it.name.spi),
+        "direction": if it.is_inbound { "in" } else { "out" },
+        "from": it.source.to_string(),
+        "to": it.name.destination.to_string(),
+        "algorithm": it.suite.name(),
+        "state": life(it.life),
+        "packets": it.used.packets,
+        "bytes": it.used.bytes,
+    })
 }
 
 /// The routes into the device that a configuration asks for.

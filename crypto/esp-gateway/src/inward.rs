@@ -8,7 +8,7 @@ use keyway_engine::Engine;
 use keyway_esp::{Cause, Dispatch, Encapsulated, Opener, Outer, encapsulated};
 use keyway_packet_io::{Received, TunQueue};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 /// The thread's things.
@@ -80,7 +80,15 @@ impl Work {
         let reason = match encapsulated(datagram) {
             Encapsulated::Esp(packet) => return self.take(packet, received),
             Encapsulated::Keepalive => return,
-            Encapsulated::Ike(_) => Reason::Ike,
+            Encapsulated::Ike(_) => {
+                let shared = self.view.shared();
+                let to = received.destination.map(|to| SocketAddr::new(to, shared.port));
+                // charon wants the marker as well.
+                if to.is_some_and(|to| shared.door.deliver(received.source, to, datagram)) {
+                    return;
+                }
+                Reason::Ike
+            }
             Encapsulated::Malformed => Cause::Malformed.into(),
         };
         self.view.shared().figures.inbound.dropped(reason, datagram.len());

@@ -2,6 +2,7 @@
 //! inbound security associations go that a reload has left, looks at the paths, and keeps a NAT's mappings.
 
 use crate::gateway::{Gateway, Running};
+use crate::ike::message;
 use crate::limits::{LOOK_EVERY, PATH_LOOKS, RECORD_LOOKS};
 use crate::say::Say;
 use crate::stop::Stop;
@@ -80,6 +81,7 @@ impl Gateway {
             say.note(why);
         }
         self.complete();
+        self.look_at_negotiated();
         self.keep_alive();
         if looks.is_multiple_of(PATH_LOOKS) {
             self.look_at_paths();
@@ -93,6 +95,15 @@ impl Gateway {
                  be taken",
                 plain(&why)
             ));
+        }
+    }
+
+    /// Tells charon of limits that are reached.
+    fn look_at_negotiated(&mut self) {
+        let shared = self.shared.clone();
+        let tell = |name, is_hard| shared.door.send(&message::expired(name, is_hard));
+        if self.negotiated.look(shared.clock, tell) {
+            self.renegotiated();
         }
     }
 

@@ -13,12 +13,13 @@
 #![forbid(unsafe_code)]
 
 mod association;
-mod clock;
+pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod control;
 mod figures;
 mod gateway;
+pub mod ike;
 mod inward;
 mod keeper;
 pub mod lease;

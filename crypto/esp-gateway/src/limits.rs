@@ -1,5 +1,6 @@
 //! The limits of a gateway, each with its unit.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Longest configuration, in bytes.
@@ -33,6 +34,17 @@ pub const LEASE_MAX: u64 = 1 << 24;
 pub const LEASE_FAST: Duration = Duration::from_secs(10);
 /// Longest time after a failed lease until the next attempt.
 pub const LEASE_AGAIN: Duration = Duration::from_secs(1);
+
+/// SPIs that charon is given: those that it takes from other kernels as well.
+pub const IKE_SPIS: RangeInclusive<u32> = 0xc000_0000..=0xcfff_ffff;
+/// SPIs that wait for their security associations, at most, and how long each does.
+pub const IKE_SPIS_MAX: usize = 4096;
+/// See [`IKE_SPIS_MAX`].
+pub const IKE_SPI_KEPT: Duration = Duration::from_secs(300);
+/// Security associations that charon adds, at most, and policies.
+pub const IKE_SAS_MAX: usize = 16_384;
+/// See [`IKE_SAS_MAX`].
+pub const IKE_POLICIES_MAX: usize = 16_384;
 
 /// Packets that a thread has sealed or opened together, at most.
 pub const BATCH_PACKETS: usize = 64;

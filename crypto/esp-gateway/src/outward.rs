@@ -146,7 +146,9 @@ impl Work {
         if peer.is_sealed(&inner) {
             return Err((Reason::Loop, bytes));
         }
-        let sa = peer.sa.as_ref().ok_or((Cause::Engine.into(), bytes))?;
+        let Some(sa) = &peer.sa else {
+            return Err((peer.drop_reason(&inner, &view.shared().door), bytes));
+        };
         let room = peer.room();
         let is_long = inner.bytes().len() > room;
         if is_long && !may_be_fragmented(&inner) {

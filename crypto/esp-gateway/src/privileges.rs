@@ -39,7 +39,7 @@ pub fn keep_what_is_needed(configuration: &Configuration) -> Result<(), Failure>
     set_capabilities(None, sets).map_err(refused)
 }
 
-/// Gives up files outside of the state folder, the folders of the configuration and of its keys, and the control socket's,
+/// Gives up files outside of the state folder, the folders of the configuration and of its keys, and those of its sockets,
 /// and system calls that a gateway never makes. To be called before any thread is started.
 ///
 /// # Errors
@@ -54,9 +54,11 @@ pub fn enter_sandbox(options: &UpOptions, configuration: &Configuration) -> Resu
     }
     read.sort();
     read.dedup();
-    let sockets = std::path::absolute(&options.control).ok().map(|path| folder(&path));
-    let places =
-        Places { write: vec![options.state.clone()], read, sockets: sockets.into_iter().collect() };
+    let sockets =
+        [&options.control].into_iter().chain(configuration.ike.iter().map(|it| &it.socket));
+    let sockets = sockets.filter_map(|path| std::path::absolute(path).ok());
+    let sockets = sockets.map(|path| folder(&path)).collect();
+    let places = Places { write: vec![options.state.clone()], read, sockets };
     sandbox::of_esp(places).enter()?;
     say_confined(
         "the gateway has given up files outside of the folders that it was started with; keep them there, or start it \

@@ -1,8 +1,9 @@
 //! What the threads that carry packets look at: the tables of one moment, swapped whole; and the sockets.
 
 use crate::clock::Clock;
-use crate::figures::Figures;
-use keyway_esp::{Inbound, InnerPacket, Mode, Outbound, OutboundSa, Suite};
+use crate::figures::{Figures, Reason};
+use crate::ike::door::Door;
+use keyway_esp::{Cause, Inbound, InnerPacket, Mode, Outbound, OutboundSa, Suite};
 use keyway_lock::Unpoisoned;
 use keyway_packet_io::{Sent, Socket};
 use std::io;
@@ -18,12 +19,35 @@ const ESP: u8 = 50;
 /// UDP's.
 const UDP: u8 = 17;
 
+/// What becomes of packets for a peer without a security association.
+pub enum Without {
+    /// Its key cannot be had now.
+    Key,
+    /// charon negotiates one, once it was asked.
+    Negotiation {
+        /// Its number of what belongs together.
+        reqid: u32,
+        /// It was asked a short while ago.
+        has_asked: AtomicBool,
+    },
+    /// They are not let through.
+    Policy,
+}
+
+impl Without {
+    /// charon was not asked yet.
+    pub fn negotiation(reqid: u32) -> Without {
+        Without::Negotiation { reqid, has_asked: AtomicBool::new(false) }
+    }
+}
+
 /// The other end of a tunnel, for what goes out.
 pub struct Peer {
     /// Where sealed packets go; a port of 0 is raw ESP.
     pub to: SocketAddr,
     /// The security association; `None` while its key cannot be had.
     pub sa: Option<Arc<OutboundSa>>,
+    without: Without,
     suite: Suite,
     mode: Mode,
     /// Longest packet that fits in, in bytes.
@@ -38,7 +62,35 @@ impl Peer {
     /// One whose path is not known yet.
     pub fn new(to: SocketAddr, sa: Option<Arc<OutboundSa>>, suite: Suite, mode: Mode) -> Peer {
         let (room, low) = (AtomicUsize::new(usize::MAX), AtomicU64::new(0));
-        Peer { to, sa, suite, mode, room, low, has_asked: AtomicBool::new(false) }
+        let (without, has_asked) = (Without::Key, AtomicBool::new(false));
+        Peer { to, sa, without, suite, mode, room, low, has_asked }
+    }
+
+    /// One without a security association.
+    pub fn without(to: SocketAddr, without: Without) -> Peer {
+        Peer { without, ..Peer::new(to, None, Suite::Aes256Gcm, Mode::Tunnel) }
+    }
+
+    /// Why this packet, which has no security association, is dropped. It may be the one for which charon is asked.
+    pub fn drop_reason(&self, inner: &InnerPacket<'_>, door: &Door) -> Reason {
+        match &self.without {
+            Without::Key => Cause::Engine.into(),
+            Without::Policy => Cause::Selectors.into(),
+            Without::Negotiation { reqid, has_asked } => {
+                if !has_asked.swap(true, Ordering::Relaxed) {
+                    // Without charon nothing negotiates.
+                    door.acquire(*reqid, inner);
+                }
+                Reason::Ike
+            }
+        }
+    }
+
+    /// Has the next packet without a security association ask again.
+    pub fn ask_again(&self) {
+        if let Without::Negotiation { has_asked, .. } = &self.without {
+            has_asked.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Longest packet that fits in, in bytes.
@@ -104,11 +156,15 @@ pub struct Shared {
     pub clock: Clock,
     /// The counters.
     pub figures: Figures,
+    /// The way to charon.
+    pub door: Arc<Door>,
+    /// The UDP port of ESP, and of IKE beside it.
+    pub port: u16,
 }
 
 impl Shared {
     /// Without any tunnel.
-    pub fn new(clock: Clock) -> Shared {
+    pub fn new(clock: Clock, port: u16) -> Shared {
         Shared {
             tables: Mutex::default(),
             generation: AtomicU64::new(1),
@@ -116,6 +172,8 @@ impl Shared {
             want: Condvar::new(),
             clock,
             figures: Figures::new(),
+            door: Arc::default(),
+            port,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::config::{self, Configuration};
 use crate::control::{Control, Request};
 use crate::gateway::{Gateway, mtu_of};
+use crate::ike::serve::{IkeSockets, Listener, Server};
 use crate::inward::Inward;
 use crate::limits::DAEMON_WAIT;
 use crate::options::UpOptions;
@@ -48,6 +49,7 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
     }
     let control = Control::open(&options.control)?;
     let mut sockets = sockets(&configuration)?;
+    let ike = ike(&configuration, &sockets)?;
     let mtu = mtu(&configuration, &mut sockets, say);
     let device = &configuration.device;
     let (tun, queues) = keyway_packet_io::open(&TunOptions {
@@ -77,7 +79,8 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
             options.state.join("use").display()
         ))
     })?;
-    let shared = Arc::new(Shared::new(clock));
+    let port = configuration.outside.listen.map_or(0, |listen| listen.port());
+    let shared = Arc::new(Shared::new(clock, port));
     let maker = Maker::new(engine.clone(), clock, records, uses);
     let own = sockets.try_clone().map_err(|why| cannot_start(&why))?;
     let cryptod = configuration.cryptod.clone();
@@ -93,6 +96,12 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
     let keeper = thread::Builder::new().name("keeper".into());
     let keeper = keeper.spawn(move || keeper::run(&kept, &its_stop));
     threads.push(keeper.map_err(|why| cannot_start(&why))?);
+    if let Some((listener, sockets)) = ike {
+        let server = Server::new(listener, sockets, gateway.clone(), shared.door.clone());
+        let its_stop = stop.clone();
+        let server = thread::Builder::new().name("ike".into()).spawn(move || server.run(&its_stop));
+        threads.push(server.map_err(|why| cannot_start(&why))?);
+    }
     let answers = Answers { gateway: gateway.clone(), path: options.configuration.clone(), say };
     let (asked, its_stop) = (answers.clone(), stop.clone());
     let controller = thread::Builder::new().name("control".into());
@@ -173,6 +182,34 @@ fn sockets(configuration: &Configuration) -> Result<Sockets, Failure> {
         }
     }
     Ok(Sockets { udp: udp.map_err(Failure::new)?, raw })
+}
+
+/// What charon reaches the gateway by, and IKE's sockets.
+fn ike(
+    configuration: &Configuration,
+    sockets: &Sockets,
+) -> Result<Option<(Listener, IkeSockets)>, Failure> {
+    let Configuration { outside, ike, .. } = configuration;
+    let (Some(ike), Some(listen), Some(udp)) = (ike, outside.listen, &sockets.udp) else {
+        return Ok(None);
+    };
+    let plain = |port| {
+        let socket = Socket::udp(&SocketOptions {
+            interface: outside.interface.clone(),
+            mark: outside.mark,
+            ..SocketOptions::new(SocketAddr::new(listen.ip(), port))
+        });
+        let socket = socket.map_err(|why| {
+            Failure::new(format!(
+                "{why}; another IKE daemon may have it, or set port = 0 in [ike] for none"
+            ))
+        });
+        socket.map(|socket| (port, socket))
+    };
+    let plain = ike.port.map(plain).transpose()?;
+    let shared = udp.try_clone().map_err(|why| cannot_start(&why))?;
+    let listener = Listener::open(&ike.socket)?;
+    Ok(Some((listener, IkeSockets { plain, shared: (listen, shared) })))
 }
 
 /// The device's MTU: the file's, or what all paths take.

@@ -3,6 +3,7 @@
 mod carry;
 mod figures;
 mod hostile;
+mod ike;
 mod keyed;
 mod killed;
 mod lifetime;

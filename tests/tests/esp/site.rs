@@ -6,6 +6,7 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, r
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -186,10 +187,16 @@ impl Site {
         status["figures"][way]["dropped"][cause]["packets"].as_u64().unwrap_or(0)
     }
 
+    /// A program in a namespace.
+    pub fn program(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(side)]).arg(program);
+        command
+    }
+
     /// The command that starts a gateway.
     pub fn command(&self, side: Side, state: &std::path::Path) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name(side)]).arg(keyway());
+        let mut command = self.program(side, keyway());
         command.args(["esp", "up", "--json"]).arg(self.file(side, "esp.toml"));
         command.arg("--state").arg(state).arg("--control").arg(self.file(side, "control"));
         command

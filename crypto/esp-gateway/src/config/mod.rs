@@ -36,6 +36,8 @@ pub struct Configuration {
     pub outside: Outside,
     /// The daemon's socket, if keys are named.
     pub cryptod: Option<PathBuf>,
+    /// How charon reaches the gateway, if it does.
+    pub ike: Option<Ike>,
     /// The tunnels, in the order of the file.
     pub tunnels: Vec<Tunnel>,
     /// The files of keys that were read.
@@ -72,6 +74,15 @@ pub struct Outside {
     pub mark: Option<u32>,
     /// The time between NAT keepalives; `None` for none.
     pub keepalive: Option<Duration>,
+}
+
+/// `[ike]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ike {
+    /// The socket for charon.
+    pub socket: PathBuf,
+    /// The UDP port of IKE without ESP; `None` for none.
+    pub port: Option<u16>,
 }
 
 /// The other end of a tunnel.
@@ -199,6 +210,11 @@ pub fn parse(text: &str, read_file: &mut ReadFile<'_>) -> Result<Configuration, 
     Checker { text: Text(text), read_file }.configuration(&raw)
 }
 
+/// Where charon's plug-in looks for the gateway, if it is told nothing else.
+const IKE_SOCKET: &str = "/run/keyway-esp/ike.socket";
+/// The UDP port of IKE (RFC 7296 § 2).
+const IKE_PORT: u16 = 500;
+
 struct Checker<'c, 'r> {
     text: Text<'c>,
     read_file: &'c mut ReadFile<'r>,
@@ -210,6 +226,7 @@ impl Checker<'_, '_> {
         let has_udp = raw.tunnels.iter().any(|it| is_udp(it.get_ref().remote.get_ref()));
         let outside = self.outside(raw.outside.as_ref(), has_udp)?;
         let cryptod = raw.cryptod.as_ref().map(|it| PathBuf::from(it.socket.get_ref()));
+        let ike = raw.ike.as_ref().map(|it| self.ike(it, &outside)).transpose()?;
         if raw.tunnels.len() > TUNNELS_MAX {
             let why = format!("there are {} tunnels; {TUNNELS_MAX} is the most", raw.tunnels.len());
             return Err(self.text.at(0..0, why));
@@ -222,7 +239,29 @@ impl Checker<'_, '_> {
         if device.routes && outside.interface.is_none() && outside.mark.is_none() {
             no_loop(self.text, &raw.tunnels, &tunnels, &device.name)?;
         }
-        Ok(Configuration { device, outside, cryptod, tunnels, files: Vec::new() })
+        Ok(Configuration { device, outside, cryptod, ike, tunnels, files: Vec::new() })
+    }
+
+    fn ike(&self, raw: &raw::Ike, outside: &Outside) -> Result<Ike, Wrong> {
+        let port =
+            self.within(raw.port.as_ref(), "port", 0..=u64::from(u16::MAX), "(0 for none)")?;
+        let port = port.map_or(IKE_PORT, |port| port as u16);
+        let at = raw.port.as_ref().map_or(0..0, Spanned::span);
+        match outside.listen {
+            None => {
+                let why = "[ike] shares a UDP socket with ESP; set listen in [outside]";
+                return Err(self.text.at(at, why));
+            }
+            Some(listen) if listen.port() == port => {
+                let why = format!(
+                    "port {port} is that of [outside] listen, where IKE comes beside ESP; name another, or 0"
+                );
+                return Err(self.text.at(at, why));
+            }
+            Some(_) => {}
+        }
+        let socket = raw.socket.as_ref().map_or(IKE_SOCKET, |it| it.get_ref());
+        Ok(Ike { socket: socket.into(), port: Some(port).filter(|port| *port != 0) })
     }
 
     fn device(&self, raw: &raw::Device) -> Result<Device, Wrong> {

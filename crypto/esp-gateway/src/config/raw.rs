@@ -10,6 +10,7 @@ pub struct Raw {
     pub device: Device,
     pub outside: Option<Outside>,
     pub cryptod: Option<Cryptod>,
+    pub ike: Option<Ike>,
     #[serde(default, rename = "tunnel")]
     pub tunnels: Vec<Spanned<Tunnel>>,
 }
@@ -43,6 +44,14 @@ pub struct Outside {
 #[serde(deny_unknown_fields)]
 pub struct Cryptod {
     pub socket: Spanned<String>,
+}
+
+/// `[ike]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ike {
+    pub socket: Option<Spanned<String>>,
+    pub port: Option<Spanned<u64>>,
 }
 
 /// `[[tunnel]]`
