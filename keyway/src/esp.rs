@@ -37,7 +37,7 @@ Examples:
 A configuration (docs/guide/esp.md has all settings, and the commands for a Linux kernel at the other end):
   [device]
   name = \"esp0\"
-  addresses = [\"10.1.0.1/24\"]
+  addresses = [\"10.1.0.1/32\"]
   [[tunnel]]
   name = \"office\"
   remote = \"198.51.100.1:4500\"

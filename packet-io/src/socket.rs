@@ -20,7 +20,7 @@ use crate::limits::{
 use crate::system::{self, Arrival, Outgoing};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
-use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, ipproto};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, ipproto};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -103,6 +103,8 @@ struct Arrived {
 /// Bytes between the buffers of two messages: those of the longest, and some, so that their first bytes do not share a
 /// set of the processor's caches.
 const STRIDE: usize = (64 << 10) + 5 * 64;
+/// Most reports of ICMP that are read at once.
+const REPORTS_MAX: usize = 1_000;
 /// The fewest messages to ask for.
 const ASK_MIN: usize = 8;
 
@@ -174,6 +176,10 @@ impl Socket {
                 sockopt::set_ipv6_v6only(&file, false)?;
             }
             sockopt::set_ipv6_recvtclass(&file, true)?;
+            if kind == Kind::Esp {
+                // Without it the kernel does not learn from ICMPv6 what a path takes, if the socket is not connected.
+                system::set_option(&file, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, &on)?;
+            }
             system::set_option(&file, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, &on)?;
         } else {
             system::set_option(&file, libc::IPPROTO_IP, libc::IP_PKTINFO, &on)?;
@@ -243,14 +249,20 @@ impl Socket {
             *ask = ASK_MIN;
         }
         let mut count = 0;
+        // The kernel keeps what ICMP says of packets that went out, until it is read.
+        let has_reports = self.kind == Kind::Esp && self.is_ipv6;
         // Messages may come of which none is sound.
         while count == 0 {
             let file = self.file.as_fd();
             let messages = match system::receive(file, data, STRIDE, &mut arrivals[..*ask]) {
                 Ok(messages) => messages,
-                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(0),
                 Err(why) if why.kind() == ErrorKind::Interrupted => continue,
-                Err(why) => return Err(why),
+                Err(why) => match has_reports && forget_reports(file) {
+                    // It was what a router said of a packet that went out.
+                    true => continue,
+                    false if why.kind() == ErrorKind::WouldBlock => return Ok(0),
+                    false => return Err(why),
+                },
             };
             *ask = (messages * 2).clamp(ASK_MIN, MESSAGES_MAX);
             let buffers = data.chunks_exact(STRIDE).zip(&arrivals[..messages]);
@@ -410,6 +422,17 @@ fn new(is_ipv6: bool, kind: SocketType, protocol: Protocol) -> io::Result<OwnedF
     let family = if is_ipv6 { AddressFamily::INET6 } else { AddressFamily::INET };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(rustix::net::socket_with(family, kind, flags, Some(protocol))?)
+}
+
+/// Reads what ICMP said of packets that went out; the kernel has learned from it already. Whether there was any.
+fn forget_reports(file: BorrowedFd<'_>) -> bool {
+    let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
+    let mut count = 0;
+    // More than the receive buffer holds would be new ones.
+    while count < REPORTS_MAX && rustix::net::recv(file, &mut [0; 1], flags).is_ok() {
+        count += 1;
+    }
+    count > 0
 }
 
 /// Sets whether datagrams go whole or not at all.

@@ -157,7 +157,7 @@ impl Tun {
     pub fn add_route(&mut self, to: IpAddr, prefix: u8) -> Result<(), Error> {
         self.netlink.add_route(self.index, to, prefix).map_err(|why| {
             let advice = match why.kind() {
-                ErrorKind::AlreadyExists => ": it leads elsewhere; remove that route first",
+                ErrorKind::AlreadyExists => ": it leads elsewhere; remove that route, or leave it and lead packets into the device by other routes",
                 _ => "",
             };
             Error::new(format!("adding the route {to}/{prefix} to {}", self.name), why, advice)

@@ -16,7 +16,7 @@ pub fn check(path: &Path, is_json: bool) -> Result<(), Failure> {
     let tunnels = configuration.tunnels.len();
     match is_json {
         true => output::json(&json!({ "event": "checked", "tunnels": tunnels })),
-        false => output::text(format_args!("{}: {tunnels} tunnels, no fault", path.display())),
+        false => output::text(format_args!("{}: no fault; tunnels: {tunnels}", path.display())),
     }
 }
 

@@ -7,17 +7,16 @@
 //! ```
 
 use crate::limits::{ANSWER_WAIT, CONTROL_WAIT, REQUEST_BYTES_MAX};
+use crate::socket_file::SocketFile;
 use keyway_host::failure::{Failure, plain};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +31,7 @@ pub enum Request {
 /// A socket that is listened on. Its file goes with it.
 pub struct Control {
     listener: UnixListener,
-    path: PathBuf,
+    _file: SocketFile,
 }
 
 impl Control {
@@ -48,18 +47,15 @@ impl Control {
                 path.display()
             )));
         }
-        if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-            let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-            made.map_err(|why| Failure::system("make the folder", folder, &why))?;
-        }
-        match fs::remove_file(path) {
-            Err(why) if why.kind() != ErrorKind::NotFound => return Err(refused(&why)),
-            _ => {}
-        }
-        let listener = UnixListener::bind(path).map_err(|why| refused(&why))?;
-        let closed = fs::set_permissions(path, Permissions::from_mode(0o600));
-        closed.and_then(|()| listener.set_nonblocking(true)).map_err(|why| refused(&why))?;
-        Ok(Control { listener, path: path.to_owned() })
+        let mut listener = None;
+        let file = SocketFile::make(path, || {
+            let bound = UnixListener::bind(path)?;
+            bound.set_nonblocking(true)?;
+            listener = Some(bound);
+            Ok(())
+        })?;
+        let listener = listener.ok_or_else(|| refused(&ErrorKind::NotFound.into()))?;
+        Ok(Control { listener, _file: file })
     }
 
     /// Answers until `stop` can be read.
@@ -78,12 +74,6 @@ impl Control {
                 let _ = converse(&stream, &mut answer);
             }
         }
-    }
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
     }
 }
 

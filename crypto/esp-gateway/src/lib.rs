@@ -30,6 +30,7 @@ mod privileges;
 pub mod record;
 mod reverse_path;
 mod say;
+mod socket_file;
 mod state;
 mod stop;
 mod tables;

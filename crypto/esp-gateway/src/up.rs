@@ -357,7 +357,7 @@ fn say_ready(options: &UpOptions, gateway: &Mutex<Gateway>) -> Result<(), Failur
     let raw = gateway.configuration.outside.esp.then(|| "ESP (IP protocol 50)".to_owned());
     let outside: Vec<_> = listen.map(|it| format!("UDP {it}")).into_iter().chain(raw).collect();
     output::text(format_args!(
-        "ready: {tunnels} tunnels between {device} (MTU {}) and {}; keyway esp status asks \
+        "ready: tunnels: {tunnels}, between {device} (MTU {}) and {}; keyway esp status asks \
          {control}",
         gateway.mtu,
         outside.join(" and "),

@@ -2,6 +2,7 @@
 
 use rustix::process::geteuid;
 use rustix::thread::{UnshareFlags, gettid, unshare_unsafe};
+use std::fs;
 use std::net::UdpSocket;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
@@ -69,6 +70,27 @@ impl Namespace {
             assert!(output.status.success(), "ip {arguments}: {why}");
             String::from_utf8_lossy(&output.stdout).into_owned()
         })
+    }
+
+    /// One behind a router, with which it has a cable that takes packets of `mtu` bytes: 10.9.0.2 and fd09::2. `from` knows
+    /// the way there.
+    pub fn behind(router: &Namespace, from: &Namespace, mtu: u32) -> Namespace {
+        let far = Namespace::new();
+        let thread = far.thread;
+        router.ip(&format!("link add name near type veth peer name far netns {thread}"));
+        for (namespace, name, number) in [(router, "near", 1), (&far, "far", 2)] {
+            namespace.ip(&format!("addr add 10.9.0.{number}/24 dev {name}"));
+            namespace.ip(&format!("addr add fd09::{number}/64 dev {name} nodad"));
+            namespace.ip(&format!("link set {name} mtu {mtu} up"));
+        }
+        router.run(|| {
+            for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+                fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap();
+            }
+        });
+        from.ip("route add 10.9.0.0/24 via 10.8.0.2");
+        from.ip("route add fd09::/64 via fd08::2");
+        far
     }
 
     /// Two, with a cable, and neighbours that know each other: 10.8.0.1 and fd08::1 on `left` here, 10.8.0.2 and fd08::2 on `right` there.

@@ -182,6 +182,41 @@ fn what_is_too_long_for_its_path_is_named() {
     }
 }
 
+/// A router that has less room says so, and every kind of socket learns it.
+#[test]
+fn a_path_that_is_narrower_further_on_is_learned() {
+    if !is_possible() {
+        return;
+    }
+    let (left, right) = Namespace::pair();
+    let _far = Namespace::behind(&right, &left, 1_300);
+    let kinds: [(Socket, &str); 4] = [
+        (udp(&left, "0.0.0.0:0"), "10.9.0.2:9"),
+        (udp(&left, "[::]:0"), "[fd09::2]:9"),
+        (raw(&left, "0.0.0.0"), "10.9.0.2:0"),
+        (raw(&left, "::"), "[fd09::2]:0"),
+    ];
+    for (mut socket, to) in kinds {
+        left.ip("route flush cache");
+        left.ip("-6 route flush cache");
+        let to: SocketAddr = to.parse().unwrap();
+        // The far end's neighbour is looked for while the first ones come.
+        while socket.path_mtu(to.ip()).unwrap() != 1_300 {
+            socket.push(to, 0, &[&[0; 1_400]]);
+            socket.flush();
+            assert_eq!(socket.receive(|_, _| ()).unwrap(), 0, "{to}");
+            std::thread::yield_now();
+        }
+        // What a router said is forgotten, and holds up nothing.
+        while socket.receive(|_, _| ()).unwrap() > 0 {}
+        socket.flush();
+        socket.push(to, 0, &[&[0; 1_400]]);
+        assert_eq!(socket.flush(), Sent { dropped: 1, too_long: Some(to), ..Sent::default() });
+        socket.push(to, 0, &[&[0; 1_200]]);
+        assert_eq!(socket.flush(), went(1), "{to}");
+    }
+}
+
 /// A datagram that cannot be shorter gets there in fragments, between others that go whole; of these none is fragmented.
 #[test]
 fn what_has_to_go_goes_in_fragments() {

@@ -3,12 +3,12 @@
 use crate::gateway::Gateway;
 use crate::ike::door::Door;
 use crate::ike::message::{self, Channel, MESSAGE_BYTES_MAX, Refusal, Request, Status, Welcome};
+use crate::socket_file::SocketFile;
 use crate::stop::{Stop, Waited};
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
 use keyway_packet_io::Socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::unlink;
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
@@ -16,11 +16,9 @@ use rustix::net::{
     bind, connect, listen, recv, send, socket_with,
 };
 use rustix::process::geteuid;
-use std::fs::{self, DirBuilder, Permissions};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use zeroize::Zeroize;
 
@@ -31,7 +29,7 @@ const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 /// The socket that charon finds. Its file goes with it.
 pub struct Listener {
     socket: OwnedFd,
-    path: PathBuf,
+    _file: SocketFile,
 }
 
 impl Listener {
@@ -49,27 +47,11 @@ impl Listener {
                 path.display()
             )));
         }
-        if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-            let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-            made.map_err(|why| Failure::system("make the folder", folder, &why))?;
-        }
-        match unlink(path) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(why) => return Err(refused(why)),
-        }
         let socket = open().map_err(refused)?;
-        bind(&socket, &address).map_err(refused)?;
+        let file = SocketFile::make(path, || Ok(bind(&socket, &address)?))?;
         // Nothing can connect before it listens.
-        let closed = fs::set_permissions(path, Permissions::from_mode(0o600));
-        closed.map_err(|why| Failure::system("chmod", path, &why))?;
         listen(&socket, 8).map_err(refused)?;
-        Ok(Listener { socket, path: path.to_owned() })
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ = unlink(&self.path);
+        Ok(Listener { socket, _file: file })
     }
 }
 
