@@ -2,6 +2,7 @@
 
 use crate::config;
 use crate::control::{Request, ask};
+use crate::say::count;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ pub fn check(path: &Path, is_json: bool) -> Result<(), Failure> {
     let tunnels = configuration.tunnels.len();
     match is_json {
         true => output::json(&json!({ "event": "checked", "tunnels": tunnels })),
-        false => output::text(format_args!("{}: {tunnels} tunnels, no fault", path.display())),
+        false => output::text(format_args!("{}: no fault, {}", path.display(), count(tunnels))),
     }
 }
 

@@ -31,8 +31,6 @@ pub const LEASE_MIN: u64 = 1 << 18;
 pub const LEASE_MAX: u64 = 1 << 24;
 /// A lease that is half used within this time is followed by one twice as long.
 pub const LEASE_FAST: Duration = Duration::from_secs(10);
-/// Longest time after a failed lease until the next attempt.
-pub const LEASE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Packets that a thread has sealed or opened together, at most.
 pub const BATCH_PACKETS: usize = 64;

@@ -135,5 +135,5 @@ fn a_configuration_with_a_fault_changes_nothing() {
     assert_eq!(hear(&to, &mut [0; 16]).unwrap(), 4);
     site.configure(Side::A, &good);
     a.signal(rustix::process::Signal::HUP);
-    a.says("note", "1 as they were");
+    a.says("note", "1 as before");
 }
