@@ -2,6 +2,7 @@
 
 use crate::config;
 use crate::control::{Request, ask};
+use crate::say::count;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ pub fn check(path: &Path, is_json: bool) -> Result<(), Failure> {
     let tunnels = configuration.tunnels.len();
     match is_json {
         true => output::json(&json!({ "event": "checked", "tunnels": tunnels })),
-        false => output::text(format_args!("{}: no fault; tunnels: {tunnels}", path.display())),
+        false => output::text(format_args!("{}: no fault, {}", path.display(), count(tunnels))),
     }
 }
 
@@ -69,20 +70,6 @@ fn lines(status: &Value) -> Vec<String> {
     for retired in status["retired"].as_array().into_iter().flatten() {
         let spi = retired["spi"].as_str().unwrap_or_default();
         lines.push(format!("in {spi}: retires, {} s left", retired["seconds_left"]));
-    }
-    for it in status["negotiated"].as_array().into_iter().flatten() {
-        let text = |name: &str| it[name].as_str().unwrap_or_default();
-        lines.push(format!(
-            "IKE: {} {} from {} to {}, {}: {}, {} packets, {} bytes",
-            text("direction"),
-            text("spi"),
-            text("from"),
-            text("to"),
-            text("algorithm"),
-            text("state"),
-            number(&it["packets"]),
-            number(&it["bytes"])
-        ));
     }
     for way in ["out", "in"] {
         let figures = &status["figures"][way];

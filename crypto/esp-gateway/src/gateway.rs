@@ -5,7 +5,7 @@ use crate::config::{Configuration, Key, Keyed, Remote, Tunnel};
 use crate::ike::message::Request;
 use crate::ike::negotiated::{Carries, Negotiated, Shown};
 use crate::limits::{MTU_MAX, MTU_MIN};
-use crate::say::Say;
+use crate::say::{Say, count};
 use crate::state::StateFolder;
 use crate::tables::{Peer, Shared, Sockets, Tables};
 use keyway_esp::{Inbound, Life, Outbound, Prefix, SaError};
@@ -205,8 +205,10 @@ impl Gateway {
             self.remove_routes(added.iter());
             let device = &configuration.device.name;
             return Err(Failure::new(format!(
-                "the system's route to {back} leads into {device}, so that its sealed packets would come back; set \
-                 [outside] interface = \"eth0\" (the one that leads there), or remove that route: ip route get {back} \
+                "the system's route to {back} leads into {device}, so that its sealed packets \
+                 would come back; set \
+                 [outside] interface = \"eth0\" (the one that leads there), or remove that route: \
+                 ip route get {back} \
                  shows it"
             )));
         }
@@ -237,9 +239,8 @@ impl Gateway {
         self.publish()?;
         self.keep_routes(routes);
         Ok(format!(
-            "{} tunnels: {kept} as they were, {} new or changed; {retired} inbound security \
-             associations retire",
-            self.running.len(),
+            "{}: {kept} as before, {} new or changed; inbound keys that retire: {retired}",
+            count(self.running.len()),
             self.running.len() - kept,
         ))
     }

@@ -32,8 +32,6 @@ pub const LEASE_MIN: u64 = 1 << 18;
 pub const LEASE_MAX: u64 = 1 << 24;
 /// A lease that is half used within this time is followed by one twice as long.
 pub const LEASE_FAST: Duration = Duration::from_secs(10);
-/// Longest time after a failed lease until the next attempt.
-pub const LEASE_AGAIN: Duration = Duration::from_secs(1);
 
 /// SPIs that charon is given: those that it takes from other kernels as well.
 pub const IKE_SPIS: RangeInclusive<u32> = 0xc000_0000..=0xcfff_ffff;

@@ -33,3 +33,8 @@ impl Say {
         }
     }
 }
+
+/// So many tunnels, in words.
+pub fn count(tunnels: usize) -> String {
+    format!("{tunnels} {}", if tunnels == 1 { "tunnel" } else { "tunnels" })
+}

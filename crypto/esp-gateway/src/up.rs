@@ -11,7 +11,7 @@ use crate::limits::DAEMON_WAIT;
 use crate::options::UpOptions;
 use crate::outward::Outward;
 use crate::reverse_path;
-use crate::say::Say;
+use crate::say::{Say, count};
 use crate::state::StateFolder;
 use crate::stop::Stop;
 use crate::tables::{Peer, Shared, Sockets, View};
@@ -357,8 +357,13 @@ fn say_ready(options: &UpOptions, gateway: &Mutex<Gateway>) -> Result<(), Failur
     let raw = gateway.configuration.outside.esp.then(|| "ESP (IP protocol 50)".to_owned());
     let outside: Vec<_> = listen.map(|it| format!("UDP {it}")).into_iter().chain(raw).collect();
     output::text(format_args!(
+<<<<<<< HEAD
         "ready: tunnels: {tunnels}, between {device} (MTU {}) and {}; keyway esp status asks \
+=======
+        "ready: {} between {device} (MTU {}) and {}; keyway esp status asks \
+>>>>>>> egw
          {control}",
+        count(tunnels),
         gateway.mtu,
         outside.join(" and "),
     ))

@@ -129,7 +129,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_helps() {
         ("\"transport\"", "\"trunnel\"", 29, "\"transport\""),
         ("local = \"2001:db8::1\"\nremote", "remote", 30, "transport mode needs local"),
         ("local = \"2001:db8::1\"\nremote", "local = \"192.0.2.1\"\nremote", 30, "two versions"),
-        ("2001:db8::1/128", "2001:db8::9/128", 35, "the selector has to contain both"),
+        ("2001:db8::1/128", "2001:db8::/64", 35, "local = \"2001:db8::1/128\""),
         ("window = 64", "window = 16", 34, "from 32 to 8192"),
         ("\"out.key\"", "\"none.key\"", 36, "there is no such file"),
         ("key_file = \"out.key\"", "key_name = \"out\"", 36, "is none; use key"),

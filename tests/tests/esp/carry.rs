@@ -1,6 +1,6 @@
 //! Packets of every size, through every suite, in both modes, over and of both versions of IP.
 
-use super::site::{Side, Site, Tunnel, configuration};
+use super::site::{Side, Site, Tunnel, configuration, hear, hear_from};
 use keyway_tests::cryptod::eventually;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto};
 use rustix::net::{recv, sendto, socket_with};
@@ -60,7 +60,7 @@ fn there_and_back(site: &Site, tunnel: &Tunnel) {
         let text: Vec<u8> = (0..size).map(|at| (at * 7 + size) as u8).collect();
         for (from, to, at) in [(&a, &b, Side::B), (&b, &a, Side::A)] {
             from.send_to(&text, address(at)).unwrap();
-            let (bytes, source) = to.recv_from(&mut buffer).unwrap_or_else(|why| {
+            let (bytes, source) = hear_from(to, &mut buffer).unwrap_or_else(|why| {
                 let status = site.status(at);
                 panic!(
                     "{} ({}), {size} bytes to {at:?}: {why}\n{status}",
@@ -168,7 +168,7 @@ fn a_packet_that_is_too_big_is_answered() {
         // What was answered before is told to a later send.
         eventually("what fits is sent", || a.send(&[7; 1300]).is_ok());
         let mut buffer = [0; 2048];
-        assert_eq!(b.recv(&mut buffer).unwrap(), 1300);
+        assert_eq!(hear(&b, &mut buffer).unwrap(), 1300);
         assert!(site.dropped(Side::A, "out", "too_long") > 0);
     }
 }

@@ -1,6 +1,6 @@
 //! The figures of a gateway, where its user looks for them.
 
-use super::site::{Side, Site, Tunnel, configuration};
+use super::site::{Side, Site, Tunnel, configuration, hear};
 use keyway_tests::{finish, keyway};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ fn packets_and_drops_are_seen_in_status_top_and_metrics() {
     let (from, to) = (site.udp(Side::A, address(Side::A)), site.udp(Side::B, address(Side::B)));
     for _ in 0..3 {
         from.send_to(&[7; 72], address(Side::B)).unwrap();
-        assert_eq!(to.recv(&mut [0; 128]).unwrap(), 72);
+        assert_eq!(hear(&to, &mut [0; 128]).unwrap(), 72);
     }
     let outside = site.udp(Side::A, SocketAddr::new(Side::A.outer(true), 4600));
     outside.send_to(&[9; 64], SocketAddr::new(Side::B.outer(true), 4500)).unwrap();

@@ -1,13 +1,13 @@
 //! What comes from outside and does not belong there.
 
-use super::site::{Side, Site, Tunnel, configuration};
+use super::site::{Side, Site, Tunnel, configuration, hear};
 use keyway_tests::cryptod::eventually;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 fn nothing_comes(socket: &UdpSocket) {
     socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    assert!(socket.recv(&mut [0; 64]).is_err());
+    assert!(hear(socket, &mut [0; 64]).is_err());
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn what_is_not_sealed_for_us_is_counted_and_dropped() {
     let own = site.udp(Side::A, SocketAddr::new(tunnels[0].inner(Side::A), 9000));
     own.send_to(b"text", SocketAddr::new(tunnels[0].inner(Side::B), 9000)).unwrap();
     inner.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    assert_eq!(inner.recv(&mut [0; 64]).unwrap(), 4);
+    assert_eq!(hear(&inner, &mut [0; 64]).unwrap(), 4);
 }
 
 /// A peer with a key sends in the name of others.
@@ -89,7 +89,7 @@ fn clear_text_in_a_tunnels_name_is_the_systems_to_refuse_and_that_is_said() {
         if strict {
             nothing_comes(&receiver);
         } else {
-            assert_eq!(receiver.recv(&mut [0; 16]).unwrap(), 5);
+            assert_eq!(hear(&receiver, &mut [0; 16]).unwrap(), 5);
         }
         let warned = gateway.said("note", "sysctl -w net.ipv4.conf.all.rp_filter=1");
         assert_eq!(warned, !strict);

@@ -1,6 +1,6 @@
 //! The ends of keys: by packets, by time, and because no number can be leased.
 
-use super::site::{Gateway, Side, Site, Tunnel, configuration};
+use super::site::{Gateway, Side, Site, Tunnel, configuration, hear};
 use keyway_tests::cryptod::eventually;
 use keyway_tests::disk::Disk;
 use std::net::{SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ fn sockets(site: &Site, tunnel: &Tunnel) -> (UdpSocket, UdpSocket, SocketAddr) {
 /// How many come within a while.
 fn count(socket: &UdpSocket) -> usize {
     socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count()
+    std::iter::from_fn(|| hear(socket, &mut [0; 64]).ok()).count()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! New keys while packets are under way: none is lost.
 
-use super::site::{Side, Site, Tunnel, configuration};
+use super::site::{Side, Site, Tunnel, configuration, hear};
 use keyway_tests::cryptod::eventually;
 use std::collections::HashSet;
 use std::net::{SocketAddr, UdpSocket};
@@ -24,7 +24,7 @@ fn receive(socket: &UdpSocket, got: &Mutex<HashSet<u64>>, is_over: &AtomicBool) 
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let mut buffer = [0; 8];
     loop {
-        match socket.recv(&mut buffer) {
+        match hear(socket, &mut buffer) {
             Ok(8) => assert!(
                 got.lock().unwrap().insert(u64::from_be_bytes(buffer)),
                 "a packet came twice"
@@ -132,8 +132,8 @@ fn a_configuration_with_a_fault_changes_nothing() {
     let address = |side| SocketAddr::new(tunnels[0].inner(side), 9000);
     let (from, to) = (site.udp(Side::A, address(Side::A)), site.udp(Side::B, address(Side::B)));
     from.send_to(b"text", address(Side::B)).unwrap();
-    assert_eq!(to.recv(&mut [0; 16]).unwrap(), 4);
+    assert_eq!(hear(&to, &mut [0; 16]).unwrap(), 4);
     site.configure(Side::A, &good);
     a.signal(rustix::process::Signal::HUP);
-    a.says("note", "1 as they were");
+    a.says("note", "1 as before");
 }

@@ -8,7 +8,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, OwnedFd};
@@ -308,6 +308,21 @@ pub fn seen(socket: &OwnedFd, mut each: impl FnMut(&[u8]), mut is_over: impl FnM
             Err(_) => {}
         }
     }
+}
+
+/// The next datagram: its length and source. A signal to the test's process is no end of the wait.
+pub fn hear_from(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    loop {
+        match socket.recv_from(buffer) {
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            heard => return heard,
+        }
+    }
+}
+
+/// Its length.
+pub fn hear(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
+    hear_from(socket, buffer).map(|(bytes, _)| bytes)
 }
 
 /// A tunnel of both sides' configurations.

@@ -413,12 +413,14 @@ impl Checker<'_, '_> {
                                                      from",
             ));
         };
+        let (local, remote) = (Prefix::only(local), Prefix::only(remote.address()));
         for (at, selector) in raw.selectors.iter().zip(selectors) {
-            if !selector.local.contains(local) || !selector.remote.contains(remote.address()) {
+            // A packet of another address would get these two at the other end.
+            if (selector.local, selector.remote) != (local, remote) {
                 let why = format!(
-                    "in transport mode packets go from {local} to {}; the selector has to contain \
-                     both",
-                    remote.address()
+                    "in transport mode packets go from one host to another; write local = \
+                     \"{local}\" and \
+                     remote = \"{remote}\""
                 );
                 return Err(self.text.at(at.span(), why));
             }
@@ -651,8 +653,10 @@ fn no_loop(
         let remote = tunnel.remote.address();
         if let Some(inside) = inside().find(|it| it.contains(remote)) {
             let why = format!(
-                "the route of selector {inside} would lead the sealed packets for {remote} back into \
-                 {device}; set [outside] interface = \"eth0\" (the one that leads there), or mark = 51 \
+                "the route of selector {inside} would lead the sealed packets for {remote} back \
+                 into \
+                 {device}; set [outside] interface = \"eth0\" (the one that leads there), or mark \
+                 = 51 \
                  with: ip rule add not fwmark 51 lookup 51, and the routes of the selectors in \
                  table 51 (routes = false)"
             );
