@@ -46,7 +46,8 @@ A configuration (docs/guide/esp.md has all settings, and the commands for a Linu
   out = { spi = \"0x1001\", key_file = \"out.key\" }
   in = { spi = \"0x2001\", key_file = \"in.key\" }
 
-It needs CAP_NET_ADMIN, and CAP_NET_RAW for raw ESP. packaging/systemd has a unit, keyway-esp@.service.")]
+It needs CAP_NET_ADMIN, CAP_NET_RAW for raw ESP, and CAP_NET_BIND_SERVICE for the port of [ike]. packaging/systemd has a \
+unit, keyway-esp@.service.")]
 pub struct Up {
     /// The configuration
     #[arg(value_name = "FILE")]

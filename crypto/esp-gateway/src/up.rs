@@ -357,11 +357,7 @@ fn say_ready(options: &UpOptions, gateway: &Mutex<Gateway>) -> Result<(), Failur
     let raw = gateway.configuration.outside.esp.then(|| "ESP (IP protocol 50)".to_owned());
     let outside: Vec<_> = listen.map(|it| format!("UDP {it}")).into_iter().chain(raw).collect();
     output::text(format_args!(
-<<<<<<< HEAD
-        "ready: tunnels: {tunnels}, between {device} (MTU {}) and {}; keyway esp status asks \
-=======
         "ready: {} between {device} (MTU {}) and {}; keyway esp status asks \
->>>>>>> egw
          {control}",
         count(tunnels),
         gateway.mtu,
