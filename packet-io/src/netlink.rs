@@ -94,6 +94,16 @@ impl Netlink {
         }
     }
 
+    /// Adds a route to an interface, where there is none of this prefix. Whether it was added.
+    pub fn restore_route(&mut self, interface: u32, to: IpAddr, prefix: u8) -> io::Result<bool> {
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        match self.request(libc::RTM_NEWROUTE, flags as u16, route(interface, to, prefix)?) {
+            Ok(()) => Ok(true),
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(why) => Err(why),
+        }
+    }
+
     /// Removes a route of an interface. It may be gone.
     pub fn remove_route(&mut self, interface: u32, to: IpAddr, prefix: u8) -> io::Result<()> {
         match self.request(libc::RTM_DELROUTE, 0, route(interface, to, prefix)?) {

@@ -164,6 +164,15 @@ impl Tun {
         })
     }
 
+    /// Adds a route that is to be there, and may have gone with the device's addresses or by another hand. Whether there was
+    /// none of this prefix.
+    ///
+    /// # Errors
+    /// The kernel refuses: the device is down, for one.
+    pub fn restore_route(&mut self, to: IpAddr, prefix: u8) -> io::Result<bool> {
+        self.netlink.restore_route(self.index, to, prefix)
+    }
+
     /// Takes such a route away. One that is gone already is fine.
     ///
     /// # Errors

@@ -106,6 +106,11 @@ impl fmt::Display for NoSa {
                  were used; give both \
                  sides a new key"
             ),
+            NoSa::Record(name, RecordError::Older) => write!(
+                f,
+                "the record {name} of its key's numbers is missing, or is an old copy: more numbers were used since; give \
+                 both sides a new key"
+            ),
             NoSa::Record(name, why) => write!(f, "cannot read the record {name}: {why}"),
             NoSa::Lease(name, why) => {
                 let why = keyway_host::failure::plain(why);
@@ -154,7 +159,8 @@ impl<R> Outgoing<R> {
     pub fn used(&self) -> Used {
         let done = self.sa.use_();
         let Used { packets, bytes, .. } = self.before;
-        Used { packets: packets + done.packets, bytes: bytes + done.bytes, ..self.before }
+        let highest = (self.sa.next_number() - 1).max(self.before.highest);
+        Used { packets: packets + done.packets, bytes: bytes + done.bytes, highest, ..self.before }
     }
 }
 
@@ -204,7 +210,7 @@ impl<R: Records> Maker<R> {
                     let made = engine.random(&mut base).map_err(io::Error::other);
                     made.map(|()| u64::from_le_bytes(base))
                 };
-                let lease = Lease::open(&self.records, key.clone(), base);
+                let lease = Lease::open(&self.records, key.clone(), used.highest, base);
                 let lease = lease.map_err(|why| NoSa::Record(key.clone(), why))?;
                 let lease = Arc::new(Mutex::new(lease));
                 self.leases.insert(key.clone(), lease.clone());

@@ -97,6 +97,8 @@ pub struct Gateway {
     /// Its MTU.
     pub mtu: u32,
     routes: BTreeSet<Route>,
+    /// Why they cannot be put back, as it was said.
+    no_routes: Option<String>,
     /// Sockets of its own: for keepalives, and to ask for paths.
     pub sockets: Sockets,
     /// Where it speaks to its user.
@@ -133,6 +135,7 @@ impl Gateway {
             tun,
             mtu,
             routes: BTreeSet::new(),
+            no_routes: None,
             sockets,
             say,
             has_daemon: false,
@@ -412,6 +415,34 @@ impl Gateway {
             added.push(*route);
         }
         Ok(())
+    }
+
+    /// Puts back the routes that have gone: with the device when it was down, or by another hand. Without them packets go
+    /// where the system's other routes lead, in the clear.
+    pub fn restore_routes(&mut self) {
+        let (mut restored, mut failed) = (0, None);
+        for (address, bits) in &self.routes {
+            match self.tun.restore_route(*address, *bits) {
+                Ok(is_new) => restored += u32::from(is_new),
+                Err(why) => failed = Some(why.to_string()),
+            }
+        }
+        if restored > 0 {
+            self.say.note(format_args!(
+                "routes into {} had gone, and are there again: {restored}",
+                self.tun.name()
+            ));
+        }
+        if failed != self.no_routes {
+            if let Some(why) = &failed {
+                self.say.note(format_args!(
+                    "warning: routes into {} have gone and cannot be made: {why}; packets go where other routes lead, in \
+                     the clear",
+                    self.tun.name()
+                ));
+            }
+            self.no_routes = failed;
+        }
     }
 
     fn remove_routes<'r>(&mut self, routes: impl Iterator<Item = &'r Route>) {

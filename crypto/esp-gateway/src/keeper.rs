@@ -82,6 +82,7 @@ impl Gateway {
         }
         self.complete();
         self.look_at_negotiated();
+        self.restore_routes();
         self.keep_alive();
         if looks.is_multiple_of(PATH_LOOKS) {
             self.look_at_paths();

@@ -23,24 +23,36 @@ pub struct Lease<R> {
     size: u64,
     /// When numbers were last taken, on the caller's clock.
     last: Option<Duration>,
+    /// The record as it was read or written last; after a write that failed, as that may have left it, too.
+    known: Vec<Option<Vec<u8>>>,
 }
 
 impl<R: Records> Lease<R> {
-    /// Goes on after the record of this name, or begins one, with `fresh`'s base: a random number.
+    /// Goes on after the record of this name, or begins one, with `fresh`'s base: a random number. `used` is the highest
+    /// number that is known to have been used; 0 for none.
     ///
     /// # Errors
-    /// If there is a record that cannot be read, or no base.
+    /// If there is a record that cannot be read, is another key's, or ends before what was used; or no base.
     pub fn open(
         records: &Arc<R>,
         name: String,
+        used: u64,
         fresh: impl FnOnce() -> io::Result<u64>,
     ) -> Result<Lease<R>, RecordError> {
-        let (iv_base, end) = match records.read(&name)? {
-            Some(record) => record::decode(&record).and_then(read).ok_or(RecordError::Damaged)?,
+        let record = records.read(&name)?;
+        let (iv_base, end) = match &record {
+            Some(record) => {
+                let text = record::decode(record).ok_or(RecordError::Damaged)?;
+                read(text, &name).ok_or(RecordError::Damaged)?
+            }
             // RFC 4303 § 3.3.3: the first number is 1.
             None => (fresh()?, 1),
         };
-        Ok(Lease { records: records.clone(), name, iv_base, end, size: LEASE_MIN, last: None })
+        if used >= end {
+            return Err(RecordError::Older);
+        }
+        let (records, known) = (records.clone(), vec![record]);
+        Ok(Lease { records, name, iv_base, end, size: LEASE_MIN, last: None, known })
     }
 
     /// The name of its record.
@@ -63,21 +75,34 @@ impl<R: Records> Lease<R> {
     /// monotonic clock.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; and if the record is no longer the one that was written last, since then others use the key's numbers.
     pub fn take(&mut self, now: Duration) -> io::Result<Range<u64>> {
         let is_fast = self.last.is_some_and(|last| now.saturating_sub(last) < LEASE_FAST);
         let size = if is_fast { (self.size * 2).min(LEASE_MAX) } else { self.size };
         let end = self.end.saturating_add(size);
-        let record = format!("iv_base {}\nend {end}\n", self.iv_base);
-        self.records.write(&self.name, &record::encode(&record))?;
+        let there = self.records.read(&self.name)?;
+        if !self.known.contains(&there) {
+            return Err(io::Error::other(
+                "it was changed meanwhile: another gateway uses the folder, or an old copy was put back; stop both, and \
+                 give both sides new keys",
+            ));
+        }
+        let record = format!("key {}\niv_base {}\nend {end}\n", self.name, self.iv_base);
+        let record = record::encode(&record);
+        self.known = vec![there, Some(record.clone())];
+        self.records.write(&self.name, &record)?;
+        self.known = vec![Some(record)];
         let start = std::mem::replace(&mut self.end, end);
         (self.size, self.last) = (size, Some(now));
         Ok(start..end)
     }
 }
 
-fn read(text: &str) -> Option<(u64, u64)> {
+fn read(text: &str, name: &str) -> Option<(u64, u64)> {
     let mut lines = text.lines();
+    if lines.next()?.strip_prefix("key ")? != name {
+        return None;
+    }
     let mut next = |name| lines.next()?.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
     let (iv_base, end) = (next("iv_base")?, next("end")?);
     (end > 0).then_some((iv_base, end))
@@ -179,6 +204,10 @@ mod tests {
             Ok(())
         }
 
+        fn names(&self) -> io::Result<Vec<String>> {
+            Ok(self.0.lock().unwrap().names.keys().cloned().collect())
+        }
+
         fn bytes(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
             let disk = self.0.lock().unpoisoned();
             let file = disk.names.get(name).and_then(|number| disk.files.get(*number));
@@ -198,7 +227,7 @@ mod tests {
             let mut base = 0_u64;
             for (takes, steps, made_it, tries_again) in lives {
                 base += 1 << 40;
-                let mut lease = Lease::open(&records, "key".to_owned(), || Ok(base)).unwrap();
+                let mut lease = Lease::open(&records, "key".to_owned(), 0, || Ok(base)).unwrap();
                 for take in 0..takes {
                     // The last one is cut off.
                     records.fail_after((take + 1 == takes).then_some(steps));
@@ -225,7 +254,7 @@ mod tests {
     #[test]
     fn a_damaged_record_is_no_fresh_start() {
         let records = Arc::new(Model::default());
-        let open = || Lease::open(&records, "key".to_owned(), || Ok(7));
+        let open = || Lease::open(&records, "key".to_owned(), 0, || Ok(7));
         open().unwrap().take(Duration::ZERO).unwrap();
         let good = records.read("key").unwrap().unwrap();
         for at in 0..good.len() {
@@ -243,9 +272,32 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_is_gone_or_old_or_anothers_is_refused() {
+        let records = Arc::new(Model::default());
+        let open = |name: &str, used| Lease::open(&records, name.to_owned(), used, || Ok(7));
+        assert!(matches!(open("key", 1), Err(RecordError::Older)));
+        let mut lease = open("key", 0).unwrap();
+        let numbers = lease.take(Duration::ZERO).unwrap();
+        let old = records.read("key").unwrap().unwrap();
+        assert_eq!(
+            open("key", numbers.end - 1).unwrap().take(Duration::ZERO).unwrap().start,
+            numbers.end
+        );
+        assert!(matches!(open("key", 2 * numbers.end), Err(RecordError::Older)));
+        // Another lease has written: this one takes nothing more, and after the old copy neither.
+        assert!(lease.take(Duration::ZERO).is_err());
+        records.write("key", &old).unwrap();
+        assert!(lease.take(Duration::ZERO).is_ok());
+        records.write("key", &old).unwrap();
+        assert!(lease.take(Duration::ZERO).is_err());
+        records.write("other", &old).unwrap();
+        assert!(matches!(open("other", 0), Err(RecordError::Damaged)));
+    }
+
+    #[test]
     fn a_lease_that_is_used_up_fast_grows_and_the_last_number_is_the_end() {
         let records = Arc::new(Model::default());
-        let mut lease = Lease::open(&records, "key".to_owned(), || Ok(7)).unwrap();
+        let mut lease = Lease::open(&records, "key".to_owned(), 0, || Ok(7)).unwrap();
         let mut take = |seconds| {
             let range = lease.take(Duration::from_secs(seconds)).unwrap();
             range.end - range.start
@@ -253,9 +305,9 @@ mod tests {
         assert_eq!((take(100), take(101), take(102)), (LEASE_MIN, 2 * LEASE_MIN, 4 * LEASE_MIN));
         assert_eq!((take(200), take(300)), (4 * LEASE_MIN, 4 * LEASE_MIN));
         assert_eq!((0..20).map(|_| take(300)).last(), Some(LEASE_MAX));
-        let record = record::encode(&format!("iv_base 7\nend {}\n", u64::MAX - 1));
+        let record = record::encode(&format!("key key\niv_base 7\nend {}\n", u64::MAX - 1));
         records.write("key", &record).unwrap();
-        let mut lease = Lease::open(&records, "key".to_owned(), || Ok(7)).unwrap();
+        let mut lease = Lease::open(&records, "key".to_owned(), 0, || Ok(7)).unwrap();
         assert_eq!(lease.take(Duration::ZERO).unwrap(), u64::MAX - 1..u64::MAX);
         assert!(lease.take(Duration::ZERO).unwrap().is_empty());
     }

@@ -57,7 +57,7 @@ pub const PATH_LOOKS: u64 = 10;
 /// Longest request over the control socket, in bytes.
 pub const REQUEST_BYTES_MAX: u64 = 4096;
 /// Longest time for a request over the control socket to arrive, and for its answer to be taken.
-pub const CONTROL_WAIT: Duration = Duration::from_secs(5);
+pub const CONTROL_WAIT: Duration = Duration::from_secs(1);
 /// Longest time that a command waits for the gateway's answer: a reload may wait for a disk.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(60);
 

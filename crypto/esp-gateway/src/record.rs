@@ -18,6 +18,12 @@ pub trait Records {
     /// The system's.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
+    /// Whether there is a record whose name begins so.
+    ///
+    /// # Errors
+    /// The system's.
+    fn has_any(&self, prefix: &str) -> io::Result<bool>;
+
     /// Puts a record in the place of the one before. It is on the disk when this returns.
     ///
     /// # Errors
@@ -54,6 +60,12 @@ pub trait Steps {
     /// The system's.
     fn sync_names(&self) -> io::Result<()>;
 
+    /// The names of all files.
+    ///
+    /// # Errors
+    /// The system's.
+    fn names(&self) -> io::Result<Vec<String>>;
+
     /// The bytes of a file, if there is one of that name.
     ///
     /// # Errors
@@ -64,6 +76,11 @@ pub trait Steps {
 impl<S: Steps> Records for S {
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         self.bytes(name)
+    }
+
+    fn has_any(&self, prefix: &str) -> io::Result<bool> {
+        let is_one = |name: &String| name.starts_with(prefix) && !name.ends_with(DRAFT_END);
+        Ok(self.names()?.iter().any(is_one))
     }
 
     fn write(&self, name: &str, record: &[u8]) -> io::Result<()> {
@@ -82,6 +99,8 @@ pub enum RecordError {
     System(io::Error),
     /// It is not whole.
     Damaged,
+    /// It is not there, or is of an earlier time, while another one says that more was done.
+    Older,
 }
 
 impl fmt::Display for RecordError {
@@ -89,6 +108,7 @@ impl fmt::Display for RecordError {
         match self {
             RecordError::System(why) => f.write_str(&plain(why)),
             RecordError::Damaged => f.write_str("it is damaged"),
+            RecordError::Older => f.write_str("it is missing, or older than what was done since"),
         }
     }
 }

@@ -3,7 +3,9 @@
 use crate::limits::RECORD_BYTES_MAX;
 use crate::record::Steps;
 use keyway_host::failure::{Failure, plain};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fsync, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, DirEntry, FlockOperation, Mode, OFlags, flock, fsync, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::{DirBuilder, File};
@@ -11,14 +13,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Locked while a gateway uses the folder.
-const LOCK: &str = "lock";
-
-/// The folder, locked.
+/// The folder, locked. The lock goes with the process, however that ends.
 pub struct StateFolder {
     folder: File,
-    /// Its lock goes with the process, however that ends.
-    _lock: File,
 }
 
 impl StateFolder {
@@ -48,11 +45,9 @@ impl StateFolder {
                 found.mode() & 0o777
             )));
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let lock = openat(&folder, LOCK, flags, Mode::RUSR | Mode::WUSR);
-        let lock = lock.map_err(|why| Failure::system("open", &path.join(LOCK), &why.into()))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(StateFolder { folder, _lock: lock.into() }),
+        // The folder itself is locked: a file in it could be removed.
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(StateFolder { folder }),
             Err(Errno::WOULDBLOCK) => Err(Failure::new(format!(
                 "another gateway uses {shown}; stop it, or give this one a folder of its own \
                  (--state)"
@@ -88,13 +83,23 @@ impl Steps for StateFolder {
         Ok(fsync(&self.folder)?)
     }
 
+    fn names(&self) -> io::Result<Vec<String>> {
+        let entries = Dir::read_from(&self.folder)?;
+        let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
+        Ok(entries.map(|entry| entry.map(name)).collect::<Result<_, Errno>>()?)
+    }
+
     fn bytes(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        // A FIFO would have it wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = match openat(&self.folder, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(why) => return Err(why.into()),
         };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
         let mut bytes = Vec::new();
         file.take(RECORD_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         match bytes.len() as u64 > RECORD_BYTES_MAX {

@@ -13,13 +13,15 @@ use std::sync::Arc;
 
 /// The file's name.
 const NAME: &str = "use";
+/// How the names of leases begin.
+pub const LEASES: &str = "out-";
 
 /// The use of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// When it was first used, in seconds since 1970.
     pub since: u64,
-    /// Of a key that opens, the highest number that was seen; 0 for none.
+    /// The highest number that was received, or used; 0 for none.
     pub highest: u64,
     /// Packets that it has done.
     pub packets: u64,
@@ -38,11 +40,15 @@ impl<R: Records> Uses<R> {
     /// As it was left.
     ///
     /// # Errors
-    /// If there is a record that cannot be read.
+    /// If there is a record that cannot be read, or none while there are records of leases: it was there before these.
     pub fn open(records: &Arc<R>) -> Result<Uses<R>, RecordError> {
         let keys = match records.read(NAME)? {
             Some(record) => record::decode(&record).and_then(read).ok_or(RecordError::Damaged)?,
-            None => BTreeMap::new(),
+            None if records.has_any(LEASES)? => return Err(RecordError::Older),
+            None => {
+                records.write(NAME, &record::encode(""))?;
+                BTreeMap::new()
+            }
         };
         Ok(Uses { records: records.clone(), keys, has_changed: false })
     }
@@ -50,7 +56,8 @@ impl<R: Records> Uses<R> {
     /// That of a key, which is used from `now` on (in seconds since 1970) if it was not before.
     pub fn of(&mut self, key: &str, now: u64) -> Used {
         if let Some(used) = self.keys.get(key) {
-            return *used;
+            // A clock that was ahead does not make a key younger than it is.
+            return Used { since: used.since.min(now), ..*used };
         }
         if self.keys.len() >= KEYS_KEPT_MAX {
             let oldest = self.keys.iter().min_by_key(|(_, used)| used.since);
@@ -118,7 +125,15 @@ mod tests {
             (again.of("b", 99), again.of("a", 99).since, again.of("c", 99).since),
             (used, 5, 99)
         );
+        // A clock that was ahead when it was first used.
+        assert_eq!(again.of("c", 7).since, 7);
         records.write(NAME, &record::encode("a 1 2 3\n")).unwrap();
         assert!(matches!(Uses::open(&records), Err(RecordError::Damaged)));
+        // It was there before any lease.
+        std::fs::remove_file(place.path().join("state").join(NAME)).unwrap();
+        assert!(Uses::open(&records).is_ok());
+        std::fs::remove_file(place.path().join("state").join(NAME)).unwrap();
+        records.write(&format!("{LEASES}1"), b"").unwrap();
+        assert!(matches!(Uses::open(&records), Err(RecordError::Older)));
     }
 }

@@ -137,3 +137,23 @@ fn a_configuration_with_a_fault_changes_nothing() {
     a.signal(rustix::process::Signal::HUP);
     a.says("note", "1 as before");
 }
+
+/// A device that was down has lost its routes; packets must not go elsewhere for long.
+#[test]
+fn routes_that_have_gone_come_back() {
+    let Some(site) = Site::new() else { return };
+    let tunnel = Tunnel::new(1, "aes-256-gcm", true, true);
+    site.configure(Side::A, &configuration(Side::A, std::slice::from_ref(&tunnel)));
+    let gateway = site.start(Side::A);
+    let leads_there = || {
+        let to = tunnel.inner(Side::B).to_string();
+        let shown = site.program(Side::A, "ip").args(["route", "get", &to]).output().unwrap();
+        String::from_utf8_lossy(&shown.stdout).contains("dev esp0")
+    };
+    assert!(leads_there());
+    site.ip(Side::A, &["link", "set", "esp0", "down"]);
+    site.ip(Side::A, &["link", "set", "esp0", "up"]);
+    eventually("the routes are there again", leads_there);
+    gateway.says("note", "had gone, and are there again");
+    assert!(gateway.stop().success());
+}

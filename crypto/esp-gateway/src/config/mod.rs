@@ -15,12 +15,13 @@ use crate::limits::{
 use keyway_esp::{Lifetime, Limit, Mode, Prefix, Selector, Suite};
 use keyway_host::failure::{Failure, plain};
 use raw::{Protocol, Raw};
+use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -168,6 +169,14 @@ pub fn read(path: &Path) -> Result<Configuration, Failure> {
         let tunnels = raw.tunnels.iter().map(Spanned::get_ref);
         tunnels.flat_map(|it| [&it.out, &it.inbound]).any(|it| it.get_ref().key.is_some())
     });
+    if mode & 0o022 != 0 {
+        return Err(Failure::new(format!(
+            "{}: others may write there (mode {:o}), and so have packets go elsewhere; chmod go-w {}",
+            path.display(),
+            mode & 0o777,
+            path.display()
+        )));
+    }
     if has_keys && mode & 0o077 != 0 {
         return Err(Failure::new(format!(
             "{}: it has keys, and {}",
@@ -185,7 +194,9 @@ fn open_to_others(path: &Path, mode: u32) -> String {
 
 /// The bytes of a file, and its mode.
 fn file(path: &Path, bytes_max: u64) -> io::Result<(Zeroizing<Vec<u8>>, u32)> {
-    let file = File::open(path)?;
+    // A FIFO would have it wait for a writer.
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::other("it is not a file"));
