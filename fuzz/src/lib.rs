@@ -20,6 +20,7 @@ mod client;
 mod control;
 mod definitions;
 mod dn;
+mod esp_receive;
 mod export;
 mod filter;
 mod key_log;
@@ -53,6 +54,7 @@ pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
+pub use esp_receive::esp_receive;
 pub use export::export;
 pub use filter::filter;
 pub use key_log::key_log;
@@ -90,6 +92,7 @@ pub const TARGETS: &[Target] = &[
     ("control", control),
     ("definitions", definitions),
     ("dn", dn),
+    ("esp_receive", esp_receive),
     ("export", export),
     ("filter", filter),
     ("key_log", key_log),

@@ -8,6 +8,8 @@ type Part = fn() -> Result<(), String>;
 
 /// Tests at once, where the processors are fewer: most wait for other processes most of the time.
 const TESTS_AT_ONCE: usize = 4;
+/// Packets of the long run of ESP.
+const ESP_PACKETS: &str = "1000000000";
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: &str = "60";
 
@@ -40,12 +42,13 @@ pub fn nightly() -> Result<(), String> {
     peers::install(peers::TEST)?;
     peers::install(peers::NIGHTLY)?;
     linux::fetch()?;
-    let parts: [(&str, Part); 8] = [
+    let parts: [(&str, Part); 9] = [
         ("all tests at full length, end to end with the release program", full),
         ("the Debian package, built and tried (package try)", package::nightly),
         ("simd with AVX-512 in software (emulate)", emulate::run),
         ("simd on 64-bit ARM in QEMU (arm)", arm::run),
         ("engine, drivers and client under ThreadSanitizer (race)", race::run),
+        ("10^9 ESP packets through a bad channel (endurance of keyway-esp)", endurance),
         ("rings in every order of two processors (loom)", loom::run),
         ("OpenSSL's tests with our provider preferred (evp)", evp::run),
         ("every fuzz target for a minute (fuzz)", || fuzz::run(&[FUZZ_SECONDS])),
@@ -66,4 +69,11 @@ fn full() -> Result<(), String> {
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]);
     sh(tests.env("KEYWAY_NIGHTLY", "1").env("KEYWAY_PROGRAM", built("release")?.join("keyway")))
+}
+
+/// Minutes of two processors, as users run it.
+fn endurance() -> Result<(), String> {
+    let mut test = cargo();
+    test.args(["test", "--release", "--package", "keyway-esp", "--test", "endurance"]);
+    sh(test.env("KEYWAY_ESP_PACKETS", ESP_PACKETS).args(["--", "--nocapture"]))
 }
