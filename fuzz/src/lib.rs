@@ -20,6 +20,7 @@ mod client;
 mod control;
 mod definitions;
 mod dn;
+mod esp_config;
 mod esp_receive;
 mod export;
 mod filter;
@@ -54,6 +55,7 @@ pub use certificate::certificate;
 pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
+pub use esp_config::esp_config;
 pub use esp_receive::esp_receive;
 pub use export::export;
 pub use filter::filter;
@@ -92,6 +94,7 @@ pub const TARGETS: &[Target] = &[
     ("control", control),
     ("definitions", definitions),
     ("dn", dn),
+    ("esp_config", esp_config),
     ("esp_receive", esp_receive),
     ("export", export),
     ("filter", filter),

@@ -10,6 +10,7 @@ use crate::cryptod::Cryptod;
 use crate::data_flag::Data;
 use crate::decode::Decode;
 use crate::doctor::Doctor;
+use crate::esp::Esp;
 use crate::generate::{Compression, Generate};
 use crate::history_of::HistoryOf;
 use crate::index;
@@ -60,6 +61,7 @@ Start here:
                                the two processes of keyway up, each started alone
   keyway vm check              what virtual machines lack to use the keys of their host
   keyway ssh-agent             an SSH agent with the keys that you may use in a cryptod
+  keyway esp up                an IPsec gateway, whose keys can be in a cryptod
   keyway quic perf             QUIC on this machine: how fast, and what the time goes to
   keyway data make             entries by the million, of MakeLDIF's templates
   keyway load                  load on this directory or another one, and what it does to it
@@ -107,6 +109,8 @@ pub enum Command {
     Vm(Vm),
     SshAgent(SshAgent),
     #[command(subcommand)]
+    Esp(Esp),
+    #[command(subcommand)]
     Quic(Quic),
     #[command(subcommand)]
     Data(Generate),
@@ -123,6 +127,7 @@ impl Command {
             Command::Up(up) => Some(up.serve.allow_debugging),
             Command::Ldapd(ldapd) => Some(ldapd.serve.allow_debugging),
             Command::Cryptod(cryptod) => Some(cryptod.allow_debugging),
+            Command::Esp(Esp::Up(up)) => Some(up.allow_debugging),
             Command::Directory(_)
             | Command::History(_)
             | Command::Undo(_)
@@ -146,6 +151,7 @@ impl Command {
             | Command::SshAgent(_)
             | Command::Load(_)
             | Command::Decode(_)
+            | Command::Esp(_)
             | Command::Quic(_) => None,
         }
     }
@@ -605,6 +611,8 @@ Examples:
   keyway top --cryptod --lines
       the daemon: its clients, what they ask for, how many requests go together, who rings and who
       is woken
+  keyway top --esp
+      the ESP gateway of keyway-esp@esp: packets and bytes each way, and what was dropped, by cause
   keyway top --json --count 60 > minute.jsonl
       a minute as JSON, a line a second, for programs; --csv is a table")]
 pub struct Top {
@@ -616,6 +624,9 @@ pub struct Top {
     /// Show the daemon that keyway cryptod has started (DIR/cryptod) instead of the directory
     #[arg(long)]
     pub cryptod: bool,
+    /// Show the ESP gateway that has its state in DIR
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "/var/lib/keyway-esp/esp", conflicts_with_all = ["urls", "cryptod", "csv"])]
+    pub esp: Option<PathBuf>,
     /// Who asks, where it is asked over LDAP; one for all servers, or one for each in their order (repeatable)
     #[arg(long, value_name = "DN", requires = "password_file")]
     pub bind_dn: Vec<String>,
@@ -665,11 +676,16 @@ Examples:
       answer http://127.0.0.1:9464/metrics
   keyway metrics --data /srv/directory --listen 10.0.0.5:9464
       let other machines ask too: unencrypted, and every host that reaches the port may read
+  keyway metrics --listen --esp /var/lib/keyway-esp/esp
+      with the figures of an ESP gateway
   keyway metrics --otlp http://127.0.0.1:4318/v1/metrics --interval 15
       push them to a collector every 15 seconds; one that is away is tried again")]
 pub struct Metrics {
     #[command(flatten)]
     pub data: Data,
+    /// Those of the ESP gateway that has its state in DIR, too (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub esp: Vec<PathBuf>,
     /// Answer GET /metrics at this address; 127.0.0.1:9464 if none is given
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9464", value_parser = listeners::parse_address)]
     pub listen: Option<std::net::SocketAddr>,

@@ -19,6 +19,7 @@ mod cryptod;
 mod data_flag;
 mod decode;
 mod doctor;
+mod esp;
 mod export;
 mod generate;
 mod history;
@@ -104,6 +105,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::SshAgent(arguments) => {
             return keyway_service::ssh_agent::run(&arguments.options());
         }
+        Command::Esp(command) => esp::run(&command).map(|()| true),
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),

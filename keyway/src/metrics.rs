@@ -60,7 +60,8 @@ pub fn run(arguments: &Metrics) -> Result<(), Failure> {
     if !folder.exists() {
         output::note(format_args!("warning: there is no folder {}", folder.display()));
     }
-    let sources = metrics::of_folder(folder);
+    let mut sources = metrics::of_folder(folder);
+    sources.extend(arguments.esp.iter().map(|state| metrics::of_gateway(state)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start: {why}")))?;
     if let Some(collector) = &arguments.otlp {

@@ -1,8 +1,6 @@
 //! `keyway top`: what a running server is doing, read out of its page of counters and histograms, or over
 //! LDAP.
 
-mod lines;
-mod local;
 mod screen;
 
 use crate::cli::Top;
@@ -14,7 +12,8 @@ use keyway_host::failure::Failure;
 use keyway_load::Trust;
 use keyway_server::ADMINISTRATOR_DN;
 use keyway_watch::ldap::{ConnectOptions, Login, ServerUrl, logins};
-use keyway_watch::{ServerFolder, SnapshotSource};
+use keyway_watch::lines::{Form, Lines, of_page, of_servers};
+use keyway_watch::{PageOwner, ServerFolder, SnapshotSource};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,14 +26,26 @@ const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// If no server can be looked at.
 pub fn run(arguments: &Top) -> Result<(), Failure> {
-    let is_lines = arguments.json || arguments.csv || arguments.lines || arguments.count.is_some();
+    let form = match (arguments.json, arguments.csv) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Csv,
+        _ => Form::Text,
+    };
     let interval = Duration::from_secs_f64(arguments.interval);
+    let wanted = Lines { form, interval, count: arguments.count };
+    if let Some(state) = &arguments.esp {
+        return of_page(PageOwner::Esp, state, &wanted);
+    }
+    let is_lines = form != Form::Text || arguments.lines || arguments.count.is_some();
     if !is_lines && screen::is_there() {
         return screen::run(sources(arguments)?, interval, arguments.cryptod);
     }
     match arguments.urls.is_empty() {
-        true => local::run(arguments),
-        false => lines::run(sources(arguments)?, interval, arguments),
+        true => {
+            let owner = if arguments.cryptod { PageOwner::Cryptod } else { PageOwner::Directory };
+            of_page(owner, &arguments.data.folder, &wanted)
+        }
+        false => of_servers(sources(arguments)?, &wanted),
     }
 }
 

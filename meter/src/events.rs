@@ -193,6 +193,12 @@ pub const EVENTS: &[Event] = &[
         "operations",
         "one client's requests that failed this way",
     ),
+    event("esp.{direction}.packets", "packets", "that the ESP gateway sealed (out) or opened (in)"),
+    event("esp.{direction}.bytes", "bytes", "of IP packets in them"),
+    event("esp.drop.{direction}.{cause}.packets", "packets", "that the ESP gateway dropped"),
+    event("esp.drop.{direction}.{cause}.bytes", "bytes", "of packets that it dropped"),
+    event("esp.too_big", "messages", "to senders inside that a packet is too big"),
+    event("esp.keepalives", "datagrams", "that keep a NAT's mapping"),
 ];
 
 #[cfg(test)]

@@ -58,7 +58,8 @@ stop() {
 
 say "install"
 in_copy dpkg -i /tmp/keyway.deb
-in_copy systemd-analyze verify --man=no /lib/systemd/system/keyway.service /lib/systemd/system/keyway.socket
+in_copy systemd-analyze verify --man=no /lib/systemd/system/keyway.service /lib/systemd/system/keyway.socket \
+    /lib/systemd/system/keyway-esp@.service
 [ "$(in_copy stat -c %U:%a $data)" = keyway:700 ] || fail "$data is $(in_copy stat -c %U:%a $data)"
 say "serve, on ports below 1024, in four processes and none of root (cryptod has one that identifies its clients)"
 start

@@ -179,6 +179,18 @@ pub const OLD_OF_TOKENS: &[i64] = &[];
 /// Those that the device of a virtual machine makes besides: it sees the end of its hypervisor.
 pub const OF_DEVICE: &[i64] = &[libc::SYS_pidfd_open];
 
+/// Those that the ESP gateway makes besides: it sends and receives many packets at once.
+pub const OF_ESP: &[i64] = &[
+    libc::SYS_clock_getres,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_getcwd,
+    libc::SYS_getrusage,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_sysinfo,
+];
+
 /// Those that the directory makes besides: its store's, its logs', and to find out about the machine.
 pub const OF_LDAPD: &[i64] = &[
     libc::SYS_clock_getres,

@@ -1,7 +1,7 @@
 //! The rights that a process gives up before it serves clients: the file system but for its own folders, ports
 //! and signals (Landlock), and system calls that it never makes (seccomp).
 //!
-//! The rights that cryptod and ldapd keep are listed here, and nowhere else.
+//! The rights that cryptod, ldapd and the ESP gateway keep are listed here, and nowhere else.
 
 mod calls;
 
@@ -122,6 +122,15 @@ pub fn of_ldapd(places: Places) -> Keeps {
     let own = with(places.write, WRITE).chain(with(places.read, READ));
     let files = system.chain(own).chain(with(places.sockets, SOCKET)).collect();
     let calls = &[calls::COMMON, calls::OLD, calls::OF_LDAPD, calls::OLD_OF_LDAPD];
+    Keeps { files: Some(files), network: true, calls }
+}
+
+/// For the ESP gateway: these places, and sockets.
+pub fn of_esp(places: Places) -> Keeps {
+    let system = OF_THE_SYSTEM.iter().map(|it| (it.into(), READ));
+    let own = with(places.write, WRITE).chain(with(places.read, READ));
+    let files = system.chain(own).chain(with(places.sockets, SOCKET)).collect();
+    let calls = &[calls::COMMON, calls::OLD, calls::OF_ESP];
     Keeps { files: Some(files), network: true, calls }
 }
 

@@ -16,6 +16,8 @@ pub enum PageOwner {
     Directory,
     /// The daemon that holds its keys.
     Cryptod,
+    /// An ESP gateway, whose folder is that of its state.
+    Esp,
 }
 
 impl PageOwner {
@@ -26,7 +28,21 @@ impl PageOwner {
     pub fn open(self, folder: &Path) -> Result<Reader, Failure> {
         match self {
             PageOwner::Directory => open_directory(folder),
-            PageOwner::Cryptod => open_cryptod(folder),
+            PageOwner::Cryptod => {
+                data::may_look(folder)?;
+                let shown = folder.display();
+                open_page(&name::meter_at(folder), || {
+                    format!(
+                        "no cryptod runs on {shown}; start one with keyway cryptod, or name its folder with --data DIR"
+                    )
+                })
+            }
+            PageOwner::Esp => open_page(&folder.join(name::METER), || {
+                format!(
+                    "no ESP gateway has its state in {}; start one with keyway esp up, or name its folder with --esp DIR",
+                    folder.display()
+                )
+            }),
         }
     }
 
@@ -34,7 +50,9 @@ impl PageOwner {
     #[must_use]
     pub fn open_again(self, folder: &Path) -> Option<Reader> {
         let begun = Instant::now();
-        while begun.elapsed() < PAGE_AGAIN_MAX && data::user(folder).is_some() {
+        // No process has a gateway's folder while it is started again.
+        let is_used = || self == PageOwner::Esp || data::user(folder).is_some();
+        while begun.elapsed() < PAGE_AGAIN_MAX && is_used() {
             match self.open(folder) {
                 Ok(reader) => return Some(reader),
                 Err(_) => thread::sleep(PAGE_AGAIN_LOOK_EVERY),
@@ -72,16 +90,9 @@ fn open_directory(folder: &Path) -> Result<Reader, Failure> {
     }
 }
 
-fn open_cryptod(data: &Path) -> Result<Reader, Failure> {
-    data::may_look(data)?;
-    let page = name::meter_at(data);
-    let reader = page.exists().then(|| Reader::open(&page)).transpose().map_err(Failure::new)?;
-    reader.filter(Reader::alive).ok_or_else(|| {
-        Failure::new(format!(
-            "no cryptod runs on {}; start one with keyway cryptod, or name its folder with --data DIR",
-            data.display()
-        ))
-    })
+fn open_page(page: &Path, absent: impl FnOnce() -> String) -> Result<Reader, Failure> {
+    let reader = page.exists().then(|| Reader::open(page)).transpose().map_err(Failure::new)?;
+    reader.filter(Reader::alive).ok_or_else(|| Failure::new(absent()))
 }
 
 /// A page at one moment.

@@ -8,6 +8,6 @@ mod prometheus;
 mod push;
 
 pub use collector::Collector;
-pub use pages::{PageSource, of_folder, of_server, render};
+pub use pages::{PageSource, of_folder, of_gateway, of_server, render};
 pub use prometheus::CONTENT_TYPE;
 pub use push::{Push, PushSettings, Pusher, Say, resource};

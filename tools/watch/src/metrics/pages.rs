@@ -26,6 +26,12 @@ pub fn of_server(folder: &Path) -> Vec<PageSource> {
     vec![PageSource { process: "directory", page: None }, of_cryptod(folder)]
 }
 
+/// The page of an ESP gateway, by the folder of its state.
+#[must_use]
+pub fn of_gateway(state: &Path) -> PageSource {
+    PageSource { process: "esp", page: Some(state.join(name::METER)) }
+}
+
 fn of_cryptod(folder: &Path) -> PageSource {
     PageSource { process: "cryptod", page: Some(name::meter_at(folder)) }
 }

@@ -1,13 +1,14 @@
-//! `keyway top` without a terminal, of servers that are looked at over LDAP: a line each interval.
+//! Lines of servers that are looked at over LDAP.
 
-use crate::cli::Top;
+use super::{Form, Lines};
+use crate::figures::{csv_header, csv_line, json_line};
+use crate::rows::{name_width, of_server, servers_header};
+use crate::server::{WatchedServer, watch, why_not};
+use crate::source::SnapshotSource;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use keyway_host::shutdown::Stop;
 use keyway_host::signals::Second;
-use keyway_watch::figures::{csv_header, csv_line, json_line};
-use keyway_watch::rows::{name_width, of_server, servers_header};
-use keyway_watch::{SnapshotSource, WatchedServer, watch, why_not};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -22,16 +23,13 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// If none of the servers can be looked at, or the lines have no reader.
-pub fn run(
-    sources: Vec<(String, SnapshotSource)>,
-    interval: Duration,
-    arguments: &Top,
-) -> Result<(), Failure> {
+pub fn of_servers(sources: Vec<(String, SnapshotSource)>, wanted: &Lines) -> Result<(), Failure> {
+    let Lines { form, interval, count } = *wanted;
     let stop = Stop::watch(Second::Ends)?;
     let mut hosts: Vec<WatchedServer> =
         sources.iter().map(|(name, _)| WatchedServer::new(name.clone())).collect();
     let seen = watch(sources, interval, &Arc::new(AtomicBool::new(false)));
-    if arguments.csv {
+    if form == Form::Csv {
         output::text(csv_header())?;
     }
     let mut lines = 0;
@@ -49,10 +47,10 @@ pub fn run(
         let names = name_width(hosts.iter().map(|host| host.name.as_str()), WIDTH);
         let Some(host) = hosts.get(number).filter(|host| host.gone.is_none()) else { continue };
         let Some(change) = host.change() else { continue };
-        match (arguments.json, arguments.csv) {
-            (true, _) => output::json(&json_line(&host.name, &change))?,
-            (_, true) => output::text(csv_line(&host.name, &change))?,
-            _ => {
+        match form {
+            Form::Json => output::json(&json_line(&host.name, &change))?,
+            Form::Csv => output::text(csv_line(&host.name, &change))?,
+            Form::Text => {
                 if lines % HEADER_LINES == 0 {
                     output::text(servers_header(names, WIDTH))?;
                 }
@@ -60,7 +58,7 @@ pub fn run(
             }
         }
         lines += 1;
-        if arguments.count.is_some_and(|count| lines >= count) {
+        if count.is_some_and(|count| lines >= count) {
             break;
         }
     }

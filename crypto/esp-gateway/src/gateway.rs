@@ -1,0 +1,450 @@
+//! The gateway's state: the tunnels that run, and how a configuration becomes them.
+
+use crate::association::{InParameters, Incoming, Maker, NoSa, OutParameters, Outgoing};
+use crate::config::{Configuration, Key, Remote, Tunnel};
+use crate::limits::{MTU_MAX, MTU_MIN};
+use crate::say::Say;
+use crate::state::StateFolder;
+use crate::tables::{Peer, Shared, Sockets, Tables};
+use keyway_esp::{Inbound, Life, Outbound, Prefix, SaError};
+use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
+use keyway_packet_io::Tun;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The MTU of the device where nothing says how much the paths take: that of Ethernet, less what any suite adds.
+const MTU_USUAL: u32 = 1400;
+
+/// A tunnel that runs.
+pub struct Running {
+    /// Its configuration.
+    pub tunnel: Tunnel,
+    /// The peer, as the threads know it.
+    pub peer: Arc<Peer>,
+    /// What seals.
+    pub out: Result<Arc<Outgoing<StateFolder>>, Missing>,
+    /// What opens.
+    pub inbound: Result<Arc<Incoming>, Missing>,
+    /// What was said of it.
+    pub said: Said,
+    /// How many packets were sent when it was last looked whether a keepalive is due, and when that was.
+    pub kept_alive: (u64, Duration),
+}
+
+/// Why a tunnel has no security association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Its key is in a daemon that is not there.
+    Daemon,
+    /// Its key has no number left.
+    UsedUp,
+}
+
+impl Missing {
+    /// Its state, as it is shown.
+    fn state(self) -> &'static str {
+        match self {
+            Missing::Daemon => "waits for cryptod",
+            Missing::UsedUp => "ended",
+        }
+    }
+}
+
+/// What was said of a tunnel, once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said {
+    /// The state of the outbound key.
+    pub out: Option<Life>,
+    /// The state of the inbound key.
+    pub inbound: Option<Life>,
+    /// That numbers cannot be leased.
+    pub no_lease: bool,
+}
+
+/// An inbound security association that is in the file no more.
+pub struct Retired {
+    /// It.
+    pub incoming: Arc<Incoming>,
+    /// When it ends, on the gateway's clock.
+    pub until: Duration,
+}
+
+/// All of it.
+pub struct Gateway {
+    /// What it shares with its threads.
+    pub shared: Arc<Shared>,
+    /// The configuration that runs.
+    pub configuration: Configuration,
+    /// The tunnels, in the file's order.
+    pub running: Vec<Running>,
+    /// What a reload has left.
+    pub retired: Vec<Retired>,
+    /// Makes security associations.
+    pub maker: Maker<StateFolder>,
+    /// The device.
+    pub tun: Tun,
+    /// Its MTU.
+    pub mtu: u32,
+    routes: BTreeSet<Route>,
+    /// Sockets of its own: for keepalives, and to ask for paths.
+    pub sockets: Sockets,
+    /// Where it speaks to its user.
+    pub say: Say,
+    /// Whether the daemon of named keys is there.
+    pub has_daemon: bool,
+}
+
+/// A prefix, to be sorted.
+type Route = (IpAddr, u8);
+
+impl Gateway {
+    /// One without tunnels yet.
+    pub fn new(
+        shared: Arc<Shared>,
+        configuration: Configuration,
+        maker: Maker<StateFolder>,
+        (tun, mtu): (Tun, u32),
+        sockets: Sockets,
+        say: Say,
+    ) -> Gateway {
+        Gateway {
+            shared,
+            configuration,
+            running: Vec::new(),
+            retired: Vec::new(),
+            maker,
+            tun,
+            mtu,
+            routes: BTreeSet::new(),
+            sockets,
+            say,
+            has_daemon: false,
+        }
+    }
+
+    /// Reads the configuration again, and has it run: all of it or, if something is wrong, nothing.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn reload(&mut self, path: &Path) -> Result<String, Failure> {
+        let configuration = crate::config::read(path)?;
+        let fixed = |it: &Configuration| {
+            let (mut device, mut outside) = (it.device.clone(), it.outside.clone());
+            device.retire = Duration::ZERO;
+            outside.keepalive = None;
+            (device, outside, it.cryptod.clone())
+        };
+        if fixed(&configuration) != fixed(&self.configuration) {
+            return Err(Failure::new(format!(
+                "{}: [device], [outside] and [cryptod] are taken at the start only, all but \
+                 retire and keepalive; \
+                 nothing was changed: put them back, or start the gateway again",
+                path.display()
+            )));
+        }
+        let nothing = |why: Failure| Failure::new(format!("{why}; nothing was changed"));
+        self.apply(configuration).map_err(nothing)
+    }
+
+    /// Has the present configuration run anew: keys that could not be had may be there by now.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn complete(&mut self) -> Result<String, Failure> {
+        self.apply(self.configuration.clone())
+    }
+
+    /// Whether a key waits for its daemon.
+    pub fn waits_for_daemon(&self) -> bool {
+        let waits = |it: &Running| {
+            it.out.as_ref().is_err_and(|it| *it == Missing::Daemon) || it.inbound.is_err()
+        };
+        self.running.iter().any(waits)
+    }
+
+    /// Has a configuration run.
+    ///
+    /// # Errors
+    /// The first fault. Then nothing has changed.
+    pub fn apply(&mut self, configuration: Configuration) -> Result<String, Failure> {
+        self.note_uses();
+        let mut next = Vec::with_capacity(configuration.tunnels.len());
+        for tunnel in &configuration.tunnels {
+            next.push(self.tunnel(tunnel)?);
+        }
+        let routes = routes(&configuration);
+        self.add_routes(&routes)?;
+        let now = self.shared.clock.shows();
+        let until = now + configuration.device.retire;
+        let before = std::mem::replace(&mut self.running, next);
+        let is_used = |incoming: &Arc<Incoming>| {
+            let used = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
+            used.clone().any(|it| Arc::ptr_eq(it, incoming))
+                || used.clone().any(|it| it.sa.spi() == incoming.sa.spi())
+        };
+        let left = before.iter().filter_map(|it| it.inbound.clone().ok());
+        let left: Vec<_> = left.filter(|it| !is_used(it)).collect();
+        self.retired.retain(|it| !is_used(&it.incoming) && it.until > now);
+        let retired = left.len();
+        self.retired.extend(left.into_iter().map(|incoming| Retired { incoming, until }));
+        let is_kept = |it: &&Running| {
+            before.iter().any(|old| old.tunnel == it.tunnel && old.out.is_ok() == it.out.is_ok())
+        };
+        let kept = self.running.iter().filter(is_kept).count();
+        self.configuration = configuration;
+        self.look_at_paths();
+        self.publish()?;
+        for route in self.routes.difference(&routes) {
+            if let Err(why) = self.tun.remove_route(route.0, route.1) {
+                self.say.note(format_args!("warning: {why}"));
+            }
+        }
+        self.routes = routes;
+        Ok(format!(
+            "{} tunnels: {kept} as they were, {} new or changed; {retired} inbound security \
+             associations retire",
+            self.running.len(),
+            self.running.len() - kept,
+        ))
+    }
+
+    /// Hands the threads the tables of what runs.
+    pub fn publish(&mut self) -> Result<(), Failure> {
+        let policies = self.running.iter().enumerate().flat_map(|(index, it)| {
+            it.tunnel.selectors.iter().map(move |selector| (selector.clone(), index as u32))
+        });
+        let inbound = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
+        let inbound = inbound.chain(self.retired.iter().map(|it| &it.incoming));
+        let inbound = Inbound::new(inbound.map(|it| it.sa.clone())).map_err(Failure::new)?;
+        let peers = self.running.iter().map(|it| it.peer.clone()).collect();
+        self.shared.publish(Tables { outbound: Outbound::new(policies), peers, inbound });
+        Ok(())
+    }
+
+    /// A tunnel, with what there is of it already.
+    fn tunnel(&mut self, tunnel: &Tunnel) -> Result<Running, Failure> {
+        let mut said = Said::default();
+        let out = OutParameters::of(tunnel);
+        let old = self.running.iter().find_map(|it| match &it.out {
+            Ok(outgoing) if outgoing.parameters == out => Some((Ok(outgoing.clone()), it.said)),
+            // It will not come back.
+            Err(Missing::UsedUp) if OutParameters::of(&it.tunnel) == out => {
+                Some((Err(Missing::UsedUp), it.said))
+            }
+            _ => None,
+        });
+        let out = match old {
+            Some((old, before)) => {
+                (said.out, said.no_lease) = (before.out, before.no_lease);
+                old
+            }
+            None => {
+                let made = self.maker.outbound(tunnel);
+                self.or_missing(tunnel, "out", &tunnel.out.key, made)?.map(Arc::new)
+            }
+        };
+        let inbound = InParameters::of(tunnel);
+        let running =
+            self.running.iter().filter_map(|it| Some((it.inbound.as_ref().ok()?, it.said)));
+        let retired = self.retired.iter().map(|it| (&it.incoming, Said::default()));
+        let old = running.chain(retired).find(|(it, _)| it.parameters == inbound);
+        let old = old.map(|(incoming, said)| (incoming.clone(), said));
+        let inbound = match old {
+            Some((old, before)) => {
+                said.inbound = before.inbound;
+                Ok(old)
+            }
+            None => {
+                let made = self.maker.inbound(tunnel);
+                self.or_missing(tunnel, "in", &tunnel.inbound.key, made)?.map(Arc::new)
+            }
+        };
+        let to = tunnel.remote.socket_address();
+        let sa = out.as_ref().ok().map(|it| it.sa.clone());
+        let peer = Arc::new(Peer::new(to, sa, tunnel.suite, tunnel.mode));
+        if let Ok(outgoing) = &out {
+            peer.set_low(outgoing.lease.lock().unpoisoned().size() / 2);
+        }
+        let sent = out.as_ref().map_or(0, |it| it.sa.use_().packets);
+        let kept_alive = (sent, self.shared.clock.shows());
+        Ok(Running { tunnel: tunnel.clone(), peer, out, inbound, said, kept_alive })
+    }
+
+    /// A security association that could not be made is no fault if its key is in a daemon that is not there, or has no
+    /// numbers left: the others go on.
+    fn or_missing<T>(
+        &self,
+        tunnel: &Tunnel,
+        way: &str,
+        key: &Key,
+        made: Result<T, NoSa>,
+    ) -> Result<Result<T, Missing>, Failure> {
+        let name = &tunnel.name;
+        let is_named = matches!(key, Key::Named(_));
+        let why = match made {
+            Ok(sa) => return Ok(Ok(sa)),
+            Err(NoSa::Sa(SaError::Engine(_))) if is_named && !self.has_daemon => {
+                return Ok(Err(Missing::Daemon));
+            }
+            Err(NoSa::Sa(SaError::Numbers(_))) => {
+                let text = "the sequence numbers of its key are used up; give both sides a new key";
+                self.say.tunnel("ended", name, format_args!("{way}: {text}"));
+                return Ok(Err(Missing::UsedUp));
+            }
+            Err(why) => why,
+        };
+        let hint = match key {
+            Key::Named(named) => format!(
+                "; keyway key list shows whether cryptod has {named:?}, and for whom (--for, \
+                 --purpose esp)"
+            ),
+            Key::Secret(_) => String::new(),
+        };
+        Err(Failure::new(format!("tunnel {name:?}, {way} (line {}): {why}{hint}", tunnel.line)))
+    }
+
+    fn add_routes(&mut self, routes: &BTreeSet<Route>) -> Result<(), Failure> {
+        let mut added = Vec::new();
+        for route in routes.difference(&self.routes) {
+            if let Err(why) = self.tun.add_route(route.0, route.1) {
+                for (address, bits) in added {
+                    // The fault that is told is the first.
+                    let _ = self.tun.remove_route(address, bits);
+                }
+                return Err(Failure::new(why));
+            }
+            added.push(*route);
+        }
+        Ok(())
+    }
+
+    /// Says how much each key has done.
+    pub fn note_uses(&mut self) {
+        for it in &self.running {
+            if let Ok(out) = &it.out {
+                self.maker.uses.set(&out.key, out.used());
+            }
+        }
+        let running = self.running.iter().filter_map(|it| it.inbound.as_ref().ok());
+        for incoming in running.chain(self.retired.iter().map(|it| &it.incoming)) {
+            self.maker.uses.set(&incoming.key, incoming.used());
+        }
+    }
+
+    /// Has the disk have that.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn keep_uses(&mut self) -> std::io::Result<()> {
+        self.note_uses();
+        self.maker.uses.keep()
+    }
+
+    /// Looks how long packets may be on each path, and sets the device's MTU if the file does not.
+    pub fn look_at_paths(&mut self) {
+        for it in &self.running {
+            if let Ok(mtu) = self.sockets.path_mtu(it.peer.to) {
+                it.peer.set_path(mtu);
+            }
+        }
+        if self.configuration.device.mtu.is_some() {
+            return;
+        }
+        let mtu = mtu_of(self.running.iter().map(|it| &*it.peer));
+        if mtu != self.mtu {
+            match self.tun.set_mtu(mtu) {
+                Ok(()) => self.mtu = mtu,
+                Err(why) => self.say.note(format_args!("warning: {why}")),
+            }
+        }
+    }
+
+    /// The state, for `keyway esp status`.
+    pub fn status(&self) -> Value {
+        let now = self.shared.clock.now();
+        let life = |life| match life {
+            Life::Fresh => "fresh",
+            Life::Soft => "soft limit",
+            Life::Ended => "ended",
+        };
+        let tunnels = self.running.iter().map(|it| {
+            let out = match &it.out {
+                Err(missing) => json!({ "spi": spi(it.tunnel.out.spi), "state": missing.state() }),
+                Ok(out) => {
+                    let used = out.used();
+                    json!({
+                        "spi": spi(out.sa.spi()),
+                        "state": life(out.sa.state(now)),
+                        "number": out.sa.next_number().saturating_sub(1),
+                        "leased": out.sa.end().saturating_sub(out.sa.next_number()),
+                        "packets": used.packets,
+                        "bytes": used.bytes,
+                    })
+                }
+            };
+            let inbound = match &it.inbound {
+                Err(missing) => {
+                    json!({ "spi": spi(it.tunnel.inbound.spi), "state": missing.state() })
+                }
+                Ok(inbound) => {
+                    let used = inbound.used();
+                    json!({
+                        "spi": spi(inbound.sa.spi()),
+                        "state": life(inbound.sa.state(now)),
+                        "number": used.highest,
+                        "packets": used.packets,
+                        "bytes": used.bytes,
+                    })
+                }
+            };
+            json!({
+                "name": it.tunnel.name,
+                "mode": if it.tunnel.mode == keyway_esp::Mode::Tunnel { "tunnel" } else { "transport" },
+                "algorithm": it.tunnel.suite.name(),
+                "remote": match it.tunnel.remote {
+                    Remote::Udp(to) => to.to_string(),
+                    Remote::Raw(to) => to.to_string(),
+                },
+                "longest_packet": it.peer.room(),
+                "out": out,
+                "in": inbound,
+            })
+        });
+        let retired = self.retired.iter().map(|it| {
+            let left = it.until.saturating_sub(self.shared.clock.shows());
+            json!({ "spi": spi(it.incoming.sa.spi()), "seconds_left": left.as_secs() })
+        });
+        json!({
+            "device": self.tun.name(),
+            "mtu": self.mtu,
+            "cryptod": self.configuration.cryptod.as_ref().map(|_| self.has_daemon),
+            "tunnels": tunnels.collect::<Vec<_>>(),
+            "retired": retired.collect::<Vec<_>>(),
+            "figures": self.shared.figures.json(),
+        })
+    }
+}
+
+fn spi(spi: u32) -> String {
+    format!("{spi:#x}")
+}
+
+/// The routes into the device that a configuration asks for.
+fn routes(configuration: &Configuration) -> BTreeSet<Route> {
+    let selectors = configuration.tunnels.iter().flat_map(|it| &it.selectors);
+    let selectors = selectors.filter(|_| configuration.device.routes);
+    let route = |remote: Prefix| (remote.address(), remote.bits());
+    selectors.map(|it| route(it.remote)).collect()
+}
+
+/// The MTU with which every packet fits into its tunnel.
+pub fn mtu_of<'p>(peers: impl Iterator<Item = &'p Peer>) -> u32 {
+    let rooms = peers.map(Peer::room).filter(|room| *room != usize::MAX);
+    let least = rooms.min().and_then(|room| u64::try_from(room).ok());
+    least.map_or(MTU_USUAL, |room| room.clamp(MTU_MIN, MTU_MAX) as u32)
+}
