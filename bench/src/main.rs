@@ -79,6 +79,9 @@ enum Benchmark {
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
+    /// The tunnel without cryptography that the gateway is compared with (likewise)
+    #[command(hide = true)]
+    EspForward(esp::forward::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Benchmark::Writes(arguments) => writes::run(&arguments),
         Benchmark::Backups(arguments) => backups::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
+        Benchmark::EspForward(arguments) => esp::forward::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,6 +5,9 @@
 //! sink have the first, and their time does not count. A figure is in packets that arrived for a second of the
 //! processor, the gateways' part of the system's work included (see [`gateway::Gateway::time`]). The makes run by turns.
 
+mod cryptography;
+mod dispatch;
+pub(crate) mod forward;
 mod gateway;
 mod keyway;
 mod network;
@@ -36,7 +39,8 @@ pub struct Arguments {
 type Measure = fn(usize) -> Result<Findings, String>;
 
 /// A claim's number is its place, from 1.
-const CLAIMS: [(&str, Measure); 1] = [("packets", packets::measure)];
+const CLAIMS: [(&str, Measure); 2] =
+    [("packets", packets::measure), ("direct and queued dispatch", dispatch::measure)];
 
 /// Runs it.
 pub fn run(arguments: &Arguments) -> Result<(), String> {

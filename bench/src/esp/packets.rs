@@ -1,6 +1,7 @@
 //! Claim 1: packets that a pair of gateways takes from one host to the other for a second of the processor, beside other
-//! programs that do that, and beside the way without any cryptography.
+//! programs that do that, and beside the way without any cryptography; and the share of that time which cryptography has.
 
+use super::cryptography::Cryptography;
 use super::gateway::{Gateway, Kind};
 use super::network::Network;
 use super::traffic::{CASES, Ends, Sample};
@@ -14,6 +15,9 @@ use tempfile::TempDir;
 const CEILING_MIN: f64 = 0.7;
 /// Cases of packets as long as they get.
 const FULL: [&str; 2] = ["1,400 B", "1,400 B, GSO"];
+/// Percent of the processor, for packets of [`SHARE_OF`].
+const SHARE_MAX: f64 = 15.0;
+const SHARE_OF: &str = "1,400 B";
 /// Times libipsec.
 const LIBIPSEC_MIN: f64 = 5.0;
 /// Times wireguard-go.
@@ -55,7 +59,10 @@ pub fn measure(rounds: usize) -> Result<Findings, String> {
             sides.push(Side::start(kind).map_err(|why| format!("{}: {why}", kind.name))?);
         }
     }
+    let mut cryptography = Cryptography::new()?;
+    let mut nanoseconds = Vec::new();
     for _ in 0..rounds {
+        nanoseconds.push(cryptography.nanoseconds());
         for (at, case) in CASES.iter().enumerate() {
             for side in &mut sides {
                 let sample = side.ends.run(case, &side.gateway, side.windows[at], RUN);
@@ -64,7 +71,26 @@ pub fn measure(rounds: usize) -> Result<Findings, String> {
             }
         }
     }
-    Ok(Findings { claims: claims(&sides), tables: tables(&sides, rounds) })
+    let mut claims = claims(&sides);
+    claims.extend(sides.first().into_iter().flat_map(|ours| shares(ours, &nanoseconds)));
+    Ok(Findings { claims, tables: tables(&sides, rounds) })
+}
+
+/// Of cryptography in the gateways' time, of packets as long as they get.
+fn shares(ours: &Side, nanoseconds: &[f64]) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for (at, case) in CASES.iter().enumerate() {
+        if !FULL.contains(&case.name) {
+            continue;
+        }
+        let each = |sample: &Sample| sample.processor.as_nanos() as f64 / sample.arrived as f64;
+        let rounds = ours.samples[at].iter().map(each).zip(nanoseconds);
+        let shares: Vec<_> = rounds.map(|(all, cryptography)| 100.0 * cryptography / all).collect();
+        let name = format!("1 the share of cryptography, {}", case.name);
+        let claim = Claim::at_most(&name, "%", &shares, SHARE_MAX);
+        claims.push(if case.name == SHARE_OF { claim } else { claim.secondary() });
+    }
+    claims
 }
 
 impl Side {
