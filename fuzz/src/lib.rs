@@ -45,6 +45,7 @@ mod ssh_agent;
 mod syntax;
 mod template;
 mod tree;
+mod tun_offload;
 mod vhost_user;
 
 pub use access_rule::access_rule;
@@ -79,6 +80,7 @@ pub use ssh_agent::ssh_agent;
 pub use syntax::syntax;
 pub use template::template;
 pub use tree::tree;
+pub use tun_offload::tun_offload;
 pub use vhost_user::vhost_user;
 
 /// A target's name, which is also that of its corpus folder and of its binary, and its function.
@@ -119,5 +121,6 @@ pub const TARGETS: &[Target] = &[
     ("syntax", syntax),
     ("template", template),
     ("tree", tree),
+    ("tun_offload", tun_offload),
     ("vhost_user", vhost_user),
 ];

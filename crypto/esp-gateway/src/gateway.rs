@@ -12,7 +12,7 @@ use keyway_lock::Unpoisoned;
 use keyway_packet_io::Tun;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +97,8 @@ pub struct Gateway {
     pub say: Say,
     /// Whether the daemon of named keys is there.
     pub has_daemon: bool,
+    /// Why keys of the daemon that was away could not be had when it was back, as it was said last.
+    fault: Option<String>,
 }
 
 /// A prefix, to be sorted.
@@ -124,6 +126,7 @@ impl Gateway {
             sockets,
             say,
             has_daemon: false,
+            fault: None,
         }
     }
 
@@ -141,9 +144,8 @@ impl Gateway {
         };
         if fixed(&configuration) != fixed(&self.configuration) {
             return Err(Failure::new(format!(
-                "{}: [device], [outside] and [cryptod] are taken at the start only, all but \
-                 retire and keepalive; \
-                 nothing was changed: put them back, or start the gateway again",
+                "{}: [device], [outside] and [cryptod] are taken at the start only, all but retire \
+                 and keepalive; nothing was changed: put them back, or start the gateway again",
                 path.display()
             )));
         }
@@ -151,20 +153,19 @@ impl Gateway {
         self.apply(configuration).map_err(nothing)
     }
 
-    /// Has the present configuration run anew: keys that could not be had may be there by now.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub fn complete(&mut self) -> Result<String, Failure> {
-        self.apply(self.configuration.clone())
-    }
-
-    /// Whether a key waits for its daemon.
-    pub fn waits_for_daemon(&self) -> bool {
+    /// Makes what waits for a daemon's keys, now that it is there. A fault is said once.
+    pub fn complete(&mut self) {
         let waits = |it: &Running| {
             it.out.as_ref().is_err_and(|it| *it == Missing::Daemon) || it.inbound.is_err()
         };
-        self.running.iter().any(waits)
+        if !self.has_daemon || !self.running.iter().any(waits) {
+            return;
+        }
+        let fault = self.apply(self.configuration.clone()).err().map(|why| why.to_string());
+        if let Some(why) = fault.as_ref().filter(|_| self.has_daemon && fault != self.fault) {
+            self.say.note(why);
+        }
+        self.fault = fault;
     }
 
     /// Has a configuration run.
@@ -179,6 +180,16 @@ impl Gateway {
         }
         let routes = routes(&configuration);
         self.add_routes(&routes)?;
+        if let Some(back) = leads_back(&configuration) {
+            let added: Vec<_> = routes.difference(&self.routes).copied().collect();
+            self.remove_routes(added.iter());
+            let device = &configuration.device.name;
+            return Err(Failure::new(format!(
+                "the system's route to {back} leads into {device}, so that its sealed packets would come back; set \
+                 [outside] interface = \"eth0\" (the one that leads there), or remove that route: ip route get {back} \
+                 shows it"
+            )));
+        }
         let now = self.shared.clock.shows();
         let until = now + configuration.device.retire;
         let before = std::mem::replace(&mut self.running, next);
@@ -193,18 +204,20 @@ impl Gateway {
         let retired = left.len();
         self.retired.extend(left.into_iter().map(|incoming| Retired { incoming, until }));
         let is_kept = |it: &&Running| {
-            before.iter().any(|old| old.tunnel == it.tunnel && old.out.is_ok() == it.out.is_ok())
+            let (out, inbound) = (it.out.as_ref().ok(), it.inbound.as_ref().ok());
+            before.iter().any(|old| {
+                old.tunnel.remote == it.tunnel.remote
+                    && old.out.as_ref().ok().map(Arc::as_ptr) == out.map(Arc::as_ptr)
+                    && old.inbound.as_ref().ok().map(Arc::as_ptr) == inbound.map(Arc::as_ptr)
+            })
         };
         let kept = self.running.iter().filter(is_kept).count();
         self.configuration = configuration;
         self.look_at_paths();
         self.publish()?;
-        for route in self.routes.difference(&routes) {
-            if let Err(why) = self.tun.remove_route(route.0, route.1) {
-                self.say.note(format_args!("warning: {why}"));
-            }
-        }
-        self.routes = routes;
+        let before = std::mem::replace(&mut self.routes, routes);
+        let gone: Vec<_> = before.difference(&self.routes).copied().collect();
+        self.remove_routes(gone.iter());
         Ok(format!(
             "{} tunnels: {kept} as they were, {} new or changed; {retired} inbound security \
              associations retire",
@@ -312,15 +325,20 @@ impl Gateway {
         let mut added = Vec::new();
         for route in routes.difference(&self.routes) {
             if let Err(why) = self.tun.add_route(route.0, route.1) {
-                for (address, bits) in added {
-                    // The fault that is told is the first.
-                    let _ = self.tun.remove_route(address, bits);
-                }
+                self.remove_routes(added.iter());
                 return Err(Failure::new(why));
             }
             added.push(*route);
         }
         Ok(())
+    }
+
+    fn remove_routes<'r>(&mut self, routes: impl Iterator<Item = &'r Route>) {
+        for (address, bits) in routes {
+            if let Err(why) = self.tun.remove_route(*address, *bits) {
+                self.say.note(format_args!("warning: {why}"));
+            }
+        }
     }
 
     /// Says how much each key has done.
@@ -440,6 +458,28 @@ fn routes(configuration: &Configuration) -> BTreeSet<Route> {
     let selectors = selectors.filter(|_| configuration.device.routes);
     let route = |remote: Prefix| (remote.address(), remote.bits());
     selectors.map(|it| route(it.remote)).collect()
+}
+
+/// A peer to which the system would send from the device's own address, and so through the device, if nothing else says
+/// where sealed packets leave.
+fn leads_back(configuration: &Configuration) -> Option<IpAddr> {
+    let Configuration { device, outside, tunnels, .. } = configuration;
+    if outside.interface.is_some() || outside.mark.is_some() {
+        return None;
+    }
+    let is_inside = |to: &IpAddr| {
+        let any: IpAddr = match to {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // No packet goes out: a connection of UDP is a route that was looked up. Port 9 discards.
+        let from = UdpSocket::bind((any, 0)).and_then(|probe| {
+            probe.connect((*to, 9))?;
+            Ok(probe.local_addr()?.ip())
+        });
+        from.is_ok_and(|from| device.addresses.iter().any(|(address, _)| *address == from))
+    };
+    tunnels.iter().map(|it| it.remote.address()).find(is_inside)
 }
 
 /// The MTU with which every packet fits into its tunnel.

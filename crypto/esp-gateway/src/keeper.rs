@@ -79,10 +79,7 @@ impl Gateway {
         {
             say.note(why);
         }
-        if self.has_daemon && self.waits_for_daemon() {
-            // Its fault is told at a reload; here it may be that the daemon has gone once more.
-            let _ = self.complete();
-        }
+        self.complete();
         self.keep_alive();
         if looks.is_multiple_of(PATH_LOOKS) {
             self.look_at_paths();

@@ -118,7 +118,8 @@ mod tests {
         /// `bytes_made_it`: and bytes.
         fn cut(&self, names_made_it: bool, bytes_made_it: bool) -> Model {
             let names = if names_made_it { &self.names } else { &self.names_on_disk };
-            let files = self.files.borrow().iter().map(|(bytes, synced)| {
+            let files = self.files.borrow();
+            let files = files.iter().map(|(bytes, synced)| {
                 let kept = if bytes_made_it { Some(bytes.clone()) } else { synced.clone() };
                 (kept.clone().unwrap_or_default(), kept)
             });

@@ -4,6 +4,7 @@ use crate::config::Configuration;
 use crate::options::UpOptions;
 use keyway_host::failure::{Failure, plain, say_confined};
 use keyway_host::sandbox::{self, Places};
+use rustix::process::{Resource, getrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
     set_capabilities,
@@ -21,7 +22,10 @@ pub fn keep_what_is_needed(configuration: &Configuration) -> Result<(), Failure>
     };
     let device = &configuration.device;
     let is_needed = device.routes || device.mtu.is_none() || configuration.outside.mark.is_some();
-    let wanted = if is_needed { CapabilitySet::NET_ADMIN } else { CapabilitySet::empty() };
+    let mut wanted = CapabilitySet::empty();
+    wanted.set(CapabilitySet::NET_ADMIN, is_needed);
+    // Where the limit on locked memory could not be lifted, this takes its place.
+    wanted.set(CapabilitySet::IPC_LOCK, getrlimit(Resource::Memlock).current.is_some());
     let had = capabilities(None).map_err(refused)?;
     let kept = had.permitted & wanted;
     if had.effective.contains(CapabilitySet::SETPCAP) {

@@ -57,14 +57,14 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
         addresses: device.addresses.clone(),
     })
     .map_err(Failure::new)?;
-    // It takes a right that goes then.
-    process_hardening::lock_memory(true);
+    process_hardening::lift_lock_limit();
     privileges::keep_what_is_needed(&configuration)?;
+    process_hardening::lock_memory(true);
     if !options.no_sandbox {
         privileges::enter_sandbox(options, &configuration)?;
     }
     let conf = Path::new(reverse_path::OF_THE_SYSTEM);
-    for warning in reverse_path::warnings(conf, tun.name(), &configuration.tunnels) {
+    for warning in reverse_path::warnings(conf, &configuration) {
         say.note(warning);
     }
     let engine = keyway_drivers::engine();
@@ -230,7 +230,8 @@ fn connect(
     };
     let remote = Remote::connect_and_tell(engine, options, tell)
         .map_err(|why| Failure::new(format!("cannot use cryptod at {shown}: {}", plain(&why))))?;
-    let is_there = remote.wait(DAEMON_WAIT);
+    remote.wait(DAEMON_WAIT);
+    let is_there = remote.driver().is_some();
     gateway.lock().unpoisoned().has_daemon = is_there;
     if !is_there {
         say.note(format_args!(

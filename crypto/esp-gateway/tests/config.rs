@@ -119,8 +119,13 @@ fn what_is_wrong_is_told_with_its_line_and_what_helps() {
         ("0c0d0e0f01020304", "0c0d0e0f0102030", 22, "hexadecimal"),
         ("salt = \"01020305\"", "salt = \"010203\"", 26, "4 bytes"),
         ("salt = \"01020305\"", "", 25, "the last 4 the salt"),
-        ("key = \"10", "key_name = \"10", 25, "64 at most"),
-        ("spi = \"8193\"\nkey = \"1", "spi = \"8193\"\nkey = \"0", 23, "own"),
+        ("key = \"10", "key_name = \"K10", 25, "64 at most"),
+        (
+            "key = \"100102030405060708090a0b0c0d0e0f\"\nsalt = \"01020305\"",
+            "key = \"000102030405060708090a0b0c0d0e0f01020304\"",
+            23,
+            "each direction needs its own",
+        ),
         ("\"transport\"", "\"trunnel\"", 29, "\"transport\""),
         ("local = \"2001:db8::1\"\nremote", "remote", 30, "transport mode needs local"),
         ("local = \"2001:db8::1\"\nremote", "local = \"192.0.2.1\"\nremote", 30, "two versions"),
@@ -143,7 +148,8 @@ fn what_is_wrong_is_told_with_its_line_and_what_helps() {
         let moved = to.lines().count().abs_diff(from.lines().count().max(1));
         assert!(why.line.abs_diff(line) <= moved, "{from} as {to}: {why}, not line {line}");
     }
-    for text in ["", "[device]\n", "[device\n", "\u{0}", "[device]\nname = \"esp0\"\ntunnel = 1\n"] {
+    for text in ["", "[device]\n", "[device\n", "\u{0}", "[device]\nname = \"esp0\"\ntunnel = 1\n"]
+    {
         assert!(parsed(text).is_err(), "{text:?}");
     }
     let none = parsed("[device]\nname = \"esp0\"\n").unwrap();

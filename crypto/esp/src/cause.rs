@@ -95,6 +95,8 @@ impl fmt::Display for Cause {
     }
 }
 
+impl std::error::Error for Cause {}
+
 impl From<Error> for Cause {
     /// The meaning of the engine's error for the packet.
     fn from(error: Error) -> Self {

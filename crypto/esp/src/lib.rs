@@ -19,6 +19,37 @@
 //!   or HMAC-SHA-1-96 (RFC 2404); extended numbers (RFC 4303 appendix A), UDP encapsulation (RFC 3948), congestion
 //!   notification (RFC 6040), selectors (RFC 4301 § 4.4.1.1).
 //!
+//! ```
+//! # use keyway_esp::*;
+//! # use std::sync::Arc;
+//! let engine = keyway_drivers::engine();
+//! let parameters = SaParameters {
+//!     spi: 0x1001,
+//!     suite: Suite::Aes128Gcm,
+//!     key: SaKey::Secret(&[7; 16]),
+//!     salt: [1, 2, 3, 4],
+//!     mode: Mode::Tunnel,
+//!     esn: true,
+//!     lifetime: Lifetime::default(),
+//! };
+//! let now = Time(0);
+//! let out = Arc::new(OutboundSa::new(&engine, &parameters, 1..1_000, 0, now)?);
+//! let inside = InboundSa::new(&engine, &parameters, 1024, Selectors::any(), now)?;
+//! let inbound = Inbound::new([Arc::new(inside)])?;
+//! let (mut sealer, mut opener) =
+//!     (Sealer::new(&engine, Dispatch::Queued), Opener::new(&engine, Dispatch::Queued));
+//!
+//! let packet = [0x45, 0, 0, 20, 0, 0, 0x40, 0, 64, 59, 0, 0, 10, 1, 0, 5, 10, 2, 0, 7];
+//! sealer.push(&out, &InnerPacket::parse(&packet)?, 0)?;
+//! let mut sent = Vec::new();
+//! sealer.seal(now, |_, sealed| sealed.expect("it has a number").write_to(&mut sent));
+//!
+//! let outer = Outer { source: [192, 0, 2, 1].into(), destination: [192, 0, 2, 2].into(), ecn: 0 };
+//! opener.push(&inbound, &sent, outer)?;
+//! opener.open(now, |received, _| assert_eq!(received, Ok(&mut packet.clone()[..])));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! `suite` has algorithms and lengths; `inner_packet` reads IP headers; `selector` and `outbound` choose; `window`,
 //! `lifetime` and `parameters` are what associations are made of; `tasks`, `groups` and `dispatch` are a batch.
 //!

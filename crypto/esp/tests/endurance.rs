@@ -317,6 +317,6 @@ impl Random {
     }
 
     fn below(&mut self, end: u64) -> u64 {
-        (self.next() >> 32) * end >> 32
+        ((self.next() >> 32) * end) >> 32
     }
 }

@@ -28,7 +28,9 @@ fn bad_arguments_are_one_line_and_status_2() {
 /// Every command that has others shows them, and says that one is missing.
 #[test]
 fn without_arguments_there_is_help() {
-    let names = ["directory", "admin", "config", "acl", "crypto", "key", "quic", "data", "decode"];
+    let names = [
+        "directory", "admin", "config", "acl", "crypto", "key", "esp", "quic", "data", "decode",
+    ];
     let all = names.iter().map(|name| vec![*name]).chain([vec![]]);
     for arguments in all {
         let done = keyway(&arguments);
@@ -148,6 +150,10 @@ fn help_teaches_with_examples() {
         &["crypto", "test"],
         &["crypto", "bench"],
         &["cryptod"],
+        &["esp", "up"],
+        &["esp", "check"],
+        &["esp", "status"],
+        &["esp", "reload"],
     ] {
         let help = keyway(command.iter().chain(&["--help"])).well();
         assert!(help.out.contains("Examples:"), "{command:?}");

@@ -5,6 +5,7 @@ use crate::wait;
 use keyway_packet_io::{Received, Sent, Socket, SocketOptions};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
 
 fn udp(namespace: &Namespace, address: &str) -> Socket {
     let options = SocketOptions::new(address.parse().unwrap());
@@ -235,6 +236,58 @@ fn a_mark_and_an_interface_choose_the_way() {
     let none = SocketOptions { interface: Some("none".to_owned()), ..options };
     let why = right.run(move || Socket::udp(&none)).unwrap_err();
     assert!(why.to_string().contains("there is no interface of that name"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_sent_as_a_burst_goes_singly() {
+    if !is_possible() {
+        return;
+    }
+    let (left, right) = Namespace::pair();
+    let (mut from, mut to) = (udp(&left, "10.8.0.1:1"), udp(&right, "10.8.0.2:1"));
+    // A socket that makes no checksums is refused bursts, as older kernels refuse them for devices that make none.
+    let on: libc::c_int = 1;
+    // SAFETY: the option is an `int`, which the call reads.
+    let set = unsafe {
+        libc::setsockopt(
+            from.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NO_CHECK,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    assert_eq!(set, 0);
+    for _ in 0..2 {
+        for index in 0..70 {
+            from.push("10.8.0.2:1".parse().unwrap(), 2, &[&[index; 500]]);
+        }
+        from.push("10.8.0.2:1".parse().unwrap(), 2, &[&[70; 100]]);
+        assert_eq!(from.flush(), went(71));
+        let came = receive(&mut to, 71);
+        assert!(came.iter().all(|(_, received)| received.ecn == 2));
+        let first: Vec<_> = came.iter().map(|(data, _)| data[0]).collect();
+        assert_eq!(first, (0..71).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_buffer_that_stays_full_is_said() {
+    if !is_possible() {
+        return;
+    }
+    let (left, _right) = Namespace::pair();
+    let options =
+        SocketOptions { buffer_bytes: 1, ..SocketOptions::new("10.8.0.1:1".parse().unwrap()) };
+    let mut from = left.run(move || Socket::udp(&options)).unwrap();
+    // They wait in the buffer for a neighbour that does not answer.
+    for length in 1_000..1_060 {
+        from.push("10.8.0.9:9".parse().unwrap(), 0, &[&vec![0; length]]);
+    }
+    let sent = from.flush();
+    assert_eq!(sent.packets + sent.dropped, 60);
+    assert!(sent.packets > 0 && sent.dropped > 0, "{sent:?}");
+    assert_eq!(sent.error, Some(ErrorKind::WouldBlock));
 }
 
 #[test]

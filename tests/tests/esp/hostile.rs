@@ -81,7 +81,7 @@ fn clear_text_in_a_tunnels_name_is_the_systems_to_refuse_and_that_is_said() {
     site.ip(Side::A, &["addr", "add", "10.1.1.1/24", "dev", "lo"]);
     site.ip(Side::A, &["route", "add", "10.1.2.0/24", "via", "192.0.2.2"]);
     let clear = site.udp(Side::A, SocketAddr::new(tunnels[0].inner(Side::A), 9000));
-    let mut send = |strict: bool| {
+    let send = |strict: bool| {
         site.reverse_path(Side::B, if strict { "1" } else { "0" });
         let gateway = site.start(Side::B);
         let receiver = site.udp(Side::B, inner);

@@ -80,8 +80,8 @@ fn no_iv_comes_twice_however_often_it_is_killed() {
             }
         });
         for round in 0..rounds {
-            let gateway = site.start(Side::A);
             let (begun, before) = (Instant::now(), arrived.load(Ordering::Relaxed));
+            let gateway = site.start(Side::A);
             while arrived.load(Ordering::Relaxed) < before + 10 {
                 let waited = begun.elapsed();
                 assert!(
@@ -99,7 +99,7 @@ fn no_iv_comes_twice_however_often_it_is_killed() {
         is_seen.store(true, Ordering::Relaxed);
     });
     gaps.sort();
-    eprintln!("{packets} packets in {rounds} lives; after a start traffic went on within {gaps:?}");
+    eprintln!("{packets} packets in {rounds} lives; traffic went on within {gaps:?}");
     assert!(packets > 100 * rounds, "{packets} packets were seen");
     assert_eq!(repeated, 0, "of {packets} packets");
     assert_eq!(ivs.len(), 1);

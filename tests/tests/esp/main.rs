@@ -1,6 +1,7 @@
 //! `keyway esp`, end to end: two gateways in network namespaces of the test's own.
 
 mod carry;
+mod figures;
 mod hostile;
 mod keyed;
 mod killed;

@@ -222,7 +222,6 @@ fn ip(arguments: &[&str]) {
 /// A gateway that runs. Killed when it is dropped.
 pub struct Gateway {
     child: Child,
-    pub ready: Value,
     events: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -232,24 +231,24 @@ impl Gateway {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let events = Arc::new(Mutex::new(Vec::new()));
-        let ready = loop {
+        loop {
             let mut line = String::new();
             output.read_line(&mut line).unwrap();
             let event: Value = serde_json::from_str(&line)
                 .unwrap_or_else(|why| panic!("the gateway did not come up: {line:?}: {why}"));
             match event["event"].as_str() {
-                Some("ready") => break event,
+                Some("ready") => break,
                 Some("failed") => panic!("the gateway did not come up: {line}"),
                 _ => events.lock().unwrap().push(event),
             }
-        };
+        }
         let told = events.clone();
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 told.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
-        Gateway { child, ready, events }
+        Gateway { child, events }
     }
 
     /// Whether it has said an event in which a text is.

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod lifetimes;
+mod named;
 mod packets;
 mod policies;
 mod round_trips;

@@ -66,12 +66,12 @@ fn the_longest_prefix_goes_first_then_the_order() {
 fn any_prefix() -> impl Strategy<Value = Prefix> {
     let v4 = (0_u32..4, prop::sample::select(vec![0_u8, 8, 30, 31, 32])).prop_map(|(low, bits)| {
         let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-        Prefix::new(std::net::Ipv4Addr::from(0x0a01_0000 + low & mask).into(), bits).unwrap()
+        Prefix::new(std::net::Ipv4Addr::from((0x0a01_0000 + low) & mask).into(), bits).unwrap()
     });
     let v6 =
         (0_u128..4, prop::sample::select(vec![0_u8, 126, 127, 128])).prop_map(|(low, bits)| {
             let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-            let address = (0xfd00_u128 << 112) + low & mask;
+            let address = ((0xfd00_u128 << 112) + low) & mask;
             Prefix::new(std::net::Ipv6Addr::from(address).into(), bits).unwrap()
         });
     prop_oneof![v4, v6]
