@@ -14,6 +14,7 @@ mod constant_time;
 mod directory;
 mod echo;
 mod engine;
+mod esp;
 mod gauge;
 mod ldap;
 mod packet;
@@ -67,6 +68,10 @@ enum Benchmark {
     /// 1 needs /dev/kvm and two processors: a guest without a system runs the client's own code in ring 3. 2 and 4
     /// boot Debian's kernel in QEMU without KVM. 3 needs neither.
     Vm(vm::Arguments),
+    /// The gateway: packets through ESP from host to host, beside libipsec, boringtun and wireguard-go
+    ///
+    /// Needs root, for network namespaces and TUN devices of its own, and two processors.
+    Esp(esp::Arguments),
     /// Adds with the feed of changes, beside a server without it
     Writes(writes::Arguments),
     /// Searches beside backups and verifies, and how much a second backup stores
@@ -74,6 +79,9 @@ enum Benchmark {
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
+    /// The tunnel without cryptography that the gateway is compared with (likewise)
+    #[command(hide = true)]
+    EspForward(esp::forward::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -89,9 +97,11 @@ fn main() -> ExitCode {
         Benchmark::Ring(arguments) => ring::run(&arguments),
         Benchmark::Tools(arguments) => tools::run(&arguments),
         Benchmark::Vm(arguments) => vm::run(&arguments),
+        Benchmark::Esp(arguments) => esp::run(&arguments),
         Benchmark::Writes(arguments) => writes::run(&arguments),
         Benchmark::Backups(arguments) => backups::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
+        Benchmark::EspForward(arguments) => esp::forward::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -105,12 +105,34 @@ const BENCH: &[Peer] = &[
     // To unpack the kernel of the virtual machines.
     peer("kmod", &["test", "-x", "/usr/sbin/depmod"]),
     peer("xz-utils", &["xz", "--version"]),
+    peer("iproute2", &["ip", "-V"]),
+    peer("charon-systemd", &["test", "-x", "/usr/sbin/charon-systemd"]),
+    // Its plug-in for IPsec in user space.
+    peer(
+        "libcharon-extra-plugins",
+        &["test", "-f", "/etc/strongswan.d/charon/kernel-libipsec.conf"],
+    ),
+    peer("strongswan-swanctl", &["test", "-x", "/usr/sbin/swanctl"]),
+    peer("wireguard-tools", &["wg", "--version"]),
+    // To build wireguard-go.
+    peer("golang-go", &["sh", "-c", "command -v go || test -x /usr/local/go/bin/go"]),
 ];
 
-/// Installs what the benchmarks compare with and builds BoringSSL, which is in no package.
+/// The user-space WireGuards that the gateway is measured beside. Debian's wireguard-go is of 2022, which is before it
+/// used the offloads of a TUN device; boringtun is in no package.
+const BORINGTUN: &str = "0.7.1";
+const WIREGUARD_GO: &str = "v0.0.0-20260522210424-ecfc5a8d5446";
+
+/// Installs what the benchmarks compare with and builds what is in no package: BoringSSL, WireGuards.
 pub fn bench() -> Result<(), String> {
     install(BENCH)?;
     linux::fetch()?;
+    for (name, built) in [("boringtun", boringtun()), ("wireguard-go", wireguard_go())] {
+        match built {
+            Err(why) if !strict() => eprintln!("xtask: {name} is not measured: {why}"),
+            result => result?,
+        }
+    }
     if let Err(why) = ipsec_mb() {
         if strict() {
             return Err(why);
@@ -131,6 +153,26 @@ pub fn bench() -> Result<(), String> {
         }
         result => result,
     }
+}
+
+fn boringtun() -> Result<(), String> {
+    let folder = root().join("target/tools").join(format!("boringtun-cli-{BORINGTUN}"));
+    if folder.join("bin/boringtun-cli").exists() {
+        return Ok(());
+    }
+    let mut install = cargo();
+    install.args(["install", "boringtun-cli", "--locked", "--version", BORINGTUN, "--root"]);
+    run(install.arg(folder))
+}
+
+fn wireguard_go() -> Result<(), String> {
+    let programs = root().join(format!("target/tools/wireguard-go-{WIREGUARD_GO}/bin"));
+    if programs.join("wireguard").exists() {
+        return Ok(());
+    }
+    let go = if succeeds("go", &["version"]) { "go" } else { "/usr/local/go/bin/go" };
+    let module = format!("golang.zx2c4.com/wireguard@{WIREGUARD_GO}");
+    run(Command::new(go).args(["install", &module]).env("GOBIN", programs))
 }
 
 /// Unpacks ipsec-mb 2.0 below the target folder: the release of Debian that most have is without

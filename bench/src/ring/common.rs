@@ -25,9 +25,9 @@ pub(crate) const DAEMON: usize = 1;
 
 /// From now on this thread, and what it starts, runs on that processor alone.
 pub(crate) fn run_on(which: usize) -> Result<(), String> {
-    let processor = processors().get(which).ok_or("it takes two processors")?;
+    let processor = processor(which).ok_or("it takes two processors")?;
     let mut set = CpuSet::new();
-    set.set(*processor);
+    set.set(processor);
     sched_setaffinity(None, &set).map_err(|why| why.to_string())
 }
 
@@ -36,6 +36,11 @@ pub(crate) fn run_anywhere() -> Result<(), String> {
     let mut set = CpuSet::new();
     processors().iter().for_each(|processor| set.set(*processor));
     sched_setaffinity(None, &set).map_err(|why| why.to_string())
+}
+
+/// The system's number of that processor.
+pub(crate) fn processor(which: usize) -> Option<usize> {
+    processors().get(which).copied()
 }
 
 /// Those of this process, before a thread of it was placed.
