@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_gone_or_old_or_anothers_is_refused() {
+    fn a_record_that_is_gone_or_old_or_of_another_key_is_refused() {
         let records = Arc::new(Model::default());
         let open = |name: &str, used| Lease::open(&records, name.to_owned(), used, || Ok(7));
         assert!(matches!(open("key", 1), Err(RecordError::Older)));
