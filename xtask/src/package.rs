@@ -28,11 +28,7 @@ const TRY: &[Peer] = &[
 const FILES: &[(&str, &str, u32)] = &[
     ("packaging/systemd/keyway.service", "lib/systemd/system/keyway.service", 0o644),
     ("packaging/systemd/keyway.socket", "lib/systemd/system/keyway.socket", 0o644),
-    (
-        "packaging/systemd/keyway-esp@.service",
-        "lib/systemd/system/keyway-esp@.service",
-        0o644,
-    ),
+    ("packaging/systemd/keyway-esp@.service", "lib/systemd/system/keyway-esp@.service", 0o644),
     ("packaging/systemd/keyway.sysusers", "usr/lib/sysusers.d/keyway.conf", 0o644),
     ("directory/config/src/default.toml", "etc/keyway/keyway.toml", 0o644),
     ("docs/guide", "usr/share/doc/keyway/guide", 0o644),
