@@ -88,7 +88,10 @@ fn shares(ours: &Side, nanoseconds: &[f64]) -> Vec<Claim> {
         let shares: Vec<_> = rounds.map(|(all, cryptography)| 100.0 * cryptography / all).collect();
         let name = format!("1 the share of cryptography, {}", case.name);
         let claim = Claim::at_most(&name, "%", &shares, SHARE_MAX);
-        claims.push(if case.name == SHARE_OF { claim } else { claim.secondary() });
+        claims.push(match case.name == SHARE_OF {
+            true => claim,
+            false => Claim { bar: None, holds: None, ..claim.secondary() },
+        });
     }
     claims
 }
