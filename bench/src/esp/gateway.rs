@@ -22,14 +22,22 @@ pub struct Kind {
 pub struct Gateway {
     /// With the thread that does the system's work where a gateway left it: that of their processor.
     measured: Vec<u32>,
+    /// The sender's.
+    device: String,
     _processes: Vec<Process>,
 }
 
 impl Gateway {
-    pub fn new(processes: Vec<Process>) -> Gateway {
+    /// `device`: the name of that on the sender's host.
+    pub fn new(processes: Vec<Process>, device: String) -> Gateway {
         let mut measured: Vec<_> = processes.iter().map(Process::id).collect();
         measured.extend(softirq_thread());
-        Gateway { measured, _processes: processes }
+        Gateway { measured, device, _processes: processes }
+    }
+
+    /// The name of the TUN device on the sender's host.
+    pub fn device(&self) -> &str {
+        &self.device
     }
 
     /// Processor time so far of both gateways. It has the system's work for them: their reads and writes, the way over

@@ -28,7 +28,7 @@ pub const GATEWAY: Kind = Kind {
             command.arg("--control").arg(folder.join(format!("{letter}.control"))).arg(file);
             processes.push(ready(&mut command)?);
         }
-        Ok(Gateway::new(processes))
+        Ok(Gateway::new(processes, network.device(Host::A)))
     },
 };
 
@@ -47,7 +47,7 @@ pub const CEILING: Kind = Kind {
             processes.push(ready(&mut command)?);
             network.configure(host, &network.device(host))?;
         }
-        Ok(Gateway::new(processes))
+        Ok(Gateway::new(processes, network.device(Host::A)))
     },
 };
 

@@ -39,7 +39,7 @@ struct Side {
     windows: [usize; CASES.len()],
     samples: [Vec<Sample>; CASES.len()],
     gateway: Gateway,
-    _network: Network,
+    network: Network,
     _folder: TempDir,
 }
 
@@ -65,7 +65,8 @@ pub fn measure(rounds: usize) -> Result<Findings, String> {
         nanoseconds.push(cryptography.nanoseconds());
         for (at, case) in CASES.iter().enumerate() {
             for side in &mut sides {
-                let sample = side.ends.run(case, &side.gateway, side.windows[at], RUN);
+                let sample =
+                    side.ends.run(case, (&side.network, &side.gateway), side.windows[at], RUN);
                 let sample = sample.map_err(|why| format!("{}: {why}", side.kind.name))?;
                 side.samples[at].push(sample);
             }
@@ -108,14 +109,14 @@ impl Side {
         for (case, window) in CASES.iter().zip(&mut windows) {
             let mut best = f64::MIN;
             for tried in case.windows {
-                let rate = ends.run(case, &gateway, *tried, TRY)?.rate();
+                let rate = ends.run(case, (&network, &gateway), *tried, TRY)?.rate();
                 if rate > best {
                     (best, *window) = (rate, *tried);
                 }
             }
         }
         let samples = Default::default();
-        Ok(Side { kind, ends, windows, samples, gateway, _network: network, _folder: folder })
+        Ok(Side { kind, ends, windows, samples, gateway, network, _folder: folder })
     }
 
     fn rates(&self, case: usize) -> Vec<f64> {

@@ -123,7 +123,7 @@ fn wireguard(
         run(set.args(["endpoint", &format!("{}:{PORT}", other.outer())]))?;
         network.configure(host, &device)?;
     }
-    Ok(Gateway::new(processes))
+    Ok(Gateway::new(processes, network.device(Host::A)))
 }
 
 /// Debian's charon that stays in the foreground and has no file of its process id, so that two can run.
@@ -179,7 +179,7 @@ fn libipsec(network: &Network, folder: &Path) -> Result<Gateway, String> {
         initiated.is_ok()
     });
     agreed.map_err(|why| format!("{why}: {said}"))?;
-    Ok(Gateway::new(processes))
+    Ok(Gateway::new(processes, DEVICE.into()))
 }
 
 fn connection(host: Host) -> String {

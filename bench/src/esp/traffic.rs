@@ -4,14 +4,14 @@
 //! always something to do. Packets that do not come within a while are lost, and others take their place.
 
 use super::gateway::Gateway;
-use super::network::{Host, MTU, Network};
+use super::network::{Host, Network};
 use crate::ring::common::text;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{UdpGroSegment, UdpGsoSegment};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
-use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmmsg};
-use std::io::{ErrorKind, IoSlice, Write};
+use rustix::net::{RecvFlags, recv};
+use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 /// How the packets are sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// UDP datagrams, one by one.
+    /// UDP datagrams, each by itself.
     Single,
-    /// UDP datagrams that the system cuts from one long buffer (`UDP_SEGMENT`).
+    /// UDP datagrams that come out of the device as one long packet (`UDP_SEGMENT`), if the gateway takes such.
     Segments,
     /// A TCP connection, which the system cuts (TSO).
     Stream,
@@ -36,19 +36,20 @@ pub struct Case {
     pub windows: &'static [usize],
 }
 
-/// Packets of a [`Form::Segments`] buffer: so many that they fill 64 KiB, with what a tunnel adds to each.
+/// Packets of one call: so many that the longest fill 64 KiB, with what a tunnel adds to each. Those that are to go by
+/// themselves are cut by the system before the device has them: a call for each would be slower than a gateway.
 const SEGMENTS: usize = 44;
+/// Segments that a device takes in one packet.
+const CUT: &str = "1";
+const UNCUT: &str = "65535";
+
+const WINDOWS: [usize; 4] = [SEGMENTS, 2 * SEGMENTS, 5 * SEGMENTS, 10 * SEGMENTS];
 
 pub const CASES: [Case; 5] = [
-    Case { name: "64 B", bytes: 64, form: Form::Single, windows: &[64, 128, 256, 448] },
-    Case { name: "512 B", bytes: 512, form: Form::Single, windows: &[64, 128, 256, 448] },
-    Case { name: "1,400 B", bytes: 1400, form: Form::Single, windows: &[64, 128, 256, 448] },
-    Case {
-        name: "1,400 B, GSO",
-        bytes: 1400,
-        form: Form::Segments,
-        windows: &[SEGMENTS, 2 * SEGMENTS, 4 * SEGMENTS, 8 * SEGMENTS],
-    },
+    Case { name: "64 B", bytes: 64, form: Form::Single, windows: &WINDOWS },
+    Case { name: "512 B", bytes: 512, form: Form::Single, windows: &WINDOWS },
+    Case { name: "1,400 B", bytes: 1400, form: Form::Single, windows: &WINDOWS },
+    Case { name: "1,400 B, GSO", bytes: 1400, form: Form::Segments, windows: &WINDOWS },
     Case { name: "TCP, 1,400 B", bytes: 1400, form: Form::Stream, windows: &[0] },
 ];
 
@@ -82,8 +83,6 @@ impl Sample {
 const PORT: u16 = 9;
 /// Of the sink, so that it loses nothing.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// Packets of one call.
-const BATCH: usize = 32;
 /// After so long without any, those under way are lost.
 const LOST_AFTER: Duration = Duration::from_millis(20);
 /// How long a pair of gateways may take until a packet goes through.
@@ -91,9 +90,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sockets on both hosts.
 pub struct Ends {
+    /// What it sends is cut into datagrams.
     sender: UdpSocket,
-    /// Its datagrams are cut by the system.
-    segments: UdpSocket,
     sink: UdpSocket,
     writer: TcpStream,
     reader: TcpStream,
@@ -123,14 +121,11 @@ impl Ends {
             setsockopt(&sink, UdpGroSegment, &true).map_err(text)?;
             Ok((sink, TcpListener::bind(address).map_err(text)?))
         })?;
-        let sender = || -> Result<UdpSocket, String> {
+        let sender = network.inside(Host::A, || {
             let sender = UdpSocket::bind((Host::A.inner(), 0)).map_err(text)?;
             sender.connect((Host::B.inner(), PORT)).map_err(text)?;
             Ok(sender)
-        };
-        let (sender, segments) = network.inside(Host::A, || Ok((sender()?, sender()?)))?;
-        let size = i32::try_from(MTU - UDP_HEADERS).map_err(text)?;
-        setsockopt(&segments, UdpGsoSegment, &size).map_err(text)?;
+        })?;
         sender.send(&[0]).map_err(text)?;
         sink.set_read_timeout(Some(PATIENCE / 10)).map_err(text)?;
         sink.recv(&mut [0]).map_err(text)?;
@@ -141,18 +136,23 @@ impl Ends {
         for stream in [&writer, &reader] {
             stream.set_nonblocking(true).map_err(text)?;
         }
-        Ok(Ends { sender, segments, sink, writer, reader, buffer: vec![0; 1 << 18] })
+        Ok(Ends { sender, sink, writer, reader, buffer: vec![0; 1 << 18] })
     }
 
     /// Sends for so long, and waits for what is under way. The window is in packets.
     pub fn run(
         &mut self,
         case: &Case,
-        gateway: &Gateway,
+        (network, gateway): (&Network, &Gateway),
         window: usize,
         time: Duration,
     ) -> Result<Sample, String> {
         while self.take(case)? > 0 {}
+        let segments = if case.form == Form::Single { CUT } else { UNCUT };
+        let device = gateway.device();
+        network.ip(Host::A, &["link", "set", device, "gso_max_segs", segments])?;
+        let segment = i32::try_from(case.payload()).map_err(text)?;
+        setsockopt(&self.sender, UdpGsoSegment, &segment).map_err(text)?;
         let (mut sent, mut arrived, mut lost) = (0, 0, 0);
         let (begun, before) = (Instant::now(), gateway.time());
         loop {
@@ -190,16 +190,9 @@ impl Ends {
     fn send(&mut self, case: &Case, room: usize) -> Result<usize, String> {
         let payload = case.payload();
         match case.form {
-            Form::Single if room < BATCH => Ok(0),
-            Form::Single => {
-                let data = [IoSlice::new(&self.buffer[..payload])];
-                let mut none: [SendAncillaryBuffer<'_, '_, '_>; BATCH] = Default::default();
-                let mut messages = none.each_mut().map(|none| MMsgHdr::new(&data, none));
-                sendmmsg(&self.sender, &mut messages, SendFlags::empty()).map_err(text)
-            }
-            Form::Segments if room < SEGMENTS => Ok(0),
-            Form::Segments => {
-                let sent = self.segments.send(&self.buffer[..SEGMENTS * payload]);
+            Form::Single | Form::Segments if room < SEGMENTS => Ok(0),
+            Form::Single | Form::Segments => {
+                let sent = self.sender.send(&self.buffer[..SEGMENTS * payload]);
                 sent.map(|bytes| bytes / payload).map_err(text)
             }
             Form::Stream => all(|| self.writer.write(&self.buffer)),
