@@ -81,16 +81,9 @@ impl Netlink {
 
     /// Adds a route to an interface. One that is there already stays.
     pub fn add_route(&mut self, interface: u32, to: IpAddr, prefix: u8) -> io::Result<()> {
-        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let body = route(interface, to, prefix)?;
-        match self.request(libc::RTM_NEWROUTE, flags as u16, body) {
-            Err(why)
-                if why.kind() == io::ErrorKind::AlreadyExists
-                    && self.has_route(interface, to, prefix)? =>
-            {
-                Ok(())
-            }
-            result => result,
+        match self.restore_route(interface, to, prefix)? || self.has_route(interface, to, prefix)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::AlreadyExists.into()),
         }
     }
 

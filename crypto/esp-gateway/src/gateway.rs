@@ -573,7 +573,7 @@ fn spi(spi: u32) -> String {
 /// A negotiated association, for `keyway esp status`.
 fn shown(it: &Shown, life: impl Fn(Life) -> &'static str) -> Value {
     json!({
-        "spi": format!("{:#x}", it.name.spi),
+        "spi": spi(it.name.spi),
         "direction": if it.is_inbound { "in" } else { "out" },
         "from": it.source.to_string(),
         "to": it.name.destination.to_string(),

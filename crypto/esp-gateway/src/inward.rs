@@ -10,56 +10,67 @@ use keyway_packet_io::{Received, TunQueue};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+/// An ESP packet, and where it came from.
+pub type Packet = (Vec<u8>, Received);
 
 /// The thread's things.
 pub struct Inward {
-    sockets: Sockets,
-    work: Work,
-}
-
-struct Work {
     view: View,
     queue: TunQueue,
     opener: Opener,
     /// The lengths of the packets that are being opened.
     lengths: Vec<usize>,
+    /// The thread for packets whose keys a daemon has.
+    aside: Option<SyncSender<Packet>>,
 }
 
 impl Inward {
-    /// Carries what comes to these sockets.
-    pub fn new(engine: &Engine, view: View, queue: TunQueue, sockets: Sockets) -> Inward {
+    /// Gives packets to this queue. Those whose keys a daemon has go to `aside`, if there is one: the daemon may hang, and
+    /// others do not wait for it.
+    pub fn new(
+        engine: &Engine,
+        view: View,
+        queue: TunQueue,
+        aside: Option<SyncSender<Packet>>,
+    ) -> Inward {
         let opener = Opener::new(engine, Dispatch::Queued);
-        Inward { sockets, work: Work { view, queue, opener, lengths: Vec::new() } }
+        Inward { view, queue, opener, lengths: Vec::new(), aside }
     }
 
-    /// Works until it is to stop.
-    pub fn run(mut self, stop: &Stop) {
+    /// Carries what another thread puts aside, until that one ends.
+    pub fn run_aside(mut self, packets: &Receiver<Packet>) {
+        while let Ok((packet, received)) = packets.recv() {
+            self.refresh();
+            self.take(&packet, received);
+            for (packet, received) in packets.try_iter().take(BATCH_PACKETS - 1) {
+                self.take(&packet, received);
+            }
+            self.pass_on();
+        }
+    }
+
+    /// Carries what comes to these sockets, until it is to stop.
+    pub fn run(mut self, mut sockets: Sockets, stop: &Stop) {
         loop {
             let (mut packets, mut is_troubled) = (0, false);
-            if self.work.view.refresh() {
-                self.work.opener.release();
-            }
-            let Inward { sockets: Sockets { udp, raw }, work } = &mut self;
+            self.refresh();
+            let Sockets { udp, raw } = &mut sockets;
             let mut count = |received: io::Result<usize>| match received {
                 Ok(count) => packets += count,
                 Err(_) => is_troubled = true,
             };
             if let Some(socket) = udp {
-                count(socket.receive(|datagram, it| work.take_datagram(datagram, it)));
+                count(socket.receive(|datagram, it| self.take_datagram(datagram, it)));
             }
-            for (_, socket) in raw {
-                count(socket.receive(|packet, it| work.take(packet, it)));
+            for (_, socket) in raw.iter_mut() {
+                count(socket.receive(|packet, it| self.take(packet, it)));
             }
-            self.work.open();
-            let written = self.work.queue.flush();
-            if written.dropped > 0 {
-                let figures = &self.work.view.shared().figures;
-                figures.inbound.many_dropped(Reason::System, written.dropped, 0);
-            }
+            self.pass_on();
             let waited = match (packets, is_troubled) {
                 (1.., _) if !stop.is_asked() => continue,
                 (0, false) => {
-                    let Sockets { udp, raw } = &self.sockets;
                     let all = udp.iter().chain(raw.iter().map(|(_, socket)| socket));
                     let all: Vec<&dyn AsFd> = all.map(|it| it as &dyn AsFd).collect();
                     stop.wait(&all, None)
@@ -72,9 +83,24 @@ impl Inward {
             }
         }
     }
-}
 
-impl Work {
+    /// Looks at the tables of now.
+    fn refresh(&mut self) {
+        if self.view.refresh() {
+            self.opener.release();
+        }
+    }
+
+    /// Opens what waits, and gives it to the device.
+    fn pass_on(&mut self) {
+        self.open();
+        let written = self.queue.flush();
+        if written.dropped > 0 {
+            let figures = &self.view.shared().figures;
+            figures.inbound.many_dropped(Reason::System, written.dropped, 0);
+        }
+    }
+
     /// Takes a datagram of UDP.
     fn take_datagram(&mut self, datagram: &[u8], received: Received) {
         let reason = match encapsulated(datagram) {
@@ -96,6 +122,16 @@ impl Work {
 
     /// Takes an ESP packet.
     fn take(&mut self, packet: &[u8], received: Received) {
+        let inbound = &self.view.tables().inbound;
+        if let Some(aside) = &self.aside
+            && inbound.of_packet(packet).is_some_and(|sa| sa.is_named())
+        {
+            if aside.try_send((packet.to_vec(), received)).is_err() {
+                let figures = &self.view.shared().figures;
+                figures.inbound.dropped(Cause::QueueFull, packet.len());
+            }
+            return;
+        }
         if self.opener.len() >= BATCH_PACKETS {
             self.open();
         }
@@ -117,7 +153,7 @@ impl Work {
         if self.opener.is_empty() {
             return;
         }
-        let Work { view, queue, opener, lengths } = self;
+        let Inward { view, queue, opener, lengths, .. } = self;
         let figures = &view.shared().figures.inbound;
         let (mut packets, mut bytes) = (0, 0);
         let mut lengths = lengths.drain(..);

@@ -47,6 +47,9 @@ pub const IKE_POLICIES_MAX: usize = 16_384;
 /// Packets that a thread has sealed or opened together, at most.
 pub const BATCH_PACKETS: usize = 64;
 
+/// Packets that wait for keys of the daemon, at most, of each queue and direction.
+pub const ASIDE_PACKETS: usize = 512;
+
 /// Time between two looks at lifetimes, paths and what is to be retired.
 pub const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks between two records of how far inbound SAs have come.

@@ -10,6 +10,7 @@ use keyway_packet_io::TunQueue;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
 
 /// The thread's things.
 pub struct Outward {
@@ -23,13 +24,34 @@ struct Work {
     sealer: Sealer,
     /// Messages to the inside.
     answers: Vec<Vec<u8>>,
+    /// The thread for packets whose keys a daemon has.
+    aside: Option<SyncSender<Vec<u8>>>,
 }
 
 impl Outward {
-    /// Carries what comes out of this queue.
-    pub fn new(engine: &Engine, view: View, queue: TunQueue, sockets: Sockets) -> Outward {
+    /// Carries what comes out of this queue. Packets whose keys a daemon has go to `aside`, if there is one: the daemon
+    /// may hang, and others do not wait for it.
+    pub fn new(
+        engine: &Engine,
+        view: View,
+        queue: TunQueue,
+        sockets: Sockets,
+        aside: Option<SyncSender<Vec<u8>>>,
+    ) -> Outward {
         let sealer = Sealer::new(engine, Dispatch::Queued);
-        Outward { queue, work: Work { view, sockets, sealer, answers: Vec::new() } }
+        Outward { queue, work: Work { view, sockets, sealer, answers: Vec::new(), aside } }
+    }
+
+    /// Carries what another thread puts aside, until that one ends.
+    pub fn run_aside(mut self, packets: &Receiver<Vec<u8>>) {
+        while let Ok(first) = packets.recv() {
+            self.work.refresh();
+            self.work.take(&first);
+            for packet in packets.try_iter().take(BATCH_PACKETS - 1) {
+                self.work.take(&packet);
+            }
+            self.pass_on();
+        }
     }
 
     /// Works until it is to stop.
@@ -38,17 +60,9 @@ impl Outward {
     /// If the device is gone.
     pub fn run(mut self, stop: &Stop) -> io::Result<()> {
         loop {
-            if self.work.view.refresh() {
-                self.work.sealer.release();
-            }
+            self.work.refresh();
             let received = self.fill();
-            self.work.seal();
-            self.work.send();
-            for answer in self.work.answers.drain(..) {
-                self.queue.push(&answer);
-            }
-            let written = self.queue.flush();
-            self.work.view.shared().figures.too_big.add(written.packets);
+            self.pass_on();
             let waited = match received {
                 // More may be there, but an end comes first.
                 Ok(1..) if !stop.is_asked() => continue,
@@ -61,6 +75,17 @@ impl Outward {
                 return Ok(());
             }
         }
+    }
+
+    /// Seals and sends what waits, and answers to the inside.
+    fn pass_on(&mut self) {
+        self.work.seal();
+        self.work.send();
+        for answer in self.work.answers.drain(..) {
+            self.queue.push(&answer);
+        }
+        let written = self.queue.flush();
+        self.work.view.shared().figures.too_big.add(written.packets);
     }
 
     /// Takes packets until none is there, or enough are for a batch.
@@ -117,6 +142,13 @@ fn may_be_fragmented(inner: &InnerPacket<'_>) -> bool {
 }
 
 impl Work {
+    /// Looks at the tables of now.
+    fn refresh(&mut self) {
+        if self.view.refresh() {
+            self.sealer.release();
+        }
+    }
+
     /// Takes a packet out of the device.
     fn take(&mut self, packet: &[u8]) {
         if self.sealer.len() >= BATCH_PACKETS {
@@ -128,7 +160,7 @@ impl Work {
     }
 
     fn try_take(&mut self, packet: &[u8]) -> Result<(), (Reason, usize)> {
-        let Work { view, sealer, answers, .. } = self;
+        let Work { view, sealer, answers, aside, .. } = self;
         let bytes = packet.len();
         let is_ip = matches!(packet.first().map(|first| first >> 4), Some(4 | 6));
         let inner = InnerPacket::parse(packet).map_err(|_| match is_ip {
@@ -149,6 +181,9 @@ impl Work {
         let Some(sa) = &peer.sa else {
             return Err((peer.drop_reason(&inner, &view.shared().door), bytes));
         };
+        if let Some(aside) = aside.as_ref().filter(|_| sa.is_named()) {
+            return aside.try_send(packet.to_vec()).or(Err((Cause::QueueFull.into(), bytes)));
+        }
         let room = peer.room();
         let is_long = inner.bytes().len() > room;
         if is_long && !may_be_fragmented(&inner) {

@@ -7,7 +7,7 @@ use crate::control::{Control, Request};
 use crate::gateway::{Gateway, mtu_of};
 use crate::ike::serve::{IkeSockets, Listener, Server};
 use crate::inward::Inward;
-use crate::limits::DAEMON_WAIT;
+use crate::limits::{ASIDE_PACKETS, DAEMON_WAIT};
 use crate::options::UpOptions;
 use crate::outward::Outward;
 use crate::reverse_path;
@@ -29,6 +29,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle};
 use tokio::sync::mpsc;
@@ -90,7 +91,9 @@ pub fn run(options: &UpOptions) -> Result<(), Failure> {
     gateway.lock().unpoisoned().apply(configuration)?;
     let stop = Stop::new().map_err(|why| cannot_start(&why))?;
     let (ended, mut end) = mpsc::unbounded_channel();
-    let threads = Threads { engine: &engine, shared: &shared, stop: &stop, ended: &ended };
+    let has_cryptod = remote.is_some();
+    let threads =
+        Threads { engine: &engine, shared: &shared, stop: &stop, ended: &ended, has_cryptod };
     let mut threads = threads.start(queues, &sockets).map_err(|why| cannot_start(&why))?;
     let (kept, its_stop) = (gateway.clone(), stop.clone());
     let keeper = thread::Builder::new().name("keeper".into());
@@ -283,21 +286,37 @@ struct Threads<'t> {
     shared: &'t Arc<Shared>,
     stop: &'t Stop,
     ended: &'t mpsc::UnboundedSender<io::Error>,
+    /// Keys are in a daemon, perhaps.
+    has_cryptod: bool,
 }
 
 impl Threads<'_> {
-    /// Two for each queue.
+    /// Two for each queue, and two more where keys are in a daemon.
     fn start(&self, queues: Vec<TunQueue>, sockets: &Sockets) -> io::Result<Vec<JoinHandle<()>>> {
         let mut threads = Vec::new();
         for (number, queue) in queues.into_iter().enumerate() {
-            let view = || View::new(self.shared);
-            let inward = Inward::new(self.engine, view(), queue.try_clone()?, sockets.try_clone()?);
-            let outward = Outward::new(self.engine, view(), queue, sockets.try_clone()?);
-            let stop = self.stop.clone();
-            let thread = thread::Builder::new().name(format!("in {number}"));
-            threads.push(thread.spawn(move || inward.run(&stop))?);
+            let (mut in_aside, mut out_aside) = (None, None);
+            if self.has_cryptod {
+                let (aside, packets) = sync_channel(ASIDE_PACKETS);
+                let inward = Inward::new(self.engine, self.view(), queue.try_clone()?, None);
+                let thread = named(format!("in-keyed {number}"));
+                threads.push(thread.spawn(move || inward.run_aside(&packets))?);
+                in_aside = Some(aside);
+                let (aside, packets) = sync_channel(ASIDE_PACKETS);
+                let (queue, sockets) = (queue.try_clone()?, sockets.try_clone()?);
+                let outward = Outward::new(self.engine, self.view(), queue, sockets, None);
+                let thread = named(format!("out-keyed {number}"));
+                threads.push(thread.spawn(move || outward.run_aside(&packets))?);
+                out_aside = Some(aside);
+            }
+            let inward = Inward::new(self.engine, self.view(), queue.try_clone()?, in_aside);
+            let (incoming, stop) = (sockets.try_clone()?, self.stop.clone());
+            let thread = named(format!("in {number}"));
+            threads.push(thread.spawn(move || inward.run(incoming, &stop))?);
+            let sockets = sockets.try_clone()?;
+            let outward = Outward::new(self.engine, self.view(), queue, sockets, out_aside);
             let (stop, ended) = (self.stop.clone(), self.ended.clone());
-            let thread = thread::Builder::new().name(format!("out {number}"));
+            let thread = named(format!("out {number}"));
             threads.push(thread.spawn(move || {
                 if let Err(why) = outward.run(&stop) {
                     // At the end nothing hears it.
@@ -307,6 +326,14 @@ impl Threads<'_> {
         }
         Ok(threads)
     }
+
+    fn view(&self) -> View {
+        View::new(self.shared)
+    }
+}
+
+fn named(name: String) -> thread::Builder {
+    thread::Builder::new().name(name)
 }
 
 /// What answers requests.

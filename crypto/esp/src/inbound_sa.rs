@@ -88,6 +88,11 @@ impl InboundSa {
         self.association.esn
     }
 
+    /// Whether its key is used by its name ([`SaKey::Named`](crate::SaKey::Named)): the driver that has it may be slow, or hang.
+    pub fn is_named(&self) -> bool {
+        self.association.is_named
+    }
+
     /// Which packets may come out.
     pub fn selectors(&self) -> &Selectors {
         &self.selectors
@@ -164,6 +169,11 @@ impl Inbound {
     /// The security association of this SPI.
     pub fn get(&self, spi: u32) -> Option<&Arc<InboundSa>> {
         self.by_spi.get(&spi)
+    }
+
+    /// The security association of an ESP packet.
+    pub fn of_packet(&self, esp: &[u8]) -> Option<&Arc<InboundSa>> {
+        self.get(u32::from_be_bytes(*esp.first_chunk()?))
     }
 
     /// All of them, in no order.

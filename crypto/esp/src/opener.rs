@@ -72,8 +72,8 @@ impl Opener {
     /// lengths that it can have, [`Cause::QueueFull`] if the batch has [`BATCH_PACKETS_MAX`] packets.
     pub fn push(&mut self, inbound: &Inbound, esp: &[u8], outer: Outer) -> Result<(), Cause> {
         let (header, _) = esp.split_first_chunk::<HEADER_BYTES>().ok_or(Cause::Malformed)?;
-        let [a, b, c, d, number @ ..] = *header;
-        let sa = inbound.get(u32::from_be_bytes([a, b, c, d])).ok_or(Cause::Spi)?;
+        let [_, _, _, _, number @ ..] = *header;
+        let sa = inbound.of_packet(esp).ok_or(Cause::Spi)?;
         if esp.len() > SEALED_BYTES_MAX {
             return Err(Cause::TooLong);
         }

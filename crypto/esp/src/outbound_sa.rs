@@ -102,6 +102,11 @@ impl OutboundSa {
         self.association.esn
     }
 
+    /// Whether its key is used by its name ([`SaKey::Named`](crate::SaKey::Named)): the driver that has it may be slow, or hang.
+    pub fn is_named(&self) -> bool {
+        self.association.is_named
+    }
+
     /// The packets that were sealed so far.
     pub fn use_(&self) -> Use {
         self.counted.now()

@@ -147,6 +147,8 @@ pub(crate) struct Association {
     pub suite: Suite,
     pub mode: Mode,
     pub esn: bool,
+    /// Its key is one that a driver has, by its name.
+    pub is_named: bool,
     pub session: Session,
     pub salt: Box<Zeroizing<[u8; 4]>>,
 }
@@ -160,12 +162,13 @@ impl Association {
         if spi < SPI_MIN {
             return Err(SaError::Spi(spi));
         }
+        let is_named = matches!(key, SaKey::Named(_));
         let session = open(engine, suite, key)?;
         // Filled in place, so that no copy of it stays on the stack.
         let mut salt = Box::new(Zeroizing::new([0; 4]));
         salt.copy_from_slice(&parameters.salt);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Association { id, spi, suite, mode, esn, session, salt })
+        Ok(Association { id, spi, suite, mode, esn, is_named, session, salt })
     }
 }
 
