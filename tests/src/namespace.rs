@@ -2,6 +2,7 @@
 
 use crate::{available, finish, is_root};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -38,12 +39,17 @@ impl Namespace {
         Some(namespace)
     }
 
-    /// A command that runs in it.
+    /// Where `ip` and others find it, as long as it lives.
     #[must_use]
-    pub fn command(&self, program: &str) -> Command {
-        let file = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+
+    /// A command that runs in it. Its process is the program's own.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net={file}")).arg("--").arg(program);
+        command.arg(format!("--net={}", self.path())).arg("--").arg(program);
         command
     }
 

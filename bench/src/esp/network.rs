@@ -1,13 +1,9 @@
 //! Two hosts of a pair of gateways: network namespaces of this run, with an Ethernet between them. Nothing outside
 //! is reached or changed.
 
-use crate::ring::common::text;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::{self, File};
-use std::os::fd::AsFd;
+use keyway_tests::namespace::Namespace;
 use std::path::Path;
-use std::process::{Command, id};
-use std::thread;
+use std::process::Command;
 
 /// One of the two hosts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,40 +59,36 @@ impl Host {
 /// The longest IP packet in a tunnel, in bytes: libipsec cuts longer ones, whatever its device's MTU.
 pub const MTU: usize = 1400;
 
-/// Where the system has namespaces by name.
-const NAMES: &str = "/run/netns";
-/// How those of this program's runs begin; the run's process id is next.
-const OURS: &str = "keyway-bench-";
-
 /// Both hosts; gone when it is dropped.
 pub struct Network {
     tag: &'static str,
+    hosts: [Namespace; 2],
 }
 
 impl Network {
     /// `tag` tells the networks of one run apart: at most eight characters, since devices are named by it.
     pub fn new(tag: &'static str) -> Result<Network, String> {
-        let network = Network { tag };
-        for host in BOTH {
-            ip(&["netns", "add", &network.name(host)])?;
-        }
-        let [a, b] = BOTH.map(|host| network.name(host));
-        ip(&[
-            "link", "add", "outer", "netns", &a, "type", "veth", "peer", "name", "outer", "netns",
-            &b,
-        ])?;
+        let new = || Namespace::new().ok_or("no network namespace can be made");
+        let hosts = [new()?, new()?];
+        let [a, b] = hosts.each_ref().map(Namespace::path);
+        let network = Network { tag, hosts };
+        network.ip(
+            Host::A,
+            &[
+                "link", "add", "outer", "netns", &a, "type", "veth", "peer", "name", "outer",
+                "netns", &b,
+            ],
+        )?;
         for host in BOTH {
             let address = format!("{}/24", host.outer());
             network.ip(host, &["address", "add", &address, "dev", "outer"])?;
-            for device in ["lo", "outer"] {
-                network.ip(host, &["link", "set", device, "up"])?;
-            }
+            network.ip(host, &["link", "set", "outer", "up"])?;
         }
         Ok(network)
     }
 
-    fn name(&self, host: Host) -> String {
-        format!("{OURS}{}-{}-{}", id(), self.tag, host.letter())
+    fn host(&self, host: Host) -> &Namespace {
+        &self.hosts[host as usize]
     }
 
     /// A device's name that no other network of this run has: wireguard's programs have sockets of that name.
@@ -106,15 +98,18 @@ impl Network {
 
     /// A command that runs there. Its process is the program's own.
     pub fn command(&self, host: Host, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name(host)]).arg(program.as_ref());
-        command
+        self.host(host).command(program.as_ref())
     }
 
-    /// Runs `ip` there.
+    /// Runs `ip` there; what it says is the error.
     pub fn ip(&self, host: Host, arguments: &[&str]) -> Result<(), String> {
-        let name = self.name(host);
-        ip(&[&["-n", name.as_str()], arguments].concat())
+        let output = self.command(host, "ip").args(arguments).output();
+        let output = output.map_err(|why| format!("ip (of iproute2): {why}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("ip {}: {}", arguments.join(" "), said.trim()))
     }
 
     /// Gives a tunnel's device its address, brings it up, and sends the other host's network there.
@@ -131,43 +126,6 @@ impl Network {
         host: Host,
         work: impl FnOnce() -> Result<R, String> + Send,
     ) -> Result<R, String> {
-        let file = File::open(Path::new(NAMES).join(self.name(host))).map_err(text)?;
-        let enter = || {
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-                .map_err(text)?;
-            work()
-        };
-        thread::scope(|scope| scope.spawn(enter).join()).map_err(|_| "a thread panicked")?
+        self.host(host).within(work)
     }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        for host in BOTH {
-            let _ = ip(&["netns", "del", &self.name(host)]);
-        }
-    }
-}
-
-/// Removes the namespaces of runs that were killed.
-pub fn sweep() {
-    for entry in fs::read_dir(NAMES).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let process = name.strip_prefix(OURS).and_then(|rest| rest.split('-').next());
-        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            let _ = ip(&["netns", "del", name]);
-        }
-    }
-}
-
-/// Runs `ip`; what it says is the error.
-fn ip(arguments: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip").args(arguments).output();
-    let output = output.map_err(|why| format!("ip (of iproute2): {why}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("ip {}: {}", arguments.join(" "), said.trim()))
 }

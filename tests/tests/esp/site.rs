@@ -1,20 +1,19 @@
 //! Two hosts, each a network namespace, with a wire between them and a gateway on each.
 
 use keyway_tests::cryptod::eventually;
-use keyway_tests::{Finished, available, finish, keyway, secret};
+use keyway_tests::namespace::Namespace;
+use keyway_tests::{Finished, finish, keyway, secret};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, recv, socket_with};
-use rustix::process::{Pid, Signal, geteuid, kill_process};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::NonZeroU32;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -51,39 +50,19 @@ impl Side {
 
 /// Both hosts, without gateways yet.
 pub struct Site {
-    number: u32,
+    hosts: [Namespace; 2],
     pub folder: TempDir,
 }
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Site {
     /// `None`, which is said, where the machine has no namespaces for us.
     pub fn new() -> Option<Site> {
-        if !available(&["ip", "/dev/net/tun"]) {
-            return None;
-        }
-        if !geteuid().is_root() {
-            let ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-            assert!(!ci, "nothing may be skipped in CI, but network namespaces take root");
-            eprintln!("skipped: network namespaces and TUN devices take root");
-            return None;
-        }
-        let site = Site {
-            number: std::process::id() * 100 + NEXT.fetch_add(1, Ordering::Relaxed),
-            folder: tempfile::tempdir().unwrap(),
-        };
-        for side in [Side::A, Side::B] {
-            ip(&["netns", "add", &site.name(side)]);
-        }
-        let (a, b) = (site.name(Side::A), site.name(Side::B));
-        ip(&[
-            "link", "add", "wire-a", "netns", &a, "type", "veth", "peer", "name", "wire-b",
-            "netns", &b,
-        ]);
+        let hosts = [Namespace::new()?, Namespace::new()?];
+        let [a, b] = hosts.each_ref().map(Namespace::path);
+        hosts[0].ip(&format!("link add wire-a netns {a} type veth peer name wire-b netns {b}"));
+        let site = Site { hosts, folder: tempfile::tempdir().unwrap() };
         for side in [Side::A, Side::B] {
             let wire = side.interface();
-            site.ip(side, &["link", "set", "lo", "up"]);
             // One that watches the wire sees each packet by itself.
             site.ip(side, &["link", "set", wire, "gso_max_segs", "1", "up"]);
             for is_v4 in [true, false] {
@@ -99,13 +78,13 @@ impl Site {
         Some(site)
     }
 
-    fn name(&self, side: Side) -> String {
-        format!("kw{}{}", self.number, if side == Side::A { "a" } else { "b" })
+    fn host(&self, side: Side) -> &Namespace {
+        &self.hosts[side as usize]
     }
 
     /// `ip` in a namespace.
     pub fn ip(&self, side: Side, arguments: &[&str]) {
-        ip(&[&["-n", &self.name(side)], arguments].concat());
+        self.host(side).ip(&arguments.join(" "));
     }
 
     /// Sets how strict the filter of reverse paths is.
@@ -120,13 +99,7 @@ impl Site {
 
     /// Does something on a thread that is in a namespace. Sockets that it makes are there.
     pub fn inside<T: Send>(&self, side: Side, action: impl FnOnce() -> T + Send) -> T {
-        let place = File::open(format!("/run/netns/{}", self.name(side))).unwrap();
-        let act = move || {
-            move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            action()
-        };
-        let done = thread::scope(|scope| scope.spawn(act).join());
-        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.host(side).within(action)
     }
 
     /// A socket of UDP.
@@ -189,9 +162,7 @@ impl Site {
 
     /// A program in a namespace.
     pub fn program(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name(side)]).arg(program);
-        command
+        self.host(side).command(program)
     }
 
     /// The command that starts a gateway.
@@ -211,19 +182,6 @@ impl Site {
     pub fn start_both(&self) -> (Gateway, Gateway) {
         (self.start(Side::A), self.start(Side::B))
     }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        for side in [Side::A, Side::B] {
-            let _ = Command::new("ip").args(["netns", "del", &self.name(side)]).status();
-        }
-    }
-}
-
-#[track_caller]
-fn ip(arguments: &[&str]) {
-    finish(Command::new("ip").args(arguments), "").expect(0);
 }
 
 /// A gateway that runs. Killed when it is dropped.
