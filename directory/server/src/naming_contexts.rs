@@ -13,7 +13,7 @@ use keyway_store::Store;
 use std::sync::Arc;
 
 /// The row of the store's meta table that has them.
-const META_CONTEXTS: &str = "naming-contexts";
+pub(crate) const META_CONTEXTS: &str = "naming-contexts";
 
 impl Directory {
     /// Holds the tree from this DN downwards from now on. Its top entry is to be added.

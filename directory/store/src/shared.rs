@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::disk::{self, DATA};
 use crate::idle::IdleReads;
@@ -14,7 +15,7 @@ use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
 use crate::values::ValueTable;
-use crate::{Error, OpenError};
+use crate::{Append, Error, OpenError};
 
 /// Fields drop in order: the lock goes last.
 pub(crate) struct Shared {
@@ -30,6 +31,10 @@ pub(crate) struct Shared {
     loading: bool,
     /// Changes go into the feed, with the value of this attribute.
     pub feed: Option<Option<&'static str>>,
+    /// It makes no changes of its own.
+    following: AtomicBool,
+    /// Takes each commit before the disk does.
+    append: Mutex<Option<Arc<dyn Append>>>,
     failed: Mutex<Option<String>>,
     /// Why the last commit was refused, if it was.
     refused: Mutex<Option<Error>>,
@@ -72,6 +77,8 @@ impl Shared {
             data,
             loading,
             feed,
+            following: AtomicBool::new(false),
+            append: Mutex::new(None),
             failed,
             refused,
             reader_table,
@@ -93,6 +100,22 @@ impl Shared {
             }
             _ => Err(Error::Displaced { path: path.clone() }),
         }
+    }
+
+    pub(crate) fn is_following(&self) -> bool {
+        self.following.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn follow(&self, follows: bool) {
+        self.following.store(follows, Ordering::Release);
+    }
+
+    pub(crate) fn append(&self) -> Option<Arc<dyn Append>> {
+        self.append.lock().unpoisoned().clone()
+    }
+
+    pub(crate) fn append_to(&self, append: Option<Arc<dyn Append>>) {
+        *self.append.lock().unpoisoned() = append;
     }
 
     pub(crate) fn dir(&self) -> &Path {
