@@ -79,7 +79,7 @@ impl Answer {
 
     pub(super) fn check(&mut self) -> Result<(), Invalid> {
         match self {
-            Answer::Refused { reason, text } => {
+            Answer::Refused { reason, text, .. } => {
                 *text = check::shown(text);
                 reason.check()
             }
