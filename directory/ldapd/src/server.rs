@@ -1,18 +1,23 @@
 //! The running server: it accepts connections until it is shut down.
 
 use crate::crowd::Crowd;
+use crate::elsewhere::{Elsewhere, Writes};
 use crate::listen::{Listener, ListenerKind, Urls};
-use crate::listener;
 use crate::meters::Meters;
 use crate::monitor::{self, Beside, Monitor};
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::state::ServerState;
+use crate::written::Written;
+use crate::{connection, listener};
 use keyway_lock::Unpoisoned;
 use keyway_server::{Directory, Provider, VirtualEntry, VirtualTree, Wanted};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
+use tokio_rustls::server::TlsStream;
 
 /// A running server. Dropping it without [`LdapServer::shutdown`] stops accepting and leaves the
 /// connections to their own end.
@@ -52,6 +57,8 @@ impl LdapServer {
             slowest: slowest.clone(),
             registry: Arc::default(),
             crowd: Crowd::default(),
+            elsewhere: Elsewhere::default(),
+            written: Written::default(),
         };
         let shared = Arc::new(shared);
         let urls = Urls::default();
@@ -113,6 +120,22 @@ impl LdapServer {
         entries: impl Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync + 'static,
     ) {
         *self.beside.write().unpoisoned() = Some(Box::new(entries));
+    }
+
+    /// Makes changes there from now on. Those that are under way go on.
+    pub fn write(&self, writes: Writes) {
+        self.shared.elsewhere.set(writes);
+    }
+
+    /// Serves the requests that another member of the cluster sends for its clients, until its connection ends. It has
+    /// shown that it is one: it is believed on whose behalf it asks.
+    pub fn serve_member(
+        &self,
+        stream: TlsStream<TcpStream>,
+        from: SocketAddr,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let shared = self.shared.clone();
+        async move { connection::serve_member(shared, stream, from).await }
     }
 
     /// Takes other settings, for connections to come; those that are open take them with their next bind.

@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::crowd::Crowd;
+use crate::elsewhere::{Elsewhere, Writes};
 use crate::meters::Meters;
 use crate::peer::Peer;
 use crate::registry::Registry;
@@ -10,6 +11,7 @@ use crate::seen::Seen;
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::strangers::Source;
+use crate::written::Written;
 use keyway_lock::Unpoisoned;
 use keyway_server::Directory;
 use std::io;
@@ -24,12 +26,24 @@ pub(crate) struct ServerState {
     pub slowest: Arc<Slowest>,
     pub registry: Arc<Registry>,
     pub crowd: Crowd,
+    pub elsewhere: Elsewhere,
+    pub written: Written,
 }
 
 impl ServerState {
     /// The settings as they are now.
     pub fn settings(&self) -> Arc<ConnectionSettings> {
         self.settings.read().unpoisoned().clone()
+    }
+
+    /// Where changes are made.
+    pub fn writes(&self) -> Arc<Writes> {
+        self.elsewhere.writes()
+    }
+
+    /// Whether that is not here.
+    pub fn writes_elsewhere(&self) -> bool {
+        self.elsewhere.is_elsewhere()
     }
 
     /// A connection, as its lines in the log say it.

@@ -17,6 +17,10 @@ use keyway_codec::password_policy::{
 /// each decision, as text in UTF-8.
 pub const DECIDING_RULES: &str = "2.25.15936739705580567830054646219924409936.2.1";
 
+/// Say by which position of the feed a change is there; and read no earlier state than that of a position. A write's control
+/// has no value, a search's, a compare's or a bind's the position in decimal digits; the answer's as well.
+pub const POSITION: &str = "2.25.15936739705580567830054646219924409936.2.3";
+
 /// The controls that `supportedControl` names.
 pub const SUPPORTED: &[&str] = &[
     PAGED_RESULTS,
@@ -28,6 +32,7 @@ pub const SUPPORTED: &[&str] = &[
     ACCOUNT_USABILITY,
     DECIDING_RULES,
     RELAX_RULES,
+    POSITION,
 ];
 
 /// The controls of one request, understood. Only those that fit its operation are set.
@@ -49,6 +54,8 @@ pub struct RequestControls<'a> {
     pub account_usability: bool,
     /// Say which access rules decided, and whether it was critical; all but bind, unbind and abandon.
     pub deciding_rules: Option<bool>,
+    /// Read no earlier state than that of this position, or say which one it is; all but unbind and abandon.
+    pub position: Option<Option<u64>>,
     /// Take what else only the server sets, from the administrator; add and modify.
     pub relax: bool,
 }
@@ -103,6 +110,14 @@ impl<'a> RequestControls<'a> {
             PASSWORD_POLICY => self.password_policy = true,
             ACCOUNT_USABILITY => self.account_usability = true,
             RELAX_RULES => self.relax = true,
+            POSITION => {
+                let number = |value: &[u8]| str::from_utf8(value).ok()?.parse().ok();
+                let wrong =
+                    || refused(ResultCode::ProtocolError, control, "has no number as its value");
+                let position = value.filter(|value| !value.is_empty());
+                let position = position.map(|value| number(value).ok_or_else(wrong));
+                self.position = Some(position.transpose()?);
+            }
             DECIDING_RULES => self.deciding_rules = Some(control.critical),
             // Some clients send an empty value with it where RFC 3296 has none; it means nothing.
             MANAGE_DSA_IT => self.manage_dsa_it = true,
@@ -141,6 +156,11 @@ impl ResponseControl {
         ResponseControl { oid: DECIDING_RULES, value: trace.to_text().into_bytes() }
     }
 
+    /// The position by which a change is there.
+    pub fn position(position: u64) -> Self {
+        ResponseControl { oid: POSITION, value: position.to_string().into_bytes() }
+    }
+
     /// As a message carries it.
     pub fn as_control(&self) -> Control<'_> {
         Control { oid: self.oid, critical: false, value: Some((&self.value).into()) }
@@ -152,7 +172,7 @@ fn fits(request: u8, oid: &str) -> bool {
     use tag::*;
     match oid {
         PAGED_RESULTS | ACCOUNT_USABILITY => request == SEARCH_REQUEST,
-        PASSWORD_POLICY => !matches!(request, UNBIND_REQUEST | ABANDON_REQUEST),
+        PASSWORD_POLICY | POSITION => !matches!(request, UNBIND_REQUEST | ABANDON_REQUEST),
         ASSERTION => matches!(
             request,
             SEARCH_REQUEST

@@ -52,6 +52,16 @@ impl Directory {
     }
 }
 
+impl Directory {
+    /// Whether entries of this name are made by the server itself and not stored: each server has its own.
+    pub fn is_virtual(&self, dn: &str) -> bool {
+        let snapshot = self.snapshot();
+        let Ok(name) = snapshot.entry_name(dn) else { return false };
+        let contexts = snapshot.shared.contexts();
+        matches!(naming::place(&contexts, name.name()), naming::Place::Virtual(_))
+    }
+}
+
 /// The contexts that a store holds; the server's own is always the first.
 pub(crate) fn load_contexts(
     store: &Store,
