@@ -149,7 +149,7 @@ impl Directory {
             contexts: RwLock::new(contexts.into()),
             adding_context: Mutex::default(),
             learnt: Mutex::default(),
-            applied: watch::Sender::new(0),
+            positions: watch::Sender::new(0),
             binds_taker: RwLock::default(),
             administrator,
             access,
@@ -167,6 +167,13 @@ impl Directory {
             schema: Arc::new(schema),
             integrity: Arc::new(integrity),
             indexes: Arc::new(indexes),
+        });
+        let positions = shared.positions.clone();
+        store.tell_positions(move |position, is_applied| {
+            // Of a row that is applied more follows.
+            if !is_applied {
+                positions.send_replace(position);
+            }
         });
         let current = Arc::new(RwLock::new(snapshot));
         Ok(Directory { builder: Builder::default(), store, shared, current })

@@ -81,8 +81,8 @@ pub(crate) struct DirectoryState {
     pub contexts: RwLock<Arc<[Arc<NamingContext>]>>,
     pub adding_context: Mutex<()>,
     pub learnt: Mutex<Vec<Learnt>>,
-    /// The last position of another directory that was applied.
-    pub applied: watch::Sender<u64>,
+    /// The last position that reads see, once there was a new one.
+    pub positions: watch::Sender<u64>,
     pub binds_taker: RwLock<Option<Arc<dyn BindsTaker>>>,
 }
 

@@ -17,6 +17,9 @@ use crate::posting::Lists;
 use crate::values::ValueTable;
 use crate::{Append, Error, OpenError};
 
+/// Hears of positions that are on the disk, and whether each is another store's that was applied.
+pub(crate) type Heard = Arc<dyn Fn(u64, bool) + Send + Sync>;
+
 /// Fields drop in order: the lock goes last.
 pub(crate) struct Shared {
     pub idle: IdleReads,
@@ -35,6 +38,8 @@ pub(crate) struct Shared {
     following: AtomicBool,
     /// Takes each commit before the disk does.
     append: Mutex<Option<Arc<dyn Append>>>,
+    /// Hears of each position that is on the disk.
+    heard: Mutex<Option<Heard>>,
     failed: Mutex<Option<String>>,
     /// Why the last commit was refused, if it was.
     refused: Mutex<Option<Error>>,
@@ -79,6 +84,7 @@ impl Shared {
             feed,
             following: AtomicBool::new(false),
             append: Mutex::new(None),
+            heard: Mutex::new(None),
             failed,
             refused,
             reader_table,
@@ -116,6 +122,16 @@ impl Shared {
 
     pub(crate) fn append_to(&self, append: Option<Arc<dyn Append>>) {
         *self.append.lock().unpoisoned() = append;
+    }
+
+    pub(crate) fn tell(&self, heard: Heard) {
+        *self.heard.lock().unpoisoned() = Some(heard);
+    }
+
+    /// Says that a position is on the disk.
+    pub(crate) fn say(&self, position: u64, is_applied: bool) {
+        let heard = self.heard.lock().unpoisoned().clone();
+        heard.iter().for_each(|heard| heard(position, is_applied));
     }
 
     pub(crate) fn dir(&self) -> &Path {

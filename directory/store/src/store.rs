@@ -167,6 +167,12 @@ impl Store {
         self.inner.shared.append_to(append);
     }
 
+    /// Calls `heard` with each position of the feed when it is on the disk, and whether it is another store's that was
+    /// applied, on the committer's thread, from the next one on.
+    pub fn tell_positions(&self, heard: impl Fn(u64, bool) + Send + Sync + 'static) {
+        self.inner.shared.tell(Arc::new(heard));
+    }
+
     /// How large it is, and the reader that holds it up. Readers whose process has died are let go
     /// of first.
     ///

@@ -37,6 +37,8 @@ pub struct Write<'e> {
     recorder: Option<Recorder>,
     /// The row that the feed gets in place of what was recorded.
     applied: Option<RawRow>,
+    /// The position that it puts, and whether it is another store's.
+    position: Option<(u64, bool)>,
     /// The row that it puts, if others take it before the disk does.
     sealed: Option<RawRow>,
     /// Changes that the feed gets, or would get if there were one.
@@ -71,6 +73,7 @@ impl<'e> Write<'e> {
             deferred: Deferred::default(),
             recorder: shared.feed.map(|_| Recorder::default()),
             applied: None,
+            position: None,
             sealed: None,
             recordable: 0,
             contents,
@@ -516,7 +519,11 @@ impl<'e> Write<'e> {
         let committed = self.txn.commit();
         // Whatever came of it: if the state is not there, the next commit makes it.
         shared.idle.meet(version);
-        committed.map_err(|e| shared.write_error("committing", e, bytes))
+        committed.map_err(|e| shared.write_error("committing", e, bytes))?;
+        if let Some((position, is_applied)) = self.position {
+            shared.say(position, is_applied);
+        }
+        Ok(())
     }
 
     pub(crate) fn abort(self) {

@@ -12,6 +12,7 @@ use keyway_store::{RawRow, Write};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Why a row was not applied. Nothing of it was.
 #[derive(Clone, Debug)]
@@ -67,12 +68,17 @@ impl Directory {
         Ok(self.store.read()?.view().feed_head()?.map_or(0, |head| head.position))
     }
 
+    /// Hears of the last position that reads see, from the next one on.
+    pub fn positions(&self) -> watch::Receiver<u64> {
+        self.shared.positions.subscribe()
+    }
+
     /// Resolves when it has this position; whether that came within the time.
     pub async fn reaches(&self, position: u64, within: Duration) -> bool {
         if self.position().is_ok_and(|last| last >= position) {
             return true;
         }
-        let mut applied = self.shared.applied.subscribe();
+        let mut applied = self.shared.positions.subscribe();
         let reached = applied.wait_for(|last| *last >= position);
         matches!(tokio::time::timeout(within, reached).await, Ok(Ok(_)))
     }
@@ -110,7 +116,7 @@ impl Directory {
             install(&self.shared, &self.current, Some(next), None);
         }
         effects.take(self)?;
-        self.shared.applied.send_replace(position);
+        self.shared.positions.send_replace(position);
         Ok(())
     }
 

@@ -174,6 +174,7 @@ impl Write<'_> {
             digest: row.digest,
             ..head
         };
+        self.position = Some((head.position, true));
         self.put_row(&head, raw.bytes())
     }
 
@@ -193,6 +194,7 @@ impl Write<'_> {
             let sealed = RawRow::parse(head.position, &row);
             self.sealed = Some(sealed.map_err(|why| Error::damaged(why.to_string()))?);
         }
+        self.position = Some((head.position, false));
         self.put_row(&head, &row)
     }
 
