@@ -3,6 +3,7 @@
 use crate::crowd::Crowd;
 use crate::listen::{Listener, ListenerKind, Urls};
 use crate::listener;
+use crate::members::Members;
 use crate::meters::Meters;
 use crate::monitor::{self, Beside, Monitor};
 use crate::settings::ConnectionSettings;
@@ -52,6 +53,7 @@ impl LdapServer {
             slowest: slowest.clone(),
             registry: Arc::default(),
             crowd: Crowd::default(),
+            members: RwLock::default(),
         };
         let shared = Arc::new(shared);
         let urls = Urls::default();
@@ -113,6 +115,12 @@ impl LdapServer {
         entries: impl Fn(&Wanted<'_>) -> Vec<VirtualEntry> + Send + Sync + 'static,
     ) {
         *self.beside.write().unpoisoned() = Some(Box::new(entries));
+    }
+
+    /// Hands connections of LDAPS that ask for [`MEMBER_PROTOCOL`](crate::MEMBER_PROTOCOL) over to this service from now on;
+    /// without one they are clients' as all others. They count as these do.
+    pub fn take_members(&self, members: Option<Members>) {
+        *self.shared.members.write().unpoisoned() = members;
     }
 
     /// Takes other settings, for connections to come; those that are open take them with their next bind.

@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::crowd::Crowd;
+use crate::members::Members;
 use crate::meters::Meters;
 use crate::peer::Peer;
 use crate::registry::Registry;
@@ -24,12 +25,19 @@ pub(crate) struct ServerState {
     pub slowest: Arc<Slowest>,
     pub registry: Arc<Registry>,
     pub crowd: Crowd,
+    /// The service of other servers of a cluster, if there is one.
+    pub members: RwLock<Option<Members>>,
 }
 
 impl ServerState {
     /// The settings as they are now.
     pub fn settings(&self) -> Arc<ConnectionSettings> {
         self.settings.read().unpoisoned().clone()
+    }
+
+    /// The service of other servers as it is now.
+    pub fn members(&self) -> Option<Members> {
+        self.members.read().unpoisoned().clone()
     }
 
     /// A connection, as its lines in the log say it.
