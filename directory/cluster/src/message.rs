@@ -18,7 +18,7 @@ pub use answer::{Answer, BaseFile};
 pub use check::Invalid;
 pub use decoder::Decoder;
 pub use frame::{Frame, FrameError, Heartbeat, LARGE_FRAME, SMALL_FRAME};
-pub use ids::{ClusterId, Digest, History, MemberId, Place};
+pub use ids::{ClusterId, Digest, History, MemberId, Place, Reign};
 pub use refusal::Refusal;
 pub use request::{Request, Token};
 pub use row::{ClusterRow, MEMBERS_LIMIT, Member, NAME_LIMIT, URL_LIMIT};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{self, Invalid};
-use super::ids::{ClusterId, MemberId};
+use super::ids::{ClusterId, MemberId, Reign};
 use super::refusal::Refusal;
 use super::status::Status;
 
@@ -34,6 +34,9 @@ pub enum Answer {
         reason: Refusal,
         /// The reason in words, for versions that do not know it.
         text: String,
+        /// The highest reign that the member that was asked has heard of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        heard: Option<Reign>,
     },
     /// These files follow, one after the other, in frames of data.
     Base {
@@ -74,14 +77,14 @@ pub struct BaseFile {
 
 impl Answer {
     /// The answer that says no.
-    pub fn refused(reason: Refusal) -> Answer {
+    pub fn refused(reason: Refusal, heard: Option<Reign>) -> Answer {
         let text = reason.to_string();
-        Answer::Refused { reason, text }
+        Answer::Refused { reason, text, heard }
     }
 
     pub(super) fn check(&mut self) -> Result<(), Invalid> {
         match self {
-            Answer::Refused { reason, text } => {
+            Answer::Refused { reason, text, .. } => {
                 *text = check::shown(text);
                 reason.check()
             }

@@ -100,6 +100,16 @@ impl<'de> Deserialize<'de> for MemberId {
     }
 }
 
+/// A writer's time: no two members are writers of one epoch, unless two were promoted without knowing of each other. Then
+/// the reign with the greater identifier counts, so that all members decide alike.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Reign {
+    /// The writer's epoch.
+    pub epoch: u64,
+    /// Which member it is.
+    pub writer: MemberId,
+}
+
 /// Where a store stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Place {

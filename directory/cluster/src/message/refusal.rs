@@ -39,6 +39,18 @@ pub enum Refusal {
         /// The position.
         position: u64,
     },
+    /// The member that was asked writes, and lacks changes of its own epoch that the one that asks has: it was restored from
+    /// an older copy. It stops writing.
+    Behind {
+        /// Its last position.
+        last: u64,
+    },
+    /// The member that was asked writes, and has written another change at this position of its own epoch: its folder
+    /// was restored from an older copy, or runs twice. It stops writing.
+    Forked {
+        /// The position.
+        position: u64,
+    },
     /// The contents after this position differ although the rows do not.
     OtherContents {
         /// The position.
@@ -63,8 +75,11 @@ impl Refusal {
     /// Whether asking again later, or another member, can help. If not, the member stops following until a person has
     /// mended it.
     pub fn is_passing(&self) -> bool {
-        use Refusal::{Busy, NotWriter, OlderEpoch, Other};
-        matches!(self, NotWriter { .. } | Busy | OlderEpoch { .. } | Other)
+        use Refusal::{Behind, Busy, Forked, NotWriter, OlderEpoch, Other};
+        matches!(
+            self,
+            NotWriter { .. } | Busy | OlderEpoch { .. } | Behind { .. } | Forked { .. } | Other
+        )
     }
 
     pub(super) fn check(&self) -> Result<(), Invalid> {
@@ -110,6 +125,17 @@ impl Display for Refusal {
                 f,
                 "the change at position {position} is another one at the writer; \
                  to write this member's out as LDIF and take the writer's contents: `keyway cluster rejoin`",
+            ),
+            Refusal::Behind { last } => write!(
+                f,
+                "the writer ends at position {last} and lacks changes that it had made: it was restored from an older \
+                 copy; make this member the writer with `keyway cluster promote`, then `keyway cluster rejoin` there",
+            ),
+            Refusal::Forked { position } => write!(
+                f,
+                "the writer has made two changes at position {position}: its folder was restored or runs twice; choose \
+                 which changes count: `keyway cluster promote` on the member that has them, `keyway cluster rejoin` on \
+                 the others",
             ),
             Refusal::OtherContents { position } => write!(
                 f,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::check::{self, Invalid};
-use super::ids::{MemberId, Place};
+use super::ids::{MemberId, Place, Reign};
 
 /// Octets that a token may have.
 const TOKEN_LIMIT: usize = 1024;
@@ -41,6 +41,9 @@ pub enum Request {
         member: MemberId,
         /// Where its store stands.
         place: Place,
+        /// The highest reign that it has heard of: the one that is asked learns from it that it was replaced.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        heard: Option<Reign>,
     },
     /// To hand over operations that the writer is to do.
     Forward {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{self, Invalid};
-use super::ids::{Digest, MemberId};
+use super::ids::{Digest, MemberId, Reign};
 use super::row::MEMBERS_LIMIT;
 
 /// How a member is, as it says it itself.
@@ -21,8 +21,8 @@ pub struct Status {
     pub epoch: u64,
     /// The writer of its cluster row.
     pub writer: Option<MemberId>,
-    /// The highest epoch that it has heard of, and its writer: its own one if there is no other.
-    pub heard: Option<(u64, MemberId)>,
+    /// The highest reign that it has heard of: that of its row if there is no other.
+    pub heard: Option<Reign>,
     /// Whether it is connected to a writer that it follows.
     pub is_connected: bool,
     /// Its last position.

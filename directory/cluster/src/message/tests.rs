@@ -16,7 +16,7 @@ fn status() -> Status {
         url: Some("ldaps://b.example.com:636".into()),
         epoch: 3,
         writer: Some(MemberId(1)),
-        heard: Some((3, MemberId(1))),
+        heard: Some(Reign { epoch: 3, writer: MemberId(1) }),
         is_connected: true,
         position: 1000,
         digest: Digest([1; 32]),
@@ -44,6 +44,8 @@ fn refusals() -> Vec<Refusal> {
         Refusal::Ahead { last: 5 },
         Refusal::Trimmed { first: 5 },
         Refusal::Diverged { position: 5 },
+        Refusal::Behind { last: 5 },
+        Refusal::Forked { position: 5 },
         Refusal::OtherContents { position: 1000 },
         Refusal::Twin,
         Refusal::BadToken,
@@ -62,7 +64,7 @@ fn frames() -> Vec<Frame> {
             public_key: vec![0x30, 0, 255],
         }),
         Frame::Request(Request::Base {}),
-        Frame::Request(Request::Follow { member: MemberId(2), place: place(17) }),
+        Frame::Request(Request::Follow { member: MemberId(2), place: place(17), heard: None }),
         Frame::Request(Request::Forward { member: MemberId(u64::MAX) }),
         Frame::Request(Request::Status {}),
         Frame::Answer(Answer::Joined {
@@ -84,7 +86,8 @@ fn frames() -> Vec<Frame> {
         Frame::Acknowledge { position: 18 },
         Frame::End { sha256: Digest([5; 32]) },
     ];
-    frames.extend(refusals().into_iter().map(|reason| Frame::Answer(Answer::refused(reason))));
+    frames
+        .extend(refusals().into_iter().map(|reason| Frame::Answer(Answer::refused(reason, None))));
     frames
 }
 
@@ -161,7 +164,10 @@ fn a_newer_version_is_understood_as_far_as_it_goes() {
     let refused = r#"{"is":"refused","reason":"moon","phase":2,"text":"the moon\u0007 is full"}"#;
     let (answer, _) = Frame::decode(&json_frame(2, refused)).unwrap().unwrap();
     let text = "the moon? is full".into();
-    assert_eq!(answer, Frame::Answer(Answer::Refused { reason: Refusal::Other, text }));
+    assert_eq!(
+        answer,
+        Frame::Answer(Answer::Refused { reason: Refusal::Other, text, heard: None })
+    );
 }
 
 #[test]
