@@ -7,13 +7,15 @@
 
 use crate::administrator::FINGERPRINT_BYTES;
 use crate::channel::{Channel, Ending, Stop};
+use crate::handshake::{handshaken, note_handshake};
 use crate::limits::{
     CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
     UNFINISHED_MAX,
 };
 use crate::listen::Mode;
+use crate::members;
 use crate::peer::Peer;
-use crate::proxied::{NOT_ASKED, begins_with_tls};
+use crate::proxied::NOT_ASKED;
 use crate::registry::Leave;
 use crate::request_log::Origin;
 use crate::second_read::SecondRead;
@@ -26,7 +28,6 @@ use keyway_codec::proxy::looks_like;
 use keyway_engine::Algorithm;
 use keyway_server::log::{Access, Value};
 use std::cell::RefCell;
-use std::fmt::Display;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -62,22 +63,9 @@ pub(crate) async fn serve(
     let (stream, upgrade) = match (mode, stream) {
         (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
         (Mode::Tls(tls), Stream::Plain(tcp)) => {
-            let began = Instant::now();
-            let handshake = timeout(handshake_max, async {
-                begins_with_tls(&tcp).await?;
-                Stream::accept_tls(tcp, tls.current()).await
-            });
-            let result = tokio::select! {
-                result = handshake => result,
-                _ = &mut stop => return,
-            };
-            match handshaken(result, &shared, &origin) {
-                Some(stream) => {
-                    note_handshake(&stream, &shared, &origin, began);
-                    (stream, None)
-                }
-                None => return,
-            }
+            let begun = members::begin(tcp, tls.current(), &shared, &origin, &mut stop);
+            let Some(stream) = begun.await else { return };
+            (stream, None)
         }
         (_, stream) => (stream, None),
     };
@@ -154,33 +142,6 @@ async fn asked_to_make_room(stop: &mut Option<oneshot::Receiver<Leave>>) {
         return;
     }
     std::future::pending().await
-}
-
-/// The outcome of a handshake; one that failed is written down.
-fn handshaken<T>(
-    result: Result<io::Result<T>, Elapsed>,
-    shared: &ServerState,
-    origin: &Origin,
-) -> Option<T> {
-    let why: &(dyn Display + Sync) = match &result {
-        Ok(Ok(_)) => return result.ok()?.ok(),
-        Ok(Err(why)) => why,
-        Err(_) => &"it took too long",
-    };
-    shared.meters.failed.increment();
-    origin.connection(Access::Refused, "tls-handshake", &[("text", Value::Shown(why))]);
-    None
-}
-
-fn note_handshake(stream: &Stream, shared: &ServerState, origin: &Origin, began: Instant) {
-    let Some(tls) = stream.handshake() else { return };
-    let meters = &shared.meters;
-    meters.handshakes.increment();
-    meters.resumed.add(u64::from(tls.resumed));
-    let time_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    meters.handshake.record(time_ns);
-    // It has one at most.
-    let _ = origin.seen.tls.set(tls);
 }
 
 fn tls_channel(shared: &ServerState, stream: &Stream) -> Channel {

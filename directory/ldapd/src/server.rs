@@ -3,6 +3,7 @@
 use crate::crowd::Crowd;
 use crate::elsewhere::{Elsewhere, Writes};
 use crate::listen::{Listener, ListenerKind, Urls};
+use crate::members::Members;
 use crate::meters::Meters;
 use crate::monitor::{self, Beside, Monitor};
 use crate::settings::ConnectionSettings;
@@ -59,6 +60,7 @@ impl LdapServer {
             crowd: Crowd::default(),
             elsewhere: Elsewhere::default(),
             written: Written::default(),
+            members: RwLock::default(),
         };
         let shared = Arc::new(shared);
         let urls = Urls::default();
@@ -122,20 +124,15 @@ impl LdapServer {
         *self.beside.write().unpoisoned() = Some(Box::new(entries));
     }
 
-    /// Makes changes there from now on. Those that are under way go on.
-    pub fn write(&self, writes: Writes) {
-        self.shared.elsewhere.set(writes);
+    /// The parts of it that a member of a cluster works with.
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle { shared: self.shared.clone() }
     }
 
-    /// Serves the requests that another member of the cluster sends for its clients, until its connection ends. It has
-    /// shown that it is one: it is believed on whose behalf it asks.
-    pub fn serve_member(
-        &self,
-        stream: TlsStream<TcpStream>,
-        from: SocketAddr,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        let shared = self.shared.clone();
-        async move { connection::serve_member(shared, stream, from).await }
+    /// Hands connections of LDAPS that ask for [`MEMBER_PROTOCOL`](crate::MEMBER_PROTOCOL) over to this service from now on;
+    /// without one they are clients' as all others. They count as these do.
+    pub fn take_members(&self, members: Option<Members>) {
+        *self.shared.members.write().unpoisoned() = members;
     }
 
     /// Takes other settings, for connections to come; those that are open take them with their next bind.
@@ -163,6 +160,25 @@ impl LdapServer {
         // It waits for the disk.
         let directory = self.shared.directory.clone();
         let _ = tokio::task::spawn_blocking(move || directory.write_pending()).await;
+    }
+}
+
+/// The parts of a running server that a member of a cluster works with.
+#[derive(Clone)]
+pub struct ServerHandle {
+    shared: Arc<ServerState>,
+}
+
+impl ServerHandle {
+    /// Makes changes there from now on. Those that are under way go on.
+    pub fn write(&self, writes: Writes) {
+        self.shared.elsewhere.set(writes);
+    }
+
+    /// Serves the requests that another member of the cluster sends for its clients, until its connection ends. It has
+    /// shown that it is one: it is believed on whose behalf it asks.
+    pub async fn serve_member(&self, stream: TlsStream<TcpStream>, from: SocketAddr) {
+        connection::serve_member(self.shared.clone(), stream, from).await;
     }
 }
 

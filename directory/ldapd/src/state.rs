@@ -3,6 +3,7 @@
 use crate::budget::Budget;
 use crate::crowd::Crowd;
 use crate::elsewhere::{Elsewhere, Writes};
+use crate::members::Members;
 use crate::meters::Meters;
 use crate::peer::Peer;
 use crate::registry::Registry;
@@ -28,6 +29,8 @@ pub(crate) struct ServerState {
     pub crowd: Crowd,
     pub elsewhere: Elsewhere,
     pub written: Written,
+    /// The service of other servers of a cluster, if there is one.
+    pub members: RwLock<Option<Members>>,
 }
 
 impl ServerState {
@@ -44,6 +47,11 @@ impl ServerState {
     /// Whether that is not here.
     pub fn writes_elsewhere(&self) -> bool {
         self.elsewhere.is_elsewhere()
+    }
+
+    /// The service of other servers as it is now.
+    pub fn members(&self) -> Option<Members> {
+        self.members.read().unpoisoned().clone()
     }
 
     /// A connection, as its lines in the log say it.
