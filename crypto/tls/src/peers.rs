@@ -19,8 +19,9 @@ const SERVER_AUTH: &[u8] = &[43, 6, 1, 5, 5, 7, 3, 1];
 ///
 /// # Errors
 /// If it is not a peer's in any case.
-pub type TrustPeer =
-    dyn Fn(&CertificateDer<'_>, &[CertificateDer<'_>]) -> Result<RootCertStore, Error> + Send + Sync;
+pub type TrustPeer = dyn Fn(&CertificateDer<'_>, &[CertificateDer<'_>]) -> Result<RootCertStore, Error>
+    + Send
+    + Sync;
 
 /// Takes certificates of peers, at either end of a connection: one of the authorities that `trust` names has issued it,
 /// for a server's or a client's end. A name of the host is not looked at. Clients may have none.

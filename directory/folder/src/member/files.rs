@@ -75,7 +75,9 @@ pub fn read(folder: &Path) -> Result<Option<Member>, Failure> {
 pub fn complete(folder: &Path) -> Result<Key, Failure> {
     let not_one = || {
         let folder = folder.display();
-        Failure::new(format!("{folder} is no member of a cluster (keyway cluster token begins one)"))
+        Failure::new(format!(
+            "{folder} is no member of a cluster (keyway cluster token begins one)"
+        ))
     };
     let member = read(folder)?.ok_or_else(not_one)?;
     let file = folder.join(name::cluster::CERTIFICATE);

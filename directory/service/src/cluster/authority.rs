@@ -85,8 +85,7 @@ pub fn of_folder(
     folder: &Path,
 ) -> Result<(Authority, Option<keyway_drivers::remote::Remote>), Failure> {
     let engine = keyway_drivers::engine();
-    let daemon =
-        folder_keys::are_held(folder).then(|| crate::client::Daemon::of_folder(folder));
+    let daemon = folder_keys::are_held(folder).then(|| crate::client::Daemon::of_folder(folder));
     let remote = crate::client::connect(&engine, daemon.as_ref(), |_| {})?;
     let cryptod = daemon.map(|daemon| daemon.socket);
     Ok((Authority { engine, folder: folder.to_owned(), cryptod }, remote))

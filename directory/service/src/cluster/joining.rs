@@ -70,7 +70,7 @@ impl Joins {
     pub async fn begin(self: &Arc<Self>, joiner: Joiner) -> Result<(Answer, Joining), Refused> {
         let Ok(_place) = self.waiting.try_acquire() else {
             let text = "too many servers try to join at once; try again";
-            return Err(Refused { reason: Refusal::Busy, text: Some(text.to_owned()) });
+            return Err(Refused { text: Some(text.to_owned()), ..Refusal::Busy.into() });
         };
         let _turn = self.turn.lock().await;
         let joins = self.clone();
@@ -90,7 +90,8 @@ impl Joins {
         let claim = claim.map_err(Refused::because)?.ok_or_else(bad)?;
         let key = PublicKey::read(&joiner.public_key);
         let key = key.ok_or_else(|| Refused::because("the member's key is none on P-256"))?;
-        let no_feed = || Refused::because("the writer has no feed: set [feed] enabled = true there");
+        let no_feed =
+            || Refused::because("the writer has no feed: set [feed] enabled = true there");
         has_feed(&self.store).map_err(Refused::because)?.then_some(()).ok_or_else(no_feed)?;
         let own = self.own().map_err(Refused::because)?;
         let mut cluster = [0; 16];
@@ -101,16 +102,19 @@ impl Joins {
             id: new_member(engine).map_err(Refused::because)?,
             name: claim.name.clone().unwrap_or(joiner.name),
             url: url
-                .unwrap_or_else(|| MemberUrl::at(&joiner.address.ip().to_canonical().to_string(), None))
+                .unwrap_or_else(|| {
+                    MemberUrl::at(&joiner.address.ip().to_canonical().to_string(), None)
+                })
                 .to_string(),
             since: now_s(),
         };
         let certificate = self.authority.issue(&key, new.id).map_err(Refused::because)?;
         let authority = data::read(&folder.join(name::CA_CERTIFICATE)).map_err(Refused::because)?;
-        let row = row::add(&self.store, &own, &new, ClusterId(cluster)).map_err(|why| match why {
-            NotChanged::Refused(reason) => reason.into(),
-            NotChanged::Failed(why) => Refused::because(why),
-        })?;
+        let row =
+            row::add(&self.store, &own, &new, ClusterId(cluster)).map_err(|why| match why {
+                NotChanged::Refused(reason) => reason.into(),
+                NotChanged::Failed(why) => Refused::because(why),
+            })?;
         let answer =
             Answer::Joined { member: new.id, cluster: row.cluster, certificate, authority };
         let Member { id: member, name, .. } = new;

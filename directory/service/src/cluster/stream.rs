@@ -1,6 +1,6 @@
 //! Frames over a connection between members, each within a time.
 
-use keyway_cluster::message::{Answer, Decoder, Frame, FrameError, Refusal};
+use keyway_cluster::message::{Answer, Decoder, Frame, FrameError};
 use std::fmt::{self, Display};
 use std::io;
 use std::time::Duration;
@@ -103,27 +103,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MemberStream<S> {
             self.stream.write_all(&self.out).await?;
             self.stream.flush().await
         };
-        timeout(time, sent)
-            .await
-            .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
-            .map_err(|why| match why.kind() {
+        timeout(time, sent).await.unwrap_or(Err(io::ErrorKind::TimedOut.into())).map_err(|why| {
+            match why.kind() {
                 io::ErrorKind::TimedOut => StreamError::Silent(time),
                 _ => StreamError::Io(why),
-            })
+            }
+        })
     }
 
-    /// Says no, in the refusal's words or in others.
+    /// Answers.
     ///
     /// # Errors
     /// As [`MemberStream::send`].
-    pub async fn refuse(
-        &mut self,
-        reason: Refusal,
-        text: Option<String>,
-        time: Duration,
-    ) -> Result<(), StreamError> {
-        let text = text.unwrap_or_else(|| reason.to_string());
-        self.send(&Frame::Answer(Answer::Refused { reason, text }), time).await
+    pub async fn answer(&mut self, answer: Answer, time: Duration) -> Result<(), StreamError> {
+        self.send(&Frame::Answer(answer), time).await
     }
 
     /// Says that this was all.

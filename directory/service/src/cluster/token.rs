@@ -32,11 +32,8 @@ impl JoinToken {
     /// If there are no random numbers.
     pub(super) fn make(engine: &Engine, authority: &[u8]) -> Result<JoinToken, Failure> {
         let cannot = |why| Failure::new(format!("cannot make a token: {why}"));
-        let mut token = JoinToken {
-            authority: digest(engine, authority)?,
-            id: 0,
-            secret: [0; SECRET_BYTES],
-        };
+        let mut token =
+            JoinToken { authority: digest(engine, authority)?, id: 0, secret: [0; SECRET_BYTES] };
         let mut id = [0; ID_BYTES];
         engine.random(&mut id).map_err(cannot)?;
         engine.random(&mut token.secret).map_err(cannot)?;

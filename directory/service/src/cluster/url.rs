@@ -39,7 +39,8 @@ impl FromStr for MemberUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<MemberUrl, String> {
-        let none = || format!("{text:?} is no URL like ldaps://a.example.com or ldaps://192.0.2.1:1636");
+        let none =
+            || format!("{text:?} is no URL like ldaps://a.example.com or ldaps://192.0.2.1:1636");
         let rest = text.strip_prefix(SCHEME).ok_or_else(none)?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let (host, port) = match rest.strip_prefix('[') {
@@ -89,9 +90,16 @@ mod tests {
         ] {
             assert_eq!(text.parse::<MemberUrl>().unwrap().to_string(), shown);
         }
-        for wrong in
-            ["ldap://a", "ldaps://", "ldaps://:1", "ldaps://a:0", "ldaps://a:x", "ldaps://a b", "ldaps://[::1", "ldaps://[a]"]
-        {
+        for wrong in [
+            "ldap://a",
+            "ldaps://",
+            "ldaps://:1",
+            "ldaps://a:0",
+            "ldaps://a:x",
+            "ldaps://a b",
+            "ldaps://[::1",
+            "ldaps://[a]",
+        ] {
             assert!(wrong.parse::<MemberUrl>().is_err(), "{wrong}");
         }
     }
