@@ -68,7 +68,8 @@ pub use directory::Directory;
 pub use failure::Failure;
 pub use feed::{
     AttributeChange, AttributeValues, ChangeNote, DescribedChange, Describer, EntryChange, Extent,
-    FeedReader, FeedRetention, FeedStatus, Operation, Reason, Renaming, Room, RowOrEntry, Values,
+    FeedReader, FeedRetention, FeedStatus, META_READERS, Operation, Reason, Renaming, Room,
+    RowOrEntry, Values,
 };
 pub use follow::{ApplyError, BindsTaken, BindsTaker};
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStatus};

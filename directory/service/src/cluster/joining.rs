@@ -70,7 +70,7 @@ impl Joins {
     pub async fn begin(self: &Arc<Self>, joiner: Joiner) -> Result<(Answer, Joining), Refused> {
         let Ok(_place) = self.waiting.try_acquire() else {
             let text = "too many servers try to join at once; try again";
-            return Err(Refused { reason: Refusal::Busy, text: Some(text.to_owned()) });
+            return Err(Refused { text: Some(text.to_owned()), ..Refusal::Busy.into() });
         };
         let _turn = self.turn.lock().await;
         let joins = self.clone();

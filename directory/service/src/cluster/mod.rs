@@ -3,8 +3,14 @@
 
 mod authority;
 mod base;
+mod copied;
+mod join;
 mod joining;
 pub mod limits;
+mod link;
+mod placing;
+mod receive;
+mod rejoin;
 pub mod row;
 mod serve;
 mod service;
@@ -14,8 +20,11 @@ mod tokens;
 mod url;
 
 pub use authority::Authority;
+pub use join::{JoinOptions, join};
+pub use link::{Link, LinkError};
+pub use rejoin::{Rejoined, rejoin};
 pub use serve::MemberServer;
-pub use service::{Boxed, MemberService, Refused};
+pub use service::{Boxed, Follow, MemberService, Refused};
 pub use stream::{MemberStream, StreamError};
 pub use token::JoinToken;
 pub use url::MemberUrl;

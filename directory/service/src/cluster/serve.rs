@@ -5,7 +5,7 @@ use super::base::Base;
 use super::joining::{Joiner, Joining, Joins};
 use super::limits::{BASE_PIECE_WAIT, BASES_MAX, KEPT_WAIT, REQUEST_WAIT, REQUESTS_MAX, SEND_WAIT};
 use super::row;
-use super::service::{MemberService, Refused};
+use super::service::{Follow, MemberService, Refused};
 use super::stream::{MemberStream, StreamError};
 use super::url::MemberUrl;
 use keyway_cluster::message::{Answer, BaseFile, Digest, Frame, MemberId, Refusal, Request};
@@ -95,7 +95,7 @@ impl MemberServer {
         let Frame::Request(Request::Join { token, name, url, public_key }) =
             stream.next(REQUEST_WAIT).await?
         else {
-            return stream.refuse(Refusal::OnlyJoin, None, SEND_WAIT).await;
+            return stream.answer(Refused::from(Refusal::OnlyJoin).answer(), SEND_WAIT).await;
         };
         let joiner = Joiner { token, name, url, public_key, address };
         let begun = match self.service.may_add() {
@@ -104,15 +104,15 @@ impl MemberServer {
         };
         let (answer, joining) = match begun {
             Ok(begun) => begun,
-            Err(Refused { reason, text }) => {
-                let why = text.clone().unwrap_or_else(|| reason.to_string());
-                self.say(Severity::Warning, &format!("a join of {address} is refused: {why}"));
-                return stream.refuse(reason, text, SEND_WAIT).await;
+            Err(why) => {
+                let text = format!("a join of {address} is refused: {why}");
+                self.say(Severity::Warning, &text);
+                return stream.answer(why.answer(), SEND_WAIT).await;
             }
         };
-        stream.send(&Frame::Answer(answer), SEND_WAIT).await?;
+        stream.answer(answer, SEND_WAIT).await?;
         let Frame::Request(Request::Base {}) = stream.next(REQUEST_WAIT).await? else {
-            return stream.refuse(Refusal::OnlyJoin, None, SEND_WAIT).await;
+            return stream.answer(Refused::from(Refusal::OnlyJoin).answer(), SEND_WAIT).await;
         };
         match self.base(&mut stream, true).await? {
             Next::Go => self.keeps(stream, joining, address).await,
@@ -149,19 +149,21 @@ impl MemberServer {
             let Frame::Request(request) = frame else { return Ok(()) };
             let (own, is_known) = match self.is_known(member).await {
                 Ok(known) => known,
-                Err(why) => return stream.refuse(Refusal::Other, Some(why), SEND_WAIT).await,
+                Err(why) => return stream.answer(Refused::because(why).answer(), SEND_WAIT).await,
             };
             if !is_known {
-                return stream.refuse(Refusal::UnknownMember, None, SEND_WAIT).await;
+                let why = Refused::from(Refusal::UnknownMember);
+                return stream.answer(why.answer(), SEND_WAIT).await;
             }
             let other = matches!(&request, Request::Follow { member: said, .. } | Request::Forward { member: said }
                 if *said != member);
             if other {
-                return stream.refuse(Refusal::UnknownMember, None, SEND_WAIT).await;
+                let why = Refused::from(Refusal::UnknownMember);
+                return stream.answer(why.answer(), SEND_WAIT).await;
             }
             let answer = match request {
-                Request::Follow { place, .. } => {
-                    self.service.follow(stream, member, place).await;
+                Request::Follow { place, heard, .. } => {
+                    self.service.follow(stream, Follow { member, place, heard }).await;
                     return Ok(());
                 }
                 Request::Forward { .. } => {
@@ -186,10 +188,7 @@ impl MemberServer {
                     Err(Refused::because("this version does not know the request; upgrade it"))
                 }
             };
-            match answer {
-                Ok(answer) => stream.send(&Frame::Answer(answer), SEND_WAIT).await?,
-                Err(Refused { reason, text }) => stream.refuse(reason, text, SEND_WAIT).await?,
-            }
+            stream.answer(answer.unwrap_or_else(Refused::answer), SEND_WAIT).await?;
         }
         Ok(())
     }
@@ -211,7 +210,8 @@ impl MemberServer {
     async fn base(&self, stream: &mut MemberStream, beside: bool) -> Result<Next, StreamError> {
         let Ok(_place) = self.bases.try_acquire() else {
             let text = format!("{BASES_MAX} bases are being sent already; try again later");
-            stream.refuse(Refusal::Busy, Some(text), SEND_WAIT).await?;
+            let why = Refused { text: Some(text), ..Refusal::Busy.into() };
+            stream.answer(why.answer(), SEND_WAIT).await?;
             return Ok(Next::Over);
         };
         let (sender, mut parts) = mpsc::channel(2);
@@ -240,7 +240,7 @@ impl MemberServer {
             match stream.send(&frame, BASE_PIECE_WAIT).await {
                 Err(StreamError::Frame(_)) if !has_begun => {
                     let text = "the data folder has too many files for a base; move away what is none of Keyway's";
-                    stream.refuse(Refusal::Other, Some(text.to_owned()), SEND_WAIT).await?;
+                    stream.answer(Refused::because(text).answer(), SEND_WAIT).await?;
                     return Ok(Next::Over);
                 }
                 sent => sent?,
@@ -257,7 +257,7 @@ impl MemberServer {
         };
         self.say(Severity::Error, &format!("a base was not sent: {why}"));
         if !has_begun {
-            stream.refuse(Refusal::Other, Some(why), SEND_WAIT).await?;
+            stream.answer(Refused::because(why).answer(), SEND_WAIT).await?;
         }
         Ok(Next::Over)
     }

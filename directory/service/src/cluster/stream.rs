@@ -1,6 +1,6 @@
 //! Frames over a connection between members, each within a time.
 
-use keyway_cluster::message::{Answer, Decoder, Frame, FrameError, Refusal};
+use keyway_cluster::message::{Answer, Decoder, Frame, FrameError};
 use std::fmt::{self, Display};
 use std::io;
 use std::time::Duration;
@@ -111,18 +111,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MemberStream<S> {
         })
     }
 
-    /// Says no, in the refusal's words or in others.
+    /// Answers.
     ///
     /// # Errors
     /// As [`MemberStream::send`].
-    pub async fn refuse(
-        &mut self,
-        reason: Refusal,
-        text: Option<String>,
-        time: Duration,
-    ) -> Result<(), StreamError> {
-        let text = text.unwrap_or_else(|| reason.to_string());
-        self.send(&Frame::Answer(Answer::Refused { reason, text, heard: None }), time).await
+    pub async fn answer(&mut self, answer: Answer, time: Duration) -> Result<(), StreamError> {
+        self.send(&Frame::Answer(answer), time).await
     }
 
     /// Says that this was all.
