@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::feed::LargeValuesEdit;
 use crate::format::META_CONTENTS;
 use crate::write::Write;
-use crate::{EntryId, Error, FeedDigest, View};
+use crate::{Change, EntryId, Error, FeedDigest, MetaChange, View};
 
 /// The name that the feed has for it, among those of [`Write::meta_put`].
 pub(crate) const CONTENTS: &str = "contents";
@@ -98,6 +98,27 @@ impl<'t> View<'t> {
     pub fn contents(self) -> Result<Option<FeedDigest>, Error> {
         let row = self.shared.get(self.tables.meta, self.txn, META_CONTENTS)?;
         Ok(row.map(Contents::from_bytes).transpose()?.map(|it| FeedDigest(it.to_bytes())))
+    }
+
+    /// The digest at the last position of the feed that has one; `None` if its row is not kept.
+    ///
+    /// # Errors
+    /// As [`View::contents`].
+    pub fn last_contents(self) -> Result<Option<(u64, FeedDigest)>, Error> {
+        let Some(head) = self.feed_head()? else { return Ok(None) };
+        let position = head.position - head.position % CONTENTS_EVERY;
+        if position < head.first {
+            return Ok(None);
+        }
+        let Some(row) = self.feed_after(position - 1)?.next() else { return Ok(None) };
+        let row = row?;
+        let digest = row.jobs.iter().flat_map(|job| &job.changes).find_map(|change| match change {
+            Change::Meta(MetaChange { name, value: [_, Some(value)] }) if name == CONTENTS => {
+                Contents::from_bytes(value).ok()
+            }
+            _ => None,
+        });
+        Ok(digest.map(|digest| (position, FeedDigest(digest.to_bytes()))))
     }
 
     /// The digest, made of all entries.

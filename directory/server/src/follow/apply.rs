@@ -8,7 +8,7 @@ use crate::index::{Kinds, turn};
 use crate::redefine::{Redefined, install};
 use crate::state::Snapshot;
 use keyway_lock::Unpoisoned;
-use keyway_store::{RawRow, Write};
+use keyway_store::{FeedDigest, RawRow, Write};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +66,15 @@ impl Directory {
     /// The store's.
     pub fn position(&self) -> Result<u64> {
         Ok(self.store.read()?.view().feed_head()?.map_or(0, |head| head.position))
+    }
+
+    /// The digest of all entries at the last position that a thousand divides, if the feed has it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn contents(&self) -> Result<Option<(u64, FeedDigest)>> {
+        let read = self.store.read()?;
+        Ok(read.view().last_contents()?)
     }
 
     /// Hears of the last position that reads see, from the next one on.

@@ -62,6 +62,12 @@ impl Write<'_> {
         Ok(true)
     }
 
+    /// The store makes changes of its own from this one on: see [`Store::follow`](crate::Store::follow). To be undone by the
+    /// caller if the commit fails.
+    pub fn lead(&mut self) {
+        self.shared.follow(false);
+    }
+
     /// The next job begins.
     pub(crate) fn begin_job(&mut self) {
         if let Some(recorder) = &mut self.recorder {
