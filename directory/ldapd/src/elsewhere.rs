@@ -5,15 +5,19 @@ use crate::on_behalf::{ON_BEHALF, OnBehalf};
 use crate::outcome::Answer;
 use crate::requested_controls::RequestedControls;
 use crate::session::Session;
+use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
 use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest};
 use keyway_codec::message::{Control, Message, Op, ResultCode, tag};
 use keyway_lock::Unpoisoned;
-use keyway_server::controls::{POSITION, RequestControls};
+use keyway_server::controls::{POSITION, RequestControls, Written};
 use keyway_server::{Failure, Subject};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use zeroize::Zeroizing;
+
+/// A time that is none.
+const SHORT: Duration = Duration::from_nanos(1);
 
 /// Where changes are made that clients ask for.
 #[derive(Clone, Default)]
@@ -152,8 +156,8 @@ impl Session {
             Err(failure) => return self.fail(id, request, failure, requested),
         };
         let is_read = matches!(request, tag::SEARCH_REQUEST | tag::COMPARE_REQUEST);
-        if let (Some(position), false) = (answered.position, is_read) {
-            self.has_written(position);
+        if let (Some(written), false) = (answered.written, is_read) {
+            self.has_written(written);
         }
         for bytes in answered.messages {
             match Message::decode(&bytes) {
@@ -170,16 +174,20 @@ impl Session {
         }
     }
 
-    /// Reads of this connection see what was written up to this position.
-    fn has_written(&mut self, position: u64) {
-        self.wrote = self.wrote.max(position);
-        if let Writes::Forwarded(Forwarding { by_address: true, .. }) = &*self.shared.writes() {
-            let applied = self.shared.directory.position().unwrap_or_default();
-            self.shared.written.note(self.from, position, applied);
+    /// Reads of this connection see what it has written, up to this place.
+    fn has_written(&mut self, Written { epoch, position }: Written) {
+        self.wrote.wrote(epoch, position);
+        let writes = self.shared.writes();
+        if let Writes::Forwarded(Forwarding { by_address: true, .. }) = &*writes
+            && let Ok((applied, row)) = self.shared.here()
+        {
+            let here = Here { applied, row: row.as_ref(), is_following: true };
+            self.shared.written.note(self.from, (epoch, position), &here);
         }
     }
 
-    /// Has a request wait until this server has all that its client has written, or names; whether it has to.
+    /// Has a request wait until this server has all that its client has written, or names; whether it has to, or is
+    /// answered.
     pub(crate) fn wait_for_own_writes(
         &mut self,
         message: &Message<'_>,
@@ -187,19 +195,49 @@ impl Session {
     ) -> bool {
         let is_read =
             matches!(message.op, Op::SearchRequest(_) | Op::CompareRequest(_) | Op::BindRequest(_));
-        let named = controls.position.flatten().unwrap_or_default();
-        if !is_read || (self.wrote == 0 && named == 0 && self.shared.written.is_empty()) {
+        let named = controls.position.flatten();
+        let nothing = OwnWrites::default();
+        let is_known = named.is_none() && self.wrote == nothing && self.shared.written.is_empty();
+        if !is_read || is_known {
             return false;
         }
-        let position = self.wrote.max(named).max(self.shared.written.of(self.from));
-        if self.shared.directory.position().is_ok_and(|last| last >= position) {
-            self.wrote = 0;
-            return false;
-        }
-        let wait = match &*self.shared.writes() {
-            Writes::Forwarded(way) => way.wait,
+        let (wait, is_following) = match &*self.shared.writes() {
+            Writes::Forwarded(way) => (way.wait, true),
             // It is another history's, or has not come yet: no other server can be asked.
-            _ => Duration::ZERO,
+            _ => (Duration::ZERO, false),
+        };
+        let Ok((applied, row)) = self.shared.here() else { return false };
+        let here = Here { applied, row: row.as_ref(), is_following };
+        let mut asked = nothing;
+        if let Some(named) = named {
+            // A client that does not say the epoch means the one that there is.
+            let epoch = match named.epoch {
+                0 => row.as_ref().map_or(0, |row| row.epoch),
+                epoch => epoch,
+            };
+            asked.wrote(epoch, named.position);
+        }
+        let all = [self.wrote, self.shared.written.of(self.from), asked];
+        let mut position = None;
+        for own in all {
+            match own.reading(&here, Duration::ZERO, Duration::ZERO, wait.max(SHORT)) {
+                Reading::Now => {}
+                Reading::Lost if own == self.wrote => {
+                    let text = "a change of this connection was lost with the server that had made it: read again what \
+                                is there";
+                    self.disconnect(ResultCode::Unavailable, text);
+                    return true;
+                }
+                // What is named, or what another connection of the address has written, will not come.
+                Reading::Lost => {}
+                Reading::Wait { .. } | Reading::Forward => {
+                    position = position.max(Some(own.last().1));
+                }
+            }
+        }
+        let Some(position) = position else {
+            self.wrote = nothing;
+            return false;
         };
         let mut bytes = Zeroizing::new(Vec::new());
         message.encode(&mut bytes);

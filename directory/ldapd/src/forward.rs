@@ -7,7 +7,7 @@ use keyway_codec::ber::announced;
 use keyway_codec::message::{Control, ExtendedRequest, Message, Op, ResultCode, tag};
 use keyway_lock::Unpoisoned;
 use keyway_server::Failure;
-use keyway_server::controls::POSITION;
+use keyway_server::controls::{POSITION, Written};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -26,10 +26,10 @@ const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// How long a client waits for the server that writes.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// Answers to one request, as they were encoded, and the position by which they hold.
+/// Answers to one request, as they were encoded, and the place by which they hold.
 pub(crate) struct Answered {
     pub messages: Vec<Vec<u8>>,
-    pub position: Option<u64>,
+    pub written: Option<Written>,
 }
 
 type Reply = oneshot::Sender<Answered>;
@@ -137,7 +137,7 @@ impl Forwarder {
             let answered = answered.await.ok()?;
             let message = Message::decode(answered.messages.last()?).ok()?;
             let is_noted = message.op.result()?.code == ResultCode::Success;
-            answered.position.filter(|_| is_noted)
+            answered.written.filter(|_| is_noted).map(|written| written.position)
         }
     }
 
@@ -179,7 +179,7 @@ impl Forwarder {
             return Err(Failure::new(ResultCode::Busy, text));
         }
         message.id = state.take_id();
-        let nothing = Answered { messages: Vec::new(), position: None };
+        let nothing = Answered { messages: Vec::new(), written: None };
         state.replies.insert(message.id, (sender, nothing, 0));
         let mut bytes = Zeroizing::new(Vec::new());
         message.encode(&mut bytes);
@@ -212,7 +212,7 @@ async fn read_answers(
 }
 
 fn take_answer(bytes: Vec<u8>, state: &Mutex<Waiting>) -> Result<(), String> {
-    let (id, position, is_last) = {
+    let (id, written, is_last) = {
         let message = Message::decode(&bytes).map_err(|why| why.to_string())?;
         let is_last = !matches!(
             message.op.tag(),
@@ -221,9 +221,9 @@ fn take_answer(bytes: Vec<u8>, state: &Mutex<Waiting>) -> Result<(), String> {
         if message.id == 0 {
             return Err("the server that writes ends the connection".into());
         }
-        let position = message.controls.iter().find(|control| control.oid == POSITION);
-        let position = position.and_then(|control| control.value.as_deref().and_then(number));
-        (message.id, position, is_last)
+        let written = message.controls.iter().find(|control| control.oid == POSITION);
+        let written = written.and_then(|control| Written::decode(control.value.as_deref()?));
+        (message.id, written, is_last)
     };
     let mut state = state.lock().unpoisoned();
     // The client may have gone meanwhile, and its request with it.
@@ -235,17 +235,12 @@ fn take_answer(bytes: Vec<u8>, state: &Mutex<Waiting>) -> Result<(), String> {
         return Ok(());
     }
     answered.messages.push(bytes);
-    answered.position = position.or(answered.position);
+    answered.written = written.or(answered.written);
     if is_last && let Some((reply, answered, _)) = state.replies.remove(&id) {
         // The client may have gone.
         let _ = reply.send(answered);
     }
     Ok(())
-}
-
-/// A position as its control has it.
-pub(crate) fn number(value: &[u8]) -> Option<u64> {
-    str::from_utf8(value).ok()?.parse().ok()
 }
 
 fn unreached() -> Failure {

@@ -22,6 +22,7 @@ use crate::settings::ConnectionSettings;
 use crate::state::ServerState;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use keyway_cluster::own_writes::OwnWrites;
 use keyway_codec::DecodeError;
 use keyway_codec::ber::announced;
 use keyway_codec::message::{Control, ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
@@ -29,7 +30,7 @@ use keyway_meter::Gauge;
 use keyway_password::{Attempt, BindHistory};
 use keyway_schema::base;
 use keyway_server::access::{Over, Strength};
-use keyway_server::controls::{RequestControls, ResponseControl};
+use keyway_server::controls::{RequestControls, ResponseControl, Written};
 use keyway_server::log::AuditedChange;
 use keyway_server::log::stages::Stage;
 use keyway_server::{Announced, Failure, RequestOrigin, Search, Step, Subject, USER_PASSWORD};
@@ -56,8 +57,8 @@ pub(crate) struct Session {
     pub(crate) subject: Subject,
     /// The password policy lets it do nothing before it has changed its password.
     pub(crate) must_change: bool,
-    /// The position that it has written elsewhere and this server may lack; 0 if it lacks nothing.
-    pub(crate) wrote: u64,
+    /// What it has written elsewhere and this server may lack.
+    pub(crate) wrote: OwnWrites,
     /// The request of another server's client that is being taken.
     pub(crate) asker: Option<RequestOrigin>,
     /// The subject has shown by a certificate who he is.
@@ -162,7 +163,7 @@ impl Session {
             channel,
             subject: Subject::anonymous(),
             must_change: false,
-            wrote: 0,
+            wrote: OwnWrites::default(),
             asker: None,
             by_certificate: false,
             outbox: Outbox::default(),
@@ -744,8 +745,8 @@ impl Session {
 
     /// The position by which a change that is answered now is there, if that is asked for: a later one may be said.
     fn position_control(&self, requested: &RequestedControls) -> Option<ResponseControl> {
-        let position = || self.shared.directory.position().ok();
-        requested.position.then(position).flatten().map(ResponseControl::position)
+        let (position, row) = requested.position.then(|| self.shared.here().ok()).flatten()?;
+        Some(ResponseControl::position(Written { position, epoch: row.map_or(0, |row| row.epoch) }))
     }
 
     pub(crate) fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {

@@ -13,8 +13,9 @@ use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::strangers::Source;
 use crate::written::Written;
+use keyway_cluster::message::ClusterRow;
 use keyway_lock::Unpoisoned;
-use keyway_server::Directory;
+use keyway_server::{Directory, Failure};
 use std::io;
 use std::sync::{Arc, RwLock};
 
@@ -52,6 +53,16 @@ impl ServerState {
     /// The service of other servers as it is now.
     pub fn members(&self) -> Option<Members> {
         self.members.read().unpoisoned().clone()
+    }
+
+    /// The last position that reads see, and the cluster's row as of then.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn here(&self) -> Result<(u64, Option<ClusterRow>), Failure> {
+        let (position, row) = self.directory.position_with(ClusterRow::NAME)?;
+        // One that this version does not understand is none to it.
+        Ok((position, row.and_then(|row| ClusterRow::parse(&row).ok())))
     }
 
     /// A connection, as its lines in the log say it.

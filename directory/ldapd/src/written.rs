@@ -1,13 +1,13 @@
 //! How far clients have written elsewhere, by their addresses.
 
 use crate::limits::WRITTEN_ADDRESSES_MAX;
-use keyway_cluster::own_writes::Addresses;
+use keyway_cluster::own_writes::{Addresses, Here, OwnWrites};
 use keyway_lock::Unpoisoned;
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The last position that each address has written, until this server has it.
+/// What each address has written, until this server has it.
 pub(crate) struct Written {
     addresses: Mutex<Addresses>,
     /// Whether there is any, to be asked without the lock.
@@ -26,19 +26,19 @@ impl Written {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// The position of an address; 0 if it has written nothing that this server has to wait for.
-    pub fn of(&self, address: IpAddr) -> u64 {
+    /// What an address has written that this server may lack.
+    pub fn of(&self, address: IpAddr) -> OwnWrites {
         match self.is_empty() {
-            true => 0,
-            false => self.addresses.lock().unpoisoned().position(address),
+            true => OwnWrites::default(),
+            false => self.addresses.lock().unpoisoned().of(address),
         }
     }
 
-    /// Notes a position. Those that this server has, up to `applied`, are forgotten.
-    pub fn note(&self, address: IpAddr, position: u64, applied: u64) {
+    /// Notes what an address has written. What reads here see is forgotten.
+    pub fn note(&self, address: IpAddr, (epoch, position): (u64, u64), here: &Here<'_>) {
         let mut addresses = self.addresses.lock().unpoisoned();
-        addresses.wrote(address, position);
-        addresses.applied(applied);
+        addresses.wrote(address, epoch, position);
+        addresses.applied(here);
         self.any.store(!addresses.is_empty(), Ordering::Release);
     }
 }

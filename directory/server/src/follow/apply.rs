@@ -82,6 +82,16 @@ impl Directory {
         self.shared.positions.subscribe()
     }
 
+    /// The last position that it has, and a row of its store's table as of then.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn position_with(&self, name: &str) -> Result<(u64, Option<Vec<u8>>)> {
+        let read = self.store.read()?;
+        let position = read.view().feed_head()?.map_or(0, |head| head.position);
+        Ok((position, read.view().meta_get(name)?.map(<[u8]>::to_vec)))
+    }
+
     /// Resolves when it has this position; whether that came within the time.
     pub async fn reaches(&self, position: u64, within: Duration) -> bool {
         if self.position().is_ok_and(|last| last >= position) {

@@ -75,6 +75,9 @@ async fn write_all(store: Store, shared: Arc<DirectoryState>, current: CurrentSn
             pending.end(store.read().map_or(0, |read| read.version()));
             continue;
         }
+        if store.is_following() {
+            return pending.put_back();
+        }
         let (sender, receiver) = oneshot::channel();
         let current = current.clone();
         let note = ChangeNote::own(Reason::Bind, shared.now()).encode();
