@@ -6,6 +6,7 @@ use crate::backups;
 use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
 use crate::client;
+use crate::cluster::{Authority, MemberServer, Standing, own_url};
 use crate::gauges;
 use crate::instance::Instance;
 use crate::instance::describe;
@@ -41,7 +42,7 @@ use keyway_log::Logs;
 use keyway_server::VirtualEntry;
 use keyway_server::log::{Severity, Value};
 use serde_json::json;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -106,7 +107,8 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         Some(daemon) => daemon.socket.clone(),
         None => name::socket_at(folder.path()),
     };
-    let tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
+    let holds_keys = daemon.filter(|it| it.holds_own).map(|it| it.socket);
+    let tls = Tls::new(&engine, holds_keys.clone())?;
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources).map_err(told)?;
@@ -152,6 +154,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         supervision,
         push_metrics,
         cryptod_socket,
+        holds_keys,
     };
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
@@ -432,6 +435,8 @@ struct Serving<'a> {
     supervision: Option<Supervision>,
     push_metrics: PushMetrics,
     cryptod_socket: PathBuf,
+    /// The socket of the cryptod that holds the authority's key; without one it is in a file.
+    holds_keys: Option<PathBuf>,
 }
 
 impl Serving<'_> {
@@ -444,6 +449,7 @@ impl Serving<'_> {
         let address = |socket: &Option<TcpListener>| socket.as_ref()?.local_addr().ok();
         let addresses = [address(&sockets.plain), address(&sockets.tls)];
         let server = self.start(sockets)?;
+        self.take_members(&server, addresses[1])?;
         let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
         let Serving { certificates, configuration, supervision, push_metrics, .. } = self;
         banner.log(logs);
@@ -597,6 +603,18 @@ impl Serving<'_> {
             places,
             cryptod: self.cryptod_socket.clone(),
         }
+    }
+
+    /// Takes connections of other servers, too.
+    fn take_members(&self, server: &LdapServer, ldaps: Option<SocketAddr>) -> Result<(), Failure> {
+        let (engine, folder) = (self.engine.clone(), self.folder.path().to_owned());
+        let store = self.instance.store.clone();
+        let url = own_url(self.configuration.cluster.url.as_ref(), ldaps);
+        let service = Standing::new(store.clone(), folder.clone(), url.clone());
+        let authority = Authority { engine, folder, cryptod: self.holds_keys.clone() };
+        let members = MemberServer::new(store, authority, url, service, self.logs.log.clone());
+        server.take_members(Some(Arc::new(members).members(self.engine)?));
+        Ok(())
     }
 
     fn start(&self, sockets: Sockets) -> Result<LdapServer, Failure> {

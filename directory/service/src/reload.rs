@@ -216,7 +216,7 @@ impl Reload<'_> {
         }
         (old.remember, old.log, old.metrics) = (new.remember, new.log, new.metrics);
         (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
-        old.text = new.text;
+        (old.text, old.cluster) = (new.text, new.cluster);
         self.remember();
         self.push_metrics();
     }

@@ -1,6 +1,7 @@
 //! Several servers of one directory: tokens, by which a server joins; the connections between members, of both ends; a
 //! base, which a follower begins with; and the cluster's row in the store.
 
+mod asking;
 mod authority;
 mod base;
 mod copied;
@@ -8,23 +9,29 @@ mod join;
 mod joining;
 pub mod limits;
 mod link;
+mod own_url;
 mod placing;
 mod receive;
 mod rejoin;
 pub mod row;
 mod serve;
 mod service;
+mod shown;
+mod standing;
 mod stream;
 mod token;
+mod tokening;
 mod tokens;
-mod url;
 
+pub use asking::{Asked, Members, members, promote, status};
 pub use authority::Authority;
 pub use join::{JoinOptions, join};
 pub use link::{Link, LinkError};
+pub use own_url::own_url;
 pub use rejoin::{Rejoined, rejoin};
 pub use serve::MemberServer;
 pub use service::{Boxed, Follow, MemberService, Refused};
+pub use standing::{Standing, status_of};
 pub use stream::{MemberStream, StreamError};
 pub use token::JoinToken;
-pub use url::MemberUrl;
+pub use tokening::{MadeToken, join_token, make_token, member_name};

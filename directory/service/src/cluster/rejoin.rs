@@ -3,10 +3,10 @@
 use super::copied::own_store;
 use super::link::Link;
 use super::receive::receive;
-use super::url::MemberUrl;
 use crate::backup::files::BEFORE_REJOIN;
 use crate::scratch::Scratch;
 use keyway_cluster::message::{Answer, ClusterRow, Request, RoleName, Status};
+use keyway_config::MemberUrl;
 use keyway_folder::data::{Folder, name};
 use keyway_folder::member::{self, Member};
 use keyway_folder::user::become_owner;
