@@ -1,8 +1,8 @@
 //! A connection to a member, for a command: it waits for each answer, and starts no thread.
 
 use super::limits::{ANSWER_WAIT, CONNECT_WAIT, KEPT_WAIT, SEND_WAIT};
-use super::url::MemberUrl;
 use keyway_cluster::message::{Answer, Decoder, Frame, LARGE_FRAME, Refusal, Request};
+use keyway_config::MemberUrl;
 use keyway_folder::member::MEMBER_PROTOCOL;
 use keyway_host::failure::{Failure, plain};
 use rustls::pki_types::ServerName;

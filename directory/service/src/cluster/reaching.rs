@@ -3,8 +3,8 @@
 use super::limits::{ANSWER_WAIT, CONNECT_WAIT, SEND_WAIT};
 use super::node::Node;
 use super::stream::MemberStream;
-use super::url::MemberUrl;
 use keyway_cluster::message::{Answer, Frame, Request, Status};
+use keyway_config::MemberUrl;
 use keyway_folder::member::{self, MEMBER_PROTOCOL};
 use keyway_host::failure::{Failure, plain};
 use rustls::pki_types::ServerName;

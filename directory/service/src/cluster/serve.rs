@@ -7,8 +7,8 @@ use super::limits::{BASE_PIECE_WAIT, BASES_MAX, KEPT_WAIT, REQUEST_WAIT, REQUEST
 use super::row;
 use super::service::{Follow, MemberService, Refused};
 use super::stream::{MemberStream, StreamError};
-use super::url::MemberUrl;
 use keyway_cluster::message::{Answer, BaseFile, Digest, Frame, MemberId, Refusal, Request};
+use keyway_config::MemberUrl;
 use keyway_folder::member::{self, peer};
 use keyway_host::failure::Failure;
 use keyway_ldapd::{Members, Served};

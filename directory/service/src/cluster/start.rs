@@ -4,21 +4,17 @@ use super::authority::Authority;
 use super::node::{Node, NodeSettings, Parts};
 use super::row;
 use super::serve::MemberServer;
-use super::url::MemberUrl;
 use keyway_cluster::message::MemberId;
-use keyway_config::Configuration;
+use keyway_config::{Cluster, Configuration, MemberUrl, OwnWrites};
 use keyway_engine::Engine;
-use keyway_folder::host_names::{addresses, host_names};
 use keyway_folder::member;
 use keyway_host::failure::Failure;
 use keyway_ldapd::LdapServer;
 use keyway_server::Directory;
 use keyway_server::log::Log;
 use keyway_store::Store;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// A server's part in a cluster, or what is ready for one. It ends when it is dropped.
@@ -49,27 +45,11 @@ pub struct Serving<'a> {
 }
 
 /// What a member is told by the configuration.
-pub fn node_settings(_: &Configuration) -> NodeSettings {
-    NodeSettings {
-        forward: true,
-        own_writes_wait: Duration::from_secs(2),
-        by_address: false,
-        member_age_max: Duration::from_secs(7 * 24 * 3600),
-    }
-}
-
-/// Where others reach this server: what the configuration says, the address that it listens at, or this host's name.
-///
-/// # Errors
-/// If the configuration names none.
-pub fn own_url(_: &Configuration, listens: SocketAddr) -> Result<MemberUrl, Failure> {
-    if !listens.ip().is_unspecified() {
-        return Ok(MemberUrl::of(listens));
-    }
-    let name = host_names().into_iter().find(|name| name != "localhost");
-    let address = || addresses(&[listens]).into_iter().find(|address| !address.is_loopback());
-    let host = name.or_else(|| address().map(|address| address.to_string()));
-    Ok(MemberUrl::at(&host.unwrap_or_else(|| "localhost".to_owned()), Some(listens.port())))
+pub fn node_settings(configuration: &Configuration) -> NodeSettings {
+    let Cluster { forward, own_writes, own_writes_wait, member_age_max, .. } =
+        configuration.cluster;
+    let by_address = own_writes == OwnWrites::Address;
+    NodeSettings { forward, own_writes_wait, by_address, member_age_max }
 }
 
 /// Whether the store of a data folder is another member's to change: then it is to follow from its opening on.
