@@ -21,5 +21,5 @@ pub use frame::{Frame, FrameError, Heartbeat, LARGE_FRAME, SMALL_FRAME};
 pub use ids::{ClusterId, Digest, History, MemberId, Place, Reign};
 pub use refusal::Refusal;
 pub use request::{Request, Token};
-pub use row::{ClusterRow, MEMBERS_LIMIT, Member, NAME_LIMIT, URL_LIMIT};
+pub use row::{BEGAN_LIMIT, Began, ClusterRow, MEMBERS_LIMIT, Member, NAME_LIMIT, URL_LIMIT};
 pub use status::{Contents, FollowerStatus, RoleName, Status};

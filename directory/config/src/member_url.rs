@@ -24,6 +24,16 @@ impl MemberUrl {
         Ok((self.host.as_str(), self.port).to_socket_addrs()?.collect())
     }
 
+    /// The host's name or address.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// With an address.
     pub fn of(address: SocketAddr) -> MemberUrl {
         MemberUrl { host: address.ip().to_canonical().to_string(), port: address.port() }

@@ -14,6 +14,7 @@ use crate::limits::{
 };
 use crate::listen::Mode;
 use crate::members;
+use crate::peer::Peer;
 use crate::proxied::NOT_ASKED;
 use crate::registry::Leave;
 use crate::request_log::Origin;
@@ -29,15 +30,18 @@ use keyway_server::log::{Access, Value};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
 use zeroize::{Zeroize, Zeroizing};
 
 thread_local! {
@@ -112,6 +116,24 @@ pub(crate) async fn serve(
     }
 }
 
+/// Serves the requests that another member of the cluster sends for its clients.
+pub(crate) async fn serve_member(
+    shared: Arc<ServerState>,
+    stream: TlsStream<TcpStream>,
+    from: SocketAddr,
+) {
+    let stream = Stream::Tls(Box::new(stream));
+    let channel = Channel { is_member: true, ..tls_channel(&shared, &stream) };
+    let origin = shared.origin(0, shared.seen(Peer::Tcp(from)));
+    let session = Session::new(shared, channel, origin);
+    // Its connection has a place already: that is told to go, and this ends with it.
+    let (_never, stop) = oneshot::channel();
+    let mut connection = Connection::new(stream, session, stop);
+    if let Next::Close = poll_fn(|context| connection.poll_turn(context)).await {
+        let _ = timeout(CLOSE_MAX, connection.close()).await;
+    }
+}
+
 /// Waits until a connection is to make room, which it may never be.
 async fn asked_to_make_room(stop: &mut Option<oneshot::Receiver<Leave>>) {
     if let Some(stop) = stop
@@ -138,6 +160,7 @@ fn tls_channel(shared: &ServerState, stream: &Stream) -> Channel {
         certificate_subject: subject.filter(|subject| !subject.is_empty()),
         certificate_fingerprint: fingerprint,
         credentials: None,
+        is_member: false,
     }
 }
 

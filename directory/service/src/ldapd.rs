@@ -6,7 +6,7 @@ use crate::backups;
 use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
 use crate::client;
-use crate::cluster::{Authority, MemberServer, Standing, own_url};
+use crate::cluster;
 use crate::gauges;
 use crate::instance::Instance;
 use crate::instance::describe;
@@ -42,7 +42,7 @@ use keyway_log::Logs;
 use keyway_server::VirtualEntry;
 use keyway_server::log::{Severity, Value};
 use serde_json::json;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,8 +107,8 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         Some(daemon) => daemon.socket.clone(),
         None => name::socket_at(folder.path()),
     };
-    let holds_keys = daemon.filter(|it| it.holds_own).map(|it| it.socket);
-    let tls = Tls::new(&engine, holds_keys.clone())?;
+    let held_by = daemon.filter(|it| it.holds_own).map(|it| it.socket);
+    let tls = Tls::new(&engine, held_by.clone())?;
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources).map_err(told)?;
@@ -154,7 +154,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         supervision,
         push_metrics,
         cryptod_socket,
-        holds_keys,
+        held_by,
     };
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
@@ -435,8 +435,8 @@ struct Serving<'a> {
     supervision: Option<Supervision>,
     push_metrics: PushMetrics,
     cryptod_socket: PathBuf,
-    /// The socket of the cryptod that holds the authority's key; without one it is in a file.
-    holds_keys: Option<PathBuf>,
+    /// The socket of the cryptod that holds the keys of the folder's own certificates, if one does.
+    held_by: Option<PathBuf>,
 }
 
 impl Serving<'_> {
@@ -449,9 +449,25 @@ impl Serving<'_> {
         let address = |socket: &Option<TcpListener>| socket.as_ref()?.local_addr().ok();
         let addresses = [address(&sockets.plain), address(&sockets.tls)];
         let server = self.start(sockets)?;
-        self.take_members(&server, addresses[1])?;
         let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
-        let Serving { certificates, configuration, supervision, push_metrics, .. } = self;
+        let Serving { certificates, configuration, supervision, push_metrics, held_by, .. } = self;
+        let cluster = match addresses[1] {
+            Some(_) => Some(cluster::start(
+                cluster::Serving {
+                    folder: folder.path(),
+                    directory: &instance.directory,
+                    store: &instance.store,
+                    engine,
+                    log: &logs.log,
+                    server: &server,
+                    cryptod: held_by,
+                    url: cluster::reached_at(configuration.cluster.url.as_ref(), addresses[1]),
+                },
+                cluster::node_settings(&configuration),
+            )?),
+            // Members reach each other over LDAPS.
+            None => None,
+        };
         banner.log(logs);
         if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
@@ -561,6 +577,7 @@ impl Serving<'_> {
         let _ = settling.await;
         // Lines that cannot be settled now are at the next start.
         let _ = block_in_place(|| instance.directory.settle_audit());
+        drop(cluster);
         match failed {
             None => {
                 logs.say(Severity::Info, "stop", &[]);
@@ -603,18 +620,6 @@ impl Serving<'_> {
             places,
             cryptod: self.cryptod_socket.clone(),
         }
-    }
-
-    /// Takes connections of other servers, too.
-    fn take_members(&self, server: &LdapServer, ldaps: Option<SocketAddr>) -> Result<(), Failure> {
-        let (engine, folder) = (self.engine.clone(), self.folder.path().to_owned());
-        let store = self.instance.store.clone();
-        let url = own_url(self.configuration.cluster.url.as_ref(), ldaps);
-        let service = Standing::new(store.clone(), folder.clone(), url.clone());
-        let authority = Authority { engine, folder, cryptod: self.holds_keys.clone() };
-        let members = MemberServer::new(store, authority, url, service, self.logs.log.clone());
-        server.take_members(Some(Arc::new(members).members(self.engine)?));
-        Ok(())
     }
 
     fn start(&self, sockets: Sockets) -> Result<LdapServer, Failure> {

@@ -11,6 +11,8 @@ pub const MEMBERS_LIMIT: usize = 64;
 pub const NAME_LIMIT: usize = 64;
 /// Octets that a member's URL may have.
 pub const URL_LIMIT: usize = 256;
+/// Epochs of which the row says where they began.
+pub const BEGAN_LIMIT: usize = 32;
 /// Octets that the row may have: more than all members with the longest names and URLs need.
 const ROW_LIMIT: usize = 48 << 10;
 
@@ -25,6 +27,22 @@ pub struct ClusterRow {
     pub writer: MemberId,
     /// All of them, the writer too.
     pub members: Vec<Member>,
+    /// Where the last epochs began, the oldest first; at most [`BEGAN_LIMIT`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub began: Vec<Began>,
+    /// The etcd that the writer's lease is in; none if the writer was chosen by a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<u64>,
+}
+
+/// Where an epoch began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Began {
+    /// The epoch.
+    pub epoch: u64,
+    /// The position of the cluster row that it began with: rows from there on are its own, and those of an older epoch
+    /// from there on are lost.
+    pub position: u64,
 }
 
 /// A member of a cluster.
@@ -79,12 +97,29 @@ impl ClusterRow {
         self.members.iter().find(|member| member.id == id)
     }
 
+    /// The row of the next epoch, which is to get this position.
+    pub fn next(&self, epoch: u64, writer: MemberId, position: u64) -> ClusterRow {
+        let mut row = ClusterRow { epoch, writer, ..self.clone() };
+        row.began.push(Began { epoch, position });
+        let surplus = row.began.len().saturating_sub(BEGAN_LIMIT);
+        row.began.drain(..surplus);
+        row
+    }
+
+    /// Whether a change that was made in `epoch` at `position` is none of this row's history: a later epoch began before.
+    pub fn has_lost(&self, epoch: u64, position: u64) -> bool {
+        self.began.iter().any(|began| began.epoch > epoch && began.position <= position)
+    }
+
     fn check(&self) -> Result<(), Invalid> {
         if self.epoch == 0 {
             return Err(Invalid("the first epoch is 1"));
         }
         if self.members.len() > MEMBERS_LIMIT {
             return Err(Invalid("a cluster has at most 64 members; remove one"));
+        }
+        if self.began.len() > BEGAN_LIMIT {
+            return Err(Invalid("the cluster row says of more than 32 epochs where they began"));
         }
         if self.member(self.writer).is_none() {
             return Err(Invalid("the cluster's writer is not one of its members"));

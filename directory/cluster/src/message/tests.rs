@@ -219,6 +219,8 @@ fn row() -> ClusterRow {
         epoch: 3,
         writer: MemberId(0x1f),
         members: vec![member(0x1f, "a"), member(2, "b")],
+        began: Vec::new(),
+        etcd: None,
     }
 }
 

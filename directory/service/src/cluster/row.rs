@@ -59,7 +59,14 @@ pub fn add(
         let found = write.view().meta_get(ClusterRow::NAME)?.map(ClusterRow::parse);
         let mut row = match found.transpose().map_err(invalid)? {
             Some(row) => row,
-            None => ClusterRow { cluster, epoch: 1, writer: own.id, members: vec![own.clone()] },
+            None => ClusterRow {
+                cluster,
+                epoch: 1,
+                writer: own.id,
+                members: vec![own.clone()],
+                began: Vec::new(),
+                etcd: None,
+            },
         };
         writes(&row, own.id)?;
         let is_like = |member: &Member| member.id == new.id || member.name == new.name;

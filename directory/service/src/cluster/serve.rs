@@ -163,11 +163,11 @@ impl MemberServer {
             }
             let answer = match request {
                 Request::Follow { place, heard, .. } => {
-                    self.service.follow(stream, Follow { member, place, heard }).await;
+                    self.service.clone().follow(stream, Follow { member, place, heard }).await;
                     return Ok(());
                 }
                 Request::Forward { .. } => {
-                    self.service.forward(stream, member).await;
+                    self.service.clone().forward(stream, member).await;
                     return Ok(());
                 }
                 Request::Base {} => match self.base(&mut stream, false).await? {
@@ -178,7 +178,7 @@ impl MemberServer {
                     self.service.status().await.map(|status| Answer::Status(Box::new(status)))
                 }
                 Request::Promote {} if Some(member) == own => {
-                    self.service.promote().await.map(|epoch| Answer::Promoted { epoch })
+                    self.service.clone().promote().await.map(|epoch| Answer::Promoted { epoch })
                 }
                 Request::Promote {} => Err(Refused::because(
                     "a member is promoted by keyway cluster promote on its own host",

@@ -4,6 +4,7 @@ use super::stream::MemberStream;
 use keyway_cluster::message::{Answer, MemberId, Place, Refusal, Reign, Status};
 use std::fmt::{self, Display};
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// A future of its own.
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -73,11 +74,11 @@ pub trait MemberService: Send + Sync + 'static {
     fn status(&self) -> Boxed<Result<Status, Refused>>;
 
     /// Makes this server the writer, and returns the epoch. Only a client with this server's own certificate asks for it.
-    fn promote(&self) -> Boxed<Result<u64, Refused>>;
+    fn promote(self: Arc<Self>) -> Boxed<Result<u64, Refused>>;
 
     /// Sends a member the rows behind a place, to the end of the connection. Nothing was answered yet.
-    fn follow(&self, stream: MemberStream, asked: Follow) -> Boxed<()>;
+    fn follow(self: Arc<Self>, stream: MemberStream, asked: Follow) -> Boxed<()>;
 
     /// Does operations that a member forwards, to the end of the connection. Nothing was answered yet.
-    fn forward(&self, stream: MemberStream, member: MemberId) -> Boxed<()>;
+    fn forward(self: Arc<Self>, stream: MemberStream, member: MemberId) -> Boxed<()>;
 }
