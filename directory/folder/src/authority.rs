@@ -293,8 +293,14 @@ fn issue(
     let ca_key = ca_key.ok_or_else(|| malformed(&ca_certificate, "its key is gone"))?;
     // The key stays when the certificate is renewed: then one file changes, and they always fit.
     let file = folder.file(name::SERVER_CERTIFICATE);
-    let current = folder.has(name::SERVER_CERTIFICATE).then(|| folder_keys::public_key_in(&file));
-    let current = keys.load(Which::Server, current.transpose()?.as_deref())?;
+    let is_there = folder.has(name::SERVER_CERTIFICATE);
+    let current = is_there.then(|| folder_keys::public_key_in(&file));
+    // What cryptod holds in a member's folder may have been copied, and is the other server's.
+    let is_others = !is_there && keys.are_held() && folder.has(name::cluster::MEMBER);
+    let current = match is_others {
+        true => None,
+        false => keys.load(Which::Server, current.transpose()?.as_deref())?,
+    };
     let server_key = match current {
         Some(key) => key,
         None => keys.make(Which::Server)?,

@@ -72,7 +72,7 @@ pub fn host() -> String {
     let name = host_names().pop().unwrap_or_else(|| "keyway".to_owned());
     let name = name.split('.').next().unwrap_or_default();
     let fit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let name: String = name.chars().filter(|c| fit(*c)).take(64).collect();
+    let name: String = name.chars().filter(|c| fit(*c)).take(60).collect();
     if name.is_empty() { "keyway".to_owned() } else { name }
 }
 

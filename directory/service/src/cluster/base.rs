@@ -5,7 +5,6 @@ use crate::backup::files::{self, Opened};
 use crate::backup::{STORE_FILE, With};
 use keyway_cluster::message::{BaseFile, Digest};
 use keyway_folder::data::name;
-use keyway_folder::folder_keys::{self, Which};
 use keyway_host::failure::Failure;
 use keyway_store::{Snapshot, Store};
 use sha2::{Digest as _, Sha256};
@@ -13,6 +12,9 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use zeroize::Zeroizing;
+
+/// The server's certificate and its key, and room that cryptod keeps for a full disk.
+const OF_THIS_HOST: [&str; 3] = [name::SERVER_CERTIFICATE, name::SERVER_KEY, "cryptod/reserve"];
 
 /// A base that is read from its beginning to its end. It keeps a state of the store.
 pub struct Base {
@@ -74,7 +76,7 @@ impl Base {
     }
 }
 
-/// Reads the files that a server needs beside the store. The server's certificate and its key are this host's own.
+/// Reads the files that a server needs beside the store, but for those of this host alone.
 fn gather(
     folder: &Path,
     files: &mut Vec<BaseFile>,
@@ -83,7 +85,7 @@ fn gather(
     may_read_keys(folder)?;
     // A repository in the folder is not known here; what is too large is refused below.
     let (found, _) = files::choose(folder, Path::new(""), With { config: true, keys: true })?;
-    for path in found.into_iter().filter(|path| !is_own(path)) {
+    for path in found.into_iter().filter(|path| !OF_THIS_HOST.contains(&path.as_str())) {
         let Opened::Plain(mut open, mode) = files::open(&folder.join(&path))? else { continue };
         let before = small.len();
         let room = BASE_FILES_BYTES_MAX.saturating_sub(before as u64);
@@ -103,15 +105,6 @@ fn gather(
         files.push(BaseFile { path, mode, bytes: read as u64 });
     }
     Ok(())
-}
-
-/// Whether a file of the folder is this host's own.
-fn is_own(path: &str) -> bool {
-    let held = || {
-        let name = path.strip_prefix("cryptod/keys/")?.strip_suffix(".key")?;
-        Some(folder_keys::is_named(Which::Server, name))
-    };
-    [name::SERVER_CERTIFICATE, name::SERVER_KEY].contains(&path) || held().unwrap_or(false)
 }
 
 /// Refuses where cryptod is another user: its keys are closed to this one.

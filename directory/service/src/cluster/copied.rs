@@ -1,6 +1,8 @@
 //! A store and a configuration that were copied from another member: what in them is of its host alone becomes that of
 //! this one. The store keeps its incarnation, as it goes on with the other's changes.
 
+use super::row;
+use keyway_cluster::message::MemberId;
 use keyway_config::applied::META_CONFIGURATION;
 use keyway_config::edit;
 use keyway_folder::data::{self, Folder, StoreId, name};
@@ -13,6 +15,19 @@ use toml::Value;
 
 /// The setting by which a server says where others reach it.
 const URL: &str = "cluster.url";
+
+/// The name of a member, by the row of a store that was copied.
+///
+/// # Errors
+/// If the store cannot be read, or knows no such member.
+pub fn name_of(made: &Folder, member: MemberId) -> Result<String, Failure> {
+    let cannot =
+        |why: &dyn std::fmt::Display| Failure::new(format!("the store of the base: {why}"));
+    let store = Store::open_to_read(&made.file(name::STORE), &Options::default());
+    let row = row::read(&store.map_err(|why| cannot(&why))?)?;
+    let name = row.and_then(|row| row.member(member).map(|member| member.name.clone()));
+    name.ok_or_else(|| cannot(&"it does not know this member; try again"))
+}
 
 /// Makes a copy that lies in `made`, and is to come to `folder`, this host's own: its configuration, unless there is one,
 /// names this server, and the folder knows its store.

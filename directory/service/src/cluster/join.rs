@@ -1,12 +1,12 @@
 //! A server joins: it becomes a member, takes a base, and has a data folder then that a start opens as any other.
 
 use super::authority::host;
-use super::copied::make_own;
-use super::link::Link;
+use super::copied::{make_own, name_of};
+use super::link::{Link, LinkError};
 use super::placing::Placing;
 use super::receive::receive;
 use super::token::JoinToken;
-use keyway_cluster::message::{Answer, Frame, MemberId, Request, Token};
+use keyway_cluster::message::{Answer, Frame, MemberId, Refusal, Request, Token};
 use keyway_config::MemberUrl;
 use keyway_engine::{Algorithm, Engine};
 use keyway_folder::data::{Folder, name};
@@ -20,6 +20,9 @@ use keyway_host::timestamp::Timestamp;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::path::{Path, PathBuf};
+
+/// Names that are tried where none is given.
+const NAMES_TRIED: usize = 9;
 
 /// The options of a join.
 #[derive(Clone, Debug)]
@@ -59,10 +62,7 @@ pub fn join(options: &JoinOptions) -> Result<(), Failure> {
     };
     let engine = keyway_drivers::engine();
     let (public_key, key) = member::make_key(&engine)?;
-    let config = member::joiner(&engine, options.token.authority)?;
-    let mut link = Link::connect(&options.follow, config)?;
-    let name = options.name.clone().unwrap_or_else(host);
-    let joined = Joined::ask(&mut link, options, &name, public_key)?;
+    let (mut link, joined) = asked(&engine, options, &public_key)?;
     joined.check(&engine, options.token.authority)?;
     let made = Folder::open(placing.path(), Timestamp::now())?;
     let progress = Progress::bytes("taking the directory", None);
@@ -74,6 +74,8 @@ pub fn join(options: &JoinOptions) -> Result<(), Failure> {
     is_pinned(&engine, &made.file(name::CA_CERTIFICATE), options.token.authority)?;
     let own = options.url.as_ref().map(ToString::to_string);
     make_own(&made, &folder, own.as_deref())?;
+    // The token may have said another one.
+    let name = name_of(&made, joined.member)?;
     let own = Member {
         id: joined.member.to_string(),
         name: name.clone(),
@@ -96,6 +98,30 @@ pub fn join(options: &JoinOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Joins under the name that was given, or else the host's: that with a number, if another member has it.
+fn asked(
+    engine: &Engine,
+    options: &JoinOptions,
+    public_key: &[u8],
+) -> Result<(Link, Joined), Failure> {
+    let mut names = match &options.name {
+        Some(name) => vec![name.clone()],
+        None => (2..=NAMES_TRIED).map(|number| format!("{}-{number}", host())).rev().collect(),
+    };
+    if options.name.is_none() {
+        names.push(host());
+    }
+    loop {
+        let name = names.pop().unwrap_or_else(host);
+        let config = member::joiner(engine, options.token.authority)?;
+        let mut link = Link::connect(&options.follow, config)?;
+        match Joined::ask(&mut link, options, name, public_key) {
+            Err(LinkError::Refused(Refusal::NoRoom, _)) if !names.is_empty() => {}
+            asked => return Ok((link, asked?)),
+        }
+    }
+}
+
 /// The answer to a join.
 struct Joined {
     member: MemberId,
@@ -107,20 +133,20 @@ impl Joined {
     fn ask(
         link: &mut Link,
         options: &JoinOptions,
-        name: &str,
-        public_key: Vec<u8>,
-    ) -> Result<Joined, Failure> {
+        name: String,
+        public_key: &[u8],
+    ) -> Result<Joined, LinkError> {
         let request = Request::Join {
             token: Token(options.token.text().to_string()),
-            name: name.to_owned(),
+            name,
             url: options.url.as_ref().map(ToString::to_string),
-            public_key,
+            public_key: public_key.to_vec(),
         };
         match link.ask(request)? {
             Answer::Joined { member, certificate, authority, .. } => {
                 Ok(Joined { member, certificate, authority })
             }
-            _ => Err(link.unexpected()),
+            _ => Err(LinkError::Broken(link.unexpected())),
         }
     }
 

@@ -147,6 +147,14 @@ impl Link {
     }
 }
 
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.tls.conn.send_close_notify();
+        // One that is gone does not hear it.
+        let _ = self.tls.conn.complete_io(&mut self.tls.sock);
+    }
+}
+
 /// Tries the addresses of a member, one after the other.
 fn reach(url: &MemberUrl) -> Result<TcpStream, Failure> {
     let addresses = url.addresses().map_err(|why| unreachable(url, &why))?;

@@ -1,26 +1,28 @@
 //! Where others reach a server.
 
 use keyway_config::{Configuration, MemberUrl, Running};
-use keyway_folder::host_names::host_names;
+use keyway_folder::host_names::{addresses, host_names};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What the configuration says, or else this host's name, or its address where it listens on one alone.
-pub fn own_url(configured: Option<&MemberUrl>, ldaps: Option<SocketAddr>) -> MemberUrl {
+/// What the configuration says, or else the address that the server listens at, or this host's name where it listens at
+/// all.
+pub fn reached_at(configured: Option<&MemberUrl>, ldaps: Option<SocketAddr>) -> MemberUrl {
     if let Some(url) = configured {
         return url.clone();
     }
-    match ldaps {
-        Some(address) if !address.ip().is_unspecified() => MemberUrl::of(address),
-        address => {
-            let host = host_names().into_iter().next().unwrap_or_else(|| "localhost".to_owned());
-            MemberUrl::at(&host, address.map(|address| address.port()))
-        }
+    if let Some(address) = ldaps.filter(|address| !address.ip().is_unspecified()) {
+        return MemberUrl::of(address);
     }
+    let name = host_names().into_iter().find(|name| name != "localhost");
+    let address = || addresses(ldaps.as_slice()).into_iter().find(|ip| !ip.is_loopback());
+    let host = name.or_else(|| address().map(|address| address.to_string()));
+    let port = ldaps.map(|address| address.port());
+    MemberUrl::at(&host.unwrap_or_else(|| "localhost".to_owned()), port)
 }
 
 /// Of a server that runs.
 pub fn of_running(configuration: &Configuration, running: Option<&Running>) -> MemberUrl {
-    own_url(configuration.cluster.url.as_ref(), running.and_then(|running| running.ldaps))
+    reached_at(configuration.cluster.url.as_ref(), running.and_then(|running| running.ldaps))
 }
 
 /// Where a server is reached from its own host.

@@ -8,9 +8,9 @@ use keyway_folder::data::name;
 use keyway_host::failure::Failure;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Octets that are gathered before the system is called.
@@ -110,7 +110,11 @@ impl Open {
         DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(system)?;
         let mut options = OpenOptions::new();
         let options = options.write(true).create_new(true).mode(file.mode & 0o777);
-        let out = BufWriter::with_capacity(BUFFER_BYTES, options.open(&path).map_err(system)?);
+        let open = options.open(&path).map_err(system)?;
+        // Whatever the umask is.
+        let mode = Permissions::from_mode(file.mode & 0o777);
+        open.set_permissions(mode).map_err(system)?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, open);
         Ok(Open { path, out })
     }
 

@@ -78,7 +78,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MemberStream<S> {
                 if let Some(frame) = self.decoder.next_frame().map_err(StreamError::Frame)? {
                     return Ok(frame);
                 }
-                match self.stream.read(&mut self.input).await.map_err(StreamError::Io)? {
+                let read = self.stream.read(&mut self.input).await;
+                match read.or_else(|why| match why.kind() {
+                    // TLS says so where the peer has not said goodbye.
+                    io::ErrorKind::UnexpectedEof => Ok(0),
+                    _ => Err(StreamError::Io(why)),
+                })? {
                     0 => return Err(StreamError::Ended),
                     bytes => {
                         let read = self.input.get_mut(..bytes).unwrap_or_default();
