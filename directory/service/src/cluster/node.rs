@@ -161,10 +161,10 @@ impl Node {
                 return;
             }
             if standing.own() != id {
-                *standing = Standing::new(id, row, standing.highest(), self.now());
-            } else {
-                standing.applied(row);
+                // It has just become the first member: there is no other to ask who writes.
+                *standing = Standing::new(id, None, standing.highest(), self.now());
             }
+            standing.applied(row);
         }
         self.settle();
     }
