@@ -12,7 +12,9 @@ fn main() {
     let mut failed = 0;
     for seed in from..from + number("--seeds").unwrap_or(100) {
         match run(seed, &Options::of(seed)) {
-            Ok(report) if number("--seeds") == Some(1) => println!("{report:?} {:?}", Options::of(seed)),
+            Ok(report) if number("--seeds") == Some(1) => {
+                println!("{report:?} {:?}", Options::of(seed))
+            }
             Ok(_) => {}
             Err(failure) => {
                 failed += 1;

@@ -89,7 +89,9 @@ pub struct Lease {
     went_back: Option<u64>,
     /// Until when this process, which has seen nothing yet, asks the others first.
     starts_until: Duration,
-    /// Where other members stand.
+    /// Since when there has been no holder and a doubt: who answers what was asked before may have got rows since.
+    doubting: Option<Duration>,
+    /// Where other members stand, by what they were asked since then.
     others: BTreeMap<MemberId, u64>,
 }
 
@@ -132,6 +134,7 @@ impl Lease {
             revision: 0,
             went_back: None,
             starts_until: now.saturating_add(START_WAIT),
+            doubting: None,
             others: BTreeMap::new(),
         }
     }
@@ -166,6 +169,13 @@ impl Lease {
                 }
                 self.revision = *revision;
                 let found = self.doubt(*store, *last, own, own_at, now);
+                if holder.is_some() || matches!(found, None | Some(Doubt::Behind | Doubt::Diverged))
+                {
+                    self.doubting = None;
+                    self.others.clear();
+                } else if self.doubting.is_none() {
+                    self.doubting = Some(now);
+                }
                 if holder.is_none() && found.is_none() {
                     self.state = State::Taking { asked: false };
                 } else {
@@ -240,9 +250,12 @@ impl Lease {
         }
     }
 
-    /// Another member says where it stands, while [`Lease::doubt_found`] is [`Doubt::Restored`] or [`Doubt::Starting`].
-    pub fn stands(&mut self, member: MemberId, position: u64) {
-        self.others.insert(member, position);
+    /// Another member that was asked at `asked` says where it stands, while [`Lease::doubt_found`] is [`Doubt::Restored`] or
+    /// [`Doubt::Starting`].
+    pub fn stands(&mut self, member: MemberId, position: u64, asked: Duration) {
+        if self.doubting.is_some_and(|since| since <= asked) {
+            self.others.insert(member, position);
+        }
     }
 
     /// What keeps this member from taking the lease.

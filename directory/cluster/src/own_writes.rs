@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::message::ClusterRow;
+use crate::message::{ClusterRow, Reign};
 
 /// How a read is to be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,22 +39,22 @@ pub struct Here<'r> {
 /// What one connection, or one address, has written.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct OwnWrites {
-    epoch: u64,
+    /// `None` without a cluster, or before anything was written.
+    reign: Option<Reign>,
     position: u64,
 }
 
 impl OwnWrites {
-    /// A write was answered with this position, made in this epoch (0 without a cluster). A position of a later epoch
-    /// includes those of earlier ones, or says that these are lost.
-    pub fn wrote(&mut self, epoch: u64, position: u64) {
-        if (epoch, position) > (self.epoch, self.position) {
-            (self.epoch, self.position) = (epoch, position);
+    /// A write was answered with this position, made in this reign (none without a cluster).
+    pub fn wrote(&mut self, reign: Option<Reign>, position: u64) {
+        if (reign, position) > (self.reign, self.position) {
+            (self.reign, self.position) = (reign, position);
         }
     }
 
-    /// Epoch and position; zeros if nothing was written. A read that is forwarded carries them.
-    pub fn last(&self) -> (u64, u64) {
-        (self.epoch, self.position)
+    /// Reign and position; 0 if nothing was written. A read that is forwarded carries them.
+    pub fn last(&self) -> (Option<Reign>, u64) {
+        (self.reign, self.position)
     }
 
     /// How to answer a read that came at `asked`, at most `wait` later.
@@ -66,10 +66,11 @@ impl OwnWrites {
         wait: Duration,
     ) -> Reading {
         let until = asked.saturating_add(wait);
-        let epoch = here.row.map_or(0, |row| row.epoch);
-        if here.row.is_some_and(|row| row.has_lost(self.epoch, self.position)) {
+        let lost = here.row.zip(self.reign).map(|(row, reign)| row.has_lost(reign, self.position));
+        let is_known = self.reign <= here.row.map(ClusterRow::reign);
+        if lost == Some(true) {
             Reading::Lost
-        } else if self.position <= here.applied && self.epoch <= epoch {
+        } else if self.position <= here.applied && is_known {
             Reading::Now
         } else if here.is_following && now < until {
             Reading::Wait { position: self.position, until }
@@ -106,9 +107,9 @@ impl Addresses {
     }
 
     /// [`OwnWrites::wrote`] by an address.
-    pub fn wrote(&mut self, address: IpAddr, epoch: u64, position: u64) {
+    pub fn wrote(&mut self, address: IpAddr, reign: Option<Reign>, position: u64) {
         let mut own = self.of(address);
-        own.wrote(epoch, position);
+        own.wrote(reign, position);
         self.uses += 1;
         let note = Note { own, used: self.uses };
         if let Some(before) = self.known.insert(address, note) {
@@ -118,7 +119,7 @@ impl Addresses {
         while self.known.len() > self.most {
             let Some((_, oldest)) = self.by_use.pop_first() else { break };
             if let Some(note) = self.known.remove(&oldest) {
-                self.forgotten.wrote(note.own.epoch, note.own.position);
+                self.forgotten.wrote(note.own.reign, note.own.position);
             }
         }
     }
@@ -162,6 +163,10 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
+    fn reign(epoch: u64, writer: u64) -> Option<Reign> {
+        Some(Reign { epoch, writer: MemberId(writer) })
+    }
+
     fn row() -> ClusterRow {
         let (cluster, writer) = (ClusterId([1; 16]), MemberId(1));
         ClusterRow { cluster, epoch: 1, writer, members: Vec::new(), began: Vec::new(), etcd: None }
@@ -174,8 +179,8 @@ mod tests {
         let follower = Here { applied: 5, row: Some(&row), is_following: true };
         let read = |own: &OwnWrites, here: &Here<'_>, now| own.reading(here, at(0), at(now), at(2));
         assert_eq!(read(&own, &follower, 0), Reading::Now);
-        own.wrote(1, 7);
-        own.wrote(1, 6);
+        own.wrote(reign(1, 1), 7);
+        own.wrote(reign(1, 1), 6);
         assert_eq!(read(&own, &follower, 1), Reading::Wait { position: 7, until: at(2) });
         assert_eq!(read(&own, &follower, 2), Reading::Forward);
         assert_eq!(read(&own, &Here { is_following: false, ..follower }, 0), Reading::Forward);
@@ -191,31 +196,49 @@ mod tests {
             own.reading(&Here { applied, row: Some(row), is_following: false }, at(0), at(0), at(2))
         };
         let mut own = OwnWrites::default();
-        own.wrote(1, 8);
+        own.wrote(reign(1, 1), 8);
         assert_eq!(read(&own, 9, &new), Reading::Now);
-        own.wrote(1, 10);
+        own.wrote(reign(1, 1), 10);
         assert_eq!(read(&own, 12, &new), Reading::Lost);
         assert_eq!(read(&own, 12, &newest), Reading::Lost);
-        own.wrote(2, 10);
+        own.wrote(reign(2, 2), 10);
         assert_eq!(read(&own, 10, &new), Reading::Now);
         assert_eq!(read(&own, 12, &old), Reading::Forward, "rows that were replaced");
+    }
+
+    #[test]
+    fn a_change_of_a_reign_beside_ones_own_is_lost() {
+        let first = row();
+        let (mine, theirs) = (first.next(2, MemberId(2), 5), first.next(2, MemberId(3), 9));
+        let later = theirs.next(3, MemberId(1), 20);
+        let lost = |row: &ClusterRow, reign: Option<Reign>, position| {
+            row.has_lost(reign.unwrap(), position)
+        };
+        assert!(!lost(&mine, reign(2, 2), 7) && !lost(&mine, reign(2, 3), 9));
+        assert!(lost(&theirs, reign(2, 2), 7) && lost(&later, reign(2, 2), 7));
+        assert!(!lost(&later, reign(1, 1), 8) && lost(&later, reign(1, 1), 9));
+        assert!(!lost(&later, reign(2, 3), 19) && lost(&later, reign(2, 3), 20));
     }
 
     #[test]
     fn an_address_that_is_forgotten_reads_nothing_older() {
         let row = row();
         let mut addresses = Addresses::new(2);
-        addresses.wrote(address(1), 1, 10);
-        addresses.wrote(address(2), 1, 11);
-        addresses.wrote(address(1), 1, 9);
-        addresses.wrote(address(3), 1, 12);
-        assert_eq!(addresses.of(address(1)).last(), (1, 10));
-        assert_eq!(addresses.of(address(2)).last(), (1, 11), "forgotten, but not its position");
-        assert_eq!(addresses.of(address(4)).last(), (1, 11));
+        addresses.wrote(address(1), reign(1, 1), 10);
+        addresses.wrote(address(2), reign(1, 1), 11);
+        addresses.wrote(address(1), reign(1, 1), 9);
+        addresses.wrote(address(3), reign(1, 1), 12);
+        assert_eq!(addresses.of(address(1)).last(), (reign(1, 1), 10));
+        assert_eq!(
+            addresses.of(address(2)).last(),
+            (reign(1, 1), 11),
+            "forgotten, but not its position"
+        );
+        assert_eq!(addresses.of(address(4)).last(), (reign(1, 1), 11));
         addresses.applied(&Here { applied: 11, row: Some(&row), is_following: true });
-        assert_eq!(addresses.of(address(4)).last(), (0, 0));
-        assert_eq!(addresses.of(address(1)).last(), (0, 0));
-        assert_eq!(addresses.of(address(3)).last(), (1, 12));
+        assert_eq!(addresses.of(address(4)).last(), (None, 0));
+        assert_eq!(addresses.of(address(1)).last(), (None, 0));
+        assert_eq!(addresses.of(address(3)).last(), (reign(1, 1), 12));
         assert_eq!((addresses.known.len(), addresses.by_use.len()), (1, 1));
     }
 }

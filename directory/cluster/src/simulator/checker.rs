@@ -52,7 +52,10 @@ impl Checker {
         let writer = *self.writers.entry(reign).or_insert(ack.server);
         let first = *self.epochs.entry(reign.epoch).or_insert(reign);
         if self.is_strict && first != reign {
-            return Err(format!("two writers acknowledge in epoch {}: {first:?}, {reign:?}", reign.epoch));
+            return Err(format!(
+                "two writers acknowledge in epoch {}: {first:?}, {reign:?}",
+                reign.epoch
+            ));
         }
         if self.tainted.contains(&reign.writer) {
             return Ok(());
@@ -66,15 +69,21 @@ impl Checker {
         Ok(())
     }
 
+    fn is_tainted(&self, ack: &Ack) -> bool {
+        ack.reign.is_some_and(|reign| self.tainted.contains(&reign.writer))
+    }
+
     /// A client whose connection has written `last` reads in this store.
     pub fn reads(&mut self, store: &Store, last: Option<Ack>, server: usize) -> Result<(), String> {
         self.report.reads += 1;
         match last {
-            Some(ack) if !store.has(ack.position, ack.digest) => Err(format!(
-                "a read at server {server} (epoch {}, position {}) is older than its connection's write {ack:?}",
-                store.epoch(),
-                store.position()
-            )),
+            Some(ack) if !self.is_tainted(&ack) && !store.has(ack.position, ack.digest) => {
+                Err(format!(
+                    "a read at server {server} (epoch {}, position {}) is older than its connection's write {ack:?}",
+                    store.epoch(),
+                    store.position()
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -84,7 +93,8 @@ impl Checker {
         self.report.reigns += 1;
         self.highest = self.highest.max(reign);
         let has: HashSet<u64> = store.rows.iter().filter_map(|row| row.write()).collect();
-        self.passed_over.extend(self.acked.iter().map(|ack| ack.write).filter(|id| !has.contains(id)));
+        self.passed_over
+            .extend(self.acked.iter().map(|ack| ack.write).filter(|id| !has.contains(id)));
     }
 
     /// A store is given up for another one, with LDIF of what only it had.
@@ -110,9 +120,14 @@ impl Checker {
             } else {
                 return Err(format!("the acknowledged write {ack:?} is lost and in no LDIF"));
             }
-            let is_tainted = ack.reign.is_some_and(|reign| self.tainted.contains(&reign.writer));
-            if !self.passed_over.contains(&ack.write) && !self.destroyed.contains(&ack.write) && !is_tainted {
-                return Err(format!("the write {ack:?} is only in LDIF, though each promoted member had it"));
+            let is_tainted = self.is_tainted(ack);
+            if !self.passed_over.contains(&ack.write)
+                && !self.destroyed.contains(&ack.write)
+                && !is_tainted
+            {
+                return Err(format!(
+                    "the write {ack:?} is only in LDIF, though each promoted member had it"
+                ));
             }
         }
         Ok(())

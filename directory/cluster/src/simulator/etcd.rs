@@ -93,7 +93,8 @@ impl Etcd {
                     self.rows.insert(row.position, row);
                     return Heard::Append(Appended::Done);
                 }
-                let is_there = self.rows.get(&row.position).is_some_and(|it| it.digest == row.digest);
+                let is_there =
+                    self.rows.get(&row.position).is_some_and(|it| it.digest == row.digest);
                 Heard::Append(if is_there { Appended::Done } else { Appended::Fenced })
             }
             Call::Follow(after) => {
@@ -102,7 +103,10 @@ impl Etcd {
                 if after + 1 < first {
                     return Heard::Compacted;
                 }
-                Heard::Rows(self.rows.range(after + 1..).take(64).map(|(_, row)| Rc::clone(row)).collect(), last)
+                Heard::Rows(
+                    self.rows.range(after + 1..).take(64).map(|(_, row)| Rc::clone(row)).collect(),
+                    last,
+                )
             }
             Call::Trim(until) => {
                 let last = self.last().map_or(0, |(position, _)| position);

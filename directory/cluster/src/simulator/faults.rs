@@ -170,6 +170,8 @@ impl World {
         let end = |etcd: &Etcd| etcd.rows.last_key_value().map_or(0, |(position, _)| *position);
         let ends = (end(etcd), end(&snapshot));
         *etcd = Etcd { store, is_up: true, ..*snapshot };
-        self.note(|| format!("etcd goes back from position {} to {}, store {store}", ends.0, ends.1));
+        self.note(|| {
+            format!("etcd goes back from position {} to {}, store {store}", ends.0, ends.1)
+        });
     }
 }

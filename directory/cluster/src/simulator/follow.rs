@@ -6,7 +6,7 @@ use super::network::Message;
 use super::store::{CONTENTS_EVERY, Change, Row};
 use super::world::World;
 use crate::follower::{Follower, HEARTBEAT_EVERY, Step};
-use crate::message::{Answer, Frame, Heartbeat, Refusal, Request};
+use crate::message::{Answer, Frame, Heartbeat, MemberId, Refusal, Request};
 use crate::role::Role;
 use crate::writer::answer_follow;
 
@@ -34,7 +34,8 @@ impl World {
             Role::Fenced | Role::Follower => {
                 if process.follower.is_none() && process.committing.is_empty() {
                     let place = self.servers[at].store.place();
-                    let (member, row) = (self.servers[at].member, self.servers[at].store.cluster.clone());
+                    let (member, row) =
+                        (self.servers[at].member, self.servers[at].store.cluster.clone());
                     let follower = Follower::new(member, place, row.as_deref(), Vec::new(), now);
                     let heard = self.servers[at].heard;
                     if let Some(process) = &mut self.servers[at].process {
@@ -132,7 +133,12 @@ impl World {
                 self.heard(at, heard);
                 told
             }
-            Message::Frame(Frame::Heartbeat(heartbeat)) => follower.heartbeat(&heartbeat, now),
+            Message::Frame(Frame::Heartbeat(heartbeat)) => {
+                let told = follower.heartbeat(&heartbeat, now);
+                let position = follower.place().position;
+                self.send(conn, 0, Message::Frame(Frame::Acknowledge { position }));
+                told
+            }
             Message::Frame(_) => Ok(()),
         };
         if let Err(why) = told {
@@ -212,10 +218,12 @@ impl World {
                 let answer = match told {
                     Ok(following) => {
                         let (epoch, head) = (following.epoch, following.head);
-                        let answer = Message::Frame(Frame::Answer(Answer::Following { epoch, head }));
+                        let answer =
+                            Message::Frame(Frame::Answer(Answer::Following { epoch, head }));
                         self.send(conn, 1, answer);
                         let rows = &self.servers[at].store.rows;
-                        let rows: Vec<_> = rows.iter().skip(following.after as usize).cloned().collect();
+                        let rows: Vec<_> =
+                            rows.iter().skip(following.after as usize).cloned().collect();
                         rows.into_iter().for_each(|row| self.send(conn, 1, Message::Row(row)));
                         if let Some(process) = &mut self.servers[at].process {
                             process.serving.insert(conn, member);
@@ -259,7 +267,12 @@ impl World {
             process.next_beat = now + HEARTBEAT_EVERY;
             let unix_us = now.as_micros() as u64;
             let beat = Heartbeat { head: place.position, epoch: place.epoch, unix_us, contents };
-            let conns: Vec<u64> = process.serving.keys().copied().collect();
+            let near = |member| process.progress.is_near(member, now);
+            let (conns, silent): (Vec<_>, Vec<_>) =
+                process.serving.iter().partition(|(_, member)| near(**member));
+            let (conns, silent) = (ids(&conns), ids(&silent));
+            process.serving.retain(|conn, _| !silent.contains(conn));
+            silent.into_iter().for_each(|conn| self.close(conn, 1));
             for conn in conns {
                 self.send(conn, 1, Message::Frame(Frame::Heartbeat(beat)));
             }
@@ -282,4 +295,8 @@ impl World {
             store.first_kept = store.first_kept.max(until + 1);
         }
     }
+}
+
+fn ids(of: &[(&u64, &MemberId)]) -> Vec<u64> {
+    of.iter().map(|(conn, _)| **conn).collect()
 }

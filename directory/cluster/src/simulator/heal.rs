@@ -62,8 +62,13 @@ impl World {
             let server = &self.servers[at];
             let process = server.process.as_ref();
             let role = process.map(|process| process.standing.role_name());
-            let error = process.and_then(|process| process.follower.as_ref()?.last_error().map(str::to_owned));
-            format!("{at}: {role:?} {:?} {} {error:?}", server.store.reign(), server.store.position())
+            let error = process
+                .and_then(|process| process.follower.as_ref()?.last_error().map(str::to_owned));
+            format!(
+                "{at}: {role:?} {:?} {} {error:?}",
+                server.store.reign(),
+                server.store.position()
+            )
         };
         let states: Vec<_> = (0..self.options.members).map(state).collect();
         Err(format!("not well after {LIMIT:?}: {}", states.join("; ")))
@@ -74,7 +79,9 @@ impl World {
         let first = &self.servers[0].store;
         let all = self.servers.iter().take(self.options.members);
         writers == 1
-            && all.clone().all(|server| server.store.place() == first.place() && server.store.sum() == first.sum())
+            && all.clone().all(|server| {
+                server.store.place() == first.place() && server.store.sum() == first.sum()
+            })
             && all.clone().all(|server| server.store.map == first.map)
     }
 
@@ -86,9 +93,14 @@ impl World {
 
     /// A person lets a member that has stopped take the writer's contents.
     pub fn rejoin(&mut self, at: usize) {
-        let follower = self.servers[at].process.as_ref().and_then(|process| process.follower.as_ref());
+        let follower =
+            self.servers[at].process.as_ref().and_then(|process| process.follower.as_ref());
         let Some(stop) = follower.and_then(|follower| follower.stopped().cloned()) else { return };
-        let Some(writer) = self.writer().filter(|writer| *writer != at && !self.is_cut(at, *writer)) else { return };
+        let Some(writer) =
+            self.writer().filter(|writer| *writer != at && !self.is_cut(at, *writer))
+        else {
+            return;
+        };
         self.note(|| format!("server {at} rejoins server {writer}: {stop}"));
         let store = self.servers[writer].store.clone();
         self.replace(at, store);
@@ -96,9 +108,12 @@ impl World {
 
     /// A member whose rows are too old takes the contents of another one.
     pub fn take_base(&mut self, at: usize) {
-        let others = (0..self.servers.len()).filter(|other| *other != at && !self.is_cut(at, *other));
+        let others =
+            (0..self.servers.len()).filter(|other| *other != at && !self.is_cut(at, *other));
         let up = others.filter(|other| self.servers[*other].process.is_some());
-        let Some(from) = up.max_by_key(|other| self.servers[*other].store.position()) else { return };
+        let Some(from) = up.max_by_key(|other| self.servers[*other].store.position()) else {
+            return;
+        };
         if self.servers[from].store.position() <= self.servers[at].store.position() {
             return;
         }
@@ -126,7 +141,8 @@ impl World {
             if self.random.chance(50) {
                 self.kill(original, false);
                 let store = self.servers[twin].store.clone();
-                self.servers[twin].store = std::mem::replace(&mut self.servers[original].store, store);
+                self.servers[twin].store =
+                    std::mem::replace(&mut self.servers[original].store, store);
                 self.servers[original].durable = self.servers[original].store.position();
             }
             self.servers[twin].is_ended = true;

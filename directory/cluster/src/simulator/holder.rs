@@ -59,11 +59,12 @@ impl Holder {
 
     /// Whether other members are to be asked.
     pub fn is_asking(&self) -> bool {
-        self.is_open || matches!(self.lease.doubt_found(), Some(Doubt::Restored { .. } | Doubt::Starting))
+        self.is_open
+            || matches!(self.lease.doubt_found(), Some(Doubt::Restored { .. } | Doubt::Starting))
     }
 
-    pub fn stands(&mut self, member: MemberId, position: u64) {
-        self.lease.stands(member, position);
+    pub fn stands(&mut self, member: MemberId, position: u64, asked: Duration) {
+        self.lease.stands(member, position, asked);
     }
 }
 
@@ -74,7 +75,8 @@ impl World {
 
     pub fn tick_holder(&mut self, at: usize) -> Result<(), String> {
         let now = self.clock(at);
-        let is_sync = self.random.chance(if self.servers[at].slow_until > self.now { 2 } else { 20 });
+        let is_sync =
+            self.random.chance(if self.servers[at].slow_until > self.now { 2 } else { 20 });
         if is_sync {
             self.servers[at].durable = self.servers[at].store.position();
         }
@@ -94,7 +96,11 @@ impl World {
         if holder.follow_call.is_some_and(|(_, sent)| now > sent + PATIENCE) {
             holder.follow_call = None;
         }
-        if holder.follow_call.is_none() && !holder.is_open && holder.under_way.is_none() && now >= holder.next_follow {
+        if holder.follow_call.is_none()
+            && !holder.is_open
+            && holder.under_way.is_none()
+            && now >= holder.next_follow
+        {
             holder.next_follow = now + FOLLOW_EVERY;
             let after = self.servers[at].store.position();
             let id = self.call(at, Call::Follow(after));
@@ -131,14 +137,22 @@ impl World {
         Ok(())
     }
 
-    pub fn etcd_reply(&mut self, at: usize, boot: u64, id: u64, heard: Heard) -> Result<(), String> {
+    pub fn etcd_reply(
+        &mut self,
+        at: usize,
+        boot: u64,
+        id: u64,
+        heard: Heard,
+    ) -> Result<(), String> {
         if self.servers[at].boots != boot || self.servers[at].process.is_none() {
             return Ok(());
         }
         match heard {
             Heard::Lease(told) => self.lease_told(at, id, &told),
             Heard::Append(appended) => self.appended(at, id, appended),
-            Heard::Rows(rows, last) => self.rows_came(at, id, &rows, last.map_or(0, |(last, _)| last)),
+            Heard::Rows(rows, last) => {
+                self.rows_came(at, id, &rows, last.map_or(0, |(last, _)| last))
+            }
             Heard::Compacted => {
                 let Some(holder) = self.holder(at) else { return Ok(()) };
                 if holder.follow_call.take_if(|(call, _)| *call == id).is_some() {
@@ -154,8 +168,12 @@ impl World {
         let is_trusting = self.is_broken(Broken::EtcdDoubt);
         let server = &mut self.servers[at];
         let (store, process) = (&server.store, &mut server.process);
-        let Some(holder) = process.as_mut().and_then(|process| process.holder.as_mut()) else { return Ok(()) };
-        let Some((_, _, sent)) = holder.lease_call.take_if(|(call, ..)| *call == id) else { return Ok(()) };
+        let Some(holder) = process.as_mut().and_then(|process| process.holder.as_mut()) else {
+            return Ok(());
+        };
+        let Some((_, _, sent)) = holder.lease_call.take_if(|(call, ..)| *call == id) else {
+            return Ok(());
+        };
         let before = holder.lease.fence();
         let mut told = told.clone();
         let mut row = store.cluster.as_deref().cloned();
@@ -176,7 +194,9 @@ impl World {
                 // The whole tail is looked at once more: another holder may have appended last.
                 holder.follow_call = None;
                 holder.next_follow = now;
-                self.note(|| format!("server {at} takes the lease {fence:?} at position {}", place.position));
+                self.note(|| {
+                    format!("server {at} takes the lease {fence:?} at position {}", place.position)
+                });
             }
             (Some(_), None) => self.lease_lost(at),
             _ => {}
@@ -207,7 +227,8 @@ impl World {
         if !rows.is_empty() {
             let place = self.servers[at].store.place();
             let row = self.servers[at].store.cluster.clone();
-            let mut follower = Follower::new(self.servers[at].member, place, row.as_deref(), Vec::new(), now);
+            let mut follower =
+                Follower::new(self.servers[at].member, place, row.as_deref(), Vec::new(), now);
             follower.connected(now);
             let answer = Answer::Following { epoch: place.epoch, head: last };
             let mut told = follower.answered(&answer, now);

@@ -28,16 +28,26 @@ pub enum Message {
 /// A request of one server to another.
 #[derive(Clone, Debug)]
 pub enum Rpc {
-    Status,
-    Write { key: u32, write: u64 },
-    Read { own: OwnWrites, client: usize, op: u64 },
+    /// How it is; with the time of the one that asks.
+    Status {
+        asked: Duration,
+    },
+    Write {
+        key: u32,
+        write: u64,
+    },
+    Read {
+        own: OwnWrites,
+        client: usize,
+        op: u64,
+    },
 }
 
 /// Its answer.
 #[derive(Clone, Debug)]
 pub enum RpcReply {
-    /// With the position that is on the disk.
-    Status(Box<Status>, u64),
+    /// With the position that is on the disk, and when it was asked.
+    Status(Box<Status>, u64, Duration),
     Written(Option<Ack>),
     Read(bool),
     Lost,
@@ -131,7 +141,8 @@ impl World {
     /// All connections of a server that is no more. Without power it sends no ends.
     pub fn close_all(&mut self, server: usize, says_so: bool) {
         let of = |conn: &Conn| conn.ends.iter().position(|end| end.0 == server);
-        let conns: Vec<_> = self.conns.iter().filter_map(|(id, conn)| Some((*id, of(conn)?))).collect();
+        let conns: Vec<_> =
+            self.conns.iter().filter_map(|(id, conn)| Some((*id, of(conn)?))).collect();
         for (id, side) in conns {
             match says_so {
                 true => self.close(id, side),

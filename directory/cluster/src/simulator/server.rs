@@ -147,7 +147,9 @@ impl World {
             holder,
         });
         let (boot, place) = (server.boots, server.store.place());
-        self.note(|| format!("server {at} starts at epoch {}, position {}", place.epoch, place.position));
+        self.note(|| {
+            format!("server {at} starts at epoch {}, position {}", place.epoch, place.position)
+        });
         self.row_changed(at);
         self.after(Duration::ZERO, Event::Tick { server: at, boot });
     }
@@ -242,7 +244,8 @@ impl World {
             Some(holder) if holder.is_asking() => {
                 let own = self.servers[at].member;
                 let row = self.servers[at].store.cluster.as_ref();
-                let others = row.iter().flat_map(|row| &row.members).filter(|member| member.id != own);
+                let others =
+                    row.iter().flat_map(|row| &row.members).filter(|member| member.id != own);
                 others.map(|member| member.url.clone()).collect()
             }
             Some(_) => Vec::new(),
@@ -253,7 +256,7 @@ impl World {
         };
         for url in urls {
             if let Some(to) = self.urls.get(&url).copied().filter(|to| *to != at) {
-                self.ask(at, to, Rpc::Status);
+                self.ask(at, to, Rpc::Status { asked: now });
             }
         }
     }
@@ -262,8 +265,12 @@ impl World {
     pub fn tick_waiting(&mut self, at: usize) -> Result<(), String> {
         let now = self.clock(at);
         let Some(process) = &mut self.servers[at].process else { return Ok(()) };
-        let late: Vec<u64> =
-            process.forwarded.iter().filter(|(_, (_, end))| *end <= now).map(|(id, _)| *id).collect();
+        let late: Vec<u64> = process
+            .forwarded
+            .iter()
+            .filter(|(_, (_, end))| *end <= now)
+            .map(|(id, _)| *id)
+            .collect();
         let late: Vec<Op> =
             late.iter().filter_map(|id| process.forwarded.remove(id)).map(|(op, _)| op).collect();
         for waiting in std::mem::take(&mut process.waiting) {
@@ -331,8 +338,10 @@ impl World {
         let Waiting { op, own, asked } = waiting;
         match self.reading(at, own, asked, now) {
             Reading::Now => {
-                let last = self.clients[op.client].last;
-                self.checker.reads(&self.servers[at].store, last, at)?;
+                let client = &self.clients[op.client];
+                if client.is_at(op.number) {
+                    self.checker.reads(&self.servers[at].store, client.last, at)?;
+                }
                 self.reply(op, Reply::Read);
             }
             Reading::Wait { .. } => {
@@ -340,7 +349,9 @@ impl World {
                     process.waiting.push(waiting);
                 }
             }
-            Reading::Forward => self.forward(at, op, Rpc::Read { own, client: op.client, op: op.number }),
+            Reading::Forward => {
+                self.forward(at, op, Rpc::Read { own, client: op.client, op: op.number })
+            }
             Reading::Lost => self.reply(op, Reply::Closed),
         }
         Ok(())
@@ -449,29 +460,46 @@ impl World {
             Origin::Client(op) => {
                 if let (Some(process), Some(ack)) = (&mut self.servers[at].process, ack) {
                     let own = process.sessions.entry(op.session).or_default();
-                    own.wrote(ack.reign.map_or(0, |reign| reign.epoch), ack.position);
+                    own.wrote(ack.reign, ack.position);
                 }
                 self.reply(op, ack.map_or(Reply::Unavailable, Reply::Written));
             }
-            Origin::Server { to, boot, id } => self.answer(at, to, boot, id, RpcReply::Written(ack)),
+            Origin::Server { to, boot, id } => {
+                self.answer(at, to, boot, id, RpcReply::Written(ack))
+            }
         }
     }
 
-    pub fn rpc_came(&mut self, from: usize, boot: u64, at: usize, id: u64, rpc: Rpc) -> Result<(), String> {
+    pub fn rpc_came(
+        &mut self,
+        from: usize,
+        boot: u64,
+        at: usize,
+        id: u64,
+        rpc: Rpc,
+    ) -> Result<(), String> {
         if self.servers[at].process.is_none() {
             return Ok(());
         }
         let now = self.clock(at);
         match rpc {
-            Rpc::Status => {
+            Rpc::Status { asked } => {
                 if let Some((status, durable)) = self.status(at) {
-                    self.answer(at, from, boot, id, RpcReply::Status(Box::new(status), durable));
+                    let reply = RpcReply::Status(Box::new(status), durable, asked);
+                    self.answer(at, from, boot, id, reply);
                 }
             }
             Rpc::Write { key, write } if self.may_write(at) => {
-                self.accept(at, Pending { key, write, origin: Origin::Server { to: from, boot, id } });
+                self.accept(
+                    at,
+                    Pending { key, write, origin: Origin::Server { to: from, boot, id } },
+                );
             }
             Rpc::Write { .. } => self.answer(at, from, boot, id, RpcReply::Written(None)),
+            // One that writes no more, or not yet, does not know that it has all.
+            Rpc::Read { .. } if !self.may_write(at) => {
+                self.answer(at, from, boot, id, RpcReply::Read(false))
+            }
             Rpc::Read { own, client, op } => {
                 let reply = match self.reading(at, own, now, now + PATIENCE) {
                     Reading::Lost => RpcReply::Lost,
@@ -490,7 +518,14 @@ impl World {
         Ok(())
     }
 
-    pub fn rpc_reply(&mut self, at: usize, boot: u64, id: u64, from: usize, reply: RpcReply) -> Result<(), String> {
+    pub fn rpc_reply(
+        &mut self,
+        at: usize,
+        boot: u64,
+        id: u64,
+        from: usize,
+        reply: RpcReply,
+    ) -> Result<(), String> {
         if self.servers[at].boots != boot {
             return Ok(());
         }
@@ -498,9 +533,9 @@ impl World {
         let place = self.servers[at].store.place();
         let Some(process) = &mut self.servers[at].process else { return Ok(()) };
         match reply {
-            RpcReply::Status(mut status, durable) => {
+            RpcReply::Status(mut status, durable, asked) => {
                 if let Some(holder) = &mut process.holder {
-                    holder.stands(status.member, status.position);
+                    holder.stands(status.member, status.position, asked);
                     process.progress.acknowledged(status.member, durable, now);
                 }
                 if self.options.broken == Some(Broken::Fencing) {

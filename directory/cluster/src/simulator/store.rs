@@ -169,6 +169,10 @@ impl Store {
     /// Writes that are here and not in another store.
     pub fn only_here(&self, other: &Store) -> Vec<u64> {
         let theirs: HashSet<u64> = other.rows.iter().filter_map(|row| row.write()).collect();
-        self.rows.iter().filter_map(|row| row.write()).filter(|write| !theirs.contains(write)).collect()
+        self.rows
+            .iter()
+            .filter_map(|row| row.write())
+            .filter(|write| !theirs.contains(write))
+            .collect()
     }
 }

@@ -1,7 +1,6 @@
 //! All that there is, and its events in the order of their times.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
 use super::checker::Checker;
@@ -68,7 +67,9 @@ impl Event {
             | Event::Closed { server, .. }
             | Event::Synced { server, .. }
             | Event::Serve { server, .. } => Some(*server),
-            Event::Rpc { to, .. } | Event::RpcReply { to, .. } | Event::EtcdReply { to, .. } => Some(*to),
+            Event::Rpc { to, .. } | Event::RpcReply { to, .. } | Event::EtcdReply { to, .. } => {
+                Some(*to)
+            }
             Event::Deliver { conn, side, .. } => conns.get(conn).map(|conn| conn.ends[*side].0),
             _ => None,
         }
@@ -187,10 +188,14 @@ impl World {
         match event {
             Event::Tick { server, boot } => self.tick(server, boot)?,
             Event::Deliver { conn, side, message } => self.deliver(conn, side, message)?,
-            Event::Connected { server, boot, conn, target } => self.connected(server, boot, conn, target),
+            Event::Connected { server, boot, conn, target } => {
+                self.connected(server, boot, conn, target)
+            }
             Event::Closed { server, boot, conn } => self.closed(server, boot, conn),
             Event::Rpc { from, boot, to, id, rpc } => self.rpc_came(from, boot, to, id, rpc)?,
-            Event::RpcReply { to, boot, id, from, reply } => self.rpc_reply(to, boot, id, from, reply)?,
+            Event::RpcReply { to, boot, id, from, reply } => {
+                self.rpc_reply(to, boot, id, from, reply)?
+            }
             Event::Synced { server, boot } => self.synced(server, boot)?,
             Event::Client { client } => self.client_step(client),
             Event::ClientLate { client, op } => self.client_late(client, op),
@@ -251,10 +256,6 @@ impl World {
 
     pub fn is_cut(&self, one: usize, other: usize) -> bool {
         self.cuts.contains(&(one.min(other), one.max(other)))
-    }
-
-    pub fn cluster(&self, server: usize) -> Option<Rc<ClusterRow>> {
-        self.servers[server].store.cluster.clone()
     }
 }
 
