@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::message::{ClusterRow, Reign};
 
+/// Reigns of which a connection's writes are kept.
+const REIGNS_LIMIT: usize = 4;
+
 /// How a read is to be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
@@ -36,25 +39,45 @@ pub struct Here<'r> {
     pub is_following: bool,
 }
 
-/// What one connection, or one address, has written.
+/// What one connection, or one address, has written: the last position of each reign.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct OwnWrites {
-    /// `None` without a cluster, or before anything was written.
-    reign: Option<Reign>,
-    position: u64,
+    writes: [Option<Wrote>; REIGNS_LIMIT],
+    /// It has written in more reigns than are kept; some writes may be lost.
+    is_torn: bool,
+}
+
+/// A position that was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wrote {
+    /// In which reign; `None` without a cluster.
+    pub reign: Option<Reign>,
+    /// The position.
+    pub position: u64,
 }
 
 impl OwnWrites {
     /// A write was answered with this position, made in this reign (none without a cluster).
     pub fn wrote(&mut self, reign: Option<Reign>, position: u64) {
-        if (reign, position) > (self.reign, self.position) {
-            (self.reign, self.position) = (reign, position);
+        for write in &mut self.writes {
+            match write {
+                Some(write) if write.reign == reign => {
+                    write.position = write.position.max(position);
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    *write = Some(Wrote { reign, position });
+                    return;
+                }
+            }
         }
+        self.is_torn = true;
     }
 
-    /// Reign and position; 0 if nothing was written. A read that is forwarded carries them.
-    pub fn last(&self) -> (Option<Reign>, u64) {
-        (self.reign, self.position)
+    /// What was written. A read that is forwarded carries it.
+    pub fn all(&self) -> impl Iterator<Item = Wrote> {
+        self.writes.iter().flatten().copied()
     }
 
     /// How to answer a read that came at `asked`, at most `wait` later.
@@ -66,16 +89,29 @@ impl OwnWrites {
         wait: Duration,
     ) -> Reading {
         let until = asked.saturating_add(wait);
-        let lost = here.row.zip(self.reign).map(|(row, reign)| row.has_lost(reign, self.position));
-        let is_known = self.reign <= here.row.map(ClusterRow::reign);
-        if lost == Some(true) {
-            Reading::Lost
-        } else if self.position <= here.applied && is_known {
-            Reading::Now
-        } else if here.is_following && now < until {
-            Reading::Wait { position: self.position, until }
-        } else {
-            Reading::Forward
+        let is_lost = |write: Wrote| {
+            let lost =
+                here.row.zip(write.reign).map(|(row, reign)| row.has_lost(reign, write.position));
+            lost == Some(true)
+        };
+        if self.is_torn || self.all().any(is_lost) {
+            return Reading::Lost;
+        }
+        let reign = here.row.map(ClusterRow::reign);
+        let missing =
+            self.all().filter(|write| write.position > here.applied || write.reign > reign);
+        match missing.map(|write| write.position).max() {
+            None => Reading::Now,
+            Some(position) if here.is_following && now < until => Reading::Wait { position, until },
+            Some(_) => Reading::Forward,
+        }
+    }
+
+    /// Forgets what reads see here.
+    fn applied(&mut self, here: &Here<'_>) {
+        let none = Duration::ZERO;
+        if matches!(self.reading(here, none, none, none), Reading::Now | Reading::Lost) {
+            *self = OwnWrites::default();
         }
     }
 }
@@ -119,7 +155,7 @@ impl Addresses {
         while self.known.len() > self.most {
             let Some((_, oldest)) = self.by_use.pop_first() else { break };
             if let Some(note) = self.known.remove(&oldest) {
-                self.forgotten.wrote(note.own.reign, note.own.position);
+                note.own.all().for_each(|write| self.forgotten.wrote(write.reign, write.position));
             }
         }
     }
@@ -127,21 +163,16 @@ impl Addresses {
     /// Forgets what needs no note any more: what reads see here, and what is lost (an address is not told of that). To be
     /// called now and then.
     pub fn applied(&mut self, here: &Here<'_>) {
-        let none = Duration::ZERO;
-        let is_needed = |own: OwnWrites| {
-            !matches!(own.reading(here, none, none, none), Reading::Now | Reading::Lost)
-        };
         let by_use = &mut self.by_use;
         self.known.retain(|_, note| {
-            let is_needed = is_needed(note.own);
+            note.own.applied(here);
+            let is_needed = note.own != OwnWrites::default();
             if !is_needed {
                 by_use.remove(&note.used);
             }
             is_needed
         });
-        if !is_needed(self.forgotten) {
-            self.forgotten = OwnWrites::default();
-        }
+        self.forgotten.applied(here);
     }
 
     /// The last that clients of the address may have written.
@@ -165,6 +196,10 @@ mod tests {
 
     fn reign(epoch: u64, writer: u64) -> Option<Reign> {
         Some(Reign { epoch, writer: MemberId(writer) })
+    }
+
+    fn last(addresses: &Addresses, of: u8) -> Option<u64> {
+        addresses.of(address(of)).all().next().map(|write| write.position)
     }
 
     fn row() -> ClusterRow {
@@ -201,6 +236,7 @@ mod tests {
         own.wrote(reign(1, 1), 10);
         assert_eq!(read(&own, 12, &new), Reading::Lost);
         assert_eq!(read(&own, 12, &newest), Reading::Lost);
+        let mut own = OwnWrites::default();
         own.wrote(reign(2, 2), 10);
         assert_eq!(read(&own, 10, &new), Reading::Now);
         assert_eq!(read(&own, 12, &old), Reading::Forward, "rows that were replaced");
@@ -221,6 +257,20 @@ mod tests {
     }
 
     #[test]
+    fn a_write_at_a_writer_that_was_replaced_is_not_forgotten_for_a_later_one() {
+        let new = row().next(2, MemberId(2), 9);
+        let here = Here { applied: 20, row: Some(&new), is_following: false };
+        let mut own = OwnWrites::default();
+        own.wrote(reign(2, 2), 10);
+        assert_eq!(own.reading(&here, at(0), at(0), at(2)), Reading::Now);
+        own.wrote(reign(1, 1), 12);
+        assert_eq!(own.reading(&here, at(0), at(0), at(2)), Reading::Lost);
+        let mut own = OwnWrites::default();
+        (1..=REIGNS_LIMIT as u64 + 1).for_each(|writer| own.wrote(reign(2, writer), 1));
+        assert_eq!(own.reading(&here, at(0), at(0), at(2)), Reading::Lost);
+    }
+
+    #[test]
     fn an_address_that_is_forgotten_reads_nothing_older() {
         let row = row();
         let mut addresses = Addresses::new(2);
@@ -228,17 +278,13 @@ mod tests {
         addresses.wrote(address(2), reign(1, 1), 11);
         addresses.wrote(address(1), reign(1, 1), 9);
         addresses.wrote(address(3), reign(1, 1), 12);
-        assert_eq!(addresses.of(address(1)).last(), (reign(1, 1), 10));
-        assert_eq!(
-            addresses.of(address(2)).last(),
-            (reign(1, 1), 11),
-            "forgotten, but not its position"
-        );
-        assert_eq!(addresses.of(address(4)).last(), (reign(1, 1), 11));
+        assert_eq!(last(&addresses, 1), Some(10));
+        assert_eq!(last(&addresses, 2), Some(11), "forgotten, but not its position");
+        assert_eq!(last(&addresses, 4), Some(11));
         addresses.applied(&Here { applied: 11, row: Some(&row), is_following: true });
-        assert_eq!(addresses.of(address(4)).last(), (None, 0));
-        assert_eq!(addresses.of(address(1)).last(), (None, 0));
-        assert_eq!(addresses.of(address(3)).last(), (reign(1, 1), 12));
+        assert_eq!(last(&addresses, 4), None);
+        assert_eq!(last(&addresses, 1), None);
+        assert_eq!(last(&addresses, 3), Some(12));
         assert_eq!((addresses.known.len(), addresses.by_use.len()), (1, 1));
     }
 }

@@ -73,18 +73,17 @@ impl Checker {
         ack.reign.is_some_and(|reign| self.tainted.contains(&reign.writer))
     }
 
-    /// A client whose connection has written `last` reads in this store.
-    pub fn reads(&mut self, store: &Store, last: Option<Ack>, server: usize) -> Result<(), String> {
+    /// A client whose connection has made these writes reads in this store.
+    pub fn reads(&mut self, store: &Store, wrote: &[Ack], server: usize) -> Result<(), String> {
         self.report.reads += 1;
-        match last {
-            Some(ack) if !self.is_tainted(&ack) && !store.has(ack.position, ack.digest) => {
-                Err(format!(
-                    "a read at server {server} (epoch {}, position {}) is older than its connection's write {ack:?}",
-                    store.epoch(),
-                    store.position()
-                ))
-            }
-            _ => Ok(()),
+        let is_missing = |ack: &&Ack| !self.is_tainted(ack) && !store.has(ack.position, ack.digest);
+        match wrote.iter().rev().find(is_missing) {
+            Some(ack) => Err(format!(
+                "a read at server {server} (epoch {}, position {}) is older than its connection's write {ack:?}",
+                store.epoch(),
+                store.position()
+            )),
+            None => Ok(()),
         }
     }
 

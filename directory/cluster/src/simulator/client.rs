@@ -13,8 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(4);
 pub struct Client {
     session: Option<Session>,
     op: Option<u64>,
-    /// The last write of this connection.
-    pub last: Option<Ack>,
+    /// The writes of this connection.
+    pub wrote: Vec<Ack>,
 }
 
 #[derive(Clone, Copy)]
@@ -67,7 +67,7 @@ impl World {
             let is_there = self.servers[server].process.is_some();
             let (boot, number) = (self.servers[server].boots, self.id());
             let session = is_there.then_some(Session { server, boot, number });
-            self.clients[at] = Client { session, op: None, last: None };
+            self.clients[at] = Client { session, op: None, wrote: Vec::new() };
         }
         let Some(session) = self.clients[at].session else {
             let pause = self.random.between(50, 300);
@@ -104,7 +104,7 @@ impl World {
         self.clients[at].op = None;
         match reply {
             Reply::Written(ack) => {
-                self.clients[at].last = Some(ack);
+                self.clients[at].wrote.push(ack);
                 self.checker.acknowledged(ack)?;
             }
             Reply::Read | Reply::Unavailable => {}

@@ -59,6 +59,8 @@ impl World {
             }
             Fault::SlowDisk => self.servers[at].slow_until = self.now + long,
             Fault::Clock => self.servers[at].clock += long,
+            // With etcd one server alone: its tail makes good what one lacks, from a base of another.
+            Fault::OldCopy if self.options.etcd => self.old_copy(0, fault, long),
             Fault::OldCopy | Fault::Restore => self.old_copy(at, fault, long),
             Fault::Twin => self.twin(at),
             Fault::Promote => {
@@ -98,7 +100,6 @@ impl World {
     }
 
     fn old_copy(&mut self, at: usize, fault: Fault, long: Duration) {
-        // In etcd mode two copies at once would be more than etcd's tail makes good.
         let Some(mut copy) = self.servers[at].copy.clone() else { return };
         if self.servers[at].is_ended {
             return;
@@ -163,7 +164,11 @@ impl World {
 
     /// etcd goes back to a snapshot; it may have the identifier that it had.
     fn etcd_restored(&mut self) {
-        let number = self.random.chance(50).then(|| self.random.next() % 1000);
+        // Under its old identifier only members that were in touch all the time can notice it for certain.
+        let hides =
+            [Fault::Cut, Fault::Isolate, Fault::Pause, Fault::Kill, Fault::EtcdAway, Fault::Clock];
+        let is_noticed = !hides.iter().any(|fault| self.has(*fault));
+        let number = (!is_noticed || self.random.chance(50)).then(|| self.random.next());
         let Some(etcd) = &mut self.etcd else { return };
         let Some(snapshot) = etcd.snapshot.clone() else { return };
         let store = number.unwrap_or(etcd.store);

@@ -340,7 +340,7 @@ impl World {
             Reading::Now => {
                 let client = &self.clients[op.client];
                 if client.is_at(op.number) {
-                    self.checker.reads(&self.servers[at].store, client.last, at)?;
+                    self.checker.reads(&self.servers[at].store, &client.wrote, at)?;
                 }
                 self.reply(op, Reply::Read);
             }
@@ -506,7 +506,7 @@ impl World {
                     Reading::Now => {
                         let client = &self.clients[client];
                         if client.is_at(op) {
-                            self.checker.reads(&self.servers[at].store, client.last, at)?;
+                            self.checker.reads(&self.servers[at].store, &client.wrote, at)?;
                         }
                         RpcReply::Read(true)
                     }

@@ -108,7 +108,7 @@ impl World {
             since: 0,
         };
         let members: Vec<Member> = (0..options.members).map(member).collect();
-        let etcd = options.etcd.then(|| Etcd::new(random.next() % 1000));
+        let etcd = options.etcd.then(|| Etcd::new(random.next()));
         let row = ClusterRow {
             cluster: ClusterId([1; 16]),
             epoch: 1,
