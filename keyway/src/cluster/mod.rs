@@ -79,12 +79,21 @@ fn promoted(promote: &Promote) -> Result<(), Failure> {
 
 fn rejoined(rejoin: &Rejoin) -> Result<(), Failure> {
     let folder = &rejoin.data.folder;
-    let done = cluster::rejoin(folder, rejoin.from.as_ref(), &mut |_, _| Ok(()))?;
+    let done = cluster::rejoin(folder, rejoin.from.as_ref())?;
     let (kept, from) = (done.kept.display(), &done.from);
     if rejoin.json {
         return output::json(&json!({
             "event": "rejoined", "from": from.to_string(), "kept": kept.to_string(),
+            "own_changes": done.own.as_ref().map(|own| own.changes),
+            "ldif": done.own.as_ref().map(|own| own.file.display().to_string()),
         }));
+    }
+    if let Some(own) = &done.own {
+        output::note(format_args!(
+            "{} changes that only this server had are in {} (with passwords)",
+            own.changes,
+            own.file.display()
+        ));
     }
     output::text(format_args!(
         "the directory is that of {from}; the one of before is kept in {kept}\nstart it with: keyway up --data {}",

@@ -2,6 +2,7 @@
 
 use super::copied::own_store;
 use super::link::Link;
+use super::own_changes::{OwnChanges, write_out};
 use super::receive::receive;
 use crate::backup::files::BEFORE_REJOIN;
 use crate::scratch::Scratch;
@@ -29,19 +30,16 @@ pub struct Rejoined {
     pub kept: PathBuf,
     /// The member whose store it has now.
     pub from: MemberUrl,
+    /// What only the store of before had.
+    pub own: Option<OwnChanges>,
 }
 
 /// Puts the writer's store in the place of a data folder's, which no server may use. Without `from` the writer is looked
-/// for among the members that the store knows. `leave` is told where the old and the new store lie, before they change
-/// places: it can write out what only the old one has, and an error of its leaves all as it was.
+/// for among the members that the store knows. What only the store of before has is written out as LDIF first.
 ///
 /// # Errors
 /// If a process uses the folder, it is no member's, or no writer is found; then all is as it was.
-pub fn rejoin(
-    folder: &Path,
-    from: Option<&MemberUrl>,
-    leave: &mut dyn FnMut(&Path, &Path) -> Result<(), Failure>,
-) -> Result<Rejoined, Failure> {
+pub fn rejoin(folder: &Path, from: Option<&MemberUrl>) -> Result<Rejoined, Failure> {
     become_owner(folder)?;
     let folder = Folder::open_existing(folder, Timestamp::now())?;
     let engine = keyway_drivers::engine();
@@ -64,15 +62,14 @@ pub fn rejoin(
     let configuration = folder.read(name::CONFIGURATION).ok();
     let made = scratch.path().join(name::STORE);
     let incarnation = own_store(&made, configuration.as_deref())?;
-    let store = folder.file(name::STORE);
-    leave(&store, &made)?;
+    let own = write_out(&folder, &made, Timestamp::now())?;
     let kept = folder.file(&format!("{BEFORE_REJOIN}{}", compact(Timestamp::now())));
     exchange(&folder, &made, &kept)?;
     // The next start notes it if this does not.
     if let Err(why) = folder.note_store(incarnation) {
         output::note(format_args!("warning: the folder does not remember its store: {why}"));
     }
-    Ok(Rejoined { kept, from })
+    Ok(Rejoined { kept, from, own })
 }
 
 /// Puts `made` in the place of the store, which comes to `kept`, in one step.
