@@ -161,10 +161,10 @@ impl Node {
                 return;
             }
             if standing.own() != id {
-                *standing = Standing::new(id, row, standing.highest(), self.now());
-            } else {
-                standing.applied(row);
+                // This process has had the store since before it was a member's: no other can have written meanwhile.
+                *standing = Standing::new(id, None, standing.highest(), self.now());
             }
+            standing.applied(row);
         }
         self.settle();
     }
