@@ -125,7 +125,7 @@ fn who_follows_makes_no_tokens_and_who_is_alone_has_no_members() {
     assert!(refused.err.contains("tokens are made at the writer"), "{}", refused.err);
     assert!(refused.err.contains(site.writer.ldaps()), "{}", refused.err);
     let refused = cluster(&site.at("a"), &["promote"]).expect(1);
-    assert!(refused.err.contains("writes already"), "{}", refused.err);
+    assert!(refused.err.contains("is the writer already"), "{}", refused.err);
     assert!(follower.stop().success());
     let told = cluster(&site.at("b"), &["status"]).expect(1);
     assert!(told.err.contains("no server runs"), "{}", told.err);

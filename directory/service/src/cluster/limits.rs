@@ -20,6 +20,10 @@ pub const BASE_PIECE_BYTES: usize = 1 << 20;
 pub const BASE_PIECE_WAIT: Duration = Duration::from_secs(30);
 /// How long a joiner may take to bring a base to its disk, when all of it is sent.
 pub const KEPT_WAIT: Duration = Duration::from_secs(600);
+/// How long a writer is waited for that has just started, and how often it is looked at.
+pub const WRITER_WAIT: Duration = Duration::from_secs(30);
+/// See [`WRITER_WAIT`].
+pub const WRITER_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Octets of all files of a base beside the store.
 pub const BASE_FILES_BYTES_MAX: u64 = 64 << 20;
 /// Octets of the store of a base that is taken.

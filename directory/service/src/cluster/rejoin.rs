@@ -1,6 +1,7 @@
 //! A member begins anew with the writer's store: the one of before is kept beside it.
 
 use super::copied::own_store;
+use super::limits::{WRITER_LOOK_EVERY, WRITER_WAIT};
 use super::link::Link;
 use super::own_changes::{OwnChanges, write_out};
 use super::receive::receive;
@@ -19,6 +20,8 @@ use keyway_store::{Options, Store};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
 
 /// The folder, below the data folder, that the new store is made in.
 const PLACE: &str = ".rejoining";
@@ -118,39 +121,62 @@ fn others(row: &ClusterRow, own: Option<&Member>) -> Vec<MemberUrl> {
     others.filter_map(|member| member.url.parse().ok()).collect()
 }
 
-/// The writer of the highest epoch among members.
+/// The writer of the highest epoch among members. One that has just started, and is asking which epoch it is, is waited
+/// for.
 fn writer(
     urls: &[MemberUrl],
     connect: &dyn Fn(&MemberUrl) -> Result<Link, Failure>,
 ) -> Result<(MemberUrl, Link), Failure> {
-    let mut best: Option<(u64, MemberUrl, Link)> = None;
-    let mut reasons = Vec::new();
-    for url in urls {
+    let begun = Instant::now();
+    loop {
+        let mut found = Found::default();
+        urls.iter().for_each(|url| found.ask(url, connect));
+        match found.best {
+            Some((_, url, link)) => return Ok((url, link)),
+            None if found.may_come && begun.elapsed() < WRITER_WAIT => {
+                thread::sleep(WRITER_LOOK_EVERY);
+            }
+            None => {
+                let why = match found.reasons.is_empty() {
+                    true => "it knows no other member".to_owned(),
+                    false => found.reasons.join("; "),
+                };
+                return Err(Failure::new(format!(
+                    "no writer is found: {why}; name one with --from ldaps://HOST:PORT"
+                )));
+            }
+        }
+    }
+}
+
+/// The answers of members.
+#[derive(Default)]
+struct Found {
+    best: Option<(u64, MemberUrl, Link)>,
+    /// One of them is about to write.
+    may_come: bool,
+    reasons: Vec<String>,
+}
+
+impl Found {
+    fn ask(&mut self, url: &MemberUrl, connect: &dyn Fn(&MemberUrl) -> Result<Link, Failure>) {
         let asked = connect(url).and_then(|mut link| match link.ask(Request::Status {})? {
             Answer::Status(status) => Ok((link, *status)),
             _ => Err(link.unexpected()),
         });
         match asked {
             Ok((link, Status { role: RoleName::Writer, epoch, .. })) => {
-                if best.as_ref().is_none_or(|(best, ..)| *best < epoch) {
-                    best = Some((epoch, url.clone(), link));
+                if self.best.as_ref().is_none_or(|(best, ..)| *best < epoch) {
+                    self.best = Some((epoch, url.clone(), link));
                 }
             }
-            Ok((_, status)) => reasons.push(format!("{url} does not write ({:?})", status.role)),
-            Err(why) => reasons.push(why.to_string()),
+            Ok((_, status)) => {
+                self.may_come |= status.role == RoleName::Starting;
+                self.reasons.push(format!("{url} does not write ({:?})", status.role));
+            }
+            Err(why) => self.reasons.push(why.to_string()),
         }
     }
-    let (_, url, link) = best.ok_or_else(|| {
-        let reasons = if reasons.is_empty() {
-            "it knows no other member".to_owned()
-        } else {
-            reasons.join("; ")
-        };
-        Failure::new(format!(
-            "no writer is found: {reasons}; name one with --from ldaps://HOST:PORT"
-        ))
-    })?;
-    Ok((url, link))
 }
 
 /// A time as a part of a file's name.

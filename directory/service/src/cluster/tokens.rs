@@ -75,7 +75,9 @@ fn remove_ended(place: &Path, now: Timestamp) -> Result<usize, Failure> {
         let path = found.map_err(system)?.path();
         match path.extension().and_then(|ending| ending.to_str()) {
             Some(ENDING) if read(&path).is_some_and(|kept| now.unix_s() < kept.ends) => left += 1,
-            Some(ENDING) => {
+            // One that was being used when the server ended is as good as used.
+            Some(CLAIMED) if read(&path).is_some_and(|kept| now.unix_s() < kept.ends) => {}
+            Some(ENDING | CLAIMED) => {
                 // The next one does it, if this cannot.
                 let _ = fs::remove_file(&path);
             }
