@@ -9,6 +9,7 @@ mod arrows;
 mod check;
 mod circles;
 mod emulate;
+mod etcd;
 mod evp;
 mod fuzz;
 mod linux;

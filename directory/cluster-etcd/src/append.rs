@@ -1,0 +1,98 @@
+//! Rows that the writer puts behind the feed, one transaction each.
+
+use crate::connection::Failed;
+use crate::error::Error;
+use crate::etcd::Etcd;
+use crate::lease::Lease;
+use crate::row::{Digest, Place, Row};
+use crate::wire::{created, puts, range, reads, valued};
+
+/// The end of an append that etcd has answered, or that it may have done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Appended {
+    /// The row is in the feed, and stays there.
+    Done,
+    /// The row is not in the feed, and will not be: this member is not the writer any more.
+    Fenced,
+    /// The position has another row, with this digest.
+    Conflict(Digest),
+    /// The feed does not end where the row begins: it is not the feed that this member knows, or etcd was restored from an
+    /// older copy. Its end; `None` if it has none.
+    Apart(Option<Place>),
+    /// Nothing is known, and why: append this row again, and no other one, until there is another answer.
+    Unknown(Error),
+}
+
+impl Etcd {
+    /// Puts the row behind the feed, if the lease is held and the feed ends with the row before it. A row that is there
+    /// already is [`Appended::Done`], so this may be tried again. One at a time: etcd takes them in any order.
+    ///
+    /// # Errors
+    /// The row is not in the feed and no try of this call will put it there: [`Error::TooLarge`], [`Error::Full`],
+    /// [`Error::Unavailable`], [`Error::TooOld`] and others of a call.
+    pub fn append(&self, lease: &Lease, row: &Row) -> Result<Appended, Error> {
+        self.runtime.block_on(self.put_row(lease, row))
+    }
+
+    async fn put_row(&self, lease: &Lease, row: &Row) -> Result<Appended, Error> {
+        let Place { position, digest } = row.place();
+        let (writer, head) = (self.keys.writer(), self.keys.head());
+        let key = self.keys.row(position);
+        let mut compare = lease.held(self).to_vec();
+        compare.push(created(&key, 0));
+        // It has the digest too, so this is stronger than a look at the key of the row before, and holds when that was
+        // trimmed.
+        compare.push(valued(&head, &row.before().to_bytes()));
+        let success = vec![puts(&key, &row.to_value(), 0), puts(&head, &row.place().to_bytes(), 0)];
+        let failure = [&key, &writer, &head].map(|key| reads(range(key))).to_vec();
+        let mut answer = match self.transact(compare, success, failure).await {
+            Ok(answer) if answer.succeeded => return Ok(Appended::Done),
+            Ok(answer) => answer,
+            Err(Failed { error, is_sent: true }) => return Ok(Appended::Unknown(error)),
+            Err(Failed { error, is_sent: false }) => return Err(error),
+        };
+        let (there, writer, head) = (answer.one(0), answer.one(1), answer.one(2));
+        let there = there.map(|there| Row::from_value(position, &there.value)).transpose()?;
+        let there = there.map(|there| there.place().digest);
+        if there == Some(digest) {
+            return Ok(Appended::Done);
+        }
+        if !writer.is_some_and(|found| lease.is(found.create_revision, &found.value)) {
+            return Ok(Appended::Fenced);
+        }
+        if let Some(there) = there {
+            return Ok(Appended::Conflict(there));
+        }
+        let head = head.map(|head| Place::from_bytes(&head.value)).transpose()?;
+        match head == Some(row.before()) {
+            false => Ok(Appended::Apart(head)),
+            true => Err(Error::Answer("a row was refused that fits".into())),
+        }
+    }
+
+    /// Begins the feed behind a place, which is the writer's, where etcd has no feed yet. The end of the feed: that
+    /// place, or another one if there is a feed.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`], and those of a call.
+    pub fn begin(&self, lease: &Lease, place: Place) -> Result<Place, Error> {
+        let begun = async {
+            let (writer, head) = (self.keys.writer(), self.keys.head());
+            let mut compare = lease.held(self).to_vec();
+            compare.push(created(&head, 0));
+            let success = vec![puts(&head, &place.to_bytes(), 0)];
+            let failure = [&writer, &head].map(|key| reads(range(key))).to_vec();
+            let mut answer = self.transact(compare, success, failure).await?;
+            if answer.succeeded {
+                return Ok(place);
+            }
+            let (writer, head) = (answer.one(0), answer.one(1));
+            if !writer.is_some_and(|found| lease.is(found.create_revision, &found.value)) {
+                return Err(Error::Fenced);
+            }
+            let none = || Error::Answer("a feed was refused that fits".into());
+            Place::from_bytes(&head.ok_or_else(none)?.value)
+        };
+        self.runtime.block_on(begun)
+    }
+}

@@ -1,0 +1,52 @@
+//! The writer's care for etcd's space: old rows are removed, and the newest base is named.
+
+use crate::error::Error;
+use crate::etcd::Etcd;
+use crate::lease::Lease;
+use crate::member::Base;
+use crate::wire::{Any, deletes, puts};
+use serde_json::json;
+
+impl Etcd {
+    /// Removes rows up to a position, that one too, and has etcd forget its revisions so far. How many rows that were. A
+    /// follower that has not come so far needs a base.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`], and those of a call; then it may be tried again.
+    pub fn trim(&self, lease: &Lease, until: u64) -> Result<u64, Error> {
+        let trimmed = async {
+            let end = self.keys.row(until.saturating_add(1));
+            let success = vec![deletes(&self.keys.row(0), &end)];
+            let answer = self.transact(lease.held(self).to_vec(), success, vec![]).await?;
+            if !answer.succeeded {
+                return Err(Error::Fenced);
+            }
+            let revision = answer.header.revision;
+            let request = json!({ "revision": revision.to_string() });
+            let compacted: Result<Any, _> =
+                self.client.call("/v3/kv/compaction", &request, self.call_limit).await;
+            match compacted.map_err(Error::from) {
+                // It was compacted as far already.
+                Ok(Any {}) | Err(Error::Refused(_)) => {}
+                Err(why) => return Err(why),
+            }
+            let deleted =
+                answer.responses.into_iter().next().and_then(|it| it.response_delete_range);
+            Ok(u64::try_from(deleted.unwrap_or_default().deleted).unwrap_or_default())
+        };
+        self.runtime.block_on(trimmed)
+    }
+
+    /// Names the newest base.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`], and those of a call.
+    pub fn put_base(&self, lease: &Lease, base: Base) -> Result<(), Error> {
+        let put = async {
+            let success = vec![puts(&self.keys.base(), &base.to_bytes()?, 0)];
+            let answer = self.transact(lease.held(self).to_vec(), success, vec![]).await?;
+            if answer.succeeded { Ok(()) } else { Err(Error::Fenced) }
+        };
+        self.runtime.block_on(put)
+    }
+}
