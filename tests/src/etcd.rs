@@ -91,9 +91,8 @@ impl Etcd {
     fn spawn(count: usize, scheme: &str, more: &[String]) -> Etcd {
         let folder = tempfile::tempdir().expect("a folder");
         let addresses: Vec<_> = (0..count).map(|_| [port(), port()]).collect();
-        let all: Vec<_> =
-            addresses.iter().zip(0..).map(|([_, peer], i)| format!("m{i}=http://{peer}"));
-        let all = all.collect::<Vec<_>>().join(",");
+        let named = addresses.iter().zip(0..).map(|([_, peer], i)| format!("m{i}=http://{peer}"));
+        let all = named.collect::<Vec<_>>().join(",");
         let member = |([client, peer], number): (&[String; 2], usize)| {
             let name = format!("m{number}");
             let data = folder.path().join(&name).to_string_lossy().into_owned();
