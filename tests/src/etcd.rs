@@ -68,7 +68,16 @@ impl Etcd {
     /// # Panics
     /// If they do not start.
     pub fn start(count: usize) -> Etcd {
-        let etcd = Etcd::spawn(count, "http", &[]);
+        Etcd::with(count, &[])
+    }
+
+    /// As [`Etcd::start`], with more flags.
+    ///
+    /// # Panics
+    /// If they do not start.
+    pub fn with(count: usize, flags: &[&str]) -> Etcd {
+        let flags: Vec<_> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let etcd = Etcd::spawn(count, "http", &flags);
         (0..count).for_each(|member| etcd.wait(member));
         etcd
     }

@@ -12,7 +12,8 @@ use crate::wire::{created, puts, range, reads, valued};
 pub enum Appended {
     /// The row is in the feed, and stays there.
     Done,
-    /// The row is not in the feed, and will not be: this member is not the writer any more.
+    /// This member is not the writer any more. The row is not in the feed, and will not be, unless the feed was trimmed
+    /// beyond its position meanwhile.
     Fenced,
     /// The position has another row, with this digest.
     Conflict(Digest),

@@ -4,17 +4,17 @@ use crate::connection::{Connection, Failed, Messages};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, plain};
 use crate::limits::{ENDPOINTS_MAX, IDLE_CONNECTIONS_MAX, PAUSE};
-use crate::wire::Status;
+use crate::wire::{Any, Status};
 use bytes::Bytes;
 use keyway_lock::Unpoisoned;
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::error::Elapsed;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// The oldest version whose watches lose nothing at a compaction.
 const OLDEST: (u64, u64) = (3, 6);
@@ -81,6 +81,7 @@ impl Client {
             let place = turns.place()?;
             let attempt = async {
                 let mut connection = self.connected(place).await?;
+                turns.is_trying.store(true, Ordering::Relaxed);
                 let answer = connection.ask(path, body.clone()).await?;
                 place.keep(connection);
                 Ok(answer)
@@ -91,6 +92,19 @@ impl Client {
                 Err(failed) => turns.failed(failed).await?,
             }
         }
+    }
+
+    /// Makes a call at every endpoint, each within the time.
+    pub async fn each(&self, path: &str, request: &Value, limit: Duration) -> Result<(), Error> {
+        for place in &self.places {
+            let call = async {
+                let body = Bytes::from(request.to_string());
+                self.connected(place).await?.ask::<Any>(path, body).await
+            };
+            let late = |_| Error::Unavailable(format!("{}: no answer in time", place.endpoint));
+            let Any {} = timeout(limit, call).await.map_err(late)??;
+        }
+        Ok(())
     }
 
     /// Begins a stream.
@@ -148,13 +162,16 @@ struct Turns<'c> {
     /// What is to be said if this round is the last.
     worst: Option<Error>,
     is_sent: bool,
+    /// Whether the try that was begun last may have been done.
+    is_trying: AtomicBool,
 }
 
 impl<'c> Turns<'c> {
     fn new(client: &'c Client, limit: Duration) -> Turns<'c> {
         let (end, left) = (Instant::now() + limit, client.places.len());
         let number = client.current.load(Ordering::Relaxed);
-        Turns { client, end, number, left, worst: None, is_sent: false }
+        let is_trying = AtomicBool::new(false);
+        Turns { client, end, number, left, worst: None, is_sent: false, is_trying }
     }
 
     fn place(&self) -> Result<&'c Place, Failed> {
@@ -172,7 +189,7 @@ impl<'c> Turns<'c> {
         let answer = tried.unwrap_or_else(|_| {
             let endpoint = self.place().map(|place| place.endpoint.to_string())?;
             let error = Error::Unavailable(format!("{endpoint}: no answer in time"));
-            Err(Failed { error, is_sent: true })
+            Err(Failed { error, is_sent: self.is_trying.load(Ordering::Relaxed) })
         })?;
         self.client.current.store(self.number, Ordering::Relaxed);
         Ok(answer)
@@ -181,6 +198,7 @@ impl<'c> Turns<'c> {
     /// Goes on with the next endpoint, after a pause where all have failed; an error if there is nothing more to try.
     async fn failed(&mut self, failed: Failed) -> Result<(), Failed> {
         self.is_sent |= failed.is_sent;
+        self.is_trying.store(false, Ordering::Relaxed);
         match failed.error {
             error @ Error::Unavailable(_) => self.worst = self.worst.take().or(Some(error)),
             error @ (Error::Answer(_) | Error::TooOld { .. }) => self.worst = Some(error),

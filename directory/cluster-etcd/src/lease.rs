@@ -6,7 +6,10 @@ use crate::etcd::Etcd;
 use crate::member::{MemberId, number};
 use crate::wire::{created, puts, range, reads, valued};
 use serde_json::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Between two looks for the writer. etcd itself looks for expired leases twice a second.
+const VACANCY_PAUSE: Duration = Duration::from_millis(250);
 
 /// The member that is the writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +51,26 @@ impl Etcd {
     /// Those of a call.
     pub fn writer(&self) -> Result<Option<Writer>, Error> {
         self.runtime.block_on(self.read_writer())
+    }
+
+    /// Waits until there is no writer, for as long as `limit` says. Whether there is none.
+    ///
+    /// # Errors
+    /// Those of a call.
+    pub fn wait_for_vacancy(&self, limit: Duration) -> Result<bool, Error> {
+        self.runtime.block_on(async {
+            let end = Instant::now() + limit;
+            loop {
+                if self.read_writer().await?.is_none() {
+                    return Ok(true);
+                }
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                tokio::time::sleep(left.min(VACANCY_PAUSE)).await;
+            }
+        })
     }
 
     async fn read_writer(&self) -> Result<Option<Writer>, Error> {

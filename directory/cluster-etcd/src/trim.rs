@@ -4,8 +4,14 @@ use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::lease::Lease;
 use crate::member::Base;
-use crate::wire::{Any, deletes, puts};
+use crate::wire::{Alarms, Any, deletes, puts};
 use serde_json::json;
+use std::time::Duration;
+
+/// The alarm of a member whose quota is used up.
+const NO_SPACE: &str = "NOSPACE";
+/// How long a member may take to write its data anew: its quota is 8 GiB at most.
+const RECLAIM_LIMIT: Duration = Duration::from_secs(120);
 
 impl Etcd {
     /// Removes rows up to a position, that one too, and has etcd forget its revisions so far. How many rows that were. A
@@ -26,8 +32,9 @@ impl Etcd {
             let compacted: Result<Any, _> =
                 self.client.call("/v3/kv/compaction", &request, self.call_limit).await;
             match compacted.map_err(Error::from) {
-                // It was compacted as far already.
-                Ok(Any {}) | Err(Error::Refused(_)) => {}
+                Ok(Any {}) => {}
+                // As far already, by another try.
+                Err(Error::Refused(why)) if why.contains("has been compacted") => {}
                 Err(why) => return Err(why),
             }
             let deleted =
@@ -35,6 +42,28 @@ impl Etcd {
             Ok(u64::try_from(deleted.unwrap_or_default().deleted).unwrap_or_default())
         };
         self.runtime.block_on(trimmed)
+    }
+
+    /// Has every member of etcd give its free space back, one after the other, and write again if its space was used up:
+    /// after [`Error::Full`] and a [`Etcd::trim`]. A member does nothing else meanwhile, so this is for rare use.
+    ///
+    /// # Errors
+    /// Those of a call.
+    pub fn reclaim(&self) -> Result<(), Error> {
+        self.runtime.block_on(async {
+            self.client.each("/v3/maintenance/defragment", &json!({}), RECLAIM_LIMIT).await?;
+            let get = json!({ "action": "GET" });
+            let alarms: Alarms =
+                self.client.call("/v3/maintenance/alarm", &get, self.call_limit).await?;
+            for alarm in alarms.alarms.iter().filter(|alarm| alarm.alarm == NO_SPACE) {
+                let member = &alarm.member;
+                let request =
+                    json!({ "action": "DEACTIVATE", "memberID": member, "alarm": NO_SPACE });
+                let call = self.client.call("/v3/maintenance/alarm", &request, self.call_limit);
+                let _done: Any = call.await?;
+            }
+            Ok(())
+        })
     }
 
     /// Names the newest base.

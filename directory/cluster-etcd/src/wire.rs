@@ -166,6 +166,21 @@ pub(crate) struct Status {
 #[derive(Deserialize)]
 pub(crate) struct Any {}
 
+#[derive(Deserialize)]
+pub(crate) struct Alarms {
+    #[serde(default, deserialize_with = "few")]
+    pub alarms: Vec<Alarm>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Alarm {
+    /// A number of 64 bits without a sign, as text.
+    #[serde(rename = "memberID", default)]
+    pub member: String,
+    #[serde(default)]
+    pub alarm: String,
+}
+
 /// What etcd says when it does not do something; the code is gRPC's.
 #[derive(Deserialize)]
 pub(crate) struct Complaint {

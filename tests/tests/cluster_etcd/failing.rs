@@ -140,6 +140,54 @@ fn a_follower_leaves_a_member_that_is_silent() {
 }
 
 #[test]
+fn members_that_are_all_killed_at_once_keep_rows_and_fence() {
+    if !etcd::available() {
+        return;
+    }
+    let (mut server, runtime) = (etcd::Etcd::start(3), runtime());
+    let etcd = crate::client(&server, &runtime);
+    let lease = won(&etcd, A);
+    let mut feed = Feed::default();
+    etcd.begin(&lease, feed.last).unwrap();
+    feed.append(&etcd, &lease, 20);
+    let mut follower = etcd.follow(Place::default());
+    (0..10).for_each(|_| drop(next_row(&mut follower)));
+    (0..3).for_each(|member| server.kill(member));
+    (0..3).for_each(|member| server.begin(member));
+    (0..3).for_each(|member| server.wait(member));
+    assert_eq!(etcd.head().unwrap(), Some(feed.last));
+    feed.append(&etcd, &lease, 1);
+    while next_row(&mut follower).place() != feed.last {}
+}
+
+#[test]
+fn an_etcd_that_is_full_says_so_and_goes_on_when_it_was_trimmed() {
+    if !etcd::available() {
+        return;
+    }
+    let (server, runtime) = (etcd::Etcd::with(1, &["--quota-backend-bytes=3000000"]), runtime());
+    let etcd = crate::client(&server, &runtime);
+    let lease = won(&etcd, A);
+    let mut feed = Feed::default();
+    etcd.begin(&lease, feed.last).unwrap();
+    let (row, before) = loop {
+        let (before, row) = (feed.last, feed.grow(60_000));
+        assert!(feed.last.position < 100, "it is never full");
+        match etcd.append(&lease, &row) {
+            Ok(done) => assert_eq!(done, Appended::Done),
+            Err(full) => {
+                assert!(matches!(full, Error::Full(_)), "{full}");
+                break (row, before);
+            }
+        }
+    };
+    assert_eq!(etcd.head().unwrap(), Some(before));
+    assert_eq!(etcd.trim(&lease, before.position).unwrap(), before.position);
+    etcd.reclaim().unwrap();
+    assert_eq!(etcd.append(&lease, &row).unwrap(), Appended::Done);
+}
+
+#[test]
 fn nothing_that_listens_is_unavailable() {
     let runtime = runtime();
     let url = format!("http://{}", keyway_tests::port()).parse().unwrap();

@@ -1,12 +1,12 @@
 //! One writer at a time, and each row once.
 
 use crate::rows::Feed;
-use crate::{A, B, client, options, runtime, won};
+use crate::{A, B, PATIENCE, client, options, runtime, won};
 use keyway_cluster_etcd::{Appended, Campaign, Digest, Error, Etcd, Member, Place, Row, limits};
 use keyway_tests::cryptod::eventually;
 use keyway_tests::etcd;
 use std::sync::mpsc::channel;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[test]
 fn rows_are_appended_in_order_and_once() {
@@ -80,15 +80,9 @@ fn a_writer_that_was_paused_is_fenced_although_it_believes_in_its_lease() {
         let _ = resumed.recv();
     });
     let clock = stands.recv().unwrap();
-    let mut next = None;
-    eventually("the lease expires", || {
-        match second.lease(B).unwrap() {
-            Campaign::Won(lease) => next = Some(lease),
-            Campaign::Held(_) => {}
-        }
-        next.is_some()
-    });
-    let next = next.unwrap();
+    assert!(!second.wait_for_vacancy(Duration::ZERO).unwrap());
+    assert!(second.wait_for_vacancy(PATIENCE).unwrap());
+    let next = won(&second, B);
     assert!(lease.is_held_until(clock) && next.writer().fence > lease.writer().fence);
     drop(resume);
     let late = feed.clone().grow(200);

@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn etcd_is_spoken_to_over_tls_with_certificates_on_both_sides() {
@@ -44,7 +45,9 @@ fn etcd_is_spoken_to_over_tls_with_certificates_on_both_sides() {
     };
     let client = |tls: Option<Arc<ClientConfig>>| {
         let url = format!("https://{}", server.addresses()[0]).parse().unwrap();
-        Etcd::new(Options { tls, ..Options::new(vec![url], CLUSTER) }, runtime.handle().clone())
+        let call_limit = Duration::from_secs(2);
+        let options = Options { tls, call_limit, ..Options::new(vec![url], CLUSTER) };
+        Etcd::new(options, runtime.handle().clone())
     };
     let etcd = client(Some(tls(&ours, &ours, true))).unwrap();
     eventually("it listens", || etcd.head().is_ok());
