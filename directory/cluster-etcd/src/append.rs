@@ -3,9 +3,11 @@
 use crate::connection::Failed;
 use crate::error::Error;
 use crate::etcd::Etcd;
-use crate::lease::Lease;
-use crate::row::{Digest, Place, Row};
+use crate::fence::{holds, is_held};
+use crate::row::{Point, Row};
 use crate::wire::{created, puts, range, reads, valued};
+use keyway_cluster::append::Fence;
+use keyway_cluster::message::Digest;
 
 /// The end of an append that etcd has answered, or that it may have done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +21,7 @@ pub enum Appended {
     Conflict(Digest),
     /// The feed does not end where the row begins: it is not the feed that this member knows, or etcd was restored from an
     /// older copy. Its end; `None` if it has none.
-    Apart(Option<Place>),
+    Apart(Option<Point>),
     /// Nothing is known, and why: append this row again, and no other one, until there is another answer.
     Unknown(Error),
 }
@@ -31,20 +33,20 @@ impl Etcd {
     /// # Errors
     /// The row is not in the feed and no try of this call will put it there: [`Error::TooLarge`], [`Error::Full`],
     /// [`Error::Unavailable`], [`Error::TooOld`] and others of a call.
-    pub fn append(&self, lease: &Lease, row: &Row) -> Result<Appended, Error> {
-        self.runtime.block_on(self.put_row(lease, row))
+    pub fn append(&self, fence: &Fence, row: &Row) -> Result<Appended, Error> {
+        self.runtime.block_on(self.put_row(fence, row))
     }
 
-    async fn put_row(&self, lease: &Lease, row: &Row) -> Result<Appended, Error> {
-        let Place { position, digest } = row.place();
+    async fn put_row(&self, fence: &Fence, row: &Row) -> Result<Appended, Error> {
+        let Point { position, digest } = row.point();
         let (writer, head) = (self.keys.writer(), self.keys.head());
         let key = self.keys.row(position);
-        let mut compare = lease.held(self).to_vec();
+        let mut compare = holds(&self.keys, fence);
         compare.push(created(&key, 0));
         // It has the digest too, so this is stronger than a look at the key of the row before, and holds when that was
         // trimmed.
         compare.push(valued(&head, &row.before().to_bytes()));
-        let success = vec![puts(&key, &row.to_value(), 0), puts(&head, &row.place().to_bytes(), 0)];
+        let success = vec![puts(&key, &row.to_value(), 0), puts(&head, &row.point().to_bytes(), 0)];
         let failure = [&key, &writer, &head].map(|key| reads(range(key))).to_vec();
         let mut answer = match self.transact(compare, success, failure).await {
             Ok(answer) if answer.succeeded => return Ok(Appended::Done),
@@ -54,45 +56,45 @@ impl Etcd {
         };
         let (there, writer, head) = (answer.one(0), answer.one(1), answer.one(2));
         let there = there.map(|there| Row::from_value(position, &there.value)).transpose()?;
-        let there = there.map(|there| there.place().digest);
+        let there = there.map(|there| there.point().digest);
         if there == Some(digest) {
             return Ok(Appended::Done);
         }
-        if !writer.is_some_and(|found| lease.is(found.create_revision, &found.value)) {
+        if !is_held(writer.as_ref(), fence) {
             return Ok(Appended::Fenced);
         }
         if let Some(there) = there {
             return Ok(Appended::Conflict(there));
         }
-        let head = head.map(|head| Place::from_bytes(&head.value)).transpose()?;
+        let head = head.map(|head| Point::from_bytes(&head.value)).transpose()?;
         match head == Some(row.before()) {
             false => Ok(Appended::Apart(head)),
             true => Err(Error::Answer("a row was refused that fits".into())),
         }
     }
 
-    /// Begins the feed behind a place, which is the writer's, where etcd has no feed yet. The end of the feed: that
-    /// place, or another one if there is a feed.
+    /// Begins the feed behind a point, which is the writer's, where etcd has no feed yet. The end of the feed: that
+    /// point, or another one if there is a feed.
     ///
     /// # Errors
     /// [`Error::Fenced`], and those of a call.
-    pub fn begin(&self, lease: &Lease, place: Place) -> Result<Place, Error> {
+    pub fn begin(&self, fence: &Fence, point: Point) -> Result<Point, Error> {
         let begun = async {
             let (writer, head) = (self.keys.writer(), self.keys.head());
-            let mut compare = lease.held(self).to_vec();
+            let mut compare = holds(&self.keys, fence);
             compare.push(created(&head, 0));
-            let success = vec![puts(&head, &place.to_bytes(), 0)];
+            let success = vec![puts(&head, &point.to_bytes(), 0)];
             let failure = [&writer, &head].map(|key| reads(range(key))).to_vec();
             let mut answer = self.transact(compare, success, failure).await?;
             if answer.succeeded {
-                return Ok(place);
+                return Ok(point);
             }
             let (writer, head) = (answer.one(0), answer.one(1));
-            if !writer.is_some_and(|found| lease.is(found.create_revision, &found.value)) {
+            if !is_held(writer.as_ref(), fence) {
                 return Err(Error::Fenced);
             }
             let none = || Error::Answer("a feed was refused that fits".into());
-            Place::from_bytes(&head.ok_or_else(none)?.value)
+            Point::from_bytes(&head.ok_or_else(none)?.value)
         };
         self.runtime.block_on(begun)
     }

@@ -7,8 +7,9 @@ use crate::error::Error;
 use crate::keys::Keys;
 use crate::limits::LEASE_S;
 use crate::member::Base;
-use crate::row::Place;
+use crate::row::Point;
 use crate::wire::{KeyValue, Transacted, range, reads, transaction};
+use keyway_cluster::message::ClusterId;
 use rustls::ClientConfig;
 use serde_json::Value;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub struct Options {
     /// For `https`: roots that are trusted, and the client's certificate.
     pub tls: Option<Arc<ClientConfig>>,
     /// The identifier of Keyway's cluster: the name of its keys.
-    pub cluster: [u8; 16],
+    pub cluster: ClusterId,
     /// How long one endpoint may take before the next is tried.
     pub try_limit: Duration,
     /// How long a call may take with all its tries.
@@ -34,7 +35,7 @@ pub struct Options {
 
 impl Options {
     /// Those of a cluster at some endpoints: 2 s a try, 5 s a call, leases of 6 s.
-    pub fn new(endpoints: Vec<Endpoint>, cluster: [u8; 16]) -> Options {
+    pub fn new(endpoints: Vec<Endpoint>, cluster: ClusterId) -> Options {
         let (try_limit, call_limit) = (Duration::from_secs(2), Duration::from_secs(5));
         Options { endpoints, tls: None, cluster, try_limit, call_limit, lease_s: 6 }
     }
@@ -75,7 +76,7 @@ impl Etcd {
     ///
     /// # Errors
     /// Those of a call.
-    pub fn head(&self) -> Result<Option<Place>, Error> {
+    pub fn head(&self) -> Result<Option<Point>, Error> {
         self.runtime.block_on(self.read_head())
     }
 
@@ -88,9 +89,9 @@ impl Etcd {
         found.map(|found| Base::from_bytes(&found.value)).transpose()
     }
 
-    pub(crate) async fn read_head(&self) -> Result<Option<Place>, Error> {
+    pub(crate) async fn read_head(&self) -> Result<Option<Point>, Error> {
         let found = self.one(&self.keys.head()).await?;
-        found.map(|found| Place::from_bytes(&found.value)).transpose()
+        found.map(|found| Point::from_bytes(&found.value)).transpose()
     }
 
     /// A key, as a majority has it.

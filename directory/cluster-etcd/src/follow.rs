@@ -1,4 +1,4 @@
-//! The feed, followed from a place: in order, without gaps, through changes of leaders and compaction.
+//! The feed, followed from a point: in order, without gaps, through changes of leaders and compaction.
 //!
 //! Rows are read in ranges up to the end, and then watched. All judgement is the range's, which sees rows and the end of
 //! the feed at one moment: a watch that ends, that leaves something out or that is silent although there is more leads
@@ -8,8 +8,9 @@ use crate::connection::Messages;
 use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::limits::{PAUSE, ROWS_BYTES_AIM, ROWS_MAX, ROWS_MIN};
-use crate::row::{Digest, Place, Row};
-use crate::wire::{self, Watched, range_to, reads};
+use crate::row::{Point, Row};
+use crate::wire::{self, Watched};
+use keyway_cluster::message::Digest;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
@@ -25,7 +26,7 @@ pub enum Followed {
     Row(Row),
     /// There is no further row now.
     Idle,
-    /// The next row was trimmed: a base is needed, at least as far as the place before `first`.
+    /// The next row was trimmed: a base is needed, at least as far as the row before `first`.
     Compacted {
         /// The first position that is there, or would be next.
         first: u64,
@@ -37,21 +38,21 @@ pub enum Followed {
     },
     /// The feed has another row at the follower's position, or the next row follows another one.
     Diverged {
-        /// The follower's place.
-        here: Place,
+        /// The follower's point.
+        here: Point,
         /// What the feed has there.
         there: Digest,
     },
-    /// The feed ends before the follower's place: etcd was restored from an older copy. Its end; `None` if there is no
+    /// The feed ends before the follower's point: etcd was restored from an older copy. Its end; `None` if there is no
     /// feed.
-    Rewound(Option<Place>),
+    Rewound(Option<Point>),
 }
 
 enum Mode {
     /// There may be rows in etcd that are not read.
     Reads,
     /// All rows up to a revision are read: this is the first that is not.
-    Waits { revision: i64 },
+    Waits { revision: u64 },
     /// Messages are on their way.
     Watches(Messages),
 }
@@ -60,7 +61,7 @@ enum Mode {
 pub struct Follower {
     etcd: Etcd,
     /// The last row that was given out or is in `rows`.
-    last: Place,
+    last: Point,
     rows: VecDeque<Row>,
     mode: Mode,
     heard: Instant,
@@ -71,8 +72,8 @@ pub struct Follower {
 }
 
 impl Etcd {
-    /// Follows the feed behind a place. Nothing is read yet.
-    pub fn follow(&self, after: Place) -> Follower {
+    /// Follows the feed behind a point. Nothing is read yet.
+    pub fn follow(&self, after: Point) -> Follower {
         let etcd = self.clone();
         let (rows, mode) = (VecDeque::new(), Mode::Reads);
         let (heard, has_failed, count) = (Instant::now(), false, ROWS_MIN);
@@ -85,7 +86,7 @@ impl Follower {
     /// After anything but a row it may be called again, and looks again.
     ///
     /// # Errors
-    /// Those of a call. The place is kept.
+    /// Those of a call. The point is kept.
     pub fn next(&mut self, limit: Duration) -> Result<Followed, Error> {
         let runtime = self.etcd.runtime.clone();
         let end = Instant::now() + limit;
@@ -149,58 +150,37 @@ impl Follower {
 
     /// Reads the next rows, with the last one that is known and the end of the feed.
     async fn read(&mut self) -> Result<Option<Followed>, Error> {
-        let keys = &self.etcd.keys;
-        let from = keys.row(self.last.position);
-        let rows = reads(range_to(&from, &keys.rows_end(), self.count));
-        let head = reads(wire::range(&keys.head()));
-        let mut answer = match self.etcd.transact(vec![], vec![rows, head], vec![]).await {
-            Ok(answer) => answer,
-            Err(failed) if self.count > ROWS_MIN => {
-                // It may have been too much.
-                self.count = ROWS_MIN;
-                return match failed.error {
-                    Error::Answer(_) | Error::TooLarge(_) | Error::Refused(_) => Ok(None),
-                    error => Err(error),
-                };
-            }
-            Err(failed) => return Err(failed.error),
-        };
+        let found = self.etcd.find(self.last.position, self.count).await?;
         self.heard = Instant::now();
-        let head = answer.one(1).map(|head| Place::from_bytes(&head.value)).transpose()?;
-        let found = answer.found(0);
-        let is_all = found.len() < self.count;
-        let bytes: usize = found.iter().map(|row| row.value.len()).sum();
-        let each = (bytes / found.len().max(1)).max(1);
+        let bytes: usize = found.rows.iter().map(|row| row.bytes().len()).sum();
+        let each = (bytes / found.rows.len().max(1)).max(1);
         self.count = (ROWS_BYTES_AIM / each).clamp(ROWS_MIN, ROWS_MAX);
-        // Whether the row of the place is seen, or one behind it.
+        // Whether the row of the point is seen, or one behind it.
         let mut is_joined = false;
-        for row in found {
-            let position = keys_position(&self.etcd, &row.key)?;
-            let row = Row::from_value(position, &row.value)?;
+        for row in found.rows {
+            let Point { position, digest } = row.point();
+            let next = self.last.position.saturating_add(1);
             if position == self.last.position {
-                if row.place() != self.last {
-                    return Ok(Some(Followed::Diverged {
-                        here: self.last,
-                        there: row.place().digest,
-                    }));
+                if digest != self.last.digest {
+                    return Ok(Some(Followed::Diverged { here: self.last, there: digest }));
                 }
-            } else if position != self.last.position.wrapping_add(1) {
+            } else if position != next {
                 return Ok(Some(match is_joined {
                     false => Followed::Compacted { first: position },
-                    true => Followed::Gap { missing: self.last.position.wrapping_add(1) },
+                    true => Followed::Gap { missing: next },
                 }));
             } else if let Some(other) = self.push(row) {
                 return Ok(Some(other));
             }
             is_joined = true;
         }
-        if !is_all {
+        if !found.is_all {
             return Ok(None);
         }
         // All rows are read, so the feed has to end here.
-        match head {
+        match found.head {
             Some(head) if head == self.last => {
-                self.mode = Mode::Waits { revision: answer.header.revision.saturating_add(1) };
+                self.mode = Mode::Waits { revision: found.revision.saturating_add(1) };
                 Ok(None)
             }
             // Rows first; the next look says it.
@@ -220,12 +200,12 @@ impl Follower {
         if row.before() != self.last {
             return Some(Followed::Diverged { here: self.last, there: row.before().digest });
         }
-        self.last = row.place();
+        self.last = row.point();
         self.rows.push_back(row);
         None
     }
 
-    async fn watch(&self, revision: i64) -> Result<Messages, Error> {
+    async fn watch(&self, revision: u64) -> Result<Messages, Error> {
         let keys = &self.etcd.keys;
         let request = wire::watch(&keys.row(0), &keys.rows_end(), revision);
         self.etcd.client.stream("/v3/watch", &request, self.etcd.call_limit).await
@@ -242,9 +222,4 @@ impl Follower {
             row.is_some_and(|row| row.is_ok_and(|row| self.push(row).is_none()))
         })
     }
-}
-
-fn keys_position(etcd: &Etcd, key: &[u8]) -> Result<u64, Error> {
-    let none = || Error::Answer("the key of a row makes no sense".into());
-    etcd.keys.position(key).ok_or_else(none)
 }

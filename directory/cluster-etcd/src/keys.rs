@@ -8,7 +8,7 @@
 //! /keyway/CLUSTER/members/ID   a member: JSON, under its lease; ID is 16 hexadecimal digits
 //! ```
 
-use crate::member::{MemberId, number};
+use keyway_cluster::message::{ClusterId, MemberId};
 
 /// The keys of one cluster.
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub fn new(cluster: [u8; 16]) -> Keys {
-        Keys { prefix: format!("/keyway/{:032x}/", u128::from_be_bytes(cluster)) }
+    pub fn new(cluster: ClusterId) -> Keys {
+        Keys { prefix: format!("/keyway/{cluster}/") }
     }
 
     pub fn writer(&self) -> String {
@@ -64,13 +64,21 @@ impl Keys {
     }
 }
 
+/// A number of 16 hexadecimal digits.
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
+    let is_digit = |it: &u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+    let fits = digits.len() == 16 && digits.iter().all(is_digit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| fits)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn keys_of_rows_are_in_the_order_of_positions() {
-        let keys = Keys::new([0xab; 16]);
+        let keys = Keys::new(ClusterId([0xab; 16]));
         let positions = [1, 9, 10, 255, 256, u64::from(u32::MAX), u64::MAX];
         for pair in positions.windows(2) {
             assert!(keys.row(pair[0]) < keys.row(pair[1]));
@@ -81,6 +89,7 @@ mod tests {
         }
         assert_eq!(keys.position(keys.head().as_bytes()), None);
         assert_eq!(keys.position(format!("{}0", keys.row(1)).as_bytes()), None);
+        assert_eq!(number(b"+000000000000001"), None);
         assert_eq!(keys.member_id(keys.member(MemberId(7)).as_bytes()), Some(MemberId(7)));
     }
 }

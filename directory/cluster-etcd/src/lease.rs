@@ -1,146 +1,94 @@
-//! The writer's lease: one member at a time holds it, and the revision that created its key fences what it does.
+//! The writer's lease, step by step: looked at, taken, renewed, given back. The caller knows the time.
 
-use crate::alive::Alive;
+use crate::alive::{grant, renew, revoke};
 use crate::error::Error;
 use crate::etcd::Etcd;
-use crate::member::{MemberId, number};
-use crate::wire::{created, puts, range, reads, valued};
-use serde_json::Value;
-use std::time::{Duration, Instant};
+use crate::fence::{holder, value};
+use crate::row::Point;
+use crate::wire::{created, puts, range, reads};
+use keyway_cluster::append::Fence;
+use keyway_cluster::message::MemberId;
+use std::time::Duration;
 
-/// Between two looks for the writer. etcd itself looks for expired leases twice a second.
-const VACANCY_PAUSE: Duration = Duration::from_millis(250);
-
-/// The member that is the writer.
+/// How things stand in etcd, all at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Writer {
-    /// The member.
-    pub member: MemberId,
-    /// The revision of etcd that created its key.
-    pub fence: i64,
-}
-
-/// The end of a campaign.
-pub enum Campaign {
-    /// This member is the writer.
-    Won(Lease),
-    /// Another one is, or this one by another lease.
-    Held(Writer),
-}
-
-/// The right to write, kept alive until this is dropped. etcd checks it with each change: its holder need not know the
-/// time.
-pub struct Lease {
-    writer: Writer,
-    value: Vec<u8>,
-    alive: Alive,
+pub struct State {
+    /// Which etcd it is: the identifier of its cluster.
+    pub store: u64,
+    /// Its revision.
+    pub revision: u64,
+    /// The writer.
+    pub holder: Option<Fence>,
+    /// The end of the feed; `None` if there is no feed.
+    pub head: Option<Point>,
 }
 
 impl Etcd {
-    /// Campaigns once for being the writer.
+    /// Looks who is the writer and where the feed ends.
     ///
     /// # Errors
     /// Those of a call.
-    pub fn lease(&self, member: MemberId) -> Result<Campaign, Error> {
-        self.runtime.block_on(self.campaign(member))
+    pub fn look(&self) -> Result<State, Error> {
+        self.runtime.block_on(self.state())
     }
 
-    /// The writer, if there is one.
-    ///
-    /// # Errors
-    /// Those of a call.
-    pub fn writer(&self) -> Result<Option<Writer>, Error> {
-        self.runtime.block_on(self.read_writer())
+    pub(crate) async fn state(&self) -> Result<State, Error> {
+        let looks = [self.keys.writer(), self.keys.head()].map(|key| reads(range(&key)));
+        let mut answer = self.transact(vec![], looks.to_vec(), vec![]).await?;
+        let holder = answer.one(0).map(|found| holder(&found)).transpose()?;
+        let head = answer.one(1).map(|found| Point::from_bytes(&found.value)).transpose()?;
+        let (store, revision) = (answer.header.cluster_id, answer.header.revision);
+        Ok(State { store, revision, holder, head })
     }
 
-    /// Waits until there is no writer, for as long as `limit` says. Whether there is none.
+    /// Makes a member the writer, by a lease of so many seconds, if there is none; `None` if there is another one. It
+    /// expires unless it is renewed.
     ///
     /// # Errors
-    /// Those of a call.
-    pub fn wait_for_vacancy(&self, limit: Duration) -> Result<bool, Error> {
+    /// Those of a call. A lease that was taken without an answer expires by itself.
+    pub fn take(&self, member: MemberId, ttl: Duration) -> Result<Option<Fence>, Error> {
         self.runtime.block_on(async {
-            let end = Instant::now() + limit;
-            loop {
-                if self.read_writer().await?.is_none() {
-                    return Ok(true);
-                }
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    return Ok(false);
-                }
-                tokio::time::sleep(left.min(VACANCY_PAUSE)).await;
-            }
+            let (lease, _) = grant(self, ttl).await?;
+            self.put_writer(member, lease).await
         })
     }
 
-    async fn read_writer(&self) -> Result<Option<Writer>, Error> {
-        let Some(found) = self.one(&self.keys.writer()).await? else { return Ok(None) };
-        let member = found.value.get(..16).and_then(number).map(MemberId);
-        let member =
-            member.ok_or_else(|| Error::Answer("the writer's key makes no sense".into()))?;
-        Ok(Some(Writer { member, fence: found.create_revision }))
-    }
-
-    async fn campaign(&self, member: MemberId) -> Result<Campaign, Error> {
-        // No lease is granted for nothing while another member writes.
-        if let Some(writer) = self.read_writer().await? {
-            return Ok(Campaign::Held(writer));
-        }
-        let alive = Alive::grant(self).await?;
-        // The lease is in the value: an etcd that was restored may give a revision twice, a lease hardly.
-        let value = format!("{member} {:016x}", alive.id).into_bytes();
-        let key = self.keys.writer();
-        let compare = vec![created(&key, 0)];
-        let success = vec![puts(&key, &value, alive.id)];
-        let answer = self.transact(compare, success, vec![reads(range(&key))]).await?;
+    /// Puts the writer's key under a lease, which is given back if there is another writer.
+    pub(crate) async fn put_writer(
+        &self,
+        member: MemberId,
+        lease: u64,
+    ) -> Result<Option<Fence>, Error> {
+        let (key, value) = (self.keys.writer(), value(member, lease));
+        let (compare, success) = (vec![created(&key, 0)], vec![puts(&key, &value, lease)]);
+        let mut answer = self.transact(compare, success, vec![reads(range(&key))]).await?;
+        let revision = answer.header.revision;
         if answer.succeeded {
-            let fence = answer.header.revision;
-            return Ok(Campaign::Won(Lease { writer: Writer { member, fence }, value, alive }));
+            return Ok(Some(Fence { revision, member, nonce: lease }));
         }
-        // It may be ours, put by a try that seemed to fail.
-        match self.one(&key).await? {
-            Some(found) if found.value == value => {
-                let fence = found.create_revision;
-                Ok(Campaign::Won(Lease { writer: Writer { member, fence }, value, alive }))
-            }
-            _ => {
-                alive.revoke(self).await?;
-                let writer = self.read_writer().await?;
-                let gone = || Error::Unavailable("the writer has changed: campaign again".into());
-                writer.map(Campaign::Held).ok_or_else(gone)
-            }
+        let found = answer.one(0).map(|found| holder(&found)).transpose()?;
+        // It may be this one's, put by a try that seemed to fail.
+        let own = found.filter(|fence| fence.member == member && fence.nonce == lease);
+        if own.is_none() {
+            revoke(self, lease).await?;
         }
-    }
-}
-
-impl Lease {
-    /// This member, and its fence.
-    pub fn writer(&self) -> Writer {
-        self.writer
+        Ok(own)
     }
 
-    /// Whether the lease should still be there at a time: a hint, by this machine's clock. `false` says to stop; `true`
-    /// says nothing of what etcd will do.
-    pub fn is_held_until(&self, now: Instant) -> bool {
-        self.alive.until().is_some_and(|until| now < until)
+    /// Lets the writer's lease last from now on. `false` if it has expired.
+    ///
+    /// # Errors
+    /// Those of a call.
+    pub fn renew(&self, fence: &Fence) -> Result<bool, Error> {
+        let renewed = renew(&self.client, fence.nonce, self.call_limit);
+        Ok(self.runtime.block_on(renewed)?.is_some())
     }
 
-    /// Gives it back at once, so that another member need not wait.
+    /// Gives the writer's lease back at once, so that another member need not wait.
     ///
     /// # Errors
     /// Those of a call; then it expires by itself.
-    pub fn release(self, etcd: &Etcd) -> Result<(), Error> {
-        etcd.runtime.block_on(self.alive.revoke(etcd))
-    }
-
-    /// The conditions by which etcd knows that it is held.
-    pub(crate) fn held(&self, etcd: &Etcd) -> [Value; 2] {
-        let key = etcd.keys.writer();
-        [created(&key, self.writer.fence), valued(&key, &self.value)]
-    }
-
-    /// Whether the key of the writer, as it was read, is this one's.
-    pub(crate) fn is(&self, fence: i64, value: &[u8]) -> bool {
-        fence == self.writer.fence && value == self.value
+    pub fn release(&self, fence: &Fence) -> Result<(), Error> {
+        self.runtime.block_on(revoke(self, fence.nonce))
     }
 }

@@ -17,11 +17,13 @@
 
 mod alive;
 mod append;
+mod campaign;
 mod client;
 mod connection;
 mod endpoint;
 mod error;
 mod etcd;
+mod fence;
 mod follow;
 mod keys;
 mod lease;
@@ -29,15 +31,21 @@ pub mod limits;
 mod member;
 mod members;
 mod row;
+mod rows;
+mod tail;
 mod trim;
 mod wire;
 
 pub use append::Appended;
+pub use campaign::{Campaign, Lease};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use etcd::{Etcd, Options};
 pub use follow::{Followed, Follower};
-pub use lease::{Campaign, Lease, Writer};
-pub use member::{Base, Member, MemberId};
+pub use keyway_cluster::append::Fence;
+pub use keyway_cluster::message::{ClusterId, Digest, MemberId};
+pub use lease::State;
+pub use member::{Base, Member};
 pub use members::Presence;
-pub use row::{Digest, Place, Row};
+pub use row::{Point, Row};
+pub use tail::Tail;

@@ -1,6 +1,6 @@
 //! Members that are there now: each says so under a lease of its own.
 
-use crate::alive::Alive;
+use crate::alive::{Alive, revoke};
 use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::limits::MEMBERS_MAX;
@@ -72,6 +72,6 @@ impl Presence {
     /// # Errors
     /// Those of a call; then it goes by itself, a moment later.
     pub fn leave(self, etcd: &Etcd) -> Result<(), Error> {
-        etcd.runtime.block_on(self.alive.revoke(etcd))
+        etcd.runtime.block_on(revoke(etcd, self.alive.id))
     }
 }

@@ -2,55 +2,38 @@
 
 use crate::error::Error;
 use crate::limits::ROW_BYTES_MAX;
+use keyway_cluster::message::Digest;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// SHA-256 of a position (8 B BE) and the row there, as the feed's store makes it. All zeros before the first row.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Digest(pub [u8; Digest::BYTES]);
-
-impl Digest {
-    /// Its length.
-    pub const BYTES: usize = 32;
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// A place in the feed: a position, and the digest of the row there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+/// A point of the feed: a position, and the digest of the row there, which is the SHA-256 of the position (8 B BE) and the
+/// row, as the feed's store makes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Point {
     /// The position; 0 before the first row.
     pub position: u64,
     /// The digest of its row.
     pub digest: Digest,
 }
 
-impl Place {
-    const BYTES: usize = 8 + Digest::BYTES;
+impl Point {
+    /// Before the first row.
+    pub const START: Point = Point { position: 0, digest: Digest([0; 32]) };
+    const BYTES: usize = 8 + 32;
 
     /// `position (8 B BE) | digest (32 B)`
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         [&self.position.to_be_bytes()[..], &self.digest.0].concat()
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Place, Error> {
-        let place = || {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Point, Error> {
+        let point = || {
             let (position, digest) = bytes.split_first_chunk()?;
             let digest = Digest(digest.try_into().ok()?);
-            Some(Place { position: u64::from_be_bytes(*position), digest })
+            Some(Point { position: u64::from_be_bytes(*position), digest })
         };
-        place().ok_or_else(|| {
-            let (length, right) = (bytes.len(), Place::BYTES);
+        point().ok_or_else(|| {
+            let (length, right) = (bytes.len(), Point::BYTES);
             Error::Answer(format!("the end of the feed has {length} bytes in place of {right}"))
         })
     }
@@ -59,7 +42,7 @@ impl Place {
 /// A row of the feed in its stored form: `checksum (4 B) | digest of the row before (32 B) | …`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
-    place: Place,
+    point: Point,
     before: Digest,
     bytes: Vec<u8>,
 }
@@ -83,18 +66,18 @@ impl Row {
         let before = before
             .ok_or_else(|| Error::Config(format!("position {position} has no row of the feed")))?;
         let digest = Sha256::new().chain_update(position.to_be_bytes()).chain_update(&bytes);
-        let place = Place { position, digest: Digest(digest.finalize().into()) };
-        Ok(Row { place, before, bytes })
+        let point = Point { position, digest: Digest(digest.finalize().into()) };
+        Ok(Row { point, before, bytes })
     }
 
     /// Its position and digest.
-    pub fn place(&self) -> Place {
-        self.place
+    pub fn point(&self) -> Point {
+        self.point
     }
 
-    /// The place of the row that it follows.
-    pub fn before(&self) -> Place {
-        Place { position: self.place.position - 1, digest: self.before }
+    /// The point of the row that it follows.
+    pub fn before(&self) -> Point {
+        Point { position: self.point.position - 1, digest: self.before }
     }
 
     /// The stored form.
@@ -109,7 +92,7 @@ impl Row {
 
     /// The value in etcd: `digest (32 B) | row`.
     pub(crate) fn to_value(&self) -> Vec<u8> {
-        [&self.place.digest.0[..], &self.bytes].concat()
+        [&self.point.digest.0[..], &self.bytes].concat()
     }
 
     /// Reads a value of etcd, and checks its digest.
@@ -117,7 +100,7 @@ impl Row {
         let bad = |why: &str| Error::Answer(format!("position {position} of the feed {why}"));
         let (digest, bytes) = value.split_first_chunk().ok_or_else(|| bad("is too short"))?;
         let row = Row::new(position, bytes.to_vec()).map_err(|why| bad(&why.to_string()))?;
-        match row.place.digest == Digest(*digest) {
+        match row.point.digest == Digest(*digest) {
             true => Ok(row),
             false => Err(bad("has another digest than it says")),
         }
@@ -127,7 +110,7 @@ impl Row {
 impl fmt::Debug for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Its bytes are as secret as the store.
-        write!(f, "Row({} {}, {} bytes)", self.place.position, self.place.digest, self.bytes.len())
+        write!(f, "Row({} {}, {} bytes)", self.point.position, self.point.digest, self.bytes.len())
     }
 }
 
@@ -140,14 +123,14 @@ mod tests {
         let row = Row::new(7, vec![5; 100]).unwrap();
         let value = row.to_value();
         assert_eq!(Row::from_value(7, &value).unwrap(), row);
-        assert_eq!(row.before(), Place { position: 6, digest: Digest([5; 32]) });
+        assert_eq!(row.before(), Point { position: 6, digest: Digest([5; 32]) });
         assert!(Row::from_value(8, &value).is_err());
         for length in [0, 31, 32, 67, value.len() - 1] {
             assert!(Row::from_value(7, &value[..length]).is_err(), "{length}");
         }
-        let place = row.place();
-        assert_eq!(Place::from_bytes(&place.to_bytes()).unwrap(), place);
-        assert!(Place::from_bytes(&place.to_bytes()[1..]).is_err());
+        let point = row.point();
+        assert_eq!(Point::from_bytes(&point.to_bytes()).unwrap(), point);
+        assert!(Point::from_bytes(&point.to_bytes()[1..]).is_err());
     }
 
     #[test]

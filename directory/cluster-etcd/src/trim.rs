@@ -2,9 +2,10 @@
 
 use crate::error::Error;
 use crate::etcd::Etcd;
-use crate::lease::Lease;
+use crate::fence::holds;
 use crate::member::Base;
 use crate::wire::{Alarms, Any, deletes, puts};
+use keyway_cluster::append::Fence;
 use serde_json::json;
 use std::time::Duration;
 
@@ -14,16 +15,18 @@ const NO_SPACE: &str = "NOSPACE";
 const RECLAIM_LIMIT: Duration = Duration::from_secs(120);
 
 impl Etcd {
-    /// Removes rows up to a position, that one too, and has etcd forget its revisions so far. How many rows that were. A
+    /// Removes rows up to a position, that one too, but never the last one, and has etcd forget its revisions so far. How many rows that were. A
     /// follower that has not come so far needs a base.
     ///
     /// # Errors
     /// [`Error::Fenced`], and those of a call; then it may be tried again.
-    pub fn trim(&self, lease: &Lease, until: u64) -> Result<u64, Error> {
+    pub fn trim(&self, fence: &Fence, until: u64) -> Result<u64, Error> {
         let trimmed = async {
-            let end = self.keys.row(until.saturating_add(1));
+            let last = self.read_head().await?.map_or(0, |head| head.position);
+            // All below it, but for the last row.
+            let end = self.keys.row(until.saturating_add(1).min(last));
             let success = vec![deletes(&self.keys.row(0), &end)];
-            let answer = self.transact(lease.held(self).to_vec(), success, vec![]).await?;
+            let answer = self.transact(holds(&self.keys, fence), success, vec![]).await?;
             if !answer.succeeded {
                 return Err(Error::Fenced);
             }
@@ -39,7 +42,7 @@ impl Etcd {
             }
             let deleted =
                 answer.responses.into_iter().next().and_then(|it| it.response_delete_range);
-            Ok(u64::try_from(deleted.unwrap_or_default().deleted).unwrap_or_default())
+            Ok(deleted.unwrap_or_default().deleted)
         };
         self.runtime.block_on(trimmed)
     }
@@ -70,10 +73,10 @@ impl Etcd {
     ///
     /// # Errors
     /// [`Error::Fenced`], and those of a call.
-    pub fn put_base(&self, lease: &Lease, base: Base) -> Result<(), Error> {
+    pub fn put_base(&self, fence: &Fence, base: Base) -> Result<(), Error> {
         let put = async {
             let success = vec![puts(&self.keys.base(), &base.to_bytes()?, 0)];
-            let answer = self.transact(lease.held(self).to_vec(), success, vec![]).await?;
+            let answer = self.transact(holds(&self.keys, fence), success, vec![]).await?;
             if answer.succeeded { Ok(()) } else { Err(Error::Fenced) }
         };
         self.runtime.block_on(put)

@@ -32,7 +32,7 @@ pub(crate) fn reads(range: Value) -> Value {
 }
 
 /// A step that puts a key under a lease, or under none (0).
-pub(crate) fn puts(key: &str, value: &[u8], lease: i64) -> Value {
+pub(crate) fn puts(key: &str, value: &[u8], lease: u64) -> Value {
     let put = json!({ "key": text(key), "value": text(value), "lease": lease.to_string() });
     json!({ "request_put": put })
 }
@@ -43,7 +43,7 @@ pub(crate) fn deletes(key: &str, end: &str) -> Value {
 }
 
 /// That a key was created in a revision; 0 if it must not be there.
-pub(crate) fn created(key: &str, revision: i64) -> Value {
+pub(crate) fn created(key: &str, revision: u64) -> Value {
     let revision = revision.to_string();
     json!({ "key": text(key), "target": "CREATE", "result": "EQUAL", "create_revision": revision })
 }
@@ -59,7 +59,7 @@ pub(crate) fn transaction(compare: Vec<Value>, success: Vec<Value>, failure: Vec
 }
 
 /// Begins a watch of what is put into a range.
-pub(crate) fn watch(key: &str, end: &str, revision: i64) -> Value {
+pub(crate) fn watch(key: &str, end: &str, revision: u64) -> Value {
     json!({ "create_request": {
         "key": text(key), "range_end": text(end), "start_revision": revision.to_string(),
         "filters": ["NODELETE"], "fragment": true,
@@ -69,8 +69,10 @@ pub(crate) fn watch(key: &str, end: &str, revision: i64) -> Value {
 /// The header of every answer.
 #[derive(Deserialize, Default)]
 pub(crate) struct Header {
-    #[serde(default, deserialize_with = "number")]
-    pub revision: i64,
+    #[serde(default, deserialize_with = "count")]
+    pub cluster_id: u64,
+    #[serde(default, deserialize_with = "count")]
+    pub revision: u64,
 }
 
 #[derive(Deserialize)]
@@ -79,8 +81,8 @@ pub(crate) struct KeyValue {
     pub key: Vec<u8>,
     #[serde(default, deserialize_with = "octets")]
     pub value: Vec<u8>,
-    #[serde(default, deserialize_with = "number")]
-    pub create_revision: i64,
+    #[serde(default, deserialize_with = "count")]
+    pub create_revision: u64,
 }
 
 #[derive(Deserialize, Default)]
@@ -91,8 +93,8 @@ pub(crate) struct Ranged {
 
 #[derive(Deserialize, Default)]
 pub(crate) struct Deleted {
-    #[serde(default, deserialize_with = "number")]
-    pub deleted: i64,
+    #[serde(default, deserialize_with = "count")]
+    pub deleted: u64,
 }
 
 /// The answer of one step of a transaction.
@@ -128,8 +130,8 @@ impl Transacted {
 
 #[derive(Deserialize)]
 pub(crate) struct Leased {
-    #[serde(rename = "ID", default, deserialize_with = "number")]
-    pub id: i64,
+    #[serde(rename = "ID", default, deserialize_with = "count")]
+    pub id: u64,
     /// Seconds; 0 or less if the lease has expired.
     #[serde(rename = "TTL", default, deserialize_with = "number")]
     pub ttl_s: i64,
@@ -191,27 +193,38 @@ pub(crate) struct Complaint {
 }
 
 fn number<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
-    struct Number;
-    impl Visitor<'_> for Number {
-        type Value = i64;
+    let number = from.deserialize_any(Number)?;
+    i64::try_from(number).map_err(|_| D::Error::custom(NO_NUMBER))
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a number of 64 bits")
-        }
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let number = from.deserialize_any(Number)?;
+    u64::try_from(number).map_err(|_| D::Error::custom(NO_NUMBER))
+}
 
-        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<i64, E> {
-            text.parse().map_err(|_| E::custom("no number of 64 bits"))
-        }
+const NO_NUMBER: &str = "no number of 64 bits";
 
-        fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<i64, E> {
-            i64::try_from(number).map_err(|_| E::custom("no number of 64 bits"))
-        }
+/// A number, also as text.
+struct Number;
 
-        fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<i64, E> {
-            Ok(number)
-        }
+impl Visitor<'_> for Number {
+    type Value = i128;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of 64 bits")
     }
-    from.deserialize_any(Number)
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<i128, E> {
+        text.parse().map_err(|_| E::custom(NO_NUMBER))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<i128, E> {
+        Ok(number.into())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<i128, E> {
+        Ok(number.into())
+    }
 }
 
 fn octets<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
@@ -286,8 +299,9 @@ mod tests {
             key(r#"{"key":"AAA"}"#),
             key(r#"{"key":"!!!!"}"#),
             key(r#"{"key":7}"#),
-            key(r#"{"create_revision":"9223372036854775808"}"#),
-            key(r#"{"create_revision":9223372036854775808}"#),
+            key(r#"{"create_revision":"18446744073709551616"}"#),
+            key(r#"{"create_revision":"-1"}"#),
+            key(r#"{"create_revision":-1}"#),
             key(r#"{"create_revision":1.5}"#),
             key(r#"{"create_revision":null}"#),
             key("7"),

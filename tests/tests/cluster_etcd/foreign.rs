@@ -1,7 +1,7 @@
 //! Servers that are no etcd of ours: too old, cut off, endless, without sense.
 
-use crate::{A, runtime};
-use keyway_cluster_etcd::{Error, Etcd, Followed, Options, Place};
+use crate::{A, CLUSTER, runtime};
+use keyway_cluster_etcd::{Error, Etcd, Followed, Options, Point};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -61,7 +61,7 @@ fn whole(text: &str) -> (Vec<u8>, usize) {
 fn client(address: SocketAddr, runtime: &tokio::runtime::Runtime) -> Etcd {
     let url = format!("http://{address}").parse().unwrap();
     let call_limit = Duration::from_secs(2);
-    let options = Options { call_limit, ..Options::new(vec![url], [1; 16]) };
+    let options = Options { call_limit, ..Options::new(vec![url], CLUSTER) };
     Etcd::new(options, runtime.handle().clone()).unwrap()
 }
 
@@ -75,10 +75,7 @@ fn an_etcd_before_3_6_is_refused() {
     let text = refused.to_string();
     assert!(text.contains("3.4.23") && text.contains("upgrade it to 3.6"), "{text}");
     assert!(matches!(etcd.lease(A), Err(Error::TooOld { .. })));
-    assert!(matches!(
-        etcd.follow(Place::default()).next(Duration::ZERO),
-        Err(Error::TooOld { .. })
-    ));
+    assert!(matches!(etcd.follow(Point::START).next(Duration::ZERO), Err(Error::TooOld { .. })));
 }
 
 #[test]
@@ -114,7 +111,7 @@ fn answers_without_sense_are_errors() {
         let refused = client(address, &runtime).head().unwrap_err();
         let is_told = matches!(refused, Error::Answer(_) | Error::Unavailable(_));
         assert!(is_told, "{number}: {refused}");
-        let mut follower = client(address, &runtime).follow(Place::default());
+        let mut follower = client(address, &runtime).follow(Point::START);
         assert!(follower.next(Duration::ZERO).is_err(), "{number}");
     }
 }
@@ -143,7 +140,7 @@ fn a_watch_without_sense_ends_in_time() {
         |path| feed(path, (vec![b' '; 20 * MIB], 1000 * MIB)),
     ];
     for (number, answers) in hostile.into_iter().enumerate() {
-        let mut follower = client(serve(STATUS, answers), &runtime).follow(Place::default());
+        let mut follower = client(serve(STATUS, answers), &runtime).follow(Point::START);
         for _ in 0..3 {
             let learnt = follower.next(Duration::from_millis(200));
             assert!(matches!(learnt, Ok(Followed::Idle) | Err(_)), "{number}: {learnt:?}");

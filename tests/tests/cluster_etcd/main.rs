@@ -6,16 +6,17 @@ mod followed;
 mod foreign;
 mod rate;
 mod rows;
+mod steps;
 mod tls;
 
-use keyway_cluster_etcd::{Campaign, Etcd, Lease, MemberId, Options};
+use keyway_cluster_etcd::{Campaign, ClusterId, Etcd, Lease, MemberId, Options};
 use keyway_tests::etcd;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// How long anything may take that takes milliseconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-const CLUSTER: [u8; 16] = [7; 16];
+const CLUSTER: ClusterId = ClusterId([7; 16]);
 const A: MemberId = MemberId(0xa);
 const B: MemberId = MemberId(0xb);
 
@@ -42,6 +43,6 @@ fn client(server: &etcd::Etcd, runtime: &Runtime) -> Etcd {
 fn won(etcd: &Etcd, member: MemberId) -> Lease {
     match etcd.lease(member).unwrap() {
         Campaign::Won(lease) => lease,
-        Campaign::Held(writer) => panic!("{writer:?} is the writer"),
+        Campaign::Held(holder) => panic!("{holder:?} is the writer"),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::rows::Feed;
 use crate::{A, client, runtime, won};
-use keyway_cluster_etcd::{Appended, Place};
+use keyway_cluster_etcd::{Appended, Point};
 use keyway_tests::{etcd, nightly};
 use std::time::Instant;
 
@@ -16,15 +16,15 @@ fn the_rate_of_appends_is_printed() {
         let (server, runtime) = (etcd::Etcd::start(members), runtime());
         let etcd = client(&server, &runtime);
         let lease = won(&etcd, A);
-        let mut feed = Feed::default();
-        etcd.begin(&lease, Place::default()).unwrap();
+        let mut feed = Feed::NEW;
+        etcd.begin(lease.fence(), Point::START).unwrap();
         for bytes in [600, 60_000] {
-            feed.append(&etcd, &lease, 10);
+            feed.append(&etcd, lease.fence(), 10);
             let mut times: Vec<_> = (0..rows)
                 .map(|_| {
                     let row = feed.grow(bytes);
                     let begun = Instant::now();
-                    assert_eq!(etcd.append(&lease, &row).unwrap(), Appended::Done);
+                    assert_eq!(etcd.append(lease.fence(), &row).unwrap(), Appended::Done);
                     begun.elapsed()
                 })
                 .collect();

@@ -2,7 +2,7 @@
 
 use crate::rows::Feed;
 use crate::{A, CLUSTER, runtime, won};
-use keyway_cluster_etcd::{Error, Etcd, Options, Place};
+use keyway_cluster_etcd::{Error, Etcd, Options, Point};
 use keyway_tests::authority::Authority;
 use keyway_tests::cryptod::eventually;
 use keyway_tests::{available, etcd};
@@ -52,8 +52,9 @@ fn etcd_is_spoken_to_over_tls_with_certificates_on_both_sides() {
     let etcd = client(Some(tls(&ours, &ours, true))).unwrap();
     eventually("it listens", || etcd.head().is_ok());
     let lease = won(&etcd, A);
-    etcd.begin(&lease, Place::default()).unwrap();
-    Feed::default().append(&etcd, &lease, 3);
+    etcd.begin(lease.fence(), Point::START).unwrap();
+    let mut feed = Feed::NEW;
+    feed.append(&etcd, lease.fence(), 3);
     // Servers of another authority, clients of another one, clients without a certificate, and without TLS.
     for (trusted, own, is_known) in
         [(&theirs, &ours, true), (&ours, &theirs, true), (&ours, &ours, false)]
@@ -62,5 +63,5 @@ fn etcd_is_spoken_to_over_tls_with_certificates_on_both_sides() {
         assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
     }
     assert!(matches!(client(None), Err(Error::Config(_))));
-    assert!(etcd.follow(Place::default()).next(crate::PATIENCE).is_ok());
+    assert!(etcd.follow(Point::START).next(crate::PATIENCE).is_ok());
 }

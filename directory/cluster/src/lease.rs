@@ -1,0 +1,282 @@
+//! The writer's lease in etcd: who may take it, and when it is renewed.
+//!
+//! A lease is a clock, and clocks differ. So what a holder believes of its end is a hint, by which it says early that it
+//! does not write; an append is right or wrong by its [`Fence`](crate::append::Fence), in etcd's own transaction.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::append::Fence;
+use crate::backoff::Backoff;
+use crate::message::{ClusterRow, Digest, MemberId, Place};
+use crate::role::START_WAIT;
+
+/// Which etcd it is: its cluster's identifier. One that was restored from a snapshot may have another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreId(pub u64);
+
+/// What is to be asked of etcd.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// Who holds the lease, and where the tail ends.
+    Look,
+    /// To put the writer's key under a new lease, if there is none.
+    Take {
+        /// Who asks.
+        member: MemberId,
+        /// How long the lease is to last.
+        ttl: Duration,
+    },
+    /// To let the lease last from now on.
+    Renew(Fence),
+    /// To give the lease back.
+    Release(Fence),
+}
+
+/// What etcd has said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// The state.
+    State {
+        /// Which etcd it is.
+        store: StoreId,
+        /// Its revision; one that is lower than before tells of a restored etcd.
+        revision: u64,
+        /// Who holds the lease.
+        holder: Option<MemberId>,
+        /// Position and digest of the last row; `None` if there is no row.
+        last: Option<(u64, Digest)>,
+    },
+    /// The lease is taken by the one that asked.
+    Taken(Fence),
+    /// The lease lasts on.
+    Renewed,
+    /// There is another holder, or the lease has ended.
+    Refused,
+    /// No answer.
+    Unavailable,
+}
+
+/// What a member does about the lease now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Asks etcd; then [`Lease::told`].
+    Ask(Ask),
+    /// Waits until then.
+    Wait(Duration),
+}
+
+/// Where this member stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'r> {
+    /// Its store's place.
+    pub place: &'r Place,
+    /// Its cluster row.
+    pub row: Option<&'r ClusterRow>,
+}
+
+/// A member's part in who holds the lease.
+#[derive(Debug)]
+pub struct Lease {
+    own: MemberId,
+    ttl: Duration,
+    state: State,
+    backoff: Backoff,
+    failures: u32,
+    /// The highest revision of etcd that this process has seen.
+    revision: u64,
+    /// Where the tail ended when etcd had gone back: a reign that began behind it is one of the restored etcd.
+    went_back: Option<u64>,
+    /// Until when this process, which has seen nothing yet, asks the others first.
+    starts_until: Duration,
+    /// Where other members stand.
+    others: BTreeMap<MemberId, u64>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum State {
+    /// Looks at this time.
+    Looking { at: Duration, found: Option<Doubt> },
+    /// Is to take it, and has looked.
+    Taking { asked: bool },
+    /// Holds it, by an answer to what was sent at `since`.
+    Holding { fence: Fence, since: Duration, next: Duration },
+}
+
+/// Why a member does not take a lease that is free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Doubt {
+    /// It has not applied the whole tail.
+    Behind,
+    /// It has just started, and has not seen whether etcd was restored: the others are asked how far they are.
+    Starting,
+    /// etcd is not the one that it has followed, or has lost rows: it was restored. All members are to be asked how far
+    /// they are; the one that is furthest takes the lease, and puts what the tail lacks.
+    Restored {
+        /// Which etcd it is now.
+        store: StoreId,
+    },
+    /// The tail ends with another row than this member's: the member rejoins.
+    Diverged,
+}
+
+impl Lease {
+    /// A member that starts. Leases last for `ttl`.
+    pub fn new(own: MemberId, ttl: Duration, now: Duration) -> Lease {
+        Lease {
+            own,
+            ttl,
+            state: State::Looking { at: now, found: None },
+            backoff: Backoff::new(own.0),
+            failures: 0,
+            revision: 0,
+            went_back: None,
+            starts_until: now.saturating_add(START_WAIT),
+            others: BTreeMap::new(),
+        }
+    }
+
+    /// What to do now.
+    pub fn step(&mut self, now: Duration) -> Step {
+        match &mut self.state {
+            State::Looking { at, .. } if *at <= now => Step::Ask(Ask::Look),
+            State::Looking { at, .. } => Step::Wait(*at),
+            State::Taking { asked } => {
+                *asked = true;
+                Step::Ask(Ask::Take { member: self.own, ttl: self.ttl })
+            }
+            State::Holding { fence, next, .. } if *next <= now => Step::Ask(Ask::Renew(*fence)),
+            State::Holding { next, .. } => Step::Wait(*next),
+        }
+    }
+
+    /// The answer to what was asked at `sent`. `own_at` gives the digest of this member's row at a position if it has it.
+    pub fn told(
+        &mut self,
+        told: &Told,
+        own: Own<'_>,
+        own_at: impl FnOnce(u64) -> Option<Digest>,
+        (sent, now): (Duration, Duration),
+    ) {
+        match (&self.state, told) {
+            (State::Looking { .. }, Told::State { store, revision, holder, last }) => {
+                self.failures = 0;
+                if *revision < self.revision {
+                    self.went_back = Some(last.map_or(0, |(end, _)| end));
+                }
+                self.revision = *revision;
+                let found = self.doubt(*store, *last, own, own_at, now);
+                if holder.is_none() && found.is_none() {
+                    self.state = State::Taking { asked: false };
+                } else {
+                    self.look(now.saturating_add(self.ttl / 10), found);
+                }
+            }
+            (State::Taking { .. }, Told::Taken(fence)) => {
+                let next = sent.saturating_add(self.ttl / 4);
+                self.state = State::Holding { fence: *fence, since: sent, next };
+            }
+            (State::Holding { fence, .. }, Told::Renewed) => {
+                let next = sent.saturating_add(self.ttl / 4);
+                self.state = State::Holding { fence: *fence, since: sent, next };
+                self.failures = 0;
+            }
+            (State::Holding { fence, since, .. }, Told::Unavailable) => {
+                let next = now.saturating_add(self.ttl / 20);
+                self.state = State::Holding { fence: *fence, since: *since, next };
+            }
+            (_, Told::Refused) => self.look(now.saturating_add(self.ttl / 10), None),
+            (State::Looking { .. } | State::Taking { .. }, _) => {
+                // Whether a lease was taken is not known: a look will tell, and one without a holder ends by itself.
+                self.failures = self.failures.saturating_add(1);
+                let pause = self.backoff.pause(self.failures).min(self.ttl / 4);
+                self.look(now.saturating_add(pause), None);
+            }
+            (State::Holding { .. }, _) => {}
+        }
+    }
+
+    fn look(&mut self, at: Duration, found: Option<Doubt>) {
+        self.state = State::Looking { at, found };
+    }
+
+    fn doubt(
+        &mut self,
+        store: StoreId,
+        last: Option<(u64, Digest)>,
+        own: Own<'_>,
+        own_at: impl FnOnce(u64) -> Option<Digest>,
+        now: Duration,
+    ) -> Option<Doubt> {
+        let place = own.place;
+        let (end, digest) = last.unwrap_or((0, Digest([0; 32])));
+        if end > place.position {
+            return Some(Doubt::Behind);
+        }
+        let own_digest = if end == place.position { Some(place.digest) } else { own_at(end) };
+        if last.is_some() && own_digest.is_some_and(|own| own != digest) {
+            return Some(Doubt::Diverged);
+        }
+        let began = own.row.and_then(|row| row.began.last()).map_or(0, |began| began.position);
+        if self.went_back.is_some_and(|end| began > end) {
+            self.went_back = None;
+        }
+        let others = own.row.iter().flat_map(|row| &row.members).map(|member| member.id);
+        let mut others = others.filter(|id| *id != self.own);
+        let rank = |at: u64, id: MemberId| (at, std::cmp::Reverse(id));
+        let is_before = |id: MemberId, at: u64| rank(at, id) < rank(place.position, self.own);
+        let is_furthest =
+            others.all(|id| self.others.get(&id).is_some_and(|at| is_before(id, *at)));
+        let is_trusted = own.row.is_some_and(|row| row.etcd == Some(store.0))
+            && self.went_back.is_none()
+            && end == place.position;
+        match (is_trusted, is_furthest) {
+            (_, true) => None,
+            (false, false) => Some(Doubt::Restored { store }),
+            (true, false) => {
+                let is_ahead = self.others.values().any(|at| *at > place.position);
+                (is_ahead || now < self.starts_until).then_some(Doubt::Starting)
+            }
+        }
+    }
+
+    /// Another member says where it stands, while [`Lease::doubt_found`] is [`Doubt::Restored`] or [`Doubt::Starting`].
+    pub fn stands(&mut self, member: MemberId, position: u64) {
+        self.others.insert(member, position);
+    }
+
+    /// What keeps this member from taking the lease.
+    pub fn doubt_found(&self) -> Option<Doubt> {
+        match self.state {
+            State::Looking { found, .. } => found,
+            _ => None,
+        }
+    }
+
+    /// An append was fenced, or this member cannot write: it holds the lease no more.
+    pub fn lost(&mut self, now: Duration) {
+        self.look(now, None);
+    }
+
+    /// The fence of the lease that it holds, as far as it knows.
+    pub fn fence(&self) -> Option<Fence> {
+        match &self.state {
+            State::Holding { fence, .. } => Some(*fence),
+            _ => None,
+        }
+    }
+
+    /// Whether the lease lasts, as far as this member's clock can say; `margin` is how much clocks may differ over a lease. A
+    /// hint: a member that believes so may be wrong, and its append is refused then.
+    pub fn believes(&self, now: Duration, margin: Duration) -> bool {
+        match &self.state {
+            State::Holding { since, .. } => {
+                now < since.saturating_add(self.ttl).saturating_sub(margin)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

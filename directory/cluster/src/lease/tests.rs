@@ -1,0 +1,122 @@
+//! A lease that is free, held, lost, and one in an etcd that went back.
+
+use super::*;
+use crate::message::{ClusterId, History, Member};
+
+const A: MemberId = MemberId(1);
+const B: MemberId = MemberId(2);
+const TTL: Duration = Duration::from_secs(6);
+
+fn at(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+fn digest(position: u64) -> Digest {
+    Digest([position as u8; 32])
+}
+
+fn state(revision: u64, holder: Option<MemberId>, last: u64) -> Told {
+    Told::State { store: StoreId(1), revision, holder, last: Some((last, digest(last))) }
+}
+
+fn told(lease: &mut Lease, told: &Told, position: u64, now: u64) {
+    let place = Place { history: History([1; 16]), epoch: 1, position, digest: digest(position) };
+    let member = |id| Member { id, name: id.to_string(), url: "ldaps://a".into(), since: 0 };
+    let members = [A, B].map(member).into();
+    let row = ClusterRow {
+        cluster: ClusterId([1; 16]),
+        epoch: 1,
+        writer: B,
+        members,
+        began: Vec::new(),
+        etcd: Some(1),
+    };
+    let own = Own { place: &place, row: Some(&row) };
+    lease.told(told, own, |position| Some(digest(position)), (at(now), at(now)));
+}
+
+/// A member that has started before.
+fn lease() -> Lease {
+    Lease { starts_until: at(0), ..Lease::new(A, TTL, at(0)) }
+}
+
+fn fence() -> Fence {
+    Fence { revision: 5, member: A, nonce: 7 }
+}
+
+#[test]
+fn the_member_that_has_the_whole_tail_takes_a_free_lease() {
+    let mut lease = lease();
+    assert_eq!(lease.step(at(0)), Step::Ask(Ask::Look));
+    told(&mut lease, &state(1, Some(B), 10), 10, 0);
+    assert_eq!(lease.step(at(0)), Step::Wait(at(600)));
+    told(&mut lease, &state(1, None, 11), 10, 600);
+    assert_eq!(lease.doubt_found(), Some(Doubt::Behind));
+    told(&mut lease, &state(1, None, 11), 11, 1200);
+    assert_eq!(lease.step(at(1200)), Step::Ask(Ask::Take { member: A, ttl: TTL }));
+    told(&mut lease, &Told::Taken(fence()), 11, 1200);
+    assert_eq!(lease.fence(), Some(fence()));
+    assert!(lease.believes(at(6000), at(500)));
+    assert!(!lease.believes(at(6700), at(500)));
+}
+
+#[test]
+fn a_lease_is_renewed_before_a_third_has_passed() {
+    let mut lease = lease();
+    told(&mut lease, &state(1, None, 11), 11, 0);
+    told(&mut lease, &Told::Taken(fence()), 11, 0);
+    let Step::Wait(next) = lease.step(at(0)) else { panic!("it has just been taken") };
+    assert!(next < TTL / 3);
+    assert_eq!(lease.step(next), Step::Ask(Ask::Renew(fence())));
+    told(&mut lease, &Told::Unavailable, 11, 1500);
+    assert_eq!(lease.step(at(1500)), Step::Wait(at(1800)));
+    told(&mut lease, &Told::Renewed, 11, 1800);
+    assert!(lease.believes(at(7000), at(500)));
+    told(&mut lease, &Told::Refused, 11, 1900);
+    assert_eq!(lease.fence(), None);
+}
+
+#[test]
+fn an_etcd_that_went_back_is_filled_by_the_member_that_is_furthest() {
+    for last in [8, 10] {
+        let mut lease = lease();
+        told(&mut lease, &state(50, Some(B), 10), 10, 0);
+        told(&mut lease, &state(40, None, last), 10, 0);
+        assert_eq!(lease.doubt_found(), Some(Doubt::Restored { store: StoreId(1) }));
+        lease.stands(B, 11);
+        told(&mut lease, &state(40, None, last), 10, 600);
+        assert_eq!(lease.doubt_found(), Some(Doubt::Restored { store: StoreId(1) }));
+        lease.stands(B, 10);
+        told(&mut lease, &state(40, None, last), 10, 1200);
+        assert_eq!(lease.step(at(1200)), Step::Ask(Ask::Take { member: A, ttl: TTL }));
+    }
+    let mut lease = lease();
+    let (store, other) = (StoreId(1), Some((10, digest(99))));
+    told(&mut lease, &Told::State { store, revision: 1, holder: None, last: other }, 10, 0);
+    assert_eq!(lease.doubt_found(), Some(Doubt::Diverged));
+}
+
+#[test]
+fn an_etcd_that_is_not_the_one_of_the_reign_is_doubted() {
+    let mut lease = lease();
+    let last = Some((10, digest(10)));
+    told(&mut lease, &Told::State { store: StoreId(2), revision: 9, holder: None, last }, 10, 0);
+    assert_eq!(lease.doubt_found(), Some(Doubt::Restored { store: StoreId(2) }));
+}
+
+#[test]
+fn a_member_that_starts_asks_the_others_first() {
+    let mut lease = Lease::new(A, TTL, at(0));
+    told(&mut lease, &state(50, None, 10), 10, 0);
+    assert_eq!(lease.doubt_found(), Some(Doubt::Starting));
+    lease.stands(B, 11);
+    told(&mut lease, &state(50, None, 10), 10, 20_000);
+    assert_eq!(
+        lease.doubt_found(),
+        Some(Doubt::Starting),
+        "it is furthest, and etcd lacks its row"
+    );
+    let mut lease = Lease::new(A, TTL, at(0));
+    told(&mut lease, &state(50, None, 10), 10, 20_000);
+    assert_eq!(lease.doubt_found(), None, "none has answered in time");
+}

@@ -1,0 +1,264 @@
+//! What a member does: it writes, follows, or has been replaced. Derived from its cluster row and from what it has heard.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::message::{ClusterRow, Member, MemberId, Place, Refusal, Reign, RoleName, Status};
+
+/// How long a writer that starts waits for the other members before it writes without their answers. Longer than a follower
+/// takes to notice that a writer is silent ([`SILENCE`](crate::follower::SILENCE)): after it, a follower that says that it
+/// is connected has another writer.
+pub const START_WAIT: Duration = Duration::from_secs(15);
+/// How often a writer asks the members that do not follow it.
+pub const ASK_EVERY: Duration = Duration::from_secs(3);
+
+/// What a member does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It is in no cluster, or is its only member.
+    Alone,
+    /// It writes. Whether it may do so yet is [`Standing::may_write`].
+    Writer,
+    /// Its row says that it writes, but it was replaced, or its own changes contradict those of another member.
+    Fenced,
+    /// It follows.
+    Follower,
+}
+
+/// A member's standing in its cluster.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    own: MemberId,
+    row: Option<ClusterRow>,
+    heard: Option<Reign>,
+    start: Start,
+    stopped: Option<Refusal>,
+}
+
+#[derive(Clone, Debug)]
+enum Start {
+    Done,
+    /// Members that have not said yet that no writer but this one is there, and whether they spoke of one.
+    Asking {
+        until: Duration,
+        left: BTreeMap<MemberId, bool>,
+    },
+}
+
+/// Why a member cannot be promoted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotPromoted {
+    /// It is in no cluster.
+    Alone,
+    /// It is no member of its cluster any more.
+    NoMember,
+    /// It writes already.
+    IsWriter,
+    /// There is no higher epoch.
+    NoEpoch,
+}
+
+impl Standing {
+    /// A member that starts. `heard` is what it had heard before ([`Standing::highest`], kept in its folder).
+    pub fn new(
+        own: MemberId,
+        row: Option<ClusterRow>,
+        heard: Option<Reign>,
+        now: Duration,
+    ) -> Self {
+        let mut standing = Standing { own, row: None, heard, start: Start::Done, stopped: None };
+        let left: BTreeMap<_, _> =
+            row.iter().flat_map(|row| &row.members).map(|m| (m.id, false)).collect();
+        let is_writer = row.as_ref().is_some_and(|row| row.writer == own);
+        standing.applied(row);
+        if is_writer && left.len() > 1 {
+            let left = left.into_iter().filter(|(id, _)| *id != own).collect();
+            standing.start = Start::Asking { until: now.saturating_add(START_WAIT), left };
+        }
+        standing
+    }
+
+    /// The store has this cluster row now.
+    pub fn applied(&mut self, row: Option<ClusterRow>) {
+        let before = self.reign();
+        self.row = row;
+        let reign = self.reign();
+        self.heard = self.heard.max(reign);
+        if reign != before {
+            // A person, or the lease, has decided anew which changes count.
+            self.stopped = None;
+            self.start = Start::Done;
+        }
+    }
+
+    /// Another member speaks of this reign. Returns whether the member is fenced by it and was not before.
+    pub fn heard(&mut self, reign: Reign) -> bool {
+        let before = self.role();
+        self.heard = self.heard.max(Some(reign));
+        self.role() == Role::Fenced && before != Role::Fenced
+    }
+
+    /// The writer's own changes contradict those of another member: it stops writing.
+    pub fn stop(&mut self, why: Refusal) {
+        self.stopped.get_or_insert(why);
+    }
+
+    /// What it does.
+    pub fn role(&self) -> Role {
+        let Some((row, reign)) = self.row.as_ref().zip(self.reign()) else { return Role::Alone };
+        if row.writer != self.own {
+            return Role::Follower;
+        }
+        if self.heard > Some(reign) || self.stopped.is_some() {
+            return Role::Fenced;
+        }
+        if row.members.len() <= 1 { Role::Alone } else { Role::Writer }
+    }
+
+    /// [`Standing::role`] as a [`Status`] has it.
+    pub fn role_name(&self) -> RoleName {
+        match (self.role(), &self.start) {
+            (Role::Alone, _) => RoleName::Alone,
+            (Role::Writer, Start::Done) => RoleName::Writer,
+            (Role::Writer, Start::Asking { .. }) => RoleName::Starting,
+            (Role::Fenced, _) => RoleName::Fenced,
+            (Role::Follower, _) => RoleName::Follower,
+        }
+    }
+
+    /// Whether a change may be committed here now, and whether others may follow.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_write(&mut self, now: Duration) -> Result<(), Refusal> {
+        self.tick(now);
+        match self.role() {
+            Role::Alone => Ok(()),
+            Role::Writer if matches!(self.start, Start::Done) => Ok(()),
+            Role::Writer => Err(Refusal::Busy),
+            Role::Fenced | Role::Follower => match &self.stopped {
+                Some(why) if self.heard <= self.reign() => Err(why.clone()),
+                _ => Err(Refusal::NotWriter { writer_url: self.writer_url().map(str::to_owned) }),
+            },
+        }
+    }
+
+    /// The members to ask for their [`Status`] now and then, by a writer: all others, but for those that follow it.
+    pub fn to_ask(&self, follows: impl Fn(MemberId) -> bool) -> impl Iterator<Item = &Member> {
+        let is_asking = matches!(self.role(), Role::Writer | Role::Fenced);
+        let members = self.row.iter().filter(move |_| is_asking).flat_map(|row| &row.members);
+        members.filter(move |member| member.id != self.own && !follows(member.id))
+    }
+
+    /// A member has said how it is. `own` is where this member's store stands.
+    pub fn answered(&mut self, status: &Status, own: &Place, now: Duration) {
+        status.heard.into_iter().for_each(|reign| {
+            self.heard(reign);
+        });
+        let speaks_of_own =
+            status.writer == Some(self.own) && Some(status.epoch) == self.reign().map(|r| r.epoch);
+        if speaks_of_own && self.role() == Role::Writer {
+            if status.position > own.position {
+                self.stop(Refusal::Behind { last: own.position });
+            } else if status.position == own.position && status.digest != own.digest {
+                self.stop(Refusal::Forked { position: own.position });
+            }
+        }
+        if let Start::Asking { left, .. } = &mut self.start {
+            match left.get_mut(&status.member) {
+                Some(spoke) if speaks_of_own && status.is_connected => *spoke = true,
+                _ => {
+                    left.remove(&status.member);
+                }
+            }
+        }
+        self.tick(now);
+    }
+
+    /// The time has come that [`Standing::deadline`] spoke of.
+    pub fn tick(&mut self, now: Duration) {
+        let Start::Asking { until, left } = &self.start else { return };
+        if left.is_empty() {
+            self.start = Start::Done;
+        } else if now >= *until {
+            let is_twin = left.values().any(|spoke| *spoke);
+            self.start = Start::Done;
+            if is_twin {
+                self.stop(Refusal::Twin);
+            }
+        }
+    }
+
+    /// When [`Standing::tick`] is to be called.
+    pub fn deadline(&self) -> Option<Duration> {
+        match &self.start {
+            Start::Asking { until, .. } => Some(*until),
+            Start::Done => None,
+        }
+    }
+
+    /// The row that makes this member the writer: the first change of the next epoch. A fenced writer can be promoted too: a
+    /// person has decided that its changes count.
+    /// `position` is the store's last one; the row must become the one behind it.
+    ///
+    /// # Errors
+    /// If that cannot be.
+    pub fn promoted(&self, position: u64) -> Result<ClusterRow, NotPromoted> {
+        let row = self.leased(position, None)?;
+        match self.role() {
+            Role::Alone | Role::Writer => Err(NotPromoted::IsWriter),
+            Role::Follower | Role::Fenced => Ok(row),
+        }
+    }
+
+    /// [`Standing::promoted`] by a lease: also for the member that wrote last, since each lease is a reign of its own.
+    /// `store` is the etcd that the lease is in.
+    ///
+    /// # Errors
+    /// If that cannot be.
+    pub fn leased(&self, position: u64, store: Option<u64>) -> Result<ClusterRow, NotPromoted> {
+        let row = self.row.as_ref().ok_or(NotPromoted::Alone)?;
+        row.member(self.own).ok_or(NotPromoted::NoMember)?;
+        let highest = self.heard.map_or(row.epoch, |heard| heard.epoch.max(row.epoch));
+        let epoch = highest.checked_add(1).ok_or(NotPromoted::NoEpoch)?;
+        Ok(ClusterRow { etcd: store, ..row.next(epoch, self.own, position.saturating_add(1)) })
+    }
+
+    /// The reign of its row.
+    pub fn reign(&self) -> Option<Reign> {
+        self.row.as_ref().map(|row| Reign { epoch: row.epoch, writer: row.writer })
+    }
+
+    /// The highest reign that it has heard of, to be kept in its folder.
+    pub fn highest(&self) -> Option<Reign> {
+        self.heard
+    }
+
+    /// Its row.
+    pub fn row(&self) -> Option<&ClusterRow> {
+        self.row.as_ref()
+    }
+
+    /// Where the writer of the highest reign listens, if it is known and another member.
+    pub fn writer_url(&self) -> Option<&str> {
+        let writer = self.heard?.writer;
+        let member = self.row.as_ref()?.member(writer)?;
+        (writer != self.own).then_some(&*member.url)
+    }
+}
+
+impl std::fmt::Display for NotPromoted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            NotPromoted::Alone => "this server is in no cluster; a token for one: `keyway cluster token` at its writer",
+            NotPromoted::NoMember => "this server is no member of its cluster any more; join it again with a token",
+            NotPromoted::IsWriter => "this server is the writer already; there is nothing to do",
+            NotPromoted::NoEpoch => "the epochs are used up: a member has spoken of the highest one; look for it in the logs",
+        })
+    }
+}
+
+impl std::error::Error for NotPromoted {}
+
+#[cfg(test)]
+mod tests;
