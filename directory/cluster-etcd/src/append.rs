@@ -51,6 +51,9 @@ impl Etcd {
         let mut answer = match self.transact(compare, success, failure).await {
             Ok(answer) if answer.succeeded => return Ok(Appended::Done),
             Ok(answer) => answer,
+            Err(Failed { error: full @ Error::Full(_), is_sent }) => {
+                return self.find_row(row, full, is_sent).await;
+            }
             Err(Failed { error, is_sent: true }) => return Ok(Appended::Unknown(error)),
             Err(Failed { error, is_sent: false }) => return Err(error),
         };
@@ -70,6 +73,23 @@ impl Etcd {
         match head == Some(row.before()) {
             false => Ok(Appended::Apart(head)),
             true => Err(Error::Answer("a row was refused that fits".into())),
+        }
+    }
+
+    /// The end of an append that etcd answered by its lack of space: the transaction that first finds its quota used up is
+    /// done all the same.
+    async fn find_row(&self, row: &Row, full: Error, is_sent: bool) -> Result<Appended, Error> {
+        let Point { position, digest } = row.point();
+        let there = match self.one(&self.keys.row(position)).await {
+            Ok(there) => there,
+            Err(_) => return Ok(Appended::Unknown(full)),
+        };
+        let there = there.map(|there| Row::from_value(position, &there.value)).transpose()?;
+        match there.map(|there| there.point().digest) {
+            Some(there) if there == digest => Ok(Appended::Done),
+            Some(there) => Ok(Appended::Conflict(there)),
+            None if is_sent => Ok(Appended::Unknown(full)),
+            None => Err(full),
         }
     }
 

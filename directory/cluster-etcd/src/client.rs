@@ -63,6 +63,12 @@ impl Client {
         if let (Some(endpoint), None) = (endpoints.iter().find(|it| it.has_tls()), &tls) {
             return Err(Error::Config(format!("{endpoint} needs TLS: name certificates for etcd")));
         }
+        // etcd would choose HTTP/2 if it were offered.
+        let tls = tls.map(|config| {
+            let mut config = (*config).clone();
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Arc::new(config)
+        });
         let place = |endpoint| Place { endpoint, idle: Mutex::new(Vec::new()) };
         let places = endpoints.into_iter().map(place).collect();
         Ok(Client { places, current: AtomicUsize::new(0), tls, try_limit })

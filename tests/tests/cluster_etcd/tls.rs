@@ -38,14 +38,16 @@ fn etcd_is_spoken_to_over_tls_with_certificates_on_both_sides() {
             .with_root_certificates(roots);
         let chain = vec![CertificateDer::from_pem_file(own.path("a.pem")).unwrap()];
         let key = PrivateKeyDer::from_pem_file(own.path("a.key")).unwrap();
-        Arc::new(match is_known {
+        let mut config = match is_known {
             true => config.with_client_auth_cert(chain, key).unwrap(),
             false => config.with_no_client_auth(),
-        })
+        };
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(config)
     };
     let client = |tls: Option<Arc<ClientConfig>>| {
         let url = format!("https://{}", server.addresses()[0]).parse().unwrap();
-        let call_limit = Duration::from_secs(2);
+        let call_limit = Duration::from_secs(1);
         let options = Options { tls, call_limit, ..Options::new(vec![url], CLUSTER) };
         Etcd::new(options, runtime.handle().clone())
     };
