@@ -48,4 +48,5 @@ pub use lease::State;
 pub use member::{Base, Member};
 pub use members::Presence;
 pub use row::{Point, Row};
+pub use rows::read_rows;
 pub use tail::Tail;

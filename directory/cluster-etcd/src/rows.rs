@@ -2,9 +2,11 @@
 
 use crate::error::Error;
 use crate::etcd::Etcd;
+use crate::keys::Keys;
 use crate::limits::{ROWS_MAX, ROWS_MIN};
 use crate::row::{Point, Row};
-use crate::wire::{range, range_to, reads};
+use crate::wire::{KeyValue, Transacted, range, range_to, reads};
+use keyway_cluster::message::ClusterId;
 
 /// Bytes that a small row has at least.
 const ROW_BYTES: usize = 512;
@@ -18,6 +20,30 @@ pub(crate) struct Found {
     pub head: Option<Point>,
     /// The revision of etcd in which this is so.
     pub revision: u64,
+}
+
+impl Found {
+    fn read(keys: &Keys, mut answer: Transacted, count: usize) -> Result<Found, Error> {
+        let head = answer.one(1).map(|head| Point::from_bytes(&head.value)).transpose()?;
+        let found = answer.found(0);
+        let is_all = found.len() < count;
+        let row = |found: &KeyValue| {
+            let none = || Error::Answer("the key of a row makes no sense".into());
+            Row::from_value(keys.position(&found.key).ok_or_else(none)?, &found.value)
+        };
+        let rows = found.iter().map(row).collect::<Result<_, _>>()?;
+        Ok(Found { rows, is_all, head, revision: answer.header.revision })
+    }
+}
+
+/// Reads the JSON in which etcd answers a question for rows of a cluster and the end of its feed.
+///
+/// # Errors
+/// [`Error::Answer`].
+pub fn read_rows(cluster: ClusterId, json: &[u8]) -> Result<(Vec<Row>, Option<Point>), Error> {
+    let answer = serde_json::from_slice(json).map_err(|why| Error::Answer(why.to_string()))?;
+    let found = Found::read(&Keys::new(cluster), answer, ROWS_MAX)?;
+    Ok((found.rows, found.head))
 }
 
 impl Etcd {
@@ -34,16 +60,8 @@ impl Etcd {
     async fn find_exactly(&self, position: u64, count: usize) -> Result<Found, Error> {
         let rows = reads(range_to(&self.keys.row(position), &self.keys.rows_end(), count));
         let head = reads(range(&self.keys.head()));
-        let mut answer = self.transact(vec![], vec![rows, head], vec![]).await?;
-        let head = answer.one(1).map(|head| Point::from_bytes(&head.value)).transpose()?;
-        let found = answer.found(0);
-        let is_all = found.len() < count;
-        let row = |found: &crate::wire::KeyValue| {
-            let none = || Error::Answer("the key of a row makes no sense".into());
-            Row::from_value(self.keys.position(&found.key).ok_or_else(none)?, &found.value)
-        };
-        let rows = found.iter().map(row).collect::<Result<_, _>>()?;
-        Ok(Found { rows, is_all, head, revision: answer.header.revision })
+        let answer = self.transact(vec![], vec![rows, head], vec![]).await?;
+        Found::read(&self.keys, answer, count)
     }
 
     /// The rows behind a position, as many as `most` bytes hold, and one at least if there is one. `Err` with the first
