@@ -224,6 +224,11 @@ impl Standing {
         Ok(ClusterRow { etcd: store, ..row.next(epoch, self.own, position.saturating_add(1)) })
     }
 
+    /// Which member it is.
+    pub fn own(&self) -> MemberId {
+        self.own
+    }
+
     /// The reign of its row.
     pub fn reign(&self) -> Option<Reign> {
         self.row.as_ref().map(|row| Reign { epoch: row.epoch, writer: row.writer })
