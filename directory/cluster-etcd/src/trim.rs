@@ -15,8 +15,8 @@ const NO_SPACE: &str = "NOSPACE";
 const RECLAIM_LIMIT: Duration = Duration::from_secs(120);
 
 impl Etcd {
-    /// Removes rows up to a position, that one too, but never the last one, and has etcd forget its revisions so far. How many rows that were. A
-    /// follower that has not come so far needs a base.
+    /// Removes rows up to a position, that one too, but never the last one, and has etcd forget its revisions so far.
+    /// Returns how many rows that were. A follower that has not come so far needs a base.
     ///
     /// # Errors
     /// [`Error::Fenced`], and those of a call; then it may be tried again.
