@@ -159,6 +159,9 @@ fn an_etcd_that_was_restored_from_an_older_copy_is_noticed() {
     assert_eq!(until_other(&mut follower), Followed::Diverged { here: feed.last, there });
     other.append(&etcd, lease.fence(), 5);
     assert_eq!(until_other(&mut follower), Followed::Diverged { here: feed.last, there });
+    // Also where the row at its position is gone, by what the next one follows.
+    assert_eq!(etcd.trim(lease.fence(), 20).unwrap(), 20);
+    assert_eq!(until_other(&mut follower), Followed::Diverged { here: feed.last, there });
     assert_eq!(
         etcd.append(lease.fence(), &next).unwrap(),
         Appended::Conflict({
