@@ -107,8 +107,8 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         Some(daemon) => daemon.socket.clone(),
         None => name::socket_at(folder.path()),
     };
-    let holds_keys = daemon.filter(|it| it.holds_own).map(|it| it.socket);
-    let tls = Tls::new(&engine, holds_keys.clone())?;
+    let held_by = daemon.filter(|it| it.holds_own).map(|it| it.socket);
+    let tls = Tls::new(&engine, held_by.clone())?;
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources).map_err(told)?;
@@ -154,7 +154,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         supervision,
         push_metrics,
         cryptod_socket,
-        holds_keys,
+        held_by,
     };
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
@@ -435,8 +435,8 @@ struct Serving<'a> {
     supervision: Option<Supervision>,
     push_metrics: PushMetrics,
     cryptod_socket: PathBuf,
-    /// The socket of the cryptod that holds the authority's key; without one it is in a file.
-    holds_keys: Option<PathBuf>,
+    /// The socket of the cryptod that holds the keys of the folder's own certificates, if one does.
+    held_by: Option<PathBuf>,
 }
 
 impl Serving<'_> {
@@ -450,10 +450,9 @@ impl Serving<'_> {
         let addresses = [address(&sockets.plain), address(&sockets.tls)];
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
-        let Serving { certificates, configuration, supervision, push_metrics, holds_keys, .. } =
-            self;
+        let Serving { certificates, configuration, supervision, push_metrics, held_by, .. } = self;
         let cluster = match addresses[1] {
-            Some(address) => Some(cluster::start(
+            Some(_) => Some(cluster::start(
                 cluster::Serving {
                     folder: folder.path(),
                     directory: &instance.directory,
@@ -461,8 +460,8 @@ impl Serving<'_> {
                     engine,
                     log: &logs.log,
                     server: &server,
-                    cryptod: holds_keys,
-                    url: cluster::own_url(configuration.cluster.url.as_ref(), Some(address)),
+                    cryptod: held_by,
+                    url: cluster::reached_at(configuration.cluster.url.as_ref(), addresses[1]),
                 },
                 cluster::node_settings(&configuration),
             )?),

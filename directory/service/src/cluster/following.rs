@@ -12,6 +12,7 @@ use keyway_lock::Unpoisoned;
 use keyway_server::ApplyError;
 use keyway_server::log::Severity;
 use keyway_store::{Change, Error, RawRow};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
@@ -53,10 +54,13 @@ impl Node {
                 }
             }
             while self.role() == Role::Follower {
-                tokio::select! {
-                    () = self.follow_once() => {}
-                    // Rows that are being applied are applied to their end.
-                    _ = turns.changed() => {}
+                let mut once = pin!(self.follow_once());
+                loop {
+                    tokio::select! {
+                        () = &mut once => break,
+                        // A row that is being applied is applied to its end.
+                        _ = turns.changed() => if self.role() != Role::Follower { break },
+                    }
                 }
             }
             *self.follower.lock().unpoisoned() = None;

@@ -161,7 +161,7 @@ impl Node {
                 return;
             }
             if standing.own() != id {
-                // This process has had the store since before it was a member's: no other can have written meanwhile.
+                // It has just become the first member: there is no other to ask who writes.
                 *standing = Standing::new(id, None, standing.highest(), self.now());
             }
             standing.applied(row);

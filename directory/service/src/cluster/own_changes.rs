@@ -34,9 +34,10 @@ pub(super) fn write_out(
     if !Store::is_at(&folder.file(name::STORE)) {
         return Ok(None);
     }
-    let mut reading = Reading::open(folder.path(), true)?;
     let unreadable =
         |why: &dyn std::fmt::Display| Failure::new(format!("cannot read the store: {why}"));
+    let old = Store::open_to_read(&folder.file(name::STORE), &Options::default());
+    let mut reading = Reading::of(folder.path(), old.map_err(|why| unreadable(&why))?, true)?;
     let new = Store::open_to_read(new, &Options::default()).map_err(|why| unreadable(&why))?;
     let last = reading.head()?.position;
     let common = {

@@ -5,7 +5,7 @@ use super::node::{Node, NodeSettings, Parts};
 use super::row;
 use super::serve::MemberServer;
 use keyway_cluster::message::MemberId;
-use keyway_config::{Cluster, Configuration, MemberUrl, OwnWrites};
+use keyway_config::{Configuration, MemberUrl, OwnWrites};
 use keyway_engine::Engine;
 use keyway_folder::member;
 use keyway_host::failure::Failure;
@@ -46,10 +46,13 @@ pub struct Serving<'a> {
 
 /// What a member is told by the configuration.
 pub fn node_settings(configuration: &Configuration) -> NodeSettings {
-    let Cluster { forward, own_writes, own_writes_wait, member_age_max, .. } =
-        configuration.cluster;
-    let by_address = own_writes == OwnWrites::Address;
-    NodeSettings { forward, own_writes_wait, by_address, member_age_max }
+    let cluster = &configuration.cluster;
+    NodeSettings {
+        forward: cluster.forward,
+        own_writes_wait: cluster.own_writes_wait,
+        by_address: cluster.own_writes == OwnWrites::Address,
+        member_age_max: cluster.member_age_max,
+    }
 }
 
 /// Whether the store of a data folder is another member's to change: then it is to follow from its opening on.
