@@ -151,3 +151,164 @@ impl fmt::Debug for Resolver {
         f.debug_struct("Resolver").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authority::{for_client, identity};
+    use crate::data::{Folder, name};
+    use crate::folder_keys;
+    use crate::host_names::Names;
+    use crate::member::{Member, PublicKey, issue, keep, make_key};
+    use crate::pem::certificates;
+    use crate::signing::{self, SigningKey};
+    use keyway_host::timestamp::Timestamp;
+    use rustls::{ClientConnection, ServerConnection};
+    use tempfile::TempDir;
+
+    /// A data folder with an authority, which may be a member's.
+    struct Site {
+        place: TempDir,
+        engine: Engine,
+    }
+
+    impl Site {
+        fn new(member: Option<u64>) -> Site {
+            let (place, engine) = (tempfile::tempdir().unwrap(), keyway_drivers::engine());
+            let folder = Folder::open(place.path(), Timestamp::now()).unwrap();
+            let names = Names { asked: Vec::new(), usual: Vec::new() };
+            identity(&engine, &folder, None, &names, Timestamp::now()).unwrap();
+            let site = Site { place, engine };
+            if let Some(member) = member {
+                site.keep(site.place.path(), member, member);
+            }
+            site
+        }
+
+        fn ca_key(&self) -> SigningKey {
+            let key = folder_keys::read(&self.place.path().join(name::CA_KEY)).unwrap();
+            SigningKey::load(&self.engine, &key).unwrap()
+        }
+
+        fn ca(&self) -> Vec<CertificateDer<'static>> {
+            certificates(&self.place.path().join(name::CA_CERTIFICATE)).unwrap()
+        }
+
+        fn pin(&self) -> [u8; 32] {
+            let mut digest = [0; 32];
+            self.engine.digest(Algorithm::Sha256, &[&self.ca()[0]], &mut digest).unwrap();
+            digest
+        }
+
+        /// Makes a folder a member's, whose certificate names one.
+        fn keep(&self, folder: &Path, member: u64, certified: u64) {
+            let (public, key) = make_key(&self.engine).unwrap();
+            let public = PublicKey::read(&public).unwrap();
+            let now = Timestamp::now();
+            let pem =
+                issue(&self.engine, self.ca_key(), &self.ca(), &public, certified, now).unwrap();
+            let own =
+                Member { id: format!("{member:016x}"), name: "a".to_owned(), follow: Vec::new() };
+            keep(folder, &own, &pem, &key).unwrap();
+        }
+
+        /// The folder of another member of its cluster.
+        fn other(&self, member: u64) -> TempDir {
+            let other = tempfile::tempdir().unwrap();
+            let ca = name::CA_CERTIFICATE;
+            std::fs::copy(self.place.path().join(ca), other.path().join(ca)).unwrap();
+            self.keep(other.path(), member, member);
+            other
+        }
+
+        fn server(&self) -> ServerConfig {
+            server(&self.engine, self.place.path()).unwrap()
+        }
+
+        fn client(&self, folder: &Path) -> ClientConfig {
+            client(&self.engine, complete(folder).unwrap()).unwrap()
+        }
+    }
+
+    /// Shakes hands; the members that the client and the server see.
+    fn shake(
+        client: ClientConfig,
+        server: ServerConfig,
+    ) -> Result<(Option<u64>, Option<u64>), Error> {
+        let name = "keyway-cluster".try_into().unwrap();
+        let mut client = ClientConnection::new(Arc::new(client), name).unwrap();
+        let mut server = ServerConnection::new(Arc::new(server)).unwrap();
+        for _ in 0..8 {
+            let mut octets = Vec::new();
+            while client.wants_write() {
+                client.write_tls(&mut octets).unwrap();
+            }
+            server.read_tls(&mut octets.as_slice()).unwrap();
+            server.process_new_packets()?;
+            octets.clear();
+            while server.wants_write() {
+                server.write_tls(&mut octets).unwrap();
+            }
+            client.read_tls(&mut octets.as_slice()).unwrap();
+            client.process_new_packets()?;
+        }
+        assert!(!client.is_handshaking() && !server.is_handshaking());
+        assert_eq!(server.alpn_protocol(), Some(MEMBER_PROTOCOL));
+        Ok((peer(client.peer_certificates()), peer(server.peer_certificates())))
+    }
+
+    #[test]
+    fn members_know_each_other_and_a_joiner_knows_the_writer() {
+        let site = Site::new(Some(7));
+        let other = site.other(0xffff_ffff_ffff_fff9);
+        let seen = shake(site.client(other.path()), site.server()).unwrap();
+        assert_eq!(seen, (Some(7), Some(0xffff_ffff_ffff_fff9)));
+        let joiner = joiner(&site.engine, site.pin()).unwrap();
+        assert_eq!(shake(joiner, site.server()).unwrap(), (Some(7), None));
+    }
+
+    #[test]
+    fn who_is_no_member_is_refused_at_either_end() {
+        let (site, elsewhere) = (Site::new(Some(7)), Site::new(Some(7)));
+        // One of another authority.
+        let theirs = || elsewhere.client(elsewhere.place.path());
+        assert!(shake(theirs(), site.server()).is_err());
+        assert!(shake(joiner(&site.engine, [1; 32]).unwrap(), site.server()).is_err());
+        assert!(shake(joiner(&site.engine, site.pin()).unwrap(), elsewhere.server()).is_err());
+        // A client's certificate, which the authority has issued, whatever its subject says.
+        let (key, der) = SigningKey::generate(&site.engine).unwrap();
+        let subject = "cn=keyway-cluster:0000000000000007";
+        let subject: crate::subject::CertificateSubject = subject.parse().unwrap();
+        let now = Timestamp::now();
+        let issued = for_client(site.ca_key(), &site.ca(), &key, subject.name(), 9, now).unwrap();
+        let other = site.other(8);
+        std::fs::write(other.path().join("client.pem"), issued.pem()).unwrap();
+        let mut own = complete(other.path()).unwrap();
+        own.chain = certificates(&other.path().join("client.pem")).unwrap();
+        own.key = der;
+        let refused = shake(client(&site.engine, own).unwrap(), site.server()).unwrap_err();
+        assert_eq!(
+            refused,
+            Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)
+        );
+        // A server with a certificate of a server only.
+        let key =
+            signing::pem(&folder_keys::read(&site.place.path().join(name::SERVER_KEY)).unwrap());
+        let of_server = std::fs::read(site.place.path().join(name::SERVER_CERTIFICATE)).unwrap();
+        std::fs::write(site.place.path().join(name::cluster::CERTIFICATE), of_server).unwrap();
+        crate::data::write_secret(site.place.path(), name::cluster::KEY, key.as_bytes()).unwrap();
+        assert!(shake(joiner(&site.engine, site.pin()).unwrap(), site.server()).is_err());
+    }
+
+    #[test]
+    fn a_folder_is_one_member_and_begins_to_be_it_while_its_server_runs() {
+        let site = Site::new(None);
+        let config = site.server();
+        let joiner = || joiner(&site.engine, site.pin()).unwrap();
+        assert!(shake(joiner(), config.clone()).is_err());
+        site.keep(site.place.path(), 5, 5);
+        assert_eq!(shake(joiner(), config.clone()).unwrap(), (Some(5), None));
+        site.keep(site.place.path(), 5, 6);
+        assert!(shake(joiner(), config).is_err(), "its certificate is another member's");
+    }
+}
