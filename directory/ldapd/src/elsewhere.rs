@@ -32,6 +32,8 @@ pub enum Writes {
     Referred(String),
     /// Nowhere, for now or until this server is mended: why, and what to do.
     Refused(String),
+    /// Nowhere for now: why, and what to do.
+    Unavailable(String),
 }
 
 /// How requests are sent to the server that writes.
@@ -100,6 +102,7 @@ impl Session {
                 ..Failure::referral(vec![url.clone()])
             },
             Writes::Refused(why) => Failure::new(ResultCode::UnwillingToPerform, why.clone()),
+            Writes::Unavailable(why) => Failure::new(ResultCode::Unavailable, why.clone()),
         };
         self.fail(message.id, message.op.tag(), failure, requested);
         true
