@@ -1,7 +1,7 @@
 //! Members and their states, for people and for programs.
 
 use super::asking::{Asked, Members};
-use keyway_cluster::message::Status;
+use keyway_cluster::message::{RoleName, Status};
 use keyway_host::failure::Failure;
 use keyway_host::output::grouped;
 use keyway_host::timestamp::Timestamp;
@@ -31,10 +31,17 @@ impl fmt::Display for Asked {
     }
 }
 
+/// The name of a role.
+pub(super) fn role(role: RoleName) -> String {
+    serde_json::to_value(role)
+        .ok()
+        .and_then(|it| it.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
 fn show(f: &mut fmt::Formatter<'_>, url: &str, status: &Status) -> fmt::Result {
-    let role = serde_json::to_value(status.role).unwrap_or_default();
     let url = status.url.as_deref().unwrap_or(url);
-    let (role, position) = (role.as_str().unwrap_or_default(), grouped(status.position));
+    let (role, position) = (role(status.role), grouped(status.position));
     write!(f, "{}  {url}  {role}, epoch {}, position {position}", status.name, status.epoch)?;
     if status.lag_changes > 0 {
         write!(f, ", {} changes behind", grouped(status.lag_changes))?;
