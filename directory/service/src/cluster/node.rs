@@ -262,6 +262,12 @@ impl Node {
     /// # Errors
     /// Why it cannot be.
     pub async fn promote(self: &Arc<Self>) -> Result<u64, Failure> {
+        if self.is_leased() {
+            // Its row would not be in etcd, and the holder of the lease would be fenced by it.
+            return Err(Failure::new(
+                "the lease in etcd says which server writes ([cluster] etcd): stop the one that does, and another one takes it",
+            ));
+        }
         let _turn = self.applying.lock().await;
         let last = self.place()?.position;
         let row = self.standing().promoted(last).map_err(Failure::new)?;

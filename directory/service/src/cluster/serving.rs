@@ -250,7 +250,8 @@ impl Node {
         let row = standing.row();
         let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());
         let progress = self.progress.lock().unpoisoned();
-        let followers = progress.all().filter_map(|(member, known)| {
+        let is_followed = standing.role() != Role::Follower;
+        let followers = progress.all().filter(|_| is_followed).filter_map(|(member, known)| {
             Some(FollowerStatus {
                 member,
                 name: name_of(member).unwrap_or_default(),
