@@ -67,7 +67,7 @@ impl Members {
         if tls.get_ref().1.alpn_protocol() != Some(MEMBER_PROTOCOL) {
             return Some(Stream::Tls(tls));
         }
-        let Some(address) = origin.peer.address() else { return None };
+        let address = origin.peer.address()?;
         if tls.get_ref().1.peer_certificates().is_some() {
             // It is no stranger, who would have to make room.
             origin.seen.speaks_for(Some(MEMBER_NAME), Strength::default());

@@ -14,6 +14,7 @@ mod point;
 mod restore;
 mod run;
 mod segments;
+pub mod told;
 mod verify;
 
 pub(crate) use create::STORE_FILE;

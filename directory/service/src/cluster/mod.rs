@@ -29,7 +29,7 @@ mod token;
 mod tokening;
 mod tokens;
 
-pub use asking::{Asked, Members, members, promote, status};
+pub use asking::{Asked, Members, members, promote, remove, status};
 pub use authority::Authority;
 pub use join::{JoinOptions, join};
 pub use link::{Link, LinkError};
@@ -39,6 +39,7 @@ pub use own_url::reached_at;
 pub use rejoin::{Rejoined, rejoin};
 pub use serve::MemberServer;
 pub use service::{Boxed, Follow, MemberService, Refused};
+pub use shown::say_status;
 pub use start::{Running, Serving, follows, node_settings, start};
 pub use stream::{MemberStream, StreamError};
 pub use token::JoinToken;
