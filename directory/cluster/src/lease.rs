@@ -87,10 +87,23 @@ pub struct Lease {
     revision: u64,
     /// Where the tail ended when etcd had gone back: a reign that began behind it is one of the restored etcd.
     went_back: Option<u64>,
-    /// Until when this process, which has seen nothing yet, asks the others first.
+    /// Until when this member asks the others first: it has just started, or has not seen etcd for a while.
     starts_until: Duration,
-    /// Where other members stand.
-    others: BTreeMap<MemberId, u64>,
+    /// When it saw etcd last.
+    seen: Duration,
+    /// Since when there has been no holder and a doubt: who answers what was asked before may have got rows since.
+    doubting: Option<Duration>,
+    /// Where other members stand, by what they were asked since then.
+    others: BTreeMap<MemberId, Stands>,
+    /// Which etcd was seen last.
+    store: Option<StoreId>,
+}
+
+/// Where a member stood when it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stands {
+    position: u64,
+    asked: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -108,7 +121,8 @@ enum State {
 pub enum Doubt {
     /// It has not applied the whole tail.
     Behind,
-    /// It has just started, and has not seen whether etcd was restored: the others are asked how far they are.
+    /// It has just started or was cut off, and has not seen whether etcd was restored: the others are asked how far they
+    /// are, for [`START_WAIT`].
     Starting,
     /// etcd is not the one that it has followed, or has lost rows: it was restored. All members are to be asked how far
     /// they are; the one that is furthest takes the lease, and puts what the tail lacks.
@@ -132,7 +146,10 @@ impl Lease {
             revision: 0,
             went_back: None,
             starts_until: now.saturating_add(START_WAIT),
+            seen: now,
+            doubting: None,
             others: BTreeMap::new(),
+            store: None,
         }
     }
 
@@ -161,11 +178,28 @@ impl Lease {
         match (&self.state, told) {
             (State::Looking { .. }, Told::State { store, revision, holder, last }) => {
                 self.failures = 0;
-                if *revision < self.revision {
+                let unseen = now.saturating_sub(self.seen);
+                let is_back = *revision < self.revision;
+                if unseen > self.ttl {
+                    self.starts_until = now.saturating_add(START_WAIT);
+                }
+                if is_back {
                     self.went_back = Some(last.map_or(0, |(end, _)| end));
                 }
-                self.revision = *revision;
+                if is_back || unseen > self.ttl / 2 || self.store != Some(*store) {
+                    // There may have been a holder in between, which this member has not seen.
+                    self.doubting = None;
+                    self.others.clear();
+                }
+                (self.seen, self.revision, self.store) = (now, *revision, Some(*store));
                 let found = self.doubt(*store, *last, own, own_at, now);
+                if holder.is_some() || matches!(found, None | Some(Doubt::Behind | Doubt::Diverged))
+                {
+                    self.doubting = None;
+                    self.others.clear();
+                } else if self.doubting.is_none() {
+                    self.doubting = Some(now);
+                }
                 if holder.is_none() && found.is_none() {
                     self.state = State::Taking { asked: false };
                 } else {
@@ -179,7 +213,7 @@ impl Lease {
             (State::Holding { fence, .. }, Told::Renewed) => {
                 let next = sent.saturating_add(self.ttl / 4);
                 self.state = State::Holding { fence: *fence, since: sent, next };
-                self.failures = 0;
+                (self.failures, self.seen) = (0, now);
             }
             (State::Holding { fence, since, .. }, Told::Unavailable) => {
                 let next = now.saturating_add(self.ttl / 20);
@@ -225,8 +259,9 @@ impl Lease {
         let mut others = others.filter(|id| *id != self.own);
         let rank = |at: u64, id: MemberId| (at, std::cmp::Reverse(id));
         let is_before = |id: MemberId, at: u64| rank(at, id) < rank(place.position, self.own);
-        let is_furthest =
-            others.all(|id| self.others.get(&id).is_some_and(|at| is_before(id, *at)));
+        let is_fresh = |at: &&Stands| now.saturating_sub(at.asked) < self.ttl;
+        let stands = |id: MemberId| self.others.get(&id).filter(is_fresh);
+        let is_furthest = others.all(|id| stands(id).is_some_and(|at| is_before(id, at.position)));
         let is_trusted = own.row.is_some_and(|row| row.etcd == Some(store.0))
             && self.went_back.is_none()
             && end == place.position;
@@ -234,15 +269,18 @@ impl Lease {
             (_, true) => None,
             (false, false) => Some(Doubt::Restored { store }),
             (true, false) => {
-                let is_ahead = self.others.values().any(|at| *at > place.position);
+                let is_ahead = self.others.values().any(|at| at.position > place.position);
                 (is_ahead || now < self.starts_until).then_some(Doubt::Starting)
             }
         }
     }
 
-    /// Another member says where it stands, while [`Lease::doubt_found`] is [`Doubt::Restored`] or [`Doubt::Starting`].
-    pub fn stands(&mut self, member: MemberId, position: u64) {
-        self.others.insert(member, position);
+    /// Another member that was asked at `asked` says where it stands, while [`Lease::doubt_found`] is [`Doubt::Restored`] or
+    /// [`Doubt::Starting`].
+    pub fn stands(&mut self, member: MemberId, position: u64, asked: Duration) {
+        if self.doubting.is_some_and(|since| since <= asked) {
+            self.others.insert(member, Stands { position, asked });
+        }
     }
 
     /// What keeps this member from taking the lease.

@@ -14,4 +14,6 @@ pub mod lease;
 pub mod message;
 pub mod own_writes;
 pub mod role;
+#[cfg(feature = "simulator")]
+pub mod simulator;
 pub mod writer;

@@ -71,7 +71,7 @@ impl Standing {
             row.iter().flat_map(|row| &row.members).map(|m| (m.id, false)).collect();
         let is_writer = row.as_ref().is_some_and(|row| row.writer == own);
         standing.applied(row);
-        if is_writer && left.len() > 1 {
+        if is_writer && left.len() > 1 && !standing.is_leased() {
             let left = left.into_iter().filter(|(id, _)| *id != own).collect();
             standing.start = Start::Asking { until: now.saturating_add(START_WAIT), left };
         }
@@ -126,7 +126,7 @@ impl Standing {
         }
     }
 
-    /// Whether a change may be committed here now, and whether others may follow.
+    /// Whether a change may be committed here now, and whether others may follow. With etcd the lease is needed too.
     ///
     /// # Errors
     /// Why not.
@@ -157,7 +157,7 @@ impl Standing {
         });
         let speaks_of_own =
             status.writer == Some(self.own) && Some(status.epoch) == self.reign().map(|r| r.epoch);
-        if speaks_of_own && self.role() == Role::Writer {
+        if speaks_of_own && !self.is_leased() && self.role() == Role::Writer {
             if status.position > own.position {
                 self.stop(Refusal::Behind { last: own.position });
             } else if status.position == own.position && status.digest != own.digest {
@@ -227,6 +227,12 @@ impl Standing {
     /// Which member it is.
     pub fn own(&self) -> MemberId {
         self.own
+    }
+
+    /// Whether the writer holds a lease in etcd. Then etcd's fence decides who writes, and members may have a row before its
+    /// writer knows that it is there.
+    fn is_leased(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| row.etcd.is_some())
     }
 
     /// The reign of its row.

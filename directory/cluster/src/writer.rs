@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::follower::SILENCE;
 use crate::message::{Digest, MemberId, Place, Refusal};
 
 /// How a member is followed.
@@ -98,6 +99,14 @@ impl Progress {
         self.members.iter().map(|(id, known)| (*id, *known))
     }
 
+    /// Whether a member was heard within the time after which silence means that it is gone. A member acknowledges each
+    /// group of rows and each heartbeat. The connection of one that is silent is to be closed, and the member asked for its
+    /// status: it may have been promoted, and its end may never come.
+    pub fn is_near(&self, member: MemberId, now: Duration) -> bool {
+        let heard = self.members.get(&member).filter(|known| known.position.is_some());
+        heard.is_some_and(|known| now.saturating_sub(known.heard) < SILENCE)
+    }
+
     /// The last position that some member has confirmed; 0 if none has. Changes behind it are lost to the cluster if this
     /// server is lost.
     pub fn confirmed(&self) -> u64 {
@@ -169,6 +178,11 @@ mod tests {
         assert_eq!(progress.trim_until(at(100), limit, 50), Some(40), "the second is too old");
         assert_eq!(progress.trim_until(at(100), limit, 30), Some(30));
         assert_eq!(progress.confirmed(), 40);
+        assert!(progress.is_near(MemberId(1), at(99) + SILENCE / 2));
+        assert!(
+            !progress.is_near(MemberId(1), at(99) + SILENCE)
+                && !progress.is_near(MemberId(2), at(1))
+        );
         progress.members([MemberId(1), MemberId(3)], at(100));
         assert_eq!(progress.trim_until(at(100), limit, 50), None, "the third has just come");
         assert_eq!(progress.trim_until(at(300), limit, 50), Some(50));

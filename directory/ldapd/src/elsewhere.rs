@@ -5,6 +5,7 @@ use crate::on_behalf::{ON_BEHALF, OnBehalf};
 use crate::outcome::Answer;
 use crate::requested_controls::RequestedControls;
 use crate::session::Session;
+use keyway_cluster::message::{ClusterRow, MemberId, Reign};
 use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
 use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest};
 use keyway_codec::message::{Control, Message, Op, ResultCode, tag};
@@ -175,14 +176,15 @@ impl Session {
     }
 
     /// Reads of this connection see what it has written, up to this place.
-    fn has_written(&mut self, Written { epoch, position }: Written) {
-        self.wrote.wrote(epoch, position);
+    fn has_written(&mut self, Written { position, reign }: Written) {
+        let reign = reign_of(reign);
+        self.wrote.wrote(reign, position);
         let writes = self.shared.writes();
         if let Writes::Forwarded(Forwarding { by_address: true, .. }) = &*writes
             && let Ok((applied, row)) = self.shared.here()
         {
             let here = Here { applied, row: row.as_ref(), is_following: true };
-            self.shared.written.note(self.from, (epoch, position), &here);
+            self.shared.written.note(self.from, (reign, position), &here);
         }
     }
 
@@ -211,16 +213,14 @@ impl Session {
         let mut asked = nothing;
         if let Some(named) = named {
             // A client that does not say the epoch means the one that there is.
-            let epoch = match named.epoch {
-                0 => row.as_ref().map_or(0, |row| row.epoch),
-                epoch => epoch,
-            };
-            asked.wrote(epoch, named.position);
+            let there_is = row.as_ref().map(ClusterRow::reign);
+            asked.wrote(reign_of(named.reign).or(there_is), named.position);
         }
         let all = [self.wrote, self.shared.written.of(self.from), asked];
         let mut position = None;
         for own in all {
-            match own.reading(&here, Duration::ZERO, Duration::ZERO, wait.max(SHORT)) {
+            let reading = own.reading(&here, Duration::ZERO, Duration::ZERO, wait.max(SHORT));
+            match reading {
                 Reading::Now => {}
                 Reading::Lost if own == self.wrote => {
                     let text = "a change of this connection was lost with the server that had made it: read again what \
@@ -231,7 +231,7 @@ impl Session {
                 // What is named, or what another connection of the address has written, will not come.
                 Reading::Lost => {}
                 Reading::Wait { .. } | Reading::Forward => {
-                    position = position.max(Some(own.last().1));
+                    position = position.max(own.all().map(|write| write.position).max());
                 }
             }
         }
@@ -278,6 +278,11 @@ impl Session {
             }
         }
     }
+}
+
+/// The reign that a control names; none of epoch 0.
+fn reign_of((epoch, writer): (u64, u64)) -> Option<Reign> {
+    (epoch > 0).then_some(Reign { epoch, writer: MemberId(writer) })
 }
 
 /// The parts of a server that say where changes are made.

@@ -746,7 +746,8 @@ impl Session {
     /// The position by which a change that is answered now is there, if that is asked for: a later one may be said.
     fn position_control(&self, requested: &RequestedControls) -> Option<ResponseControl> {
         let (position, row) = requested.position.then(|| self.shared.here().ok()).flatten()?;
-        Some(ResponseControl::position(Written { position, epoch: row.map_or(0, |row| row.epoch) }))
+        let reign = row.map_or((0, 0), |row| (row.epoch, row.writer.0));
+        Some(ResponseControl::position(Written { position, reign }))
     }
 
     pub(crate) fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {

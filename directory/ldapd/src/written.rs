@@ -1,6 +1,7 @@
 //! How far clients have written elsewhere, by their addresses.
 
 use crate::limits::WRITTEN_ADDRESSES_MAX;
+use keyway_cluster::message::Reign;
 use keyway_cluster::own_writes::{Addresses, Here, OwnWrites};
 use keyway_lock::Unpoisoned;
 use std::net::IpAddr;
@@ -35,9 +36,9 @@ impl Written {
     }
 
     /// Notes what an address has written. What reads here see is forgotten.
-    pub fn note(&self, address: IpAddr, (epoch, position): (u64, u64), here: &Here<'_>) {
+    pub fn note(&self, address: IpAddr, (reign, position): (Option<Reign>, u64), here: &Here<'_>) {
         let mut addresses = self.addresses.lock().unpoisoned();
-        addresses.wrote(address, epoch, position);
+        addresses.wrote(address, reign, position);
         addresses.applied(here);
         self.any.store(!addresses.is_empty(), Ordering::Release);
     }

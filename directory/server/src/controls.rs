@@ -19,7 +19,7 @@ pub const DECIDING_RULES: &str = "2.25.15936739705580567830054646219924409936.2.
 
 /// Say by which position of the feed a change is there; and read no earlier state than that of a position. A write's control
 /// has no value; a search's, a compare's or a bind's has the position in decimal digits, or that of a write's answer, which
-/// ends with a blank and the cluster's epoch (0 without a cluster).
+/// goes on with the cluster's epoch and its writer's number (zeros without a cluster), each behind a blank.
 pub const POSITION: &str = "2.25.15936739705580567830054646219924409936.2.3";
 
 /// The controls that `supportedControl` names.
@@ -41,16 +41,22 @@ pub const SUPPORTED: &[&str] = &[
 pub struct Written {
     /// The position.
     pub position: u64,
-    /// The cluster's epoch in which it is that change's; 0 without a cluster, or if it is not known.
-    pub epoch: u64,
+    /// The cluster's epoch in which it is that change's, and the number of the member that writes in it; zeros without a
+    /// cluster, or if it is not known.
+    pub reign: (u64, u64),
 }
 
 impl Written {
     /// Reads the value of [`POSITION`]; `None` if it is none.
     pub fn decode(value: &[u8]) -> Option<Written> {
         let text = str::from_utf8(value).ok()?;
-        let (position, epoch) = text.split_once(' ').unwrap_or((text, "0"));
-        Some(Written { position: position.parse().ok()?, epoch: epoch.parse().ok()? })
+        let mut numbers = text.splitn(3, ' ').map(|number| number.parse().ok());
+        let position = numbers.next()??;
+        let reign = match numbers.next() {
+            Some(epoch) => (epoch?, numbers.next()??),
+            None => (0, 0),
+        };
+        Some(Written { position, reign })
     }
 }
 
@@ -175,8 +181,11 @@ impl ResponseControl {
     }
 
     /// The place by which a change is there.
-    pub fn position(Written { position, epoch }: Written) -> Self {
-        ResponseControl { oid: POSITION, value: format!("{position} {epoch}").into_bytes() }
+    pub fn position(Written { position, reign: (epoch, writer) }: Written) -> Self {
+        ResponseControl {
+            oid: POSITION,
+            value: format!("{position} {epoch} {writer}").into_bytes(),
+        }
     }
 
     /// As a message carries it.

@@ -8,9 +8,9 @@ use arguments::{Create, Delete, List, Rollback};
 use keyway_folder::user::become_owner;
 use keyway_host::failure::Failure;
 use keyway_host::limits::yield_to_others;
-use keyway_host::output::{self, grouped, shell};
+use keyway_host::output;
 use keyway_host::progress::Progress;
-use keyway_service::snapshot::{self, RolledBack, told};
+use keyway_service::snapshot::{self, told};
 use serde_json::json;
 
 /// Does what the arguments ask for. Returns whether all is well; what is not has been said.
@@ -55,22 +55,9 @@ fn rolled_back(rollback: &Rollback) -> Result<(), Failure> {
     become_owner(folder)?;
     let progress = Progress::bytes("copying", None);
     let told = &mut |done, total| bytes(&progress, done, total);
-    let RolledBack { meta, kept, incarnation, epoch } =
-        snapshot::rollback(folder, name, rollback.discard, told)?;
+    let done = snapshot::rollback(folder, name, rollback.discard, told)?;
     drop(progress);
-    if rollback.json {
-        return output::json(&json!({
-            "event": "rolled back", "snapshot": name, "kept": kept, "position": meta.position, "entries": meta.entries,
-            "incarnation": incarnation, "epoch": epoch,
-        }));
-    }
-    let entries = grouped(meta.entries);
-    output::text(format_args!("the store is that of {name} again, with {entries} entries"))?;
-    if let Some(kept) = kept {
-        output::text(format_args!("the one of before is kept as snapshot {kept}"))?;
-    }
-    let data = shell(&folder.to_string_lossy());
-    output::text(format_args!("start it with: keyway up --data {data}"))
+    done.say(folder, name, rollback.json)
 }
 
 fn bytes(progress: &Progress, done: u64, total: u64) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{self, Invalid};
-use super::ids::{ClusterId, MemberId};
+use super::ids::{ClusterId, MemberId, Reign};
 
 /// Members that a cluster may have.
 pub const MEMBERS_LIMIT: usize = 64;
@@ -11,7 +11,7 @@ pub const MEMBERS_LIMIT: usize = 64;
 pub const NAME_LIMIT: usize = 64;
 /// Octets that a member's URL may have.
 pub const URL_LIMIT: usize = 256;
-/// Epochs of which the row says where they began.
+/// Reigns of which the row says where they began.
 pub const BEGAN_LIMIT: usize = 32;
 /// Octets that the row may have: more than all members with the longest names and URLs need.
 const ROW_LIMIT: usize = 48 << 10;
@@ -27,7 +27,8 @@ pub struct ClusterRow {
     pub writer: MemberId,
     /// All of them, the writer too.
     pub members: Vec<Member>,
-    /// Where the last epochs began, the oldest first; at most [`BEGAN_LIMIT`].
+    /// Where the last reigns of this history began, the oldest first; at most [`BEGAN_LIMIT`]. None before the first
+    /// promotion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub began: Vec<Began>,
     /// The etcd that the writer's lease is in; none if the writer was chosen by a person.
@@ -35,13 +36,14 @@ pub struct ClusterRow {
     pub etcd: Option<u64>,
 }
 
-/// Where an epoch began.
+/// Where a reign began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Began {
-    /// The epoch.
-    pub epoch: u64,
-    /// The position of the cluster row that it began with: rows from there on are its own, and those of an older epoch
-    /// from there on are lost.
+    /// The reign.
+    #[serde(flatten)]
+    pub reign: Reign,
+    /// The position of the cluster row that it began with: rows from there on are its own, and those that another reign
+    /// has made from there on are lost.
     pub position: u64,
 }
 
@@ -100,15 +102,30 @@ impl ClusterRow {
     /// The row of the next epoch, which is to get this position.
     pub fn next(&self, epoch: u64, writer: MemberId, position: u64) -> ClusterRow {
         let mut row = ClusterRow { epoch, writer, ..self.clone() };
-        row.began.push(Began { epoch, position });
+        if row.began.is_empty() {
+            row.began.push(Began { reign: self.reign(), position: 0 });
+        }
+        row.began.push(Began { reign: row.reign(), position });
         let surplus = row.began.len().saturating_sub(BEGAN_LIMIT);
         row.began.drain(..surplus);
         row
     }
 
-    /// Whether a change that was made in `epoch` at `position` is none of this row's history: a later epoch began before.
-    pub fn has_lost(&self, epoch: u64, position: u64) -> bool {
-        self.began.iter().any(|began| began.epoch > epoch && began.position <= position)
+    /// Its reign.
+    pub fn reign(&self) -> Reign {
+        Reign { epoch: self.epoch, writer: self.writer }
+    }
+
+    /// Whether a change that was made in `reign` at `position` is none of this row's history: a later reign began before it,
+    /// or does not follow on that reign. One of a reign that is later than this row's is not known here, and not lost.
+    pub fn has_lost(&self, reign: Reign, position: u64) -> bool {
+        if reign >= self.reign() {
+            return false;
+        }
+        match self.began.iter().position(|began| began.reign == reign) {
+            Some(at) => self.began.get(at + 1).is_some_and(|next| next.position <= position),
+            None => !self.began.is_empty(),
+        }
     }
 
     fn check(&self) -> Result<(), Invalid> {
@@ -119,7 +136,7 @@ impl ClusterRow {
             return Err(Invalid("a cluster has at most 64 members; remove one"));
         }
         if self.began.len() > BEGAN_LIMIT {
-            return Err(Invalid("the cluster row says of more than 32 epochs where they began"));
+            return Err(Invalid("the cluster row says of more than 32 reigns where they began"));
         }
         if self.member(self.writer).is_none() {
             return Err(Invalid("the cluster's writer is not one of its members"));

@@ -13,13 +13,38 @@ use keyway_host::timestamp::now_unix_us;
 use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use keyway_store::{Error, RawRow};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::interval;
 
 /// Octets of rows that are read at once, and how many.
 const PIECE_BYTES: usize = 4 << 20;
 const PIECE_ROWS: usize = 1024;
+
+/// A member to which rows are sent, as long as this lives.
+struct Fed<'n> {
+    all: &'n watch::Sender<BTreeSet<MemberId>>,
+    member: MemberId,
+}
+
+impl Fed<'_> {
+    fn begin(all: &watch::Sender<BTreeSet<MemberId>>, member: MemberId) -> Fed<'_> {
+        all.send_modify(|all| {
+            all.insert(member);
+        });
+        Fed { all, member }
+    }
+}
+
+impl Drop for Fed<'_> {
+    fn drop(&mut self) {
+        self.all.send_modify(|all| {
+            all.remove(&self.member);
+        });
+    }
+}
 
 impl Node {
     /// Sends a member the rows behind a place, to the end of the connection.
@@ -78,6 +103,7 @@ impl Node {
         let Following { epoch, head, mut after } = following;
         stream.send(&Frame::Answer(Answer::Following { epoch, head }), SEND_WAIT).await?;
         self.progress.lock().unpoisoned().acknowledged(member, after, self.now());
+        let _fed = Fed::begin(&self.fed, member);
         let mut positions = self.parts.directory.positions();
         let mut turns = self.turns();
         let mut beat = interval(HEARTBEAT_EVERY);

@@ -35,7 +35,7 @@ pub use join::{JoinOptions, join};
 pub use link::{Link, LinkError};
 pub use node::{Node, NodeSettings, Parts};
 pub use own_changes::OwnChanges;
-pub use own_url::reached_at;
+pub use own_url::own_url;
 pub use rejoin::{Rejoined, rejoin};
 pub use serve::MemberServer;
 pub use service::{Boxed, Follow, MemberService, Refused};

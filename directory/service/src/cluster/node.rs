@@ -14,6 +14,7 @@ use keyway_lock::Unpoisoned;
 use keyway_server::log::{Log, Severity, Value};
 use keyway_server::{BindsTaken, BindsTaker, ChangeNote, Directory, Reason};
 use keyway_store::Store;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -68,6 +69,8 @@ pub struct Node {
     pub(super) trouble: Mutex<Option<String>>,
     /// Held while a row is applied, or while this becomes the writer.
     pub(super) applying: tokio::sync::Mutex<()>,
+    /// Members whose connections rows are sent over now.
+    pub(super) fed: watch::Sender<BTreeSet<MemberId>>,
     /// Counts changes of where it stands.
     turns: watch::Sender<u64>,
 }
@@ -93,6 +96,7 @@ impl Node {
             follower: Mutex::default(),
             trouble: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
+            fed: watch::Sender::default(),
             turns: watch::Sender::new(0),
         });
         node.settle();

@@ -31,14 +31,16 @@ pub(super) fn write_out(
     new: &Path,
     now: Timestamp,
 ) -> Result<Option<OwnChanges>, Failure> {
-    if !Store::is_at(&folder.file(name::STORE)) {
+    let old = folder.file(name::STORE);
+    if !Store::is_at(&old) {
         return Ok(None);
     }
     let unreadable =
         |why: &dyn std::fmt::Display| Failure::new(format!("cannot read the store: {why}"));
-    let old = Store::open_to_read(&folder.file(name::STORE), &Options::default());
-    let mut reading = Reading::of(folder.path(), old.map_err(|why| unreadable(&why))?, true)?;
-    let new = Store::open_to_read(new, &Options::default()).map_err(|why| unreadable(&why))?;
+    let options = Options::default();
+    let old = Store::open_to_read(&old, &options).map_err(|why| unreadable(&why))?;
+    let mut reading = Reading::of(old, folder.path(), true)?;
+    let new = Store::open_to_read(new, &options).map_err(|why| unreadable(&why))?;
     let last = reading.head()?.position;
     let common = {
         let old = reading.store.read().map_err(|why| unreadable(&why))?;

@@ -122,19 +122,17 @@ impl Node {
     async fn ask_others(self: Arc<Self>) {
         let mut ticks = interval(ASK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut fed = self.fed.subscribe();
         loop {
-            ticks.tick().await;
-            let now = self.now();
-            let young: Vec<MemberId> = {
-                let progress = self.progress.lock().unpoisoned();
-                let known = progress.all().filter(|(_, known)| {
-                    known.position.is_some() && now.saturating_sub(known.heard) < 2 * ASK_EVERY
-                });
-                known.map(|(member, _)| member).collect()
-            };
+            tokio::select! {
+                _ = ticks.tick() => {}
+                // One that has gone may write itself by now.
+                _ = fed.changed() => {}
+            }
+            let following = fed.borrow_and_update().clone();
             let asked: Vec<String> = {
                 let standing = self.standing();
-                let asked = standing.to_ask(|member| young.contains(&member));
+                let asked = standing.to_ask(|member| following.contains(&member));
                 asked.map(|member| member.url.clone()).collect()
             };
             // One that does not answer keeps none of the others waiting.

@@ -3,9 +3,11 @@
 use super::create::Created;
 use super::meta::Meta;
 use super::place::Listed;
+use super::rollback::RolledBack;
 use keyway_host::failure::Failure;
-use keyway_host::output::{self, grouped};
+use keyway_host::output::{self, grouped, shell};
 use serde_json::{Value, json};
+use std::path::Path;
 
 impl Created {
     /// Says what was made.
@@ -19,6 +21,31 @@ impl Created {
             return output::json(&said);
         }
         output::text(format_args!("snapshot {}", line(&self.name, &self.meta, self.bytes)))
+    }
+}
+
+impl RolledBack {
+    /// Says what was done to a data folder.
+    ///
+    /// # Errors
+    /// If nothing reads it.
+    pub fn say(&self, folder: &Path, snapshot: &str, in_json: bool) -> Result<(), Failure> {
+        let RolledBack { meta, kept, incarnation, epoch } = self;
+        if in_json {
+            return output::json(&json!({
+                "event": "rolled back", "snapshot": snapshot, "kept": kept, "position": meta.position,
+                "entries": meta.entries, "incarnation": incarnation, "epoch": epoch,
+            }));
+        }
+        let entries = grouped(meta.entries);
+        output::text(format_args!(
+            "the store is that of {snapshot} again, with {entries} entries"
+        ))?;
+        if let Some(kept) = kept {
+            output::text(format_args!("the one of before is kept as snapshot {kept}"))?;
+        }
+        let data = shell(&folder.to_string_lossy());
+        output::text(format_args!("start it with: keyway up --data {data}"))
     }
 }
 

@@ -47,5 +47,5 @@ pub fn join(arguments: &UpOptions, follow: &FollowOptions) -> Result<Option<Exit
 /// Where others reach a server that listens there, if the flag says so.
 fn own(listen_tls: Option<Listen>) -> Option<MemberUrl> {
     let address = listen_tls.flatten().filter(|address| address.port() != 0)?;
-    Some(crate::cluster::reached_at(None, Some(address)))
+    Some(crate::cluster::own_url(None, Some(address)))
 }

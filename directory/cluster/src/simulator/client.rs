@@ -1,0 +1,117 @@
+//! Clients that write and read over connections; a relay picks a server for each.
+
+use std::time::Duration;
+
+use super::checker::Ack;
+use super::world::{Event, World};
+
+/// How long a client waits for a reply.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// A client.
+#[derive(Default)]
+pub struct Client {
+    session: Option<Session>,
+    op: Option<u64>,
+    /// The writes of this connection.
+    pub wrote: Vec<Ack>,
+}
+
+#[derive(Clone, Copy)]
+struct Session {
+    server: usize,
+    boot: u64,
+    number: u64,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    pub client: usize,
+    pub session: u64,
+    pub number: u64,
+    pub kind: OpKind,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum OpKind {
+    Write { key: u32, write: u64 },
+    Read,
+}
+
+/// What is answered.
+#[derive(Clone, Copy, Debug)]
+pub enum Reply {
+    Written(Ack),
+    Read,
+    Unavailable,
+    Closed,
+}
+
+impl Client {
+    /// Whether it still waits for this operation.
+    pub fn is_at(&self, op: u64) -> bool {
+        self.op == Some(op)
+    }
+}
+
+impl World {
+    pub fn client_step(&mut self, at: usize) {
+        if self.calm || self.clients[at].op.is_some() {
+            return;
+        }
+        let ends = self.random.chance(5);
+        if ends || self.clients[at].session.is_none() {
+            let server = self.random.index(self.servers.len());
+            let is_there = self.servers[server].process.is_some();
+            let (boot, number) = (self.servers[server].boots, self.id());
+            let session = is_there.then_some(Session { server, boot, number });
+            self.clients[at] = Client { session, op: None, wrote: Vec::new() };
+        }
+        let Some(session) = self.clients[at].session else {
+            let pause = self.random.between(50, 300);
+            return self.after(pause, Event::Client { client: at });
+        };
+        let (number, delay) = (self.id(), self.random.between(1, 5));
+        let kind = match self.random.chance(55) {
+            true => OpKind::Write { key: self.random.below(50) as u32, write: number },
+            false => OpKind::Read,
+        };
+        let op = Op { client: at, session: session.number, number, kind };
+        self.clients[at].op = Some(number);
+        self.after(delay, Event::Serve { server: session.server, boot: session.boot, op });
+        self.after(PATIENCE, Event::ClientLate { client: at, op: number });
+    }
+
+    /// A reply is too late: whether the operation was done is not known.
+    pub fn client_late(&mut self, at: usize, op: u64) {
+        if self.clients[at].is_at(op) {
+            self.clients[at] = Client::default();
+            self.client_step(at);
+        }
+    }
+
+    pub fn reply(&mut self, op: Op, reply: Reply) {
+        let delay = self.random.between(1, 5);
+        self.after(delay, Event::Reply { client: op.client, op: op.number, reply });
+    }
+
+    pub fn client_reply(&mut self, at: usize, op: u64, reply: Reply) -> Result<(), String> {
+        if !self.clients[at].is_at(op) {
+            return Ok(());
+        }
+        self.clients[at].op = None;
+        match reply {
+            Reply::Written(ack) => {
+                self.clients[at].wrote.push(ack);
+                self.checker.acknowledged(ack)?;
+            }
+            Reply::Read | Reply::Unavailable => {}
+            Reply::Closed => self.clients[at] = Client::default(),
+        }
+        let pause = self.random.between(5, 150);
+        self.after(pause, Event::Client { client: at });
+        Ok(())
+    }
+}
