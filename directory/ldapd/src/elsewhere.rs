@@ -24,6 +24,12 @@ impl Session {
         let is_asker = |control: &&Control<'_>| control.oid == ON_BEHALF;
         let asker = message.controls.iter().find(is_asker);
         let asker = asker.and_then(|control| OnBehalf::decode(control.value.as_deref()?));
+        if self.shared.writes_elsewhere() {
+            // Another server writes by now, or this one does not know: what it has may be older than what was written.
+            let text = "this server does not write any more, or not yet: ask again";
+            let failure = Failure::new(ResultCode::Unavailable, text);
+            return self.answer(message.id, message.op.tag(), failure.into(), &[]);
+        }
         let subject = match (&asker, &message.op) {
             (None, Op::UnbindRequest | Op::AbandonRequest(_) | Op::ExtendedRequest(_)) => {
                 Ok(Subject::anonymous())
