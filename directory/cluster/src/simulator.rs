@@ -9,6 +9,7 @@ mod client;
 mod etcd;
 mod faults;
 mod follow;
+mod growth;
 
 mod heal;
 mod holder;
@@ -19,6 +20,8 @@ mod store;
 mod world;
 
 use std::fmt::{self, Display, Formatter};
+
+pub use growth::{Growth, growth};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -31,6 +34,10 @@ pub struct Options {
     pub seconds: u64,
     /// Which kinds of faults there are.
     pub faults: Vec<Fault>,
+    /// Clients; two more than servers if it is not said.
+    pub clients: Option<usize>,
+    /// Octets a second that a server can send; no limit if it is not said.
+    pub bandwidth: Option<u64>,
     /// A rule that does not hold, to see the checker fail.
     pub broken: Option<Broken>,
 }
@@ -81,8 +88,8 @@ pub enum Broken {
     OwnWrites,
     /// A writer that starts does not ask the others.
     StartRule,
-    /// etcd appends whether the fence holds or not.
-    EtcdFence,
+    /// etcd puts a row without a transaction, whether the fence holds or not.
+    EtcdTransaction,
     /// etcd that was restored is not doubted.
     EtcdDoubt,
 }
@@ -157,7 +164,15 @@ impl Options {
             faults.retain(|fault| *fault != Trim);
         }
         let members = 2 + random.below(4) as usize;
-        Options { members, etcd, seconds: 20 + random.below(60), faults, broken: None }
+        Options {
+            members,
+            etcd,
+            seconds: 20 + random.below(60),
+            faults,
+            clients: None,
+            bandwidth: None,
+            broken: None,
+        }
     }
 }
 

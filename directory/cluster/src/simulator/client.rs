@@ -63,7 +63,9 @@ impl World {
         }
         let ends = self.random.chance(5);
         if ends || self.clients[at].session.is_none() {
-            let server = self.random.index(self.servers.len());
+            // Where lag is measured the writer alone has clients: changes go on when it is cut off.
+            let is_measured = self.options.bandwidth.is_some();
+            let server = if is_measured { 0 } else { self.random.index(self.servers.len()) };
             let is_there = self.servers[server].process.is_some();
             let (boot, number) = (self.servers[server].boots, self.id());
             let session = is_there.then_some(Session { server, boot, number });

@@ -88,7 +88,7 @@ impl Etcd {
             Call::Append(fence, row) => {
                 let is_free = !self.rows.contains_key(&row.position);
                 let has_before = self.rows.contains_key(&(row.position - 1));
-                if (self.holds(&fence) || !is_fenced) && is_free && has_before {
+                if self.holds(&fence) && is_free && has_before || !is_fenced {
                     self.revision += 1;
                     self.rows.insert(row.position, row);
                     return Heard::Append(Appended::Done);
@@ -131,7 +131,7 @@ impl World {
 
     pub fn etcd_call(&mut self, from: usize, boot: u64, id: u64, call: Call) {
         let (now, nonce, delay) = (self.now, self.random.next(), self.random.between(1, 10));
-        let is_fenced = !self.is_broken(Broken::EtcdFence);
+        let is_fenced = !self.is_broken(Broken::EtcdTransaction);
         let Some(etcd) = self.etcd.as_mut().filter(|etcd| etcd.is_up) else { return };
         let heard = etcd.call(call, now, nonce, is_fenced);
         if !self.is_cut(from, ETCD) && !self.random.chance(u64::from(!self.calm)) {

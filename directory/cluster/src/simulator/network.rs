@@ -9,6 +9,11 @@ use super::world::{Event, World};
 use crate::message::{Frame, Status};
 use crate::own_writes::OwnWrites;
 
+/// Octets of a row.
+const ROW: u64 = 1_000;
+/// Octets of another frame.
+const FRAME: u64 = 200;
+
 /// A connection over which a member follows: end 0 follows, end 1 writes.
 pub struct Conn {
     /// Server and boot of each end.
@@ -55,6 +60,10 @@ pub enum RpcReply {
 
 impl World {
     fn delay(&mut self) -> Duration {
+        if self.options.bandwidth.is_some() {
+            // A good network, in which the time is that of the line.
+            return Duration::from_micros(100 + self.random.below(400));
+        }
         match self.random.chance(3) {
             true => self.random.between(1, 400),
             false => self.random.between(1, 8),
@@ -103,7 +112,14 @@ impl World {
             return;
         }
         let side = 1 - from;
-        it.last[side] = it.last[side].max(now + delay) + Duration::from_nanos(1);
+        let sender = &mut self.servers[it.ends[from].0];
+        if let Some(bandwidth) = self.options.bandwidth {
+            let octets = if matches!(message, Message::Row(_)) { ROW } else { FRAME };
+            sender.sends_until = sender.sends_until.max(now)
+                + Duration::from_nanos(octets * 1_000_000_000 / bandwidth);
+        }
+        let sent = sender.sends_until.max(now);
+        it.last[side] = it.last[side].max(sent + delay) + Duration::from_nanos(1);
         let at = it.last[side];
         self.at(at, Event::Deliver { conn, side, message });
     }

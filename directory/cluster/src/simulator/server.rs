@@ -33,6 +33,8 @@ pub struct Server {
     pub paused: Option<Duration>,
     pub clock: Duration,
     pub slow_until: Duration,
+    /// Until when its line is busy with what it has sent.
+    pub sends_until: Duration,
     /// A copy that was ended for good.
     pub is_ended: bool,
     /// A copy of this server's folder from some time ago.
@@ -96,6 +98,7 @@ impl Server {
             paused: None,
             clock: Duration::ZERO,
             slow_until: Duration::ZERO,
+            sends_until: Duration::ZERO,
             is_ended: false,
             copy: None,
         }

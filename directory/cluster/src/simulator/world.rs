@@ -147,7 +147,7 @@ impl World {
             world.servers.push(Server::new(MemberId(at as u64 + 1), store.clone()));
             world.start(at);
         }
-        for at in 0..2 + world.options.members {
+        for at in 0..world.options.clients.unwrap_or(2 + world.options.members) {
             world.clients.push(Client::default());
             world.after(Duration::from_millis(at as u64), Event::Client { client: at });
         }
