@@ -70,6 +70,11 @@ fn a_copy_that_starts_without_asking_is_noticed() {
 }
 
 #[test]
+fn a_restored_writer_that_starts_without_asking_is_noticed() {
+    is_noticed(Broken::StartRule, false, &[Fault::OldCopy]);
+}
+
+#[test]
 fn an_etcd_without_transactions_is_noticed() {
     is_noticed(Broken::EtcdTransaction, true, &[Fault::Cut, Fault::Pause]);
 }

@@ -237,7 +237,7 @@ impl World {
     fn tick_asking(&mut self, at: usize) {
         let now = self.clock(at);
         let Some(process) = &mut self.servers[at].process else { return };
-        if now < process.next_ask {
+        if now < process.next_ask || self.options.broken == Some(Broken::StartRule) {
             return;
         }
         let is_asking = process.standing.deadline().is_some();
