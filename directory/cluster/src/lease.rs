@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::append::Fence;
 use crate::backoff::Backoff;
+use crate::fence::Fence;
 use crate::message::{ClusterRow, Digest, MemberId, Place};
 use crate::role::START_WAIT;
 

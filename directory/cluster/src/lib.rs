@@ -9,6 +9,7 @@
 
 pub mod append;
 mod backoff;
+mod fence;
 pub mod follower;
 pub mod lease;
 pub mod message;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Report;
+use super::options::Report;
 use super::store::Store;
 use crate::message::{Digest, MemberId, Reign};
 

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Broken;
 use super::store::Row;
-use super::world::{ETCD, Event, World};
 use crate::append::{Appended, Fence};
 use crate::lease::{Ask, StoreId, Told};
 use crate::message::Digest;
@@ -51,7 +49,8 @@ impl Etcd {
         self.key.is_some_and(|(key, ..)| key == *fence)
     }
 
-    fn call(&mut self, call: Call, now: Duration, nonce: u64, is_fenced: bool) -> Heard {
+    /// Does a call.
+    pub fn call(&mut self, call: Call, now: Duration, nonce: u64, is_fenced: bool) -> Heard {
         if self.key.is_some_and(|(_, end, _)| end <= now) {
             self.key = None;
             self.revision += 1;
@@ -114,28 +113,6 @@ impl Etcd {
                 self.revision += 1;
                 Heard::Lease(Told::Renewed)
             }
-        }
-    }
-}
-
-impl World {
-    /// Calls etcd.
-    pub fn call(&mut self, from: usize, call: Call) -> u64 {
-        let (id, delay) = (self.id(), self.random.between(1, 10));
-        let boot = self.servers[from].boots;
-        if !self.is_cut(from, ETCD) && !self.random.chance(u64::from(!self.calm)) {
-            self.after(delay, Event::Etcd { from, boot, id, call });
-        }
-        id
-    }
-
-    pub fn etcd_call(&mut self, from: usize, boot: u64, id: u64, call: Call) {
-        let (now, nonce, delay) = (self.now, self.random.next(), self.random.between(1, 10));
-        let is_fenced = !self.is_broken(Broken::EtcdTransaction);
-        let Some(etcd) = self.etcd.as_mut().filter(|etcd| etcd.is_up) else { return };
-        let heard = etcd.call(call, now, nonce, is_fenced);
-        if !self.is_cut(from, ETCD) && !self.random.chance(u64::from(!self.calm)) {
-            self.after(delay, Event::EtcdReply { to: from, boot, id, heard });
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::Fault;
 use super::etcd::Etcd;
-use super::server::Server;
+use super::options::Fault;
+use super::process::Server;
 use super::store::Change;
 use super::world::{ETCD, Event, World};
 use crate::message::History;

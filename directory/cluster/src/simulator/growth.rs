@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use super::Options;
+use super::options::Options;
 use super::world::{Event, World};
 
 /// Clients, which make about 500 changes a second together.

@@ -1,16 +1,16 @@
-//! A server: a store, and a process with the logic of this crate.
+//! What a server does: it starts, ends, serves clients, commits, and asks others; all decisions are the crate's logic.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
 use super::checker::Ack;
-use super::client::{Op, OpKind, Reply};
 use super::holder::Holder;
-use super::network::{Rpc, RpcReply};
-use super::store::{Change, Row, Store};
+use super::op::{Op, OpKind, Origin, Pending, Reply};
+use super::options::{Broken, Fault};
+use super::process::{Process, Waiting};
+use super::store::Change;
+use super::wire::{Rpc, RpcReply};
 use super::world::{Event, TICK, World};
-use super::{Broken, Fault};
 use crate::follower::Follower;
 use crate::message::{MemberId, Reign, Status};
 use crate::own_writes::{Here, OwnWrites, Reading};
@@ -19,97 +19,6 @@ use crate::writer::Progress;
 
 /// How long a request to another server may take, and a read may wait.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A server.
-pub struct Server {
-    pub member: MemberId,
-    pub store: Store,
-    /// The last position that a power cut leaves.
-    pub durable: u64,
-    /// What the folder remembers of reigns.
-    pub heard: Option<Reign>,
-    pub process: Option<Process>,
-    pub boots: u64,
-    pub paused: Option<Duration>,
-    pub clock: Duration,
-    pub slow_until: Duration,
-    /// Until when its line is busy with what it has sent.
-    pub sends_until: Duration,
-    /// A copy that was ended for good.
-    pub is_ended: bool,
-    /// A copy of this server's folder from some time ago.
-    pub copy: Option<Store>,
-}
-
-/// A write that waits for its commit.
-#[derive(Clone, Copy, Debug)]
-pub struct Pending {
-    pub key: u32,
-    pub write: u64,
-    pub origin: Origin,
-}
-
-/// To what a result goes.
-#[derive(Clone, Copy, Debug)]
-pub enum Origin {
-    /// A client at this server.
-    Client(Op),
-    /// Another server that has forwarded it.
-    Server { to: usize, boot: u64, id: u64 },
-}
-
-/// A read that waits.
-pub struct Waiting {
-    pub op: Op,
-    pub own: OwnWrites,
-    pub asked: Duration,
-}
-
-/// A process.
-pub struct Process {
-    pub standing: Standing,
-    pub follower: Option<Follower>,
-    pub follow_conn: Option<u64>,
-    pub progress: Progress,
-    pub serving: BTreeMap<u64, MemberId>,
-    pub queue: Vec<Pending>,
-    pub committing: Vec<Pending>,
-    pub received: VecDeque<Rc<Row>>,
-    pub applying: usize,
-    pub sessions: BTreeMap<u64, OwnWrites>,
-    pub waiting: Vec<Waiting>,
-    pub forwarded: BTreeMap<u64, (Op, Duration)>,
-    pub next_ask: Duration,
-    pub next_beat: Duration,
-    pub next_trim: Duration,
-    pub holder: Option<Holder>,
-}
-
-impl Server {
-    pub fn new(member: MemberId, store: Store) -> Server {
-        let durable = store.position();
-        Server {
-            member,
-            store,
-            durable,
-            heard: None,
-            process: None,
-            boots: 0,
-            paused: None,
-            clock: Duration::ZERO,
-            slow_until: Duration::ZERO,
-            sends_until: Duration::ZERO,
-            is_ended: false,
-            copy: None,
-        }
-    }
-
-    pub fn connecting(&mut self, conn: u64) {
-        if let Some(process) = &mut self.process {
-            process.follow_conn = Some(conn);
-        }
-    }
-}
 
 impl World {
     /// What a server's clock says.
