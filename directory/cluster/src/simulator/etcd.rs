@@ -34,6 +34,7 @@ pub enum Heard {
     Append(Appended),
     Rows(Vec<Rc<Row>>, Option<(u64, Digest)>),
     Compacted,
+    Trimmed,
 }
 
 impl Etcd {
@@ -74,7 +75,8 @@ impl Etcd {
             Call::Lease(Ask::Renew(fence)) => match &mut self.key {
                 Some((key, end, ttl)) if *key == fence => {
                     *end = now + *ttl;
-                    Heard::Lease(Told::Renewed)
+                    let (store, revision) = (StoreId(self.store), self.revision);
+                    Heard::Lease(Told::Renewed { store, revision })
                 }
                 _ => Heard::Lease(Told::Refused),
             },
@@ -111,7 +113,7 @@ impl Etcd {
                 let last = self.last().map_or(0, |(position, _)| position);
                 self.rows = self.rows.split_off(&(until + 1).min(last));
                 self.revision += 1;
-                Heard::Lease(Told::Renewed)
+                Heard::Trimmed
             }
         }
     }

@@ -105,6 +105,7 @@ impl World {
             Heard::Rows(rows, last) => {
                 self.rows_came(at, id, &rows, last.map_or(0, |(last, _)| last))
             }
+            Heard::Trimmed => Ok(()),
             Heard::Compacted => {
                 let Some(holder) = self.holder(at) else { return Ok(()) };
                 if holder.follow_call.take_if(|(call, _)| *call == id).is_some() {
