@@ -23,6 +23,7 @@ mod dn;
 mod esp_config;
 mod esp_ike;
 mod esp_receive;
+mod etcd_rows;
 mod export;
 mod filter;
 mod key_log;
@@ -60,6 +61,7 @@ pub use dn::dn;
 pub use esp_config::esp_config;
 pub use esp_ike::esp_ike;
 pub use esp_receive::esp_receive;
+pub use etcd_rows::etcd_rows;
 pub use export::export;
 pub use filter::filter;
 pub use key_log::key_log;
@@ -101,6 +103,7 @@ pub const TARGETS: &[Target] = &[
     ("esp_config", esp_config),
     ("esp_ike", esp_ike),
     ("esp_receive", esp_receive),
+    ("etcd_rows", etcd_rows),
     ("export", export),
     ("filter", filter),
     ("key_log", key_log),

@@ -4,6 +4,7 @@ use crate::acl::Acl;
 use crate::backup::{Backup, Restore};
 use crate::changes::Changes;
 use crate::client_certificate::ClientCertificate;
+use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::crypto::Crypto;
 use crate::cryptod::Cryptod;
@@ -27,15 +28,16 @@ use crate::web::Web;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use keyway_codec::certificate::Name;
-use keyway_config::{CollectorUrl, Overrides};
+use keyway_config::{CollectorUrl, MemberUrl, Overrides};
 use keyway_folder::unix_socket;
 use keyway_folder::user::Account;
 use keyway_host::failure::Failure;
 use keyway_host::listeners::{self, Listen};
 use keyway_host::output::OutputMode;
 use keyway_host::supervised::Inherited;
+use keyway_service::cluster::{JoinToken, join_token, member_name};
 use keyway_service::master;
-use keyway_service::options::{LdapdOptions, ServeOptions, UpOptions};
+use keyway_service::options::{FollowOptions, LdapdOptions, ServeOptions, UpOptions};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -55,6 +57,7 @@ Start here:
   keyway acl explain --help    who may do what in it, and why
   keyway history DN            the changes of an entry: what, when, and by which author
   keyway backup --help         encrypted backups while it runs, and how to restore one
+  keyway cluster --help        several servers of one directory
   keyway snapshot create       keeps this moment of it, to go back to after a risky change
   keyway crypto test           is the cryptography right on this machine, and how fast
   keyway cryptod               the engine for other processes, which see no key; with keyway ldapd
@@ -88,6 +91,8 @@ pub enum Command {
     Restore(Restore),
     #[command(subcommand)]
     Snapshot(Snapshot),
+    #[command(subcommand)]
+    Cluster(Cluster),
     #[command(subcommand)]
     Admin(Admin),
     #[command(subcommand)]
@@ -136,6 +141,7 @@ impl Command {
             | Command::Backup(_)
             | Command::Restore(_)
             | Command::Snapshot(_)
+            | Command::Cluster(_)
             | Command::Admin(_)
             | Command::Key(_)
             | Command::Data(_)
@@ -192,6 +198,8 @@ Examples:
       started by root, for the ports: what serves is the user keyway's, and so is DIR
   keyway up --listen off --listen-tls 127.0.0.1:0 --json
       LDAPS only, on a port that the system chooses; one JSON line says which
+  keyway up --follow ldaps://a.example.com --join TOKEN
+      a second server of the directory there (keyway cluster token makes the token)
   keyway up --listen-unix ldapi
       on the Unix socket DIR/ldapi as well, where programs of this machine are known by their users
 
@@ -240,6 +248,18 @@ pub struct Up {
     /// not the directory's user, else keyway-cryptod, if that user exists]
     #[arg(long, value_name = "USER", value_parser = Account::parse)]
     pub cryptod_user: Option<Account>,
+    /// First start only: follow the server there, ldaps://HOST[:PORT], whose directory is taken
+    #[arg(long, value_name = "URL", requires = "join", conflicts_with_all = ["sample", "import", "empty"])]
+    pub follow: Option<MemberUrl>,
+    /// The token to join it by (keyway cluster token), or '-' for standard input
+    #[arg(long, value_name = "TOKEN", requires = "follow", value_parser = join_token)]
+    pub join: Option<JoinToken>,
+    /// What this server is called among others [default: the host's name]
+    #[arg(long, value_name = "NAME", requires = "follow", value_parser = member_name)]
+    pub member_name: Option<String>,
+    /// Where others reach this server: ldaps://HOST[:PORT] [default: by --listen-tls]
+    #[arg(long, value_name = "URL", requires = "follow")]
+    pub url: Option<MemberUrl>,
 }
 
 /// Start the directory's server alone: the half of keyway up that speaks LDAP and has the store
@@ -332,6 +352,10 @@ impl Up {
             serve: self.serve.options(),
             master: self.master.clone(),
             cryptod_user: self.cryptod_user.clone(),
+            follow: self.follow.clone().zip(self.join.clone()).map(|(follow, token)| {
+                let (member, url) = (self.member_name.clone(), self.url.clone());
+                FollowOptions { follow, token, member, url }
+            }),
         }
     }
 }

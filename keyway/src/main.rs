@@ -13,6 +13,7 @@ mod changes;
 mod check;
 mod cli;
 mod client_certificate;
+mod cluster;
 mod config;
 mod crypto;
 mod cryptod;
@@ -89,6 +90,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Directory(Directory::Export(arguments)) => export::run(&arguments),
         Command::Backup(command) => backup::run(&command),
         Command::Restore(arguments) => backup::restore(&arguments).map(|()| true),
+        Command::Cluster(command) => cluster::run(&command),
         Command::Snapshot(command) => snapshot::run(&command),
         Command::Admin(Admin::Password(arguments)) => admin::password(&arguments).map(|()| true),
         Command::Admin(Admin::Certificate(arguments)) => {

@@ -12,6 +12,7 @@ pub mod client;
 pub mod cryptod;
 pub mod dirsrv;
 pub mod disk;
+pub mod etcd;
 pub mod hypervisor;
 pub mod link;
 pub mod machines;

@@ -9,6 +9,7 @@ mod arrows;
 mod check;
 mod circles;
 mod emulate;
+mod etcd;
 mod evp;
 mod fuzz;
 mod linux;
@@ -57,6 +58,7 @@ Commands:
                    fetches Debian's source of OpenSSL
   package          the Debian package of the release program, target/debian/keyway_*.deb; with `try`
                    also what `nightly` does with it
+  etcd             build the etcd that tests of the cluster start, as `test` does; needs Go
   peers            install or build what the benchmarks are measured against
 
 Each step prints its seconds. With CI=true in the environment nothing may be skipped, and a step
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         ["evp"] => evp::run(),
         ["package"] => package::run(),
         ["package", "try"] => package::nightly(),
+        ["etcd"] => etcd::build(),
         ["peers"] => peers::bench(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

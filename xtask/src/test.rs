@@ -1,7 +1,7 @@
 //! `cargo xtask test`: what can fail, in minutes; `cargo xtask nightly`: what takes longer.
 
 use crate::shell::{built, cargo, end_within, run as sh};
-use crate::{arm, emulate, evp, fuzz, linux, loom, package, peers, race, strongswan};
+use crate::{arm, emulate, etcd, evp, fuzz, linux, loom, package, peers, race, strongswan};
 
 /// Something that can fail.
 type Part = fn() -> Result<(), String>;
@@ -21,6 +21,7 @@ pub fn run() -> Result<(), String> {
     peers::install(peers::TEST)?;
     linux::fetch()?;
     strongswan::fetch()?;
+    etcd::build()?;
     let tests = || {
         let mut command = cargo();
         command.args(["test", "--workspace"]);
@@ -48,6 +49,7 @@ pub fn nightly() -> Result<(), String> {
     peers::install(peers::NIGHTLY)?;
     linux::fetch()?;
     strongswan::fetch()?;
+    etcd::build()?;
     let parts: [(&str, Part); 10] = [
         ("all tests at full length, end to end with the release program", full),
         ("the Debian package, built and tried (package try)", package::nightly),

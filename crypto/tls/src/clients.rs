@@ -19,7 +19,7 @@ use webpki::{
 };
 
 /// id-kp-clientAuth, 1.3.6.1.5.5.7.3.2 (RFC 5280 § 4.2.1.12).
-const CLIENT_AUTH: &[u8] = &[43, 6, 1, 5, 5, 7, 3, 2];
+pub(crate) const CLIENT_AUTH: &[u8] = &[43, 6, 1, 5, 5, 7, 3, 2];
 
 /// Takes certificates of clients that one of its authorities has issued for that purpose.
 ///
@@ -141,7 +141,7 @@ fn revocation<'a>(lists: &'a [&'a CertRevocationList<'a>]) -> Option<RevocationO
 }
 
 /// webpki's words in rustls', which chooses the alert by them.
-fn refusal(why: webpki::Error) -> Error {
+pub(crate) fn refusal(why: webpki::Error) -> Error {
     use webpki::Error as Why;
     let why = match why {
         Why::BadDer | Why::BadDerTime | Why::TrailingData(_) => CertificateError::BadEncoding,

@@ -38,6 +38,7 @@ mod hash;
 mod hkdf;
 mod hybrid;
 mod limits;
+mod peers;
 mod prf;
 mod quic;
 mod random;
@@ -52,6 +53,7 @@ pub use certified::Certified;
 pub use clients::ClientVerifier;
 pub use config::{ServerOptions, VERSIONS, client_config, server_config, server_config_with};
 pub use error::ConfigError;
+pub use peers::{PeerVerifier, TrustPeer};
 pub use suites::suites_by_name;
 pub use ticket::Tickets;
 

@@ -292,6 +292,11 @@ impl Follower {
         }
     }
 
+    /// The store has found that its contents are not the writer's at this position: this member stops.
+    pub fn differs(&mut self, position: u64) -> Stop {
+        self.stop(Stop::Refused(Refusal::OtherContents { position }))
+    }
+
     fn stop(&mut self, why: Stop) -> Stop {
         self.last_error = Some(why.to_string());
         self.heads.lost();

@@ -175,6 +175,11 @@ impl Addresses {
         self.forgotten.applied(here);
     }
 
+    /// Whether no address has written what reads here may not see.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.forgotten == OwnWrites::default()
+    }
+
     /// The last that clients of the address may have written.
     pub fn of(&self, address: IpAddr) -> OwnWrites {
         self.known.get(&address).map_or(self.forgotten, |note| note.own)

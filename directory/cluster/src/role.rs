@@ -224,6 +224,11 @@ impl Standing {
         Ok(ClusterRow { etcd: store, ..row.next(epoch, self.own, position.saturating_add(1)) })
     }
 
+    /// Which member it is.
+    pub fn own(&self) -> MemberId {
+        self.own
+    }
+
     /// Whether the writer holds a lease in etcd. Then etcd's fence decides who writes, and members may have a row before its
     /// writer knows that it is there.
     fn is_leased(&self) -> bool {

@@ -65,6 +65,8 @@ pub struct Certificate<'a> {
     pub not_after_unix_s: i64,
     /// The names that it is for.
     pub names: Vec<Name>,
+    /// The URIs that it is for.
+    pub uris: Vec<String>,
 }
 
 impl<'a> Certificate<'a> {
@@ -74,10 +76,13 @@ impl<'a> Certificate<'a> {
     /// If it is no certificate.
     pub fn read(der: &'a [u8]) -> Result<Certificate<'a>, DecodeError> {
         let (_, read) = X509Certificate::from_der(der).map_err(|_| NO_CERTIFICATE)?;
-        let mut names = Vec::new();
+        let (mut names, mut uris) = (Vec::new(), Vec::new());
         let alternative = read.subject_alternative_name().map_err(|_| NO_CERTIFICATE)?;
         for name in alternative.iter().flat_map(|extension| &extension.value.general_names) {
             names.extend(host_name(name));
+            if let GeneralName::URI(uri) = name {
+                uris.push((*uri).to_owned());
+            }
         }
         let validity = &read.tbs_certificate.validity;
         Ok(Certificate {
@@ -87,6 +92,7 @@ impl<'a> Certificate<'a> {
             not_before_unix_s: validity.not_before.timestamp(),
             not_after_unix_s: validity.not_after.timestamp(),
             names,
+            uris,
         })
     }
 }

@@ -27,7 +27,13 @@ const TABLES: [&str; 4] = ["access", "integrity.allocate", "integrity.unique", "
 /// The section whose settings are attributes.
 const INDEXES: &str = "indexes.";
 /// Settings that take effect at the next start only.
-const AT_NEXT_START: [&str; 14] = [
+const AT_NEXT_START: [&str; 20] = [
+    "cluster.etcd",
+    "cluster.etcd_ca",
+    "cluster.etcd_certificate",
+    "cluster.etcd_key",
+    "cluster.lease_s",
+    "cluster.url",
     "cryptod.socket",
     "feed.enabled",
     "limits.store_bytes_max",

@@ -1,5 +1,6 @@
 //! The configuration: what the file says, checked into what other crates take.
 
+use crate::cluster_section::{Cluster, cluster};
 use crate::collector::CollectorUrl;
 use crate::definitions::{self, Given};
 use crate::raw::{self, DEFAULT, Raw};
@@ -63,6 +64,8 @@ pub struct Configuration {
     pub log: keyway_log::Settings,
     /// Whether changes go into the feed.
     pub feed: bool,
+    /// How it works with other servers.
+    pub cluster: Cluster,
     /// The places of what clients have the server do.
     pub tasks: Tasks,
     /// Whether metrics are pushed, and where to.
@@ -365,7 +368,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
     let Raw { listen, listen_tls, listen_unix, unix, naming_contexts: contexts, .. } = raw;
     let Raw { process, cryptod, tls, password, proxy, .. } = raw;
     let Raw { limits, log, indexes, groups, integrity, access: rules, has_rules, .. } = raw;
-    let Raw { metrics: pushed, feed, tasks, .. } = raw;
+    let Raw { metrics: pushed, feed, tasks, cluster: members, .. } = raw;
     let defaults = keyway_server::Settings::default();
     Ok(Configuration {
         listen: address(&listen)?,
@@ -415,6 +418,7 @@ fn check(raw: Raw, text: &str, sources: Sources, schema: &Schema) -> Result<Conf
         log: log_settings(&log)?,
         tasks: task_places(&tasks)?,
         metrics: metrics(&pushed)?,
+        cluster: cluster(&members)?,
         feed: feed.enabled,
         store_bytes_max: positive(&limits.store_bytes_max)?,
         text: text.to_owned(),
@@ -870,6 +874,16 @@ mod tests {
                 "[tasks]\nkey_file = \"a\"\npassphrase_file = \"b\"",
                 "line 3: passphrase_file: there is a key_file",
             ),
+            ("[cluster]\nown_writes = \"all\"", "line 2: own_writes: \"all\" is not one of"),
+            (
+                "[cluster]\nown_writes_wait_s = 61",
+                "line 2: own_writes_wait_s: it must be from 0 to",
+            ),
+            ("[cluster]\nurl = \"ldap://a\"", "line 2: url: \"ldap://a\" is no URL like ldaps://"),
+            ("[cluster]\netcd = [\"a:2379\"]", "line 2: etcd: \"a:2379\" is no URL like https://"),
+            ("[cluster]\netcd_key = \"k\"", "line 2: etcd_key: etcd_certificate and etcd_key go"),
+            ("[cluster]\nlease_s = 1", "line 2: lease_s: it must be from 2 to 300"),
+            ("[cluster]\nmember_age_max_s = 0", "line 2: member_age_max_s: it must be from 1"),
             ("[metrics]\ninterval_s = 0", "line 2: interval_s: it must be from 1 to"),
             ("[schema]\nsets = [\"shoes\"]", "line 2: sets: \"shoes\" is none of 389, automount, "),
             ("[indexes]\nuid = [\"eq\"]", "line 2: uid: \"eq\" is no kind of index"),

@@ -5,6 +5,7 @@
 pub mod applied;
 pub mod catalogue;
 pub mod changes;
+mod cluster_section;
 mod collector;
 mod configuration;
 pub mod definitions;
@@ -14,6 +15,7 @@ mod integrity;
 pub mod ldap;
 mod limits;
 pub mod loss;
+mod member_url;
 mod raw;
 mod running;
 mod settings;
@@ -22,9 +24,11 @@ pub mod tree;
 pub mod value;
 mod wrong;
 
+pub use cluster_section::{Cluster, OwnWrites};
 pub use collector::CollectorUrl;
 pub use configuration::{Configuration, Metrics, Overrides, TaskSecret, Tasks, text_of};
 pub use definitions::Given;
+pub use member_url::MemberUrl;
 pub use raw::DEFAULT;
 pub use running::Running;
 pub use settings::{From, Setting, Settings, settings};

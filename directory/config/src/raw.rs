@@ -28,6 +28,7 @@ pub struct Raw {
     pub feed: Feed,
     pub tasks: Tasks,
     pub metrics: Metrics,
+    pub cluster: Cluster,
     pub schema: Schema,
     pub indexes: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
     pub groups: Groups,
@@ -188,6 +189,22 @@ pub struct Metrics {
     pub otlp: Spanned<String>,
     pub interval_s: Spanned<u64>,
     pub ca: String,
+}
+
+/// `[cluster]`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    pub forward: bool,
+    pub own_writes: Spanned<String>,
+    pub own_writes_wait_s: Spanned<u64>,
+    pub url: Spanned<String>,
+    pub member_age_max_s: Spanned<u64>,
+    pub etcd: Vec<Spanned<String>>,
+    pub etcd_ca: String,
+    pub etcd_certificate: String,
+    pub etcd_key: Spanned<String>,
+    pub lease_s: Spanned<u64>,
 }
 
 /// `[groups]`

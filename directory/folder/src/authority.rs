@@ -17,7 +17,7 @@ use keyway_host::output;
 use keyway_host::timestamp::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyIdMethod, KeyUsagePurpose, SanType, SerialNumber,
+    Issuer, KeyIdMethod, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt::{Display, Write};
@@ -29,6 +29,8 @@ const CA_DAYS: i64 = 3650;
 const SERVER_DAYS: i64 = 800;
 /// A server that is started once a year always has a valid certificate.
 const SERVER_DAYS_LEFT_MIN: i64 = 400;
+/// A member's certificate is as old as its data folder's authority may be.
+const MEMBER_DAYS: i64 = CA_DAYS;
 /// For clients whose clock is late.
 const BACKDATED_DAYS: i64 = 1;
 
@@ -291,8 +293,14 @@ fn issue(
     let ca_key = ca_key.ok_or_else(|| malformed(&ca_certificate, "its key is gone"))?;
     // The key stays when the certificate is renewed: then one file changes, and they always fit.
     let file = folder.file(name::SERVER_CERTIFICATE);
-    let current = folder.has(name::SERVER_CERTIFICATE).then(|| folder_keys::public_key_in(&file));
-    let current = keys.load(Which::Server, current.transpose()?.as_deref())?;
+    let is_there = folder.has(name::SERVER_CERTIFICATE);
+    let current = is_there.then(|| folder_keys::public_key_in(&file));
+    // What cryptod holds in a member's folder may have been copied, and is the other server's.
+    let is_others = !is_there && keys.are_held() && folder.has(name::cluster::MEMBER);
+    let current = match is_others {
+        true => None,
+        false => keys.load(Which::Server, current.transpose()?.as_deref())?,
+    };
     let server_key = match current {
         Some(key) => key,
         None => keys.make(Which::Server)?,
@@ -349,7 +357,6 @@ pub fn for_client(
     days: u16,
     now: Timestamp,
 ) -> Result<rcgen::Certificate, Failure> {
-    let issuer = Issuer::new(authority(&ca_key, now)?, ca_key);
     let mut params = CertificateParams::default();
     params.not_before = now.after_days(-BACKDATED_DAYS).date_time();
     params.not_after = now.after_days(days.into()).date_time();
@@ -358,6 +365,42 @@ pub fn for_client(
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     params.use_authority_key_identifier_extension = true;
     params.serial_number = Some(serial(key, now)?);
+    issue_by(ca_key, ca, &params, key, now)
+}
+
+/// A certificate for another server of a cluster: for that key, by this URI.
+///
+/// # Errors
+/// As [`for_client`].
+pub(crate) fn for_member(
+    ca_key: SigningKey,
+    ca: &[CertificateDer<'_>],
+    key: &impl PublicKeyData,
+    (uri, serial): (&str, SerialNumber),
+    now: Timestamp,
+) -> Result<rcgen::Certificate, Failure> {
+    let mut params = CertificateParams::default();
+    params.not_before = now.after_days(-BACKDATED_DAYS).date_time();
+    params.not_after = now.after_days(MEMBER_DAYS).date_time();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, uri);
+    params.subject_alt_names.push(SanType::URI(uri.try_into().map_err(cannot_issue)?));
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.use_authority_key_identifier_extension = true;
+    params.serial_number = Some(serial);
+    issue_by(ca_key, ca, &params, key, now)
+}
+
+fn issue_by(
+    ca_key: SigningKey,
+    ca: &[CertificateDer<'_>],
+    params: &CertificateParams,
+    key: &impl PublicKeyData,
+    now: Timestamp,
+) -> Result<rcgen::Certificate, Failure> {
+    let issuer = Issuer::new(authority(&ca_key, now)?, ca_key);
     let certificate = params.signed_by(key, &issuer).map_err(cannot_issue)?;
     if Certificate::read(certificate.der()).is_ok_and(|read| is_issued_by(&read, ca)) {
         return Ok(certificate);

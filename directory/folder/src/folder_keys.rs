@@ -156,6 +156,11 @@ impl<'a> OwnKeys<'a> {
         Ok(keys)
     }
 
+    /// Whether cryptod holds them.
+    pub fn are_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Whether it is there; where cryptod holds several, the one with this public half.
     pub fn has(&self, which: Which, public_key: Option<&[u8]>) -> bool {
         match &self.held {

@@ -9,6 +9,7 @@ pub mod folder_keys;
 pub mod history;
 pub mod host_names;
 pub mod limits;
+pub mod member;
 pub mod pem;
 pub mod signing;
 pub mod subject;

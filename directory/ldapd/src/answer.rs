@@ -2,8 +2,7 @@
 
 use crate::limits::KEPT_BUFFER_BYTES_MAX;
 use keyway_codec::extended::NOTICE_OF_DISCONNECTION;
-use keyway_codec::message::{ExtendedResponse, LdapResult, Message, Op, ResultCode};
-use keyway_server::controls::ResponseControl;
+use keyway_codec::message::{Control, ExtendedResponse, LdapResult, Message, Op, ResultCode};
 
 /// Answers that were made and not sent yet.
 #[derive(Default)]
@@ -33,8 +32,7 @@ impl Outbox {
     }
 
     /// Appends an answer.
-    pub fn answer(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
-        let controls = controls.iter().map(ResponseControl::as_control).collect();
+    pub fn answer(&mut self, id: u32, op: Op<'_>, controls: Vec<Control<'_>>) {
         Message { id, op, controls }.encode(&mut self.bytes);
     }
 
@@ -45,6 +43,6 @@ impl Outbox {
             oid: Some(NOTICE_OF_DISCONNECTION.into()),
             value: None,
         };
-        self.answer(0, Op::ExtendedResponse(response), &[]);
+        self.answer(0, Op::ExtendedResponse(response), Vec::new());
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Channel {
     pub certificate_fingerprint: Option<[u8; FINGERPRINT_BYTES]>,
     /// Whose process the peer is, if it came over a Unix socket.
     pub credentials: Option<PeerCredentials>,
+    /// The peer is another member of the cluster, which asks on behalf of its clients.
+    pub is_member: bool,
 }
 
 /// Why `receive` stopped taking requests.

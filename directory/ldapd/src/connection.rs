@@ -7,12 +7,15 @@
 
 use crate::administrator::FINGERPRINT_BYTES;
 use crate::channel::{Channel, Ending, Stop};
+use crate::handshake::{handshaken, note_handshake};
 use crate::limits::{
     CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
     UNFINISHED_MAX,
 };
 use crate::listen::Mode;
-use crate::proxied::{NOT_ASKED, begins_with_tls};
+use crate::members;
+use crate::peer::Peer;
+use crate::proxied::NOT_ASKED;
 use crate::registry::Leave;
 use crate::request_log::Origin;
 use crate::second_read::SecondRead;
@@ -25,18 +28,20 @@ use keyway_codec::proxy::looks_like;
 use keyway_engine::Algorithm;
 use keyway_server::log::{Access, Value};
 use std::cell::RefCell;
-use std::fmt::Display;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
 use zeroize::{Zeroize, Zeroizing};
 
 thread_local! {
@@ -58,22 +63,9 @@ pub(crate) async fn serve(
     let (stream, upgrade) = match (mode, stream) {
         (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
         (Mode::Tls(tls), Stream::Plain(tcp)) => {
-            let began = Instant::now();
-            let handshake = timeout(handshake_max, async {
-                begins_with_tls(&tcp).await?;
-                Stream::accept_tls(tcp, tls.current()).await
-            });
-            let result = tokio::select! {
-                result = handshake => result,
-                _ = &mut stop => return,
-            };
-            match handshaken(result, &shared, &origin) {
-                Some(stream) => {
-                    note_handshake(&stream, &shared, &origin, began);
-                    (stream, None)
-                }
-                None => return,
-            }
+            let begun = members::begin(tcp, tls.current(), &shared, &origin, &mut stop);
+            let Some(stream) = begun.await else { return };
+            (stream, None)
         }
         (_, stream) => (stream, None),
     };
@@ -124,6 +116,24 @@ pub(crate) async fn serve(
     }
 }
 
+/// Serves the requests that another member of the cluster sends for its clients.
+pub(crate) async fn serve_member(
+    shared: Arc<ServerState>,
+    stream: TlsStream<TcpStream>,
+    from: SocketAddr,
+) {
+    let stream = Stream::Tls(Box::new(stream));
+    let channel = Channel { is_member: true, ..tls_channel(&shared, &stream) };
+    let origin = shared.origin(0, shared.seen(Peer::Tcp(from)));
+    let session = Session::new(shared, channel, origin);
+    // Its connection has a place already: that is told to go, and this ends with it.
+    let (_never, stop) = oneshot::channel();
+    let mut connection = Connection::new(stream, session, stop);
+    if let Next::Close = poll_fn(|context| connection.poll_turn(context)).await {
+        let _ = timeout(CLOSE_MAX, connection.close()).await;
+    }
+}
+
 /// Waits until a connection is to make room, which it may never be.
 async fn asked_to_make_room(stop: &mut Option<oneshot::Receiver<Leave>>) {
     if let Some(stop) = stop
@@ -132,33 +142,6 @@ async fn asked_to_make_room(stop: &mut Option<oneshot::Receiver<Leave>>) {
         return;
     }
     std::future::pending().await
-}
-
-/// The outcome of a handshake; one that failed is written down.
-fn handshaken<T>(
-    result: Result<io::Result<T>, Elapsed>,
-    shared: &ServerState,
-    origin: &Origin,
-) -> Option<T> {
-    let why: &(dyn Display + Sync) = match &result {
-        Ok(Ok(_)) => return result.ok()?.ok(),
-        Ok(Err(why)) => why,
-        Err(_) => &"it took too long",
-    };
-    shared.meters.failed.increment();
-    origin.connection(Access::Refused, "tls-handshake", &[("text", Value::Shown(why))]);
-    None
-}
-
-fn note_handshake(stream: &Stream, shared: &ServerState, origin: &Origin, began: Instant) {
-    let Some(tls) = stream.handshake() else { return };
-    let meters = &shared.meters;
-    meters.handshakes.increment();
-    meters.resumed.add(u64::from(tls.resumed));
-    let time_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    meters.handshake.record(time_ns);
-    // It has one at most.
-    let _ = origin.seen.tls.set(tls);
 }
 
 fn tls_channel(shared: &ServerState, stream: &Stream) -> Channel {
@@ -177,6 +160,7 @@ fn tls_channel(shared: &ServerState, stream: &Stream) -> Channel {
         certificate_subject: subject.filter(|subject| !subject.is_empty()),
         certificate_fingerprint: fingerprint,
         credentials: None,
+        is_member: false,
     }
 }
 

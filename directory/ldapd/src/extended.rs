@@ -1,6 +1,7 @@
 //! Extended operations (RFC 4511 § 4.12): StartTLS, Who Am I, Password Modify, Cancel.
 
 use crate::channel::Ending;
+use crate::forward::NOTE_BINDS;
 use crate::must_change;
 use crate::outcome::Answer;
 use crate::requested_controls::RequestedControls;
@@ -40,6 +41,12 @@ impl Session {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
+            NOTE_BINDS if self.channel.is_member => {
+                let noted = self.shared.directory.note_binds(request.value.unwrap_or_default());
+                return self.wait_for(id, async move {
+                    Answer::Extended { result: noted.await.map(|()| None), requested }
+                });
+            }
             _ => Err(Failure::new(
                 ResultCode::ProtocolError,
                 "this extended operation is not known; see supportedExtension",

@@ -61,6 +61,15 @@ impl Default for Limits {
     }
 }
 
+/// Requests that are on their way to the server that writes at one time.
+pub(crate) const FORWARDED_MAX: usize = 1_024;
+/// The answers to one of them that are held, in bytes: of a search that has to be made there.
+pub(crate) const FORWARDED_ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Addresses of which it is known how far they have written.
+pub(crate) const WRITTEN_ADDRESSES_MAX: usize = 4_096;
+/// How long the connection of another member of the cluster may be without traffic.
+pub(crate) const MEMBER_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// The memory that a connection may hold for unfinished requests without a share of
 /// [`Limits::unfinished_bytes_max`], in bytes.
 pub(crate) const UNFINISHED_FREE_BYTES: usize = 4 << 10;

@@ -36,6 +36,14 @@ impl Peer {
         }
     }
 
+    /// Its address, if it is none of this machine's own processes.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Peer::Tcp(address) | Peer::Proxied { client: address, .. } => Some(*address),
+            Peer::Unix(_) => None,
+        }
+    }
+
     /// The proxy in between, if there is one.
     pub fn proxy(&self) -> Option<SocketAddr> {
         match self {

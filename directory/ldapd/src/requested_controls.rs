@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub(crate) struct RequestedControls {
     /// The answer of the password policy.
     pub policy: bool,
+    /// The position by which the change is there.
+    pub position: bool,
     /// The access rules that decided.
     pub trace: Option<Arc<Trace>>,
 }

@@ -1,18 +1,24 @@
 //! The running server: it accepts connections until it is shut down.
 
 use crate::crowd::Crowd;
+use crate::elsewhere::{Elsewhere, Writes};
 use crate::listen::{Listener, ListenerKind, Urls};
-use crate::listener;
+use crate::members::Members;
 use crate::meters::Meters;
 use crate::monitor::{self, Beside, Monitor};
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::state::ServerState;
+use crate::written::Written;
+use crate::{connection, listener};
 use keyway_lock::Unpoisoned;
 use keyway_server::{Directory, Provider, VirtualEntry, VirtualTree, Wanted};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
+use tokio_rustls::server::TlsStream;
 
 /// A running server. Dropping it without [`LdapServer::shutdown`] stops accepting and leaves the
 /// connections to their own end.
@@ -52,6 +58,9 @@ impl LdapServer {
             slowest: slowest.clone(),
             registry: Arc::default(),
             crowd: Crowd::default(),
+            elsewhere: Elsewhere::default(),
+            written: Written::default(),
+            members: RwLock::default(),
         };
         let shared = Arc::new(shared);
         let urls = Urls::default();
@@ -115,6 +124,17 @@ impl LdapServer {
         *self.beside.write().unpoisoned() = Some(Box::new(entries));
     }
 
+    /// The parts of it that a member of a cluster works with.
+    pub fn handle(&self) -> ServerHandle {
+        ServerHandle { shared: self.shared.clone() }
+    }
+
+    /// Hands connections of LDAPS that ask for [`MEMBER_PROTOCOL`](crate::MEMBER_PROTOCOL) over to this service from now on;
+    /// without one they are clients' as all others. They count as these do.
+    pub fn take_members(&self, members: Option<Members>) {
+        *self.shared.members.write().unpoisoned() = members;
+    }
+
     /// Takes other settings, for connections to come; those that are open take them with their next bind.
     pub fn reconfigure(&self, settings: ConnectionSettings) {
         let waiting_max = settings.limits.password_checks_waiting_max;
@@ -140,6 +160,25 @@ impl LdapServer {
         // It waits for the disk.
         let directory = self.shared.directory.clone();
         let _ = tokio::task::spawn_blocking(move || directory.write_pending()).await;
+    }
+}
+
+/// The parts of a running server that a member of a cluster works with.
+#[derive(Clone)]
+pub struct ServerHandle {
+    shared: Arc<ServerState>,
+}
+
+impl ServerHandle {
+    /// Makes changes there from now on. Those that are under way go on.
+    pub fn write(&self, writes: Writes) {
+        self.shared.elsewhere.set(writes);
+    }
+
+    /// Serves the requests that another member of the cluster sends for its clients, until its connection ends. It has
+    /// shown that it is one: it is believed on whose behalf it asks.
+    pub async fn serve_member(&self, stream: TlsStream<TcpStream>, from: SocketAddr) {
+        connection::serve_member(self.shared.clone(), stream, from).await;
     }
 }
 

@@ -9,8 +9,9 @@ use crate::answer::Outbox;
 use crate::budget::Share;
 use crate::channel::{Channel, Ending, Stop};
 use crate::limits::{
-    QUEUED_COUNTED_MAX, REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK,
-    TURN_WORK_MAX, UNFINISHED_FREE_BYTES, WORK_BYTES,
+    FORWARDED_ANSWER_BYTES_MAX, FORWARDED_MAX, MEMBER_IDLE_MAX, QUEUED_COUNTED_MAX,
+    REQUEST_BESIDE_OTHERS_BYTES_MAX, SEARCH_STEP_BYTES, SEARCH_STEP_WORK, TURN_WORK_MAX,
+    UNFINISHED_FREE_BYTES, WORK_BYTES,
 };
 use crate::must_change;
 use crate::outcome::Answer;
@@ -21,14 +22,15 @@ use crate::settings::ConnectionSettings;
 use crate::state::ServerState;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use keyway_cluster::own_writes::OwnWrites;
 use keyway_codec::DecodeError;
 use keyway_codec::ber::announced;
-use keyway_codec::message::{ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
+use keyway_codec::message::{Control, ExtendedResponse, LdapResult, Message, Op, ResultCode, tag};
 use keyway_meter::Gauge;
 use keyway_password::{Attempt, BindHistory};
 use keyway_schema::base;
 use keyway_server::access::{Over, Strength};
-use keyway_server::controls::{RequestControls, ResponseControl};
+use keyway_server::controls::{RequestControls, ResponseControl, Written};
 use keyway_server::log::AuditedChange;
 use keyway_server::log::stages::Stage;
 use keyway_server::{Announced, Failure, RequestOrigin, Search, Step, Subject, USER_PASSWORD};
@@ -55,6 +57,10 @@ pub(crate) struct Session {
     pub(crate) subject: Subject,
     /// The password policy lets it do nothing before it has changed its password.
     pub(crate) must_change: bool,
+    /// What it has written elsewhere and this server may lack.
+    pub(crate) wrote: OwnWrites,
+    /// The request of another server's client that is being taken.
+    pub(crate) asker: Option<RequestOrigin>,
     /// The subject has shown by a certificate who he is.
     pub(crate) by_certificate: bool,
     pub(crate) outbox: Outbox,
@@ -140,7 +146,14 @@ struct Finished {
 
 impl Session {
     pub fn new(shared: Arc<ServerState>, channel: Channel, origin: Origin) -> Self {
-        let settings = shared.settings();
+        let mut settings = shared.settings();
+        if channel.is_member {
+            let settings = Arc::make_mut(&mut settings);
+            settings.limits.requests_in_flight_max = FORWARDED_MAX;
+            settings.limits.unread_answer_bytes_max = FORWARDED_ANSWER_BYTES_MAX;
+            settings.limits.message_bytes_before_bind_max = settings.limits.message_bytes_max;
+            settings.limits.idle_before_bind_max = MEMBER_IDLE_MAX;
+        }
         let share = Share::of(&shared.unfinished);
         let queued = Queued { requests: 0, all: shared.meters.queue, seen: origin.seen.clone() };
         let mut session = Session {
@@ -150,6 +163,8 @@ impl Session {
             channel,
             subject: Subject::anonymous(),
             must_change: false,
+            wrote: OwnWrites::default(),
+            asker: None,
             by_certificate: false,
             outbox: Outbox::default(),
             request_log: RequestLog::new(origin),
@@ -271,9 +286,9 @@ impl Session {
         match Message::decode(bytes) {
             Ok(message) if length > REQUEST_BESIDE_OTHERS_BYTES_MAX => {
                 // The thread's other connections are taken over by another thread meanwhile.
-                block_in_place(|| self.dispatch(&message));
+                block_in_place(|| self.take(&message));
             }
-            Ok(message) => self.dispatch(&message),
+            Ok(message) => self.take(&message),
             Err(error) => self.undecodable(bytes, &error),
         }
         Ok(rest)
@@ -399,7 +414,14 @@ impl Session {
         self.subject = subject.over(Over { address: Some(self.from), strength });
     }
 
-    fn dispatch(&mut self, message: &Message<'_>) {
+    fn take(&mut self, message: &Message<'_>) {
+        match self.channel.is_member {
+            true => self.dispatch_for_another(message),
+            false => self.dispatch(message),
+        }
+    }
+
+    pub(crate) fn dispatch(&mut self, message: &Message<'_>) {
         let request = message.op.tag();
         self.request_log.origin.seen.request();
         self.request_log.asked(message.id, &message.op);
@@ -425,6 +447,9 @@ impl Session {
             );
             return self.answer(message.id, request, result, &[]);
         }
+        if self.wait_for_own_writes(message, &controls) {
+            return;
+        }
         let requested = match self.requested_controls(&controls) {
             Ok(requested) => requested,
             Err(failure) => return self.answer(message.id, request, failure.into(), &[]),
@@ -432,26 +457,29 @@ impl Session {
         if self.must_change && self.is_withheld(&message.op) {
             return self.fail(message.id, request, must_change::refusal(), &requested);
         }
-        self.perform(message.id, &message.op, &controls, requested);
+        if !self.send_elsewhere(message, &requested) {
+            self.perform(message.id, &message.op, &controls, requested);
+        }
     }
 
     /// The response controls that a request asks for.
     ///
     /// # Errors
     /// `insufficientAccessRights` if it must be told about rules that it may not read.
-    fn requested_controls(
+    pub(crate) fn requested_controls(
         &self,
         controls: &RequestControls<'_>,
     ) -> Result<RequestedControls, Failure> {
         let policy = controls.password_policy;
+        let position = controls.position.is_some() || self.channel.is_member;
         let Some(critical) = controls.deciding_rules else {
-            return Ok(RequestedControls { policy, trace: None });
+            return Ok(RequestedControls { policy, position, trace: None });
         };
         match (self.shared.directory.may_read_rules(&self.subject)?, critical) {
-            (true, _) => Ok(RequestedControls { policy, trace: Some(Arc::default()) }),
+            (true, _) => Ok(RequestedControls { policy, position, trace: Some(Arc::default()) }),
             (false, true) => Err(Failure::denied("ask which rules decide")),
             // It is as if it was not known.
-            (false, false) => Ok(RequestedControls { policy, trace: None }),
+            (false, false) => Ok(RequestedControls { policy, position, trace: None }),
         }
     }
 
@@ -534,7 +562,7 @@ impl Session {
     /// The request of this message id, for what it changes.
     pub(crate) fn origin_of(&self, operation: u32) -> RequestOrigin {
         let connection = self.request_log.origin.connection;
-        RequestOrigin { from: self.from, connection, operation }
+        self.asker.unwrap_or(RequestOrigin { from: self.from, connection, operation })
     }
 
     /// The part of the root DSE that is about this connection.
@@ -647,7 +675,8 @@ impl Session {
         self.waiting_bytes -= request_bytes;
         // It becomes less.
         self.hold(self.unread_bytes);
-        if let Answer::Bind(..) = &answer {
+        if let Answer::Bind(..) | Answer::Again { .. } = &answer {
+            // While a bind waits nothing else does.
             self.binding = false;
         }
         let position = self.wanted.iter().position(|wanted| *wanted == ticket);
@@ -656,12 +685,17 @@ impl Session {
         match answer {
             Answer::Write { request, result: Ok(mut done), requested } => {
                 done.response_controls.extend(requested.controls(None));
+                done.response_controls.extend(self.position_control(&requested));
                 self.answer(id, request, LdapResult::success(), &done.response_controls);
             }
             Answer::Write { request, result: Err(failure), requested } => {
                 self.fail(id, request, failure, &requested);
             }
             Answer::Bind(bound, requested) => self.bound(id, *bound, &requested),
+            Answer::Forwarded { request, result, requested } => {
+                self.answer_forwarded(id, request, result, &requested);
+            }
+            Answer::Again { message, reached } => self.take_again(&message, reached),
             Answer::Extended { result, requested } => self.answer_extended(id, result, &requested),
         }
     }
@@ -679,7 +713,9 @@ impl Session {
         };
         let value = value.as_ref().map(|value| value.as_slice().into());
         let response = ExtendedResponse { result: LdapResult::success(), oid: None, value };
-        self.put(id, Op::ExtendedResponse(response), &requested.controls(None));
+        let mut controls = requested.controls(None);
+        controls.extend(self.position_control(requested));
+        self.put(id, Op::ExtendedResponse(response), &controls);
     }
 
     /// Answers a request with a failure.
@@ -707,7 +743,18 @@ impl Session {
         }
     }
 
+    /// The position by which a change that is answered now is there, if that is asked for: a later one may be said.
+    fn position_control(&self, requested: &RequestedControls) -> Option<ResponseControl> {
+        let (position, row) = requested.position.then(|| self.shared.here().ok()).flatten()?;
+        let reign = row.map_or((0, 0), |row| (row.epoch, row.writer.0));
+        Some(ResponseControl::position(Written { position, reign }))
+    }
+
     pub(crate) fn put(&mut self, id: u32, op: Op<'_>, controls: &[ResponseControl]) {
+        self.put_with(id, op, controls.iter().map(ResponseControl::as_control).collect());
+    }
+
+    pub(crate) fn put_with(&mut self, id: u32, op: Op<'_>, controls: Vec<Control<'_>>) {
         let time_ns = self.request_log.answered(id, &op, &self.subject);
         self.shared.meters.answer(&op, time_ns);
         self.outbox.answer(id, op, controls);

@@ -2,6 +2,8 @@
 
 use crate::budget::Budget;
 use crate::crowd::Crowd;
+use crate::elsewhere::{Elsewhere, Writes};
+use crate::members::Members;
 use crate::meters::Meters;
 use crate::peer::Peer;
 use crate::registry::Registry;
@@ -10,8 +12,10 @@ use crate::seen::Seen;
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::strangers::Source;
+use crate::written::Written;
+use keyway_cluster::message::ClusterRow;
 use keyway_lock::Unpoisoned;
-use keyway_server::Directory;
+use keyway_server::{Directory, Failure};
 use std::io;
 use std::sync::{Arc, RwLock};
 
@@ -24,12 +28,41 @@ pub(crate) struct ServerState {
     pub slowest: Arc<Slowest>,
     pub registry: Arc<Registry>,
     pub crowd: Crowd,
+    pub elsewhere: Elsewhere,
+    pub written: Written,
+    /// The service of other servers of a cluster, if there is one.
+    pub members: RwLock<Option<Members>>,
 }
 
 impl ServerState {
     /// The settings as they are now.
     pub fn settings(&self) -> Arc<ConnectionSettings> {
         self.settings.read().unpoisoned().clone()
+    }
+
+    /// Where changes are made.
+    pub fn writes(&self) -> Arc<Writes> {
+        self.elsewhere.writes()
+    }
+
+    /// Whether that is not here.
+    pub fn writes_elsewhere(&self) -> bool {
+        self.elsewhere.is_elsewhere()
+    }
+
+    /// The service of other servers as it is now.
+    pub fn members(&self) -> Option<Members> {
+        self.members.read().unpoisoned().clone()
+    }
+
+    /// The last position that reads see, and the cluster's row as of then.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn here(&self) -> Result<(u64, Option<ClusterRow>), Failure> {
+        let (position, row) = self.directory.position_with(ClusterRow::NAME)?;
+        // One that this version does not understand is none to it.
+        Ok((position, row.and_then(|row| ClusterRow::parse(&row).ok())))
     }
 
     /// A connection, as its lines in the log say it.

@@ -13,9 +13,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::server::{Acceptor, ClientHello};
 use tokio_rustls::rustls::{HandshakeKind, ServerConfig};
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, LazyConfigAcceptor, TlsAcceptor};
 use zeroize::Zeroizing;
 
 /// All kinds of connection.
@@ -28,15 +29,37 @@ pub(crate) enum Stream {
 impl Stream {
     /// Takes the peer through a TLS handshake. One that fails ends with an alert that says why.
     pub async fn accept_tls(tcp: TcpStream, config: Arc<ServerConfig>) -> io::Result<Self> {
-        let mut handshake = TlsAcceptor::from(config).accept(tcp).into_fallible();
+        Stream::shake_hands(TlsAcceptor::from(config).accept(tcp)).await
+    }
+
+    /// As [`Stream::accept_tls`], with the configuration that is chosen by what the peer asks for.
+    pub async fn accept_tls_by(
+        tcp: TcpStream,
+        choose: impl FnOnce(&ClientHello<'_>) -> Arc<ServerConfig>,
+    ) -> io::Result<Self> {
+        let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), tcp);
+        match (&mut acceptor).await {
+            Ok(start) => {
+                let config = choose(&start.client_hello());
+                Stream::shake_hands(start.into_stream(config)).await
+            }
+            Err(error) => {
+                if let Some(tcp) = acceptor.take_io() {
+                    turn_away(tcp).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn shake_hands(handshake: Accept<TcpStream>) -> io::Result<Self> {
+        let mut handshake = handshake.into_fallible();
         // A key may be in another process, and that may hang: others go on meanwhile.
         let apart = poll_fn(|context| block_in_place(|| Pin::new(&mut handshake).poll(context)));
         match apart.await {
             Ok(tls) => Ok(Stream::Tls(Box::new(tls))),
-            Err((error, mut tcp)) => {
-                // Neither can go wrong worse than the handshake did.
-                let _ = tcp.shutdown().await;
-                let _ = timeout(LINGER_MAX, drain(&mut tcp, 0)).await;
+            Err((error, tcp)) => {
+                turn_away(tcp).await;
                 Err(error)
             }
         }
@@ -89,6 +112,12 @@ impl Stream {
             Stream::Tls(tls) => Some(tls.get_ref().1.peer_certificates()?.first()?.as_ref()),
         }
     }
+}
+
+/// Closes after a handshake that failed, so that the peer sees the alert. Nothing can go wrong worse than that did.
+async fn turn_away(mut tcp: TcpStream) {
+    let _ = tcp.shutdown().await;
+    let _ = timeout(LINGER_MAX, drain(&mut tcp, 0)).await;
 }
 
 /// Reads on for a little after the last word: closing with input unread would make the system reset

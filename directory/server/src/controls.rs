@@ -17,6 +17,11 @@ use keyway_codec::password_policy::{
 /// each decision, as text in UTF-8.
 pub const DECIDING_RULES: &str = "2.25.15936739705580567830054646219924409936.2.1";
 
+/// Say by which position of the feed a change is there; and read no earlier state than that of a position. A write's control
+/// has no value; a search's, a compare's or a bind's has the position in decimal digits, or that of a write's answer, which
+/// goes on with the cluster's epoch and its writer's number (zeros without a cluster), each behind a blank.
+pub const POSITION: &str = "2.25.15936739705580567830054646219924409936.2.3";
+
 /// The controls that `supportedControl` names.
 pub const SUPPORTED: &[&str] = &[
     PAGED_RESULTS,
@@ -28,7 +33,32 @@ pub const SUPPORTED: &[&str] = &[
     ACCOUNT_USABILITY,
     DECIDING_RULES,
     RELAX_RULES,
+    POSITION,
 ];
+
+/// A place in the feed by which a change is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// The position.
+    pub position: u64,
+    /// The cluster's epoch in which it is that change's, and the number of the member that writes in it; zeros without a
+    /// cluster, or if it is not known.
+    pub reign: (u64, u64),
+}
+
+impl Written {
+    /// Reads the value of [`POSITION`]; `None` if it is none.
+    pub fn decode(value: &[u8]) -> Option<Written> {
+        let text = str::from_utf8(value).ok()?;
+        let mut numbers = text.splitn(3, ' ').map(|number| number.parse().ok());
+        let position = numbers.next()??;
+        let reign = match numbers.next() {
+            Some(epoch) => (epoch?, numbers.next()??),
+            None => (0, 0),
+        };
+        Some(Written { position, reign })
+    }
+}
 
 /// The controls of one request, understood. Only those that fit its operation are set.
 #[derive(Debug, Default)]
@@ -49,6 +79,8 @@ pub struct RequestControls<'a> {
     pub account_usability: bool,
     /// Say which access rules decided, and whether it was critical; all but bind, unbind and abandon.
     pub deciding_rules: Option<bool>,
+    /// Read no earlier state than that of this position, or say which one it is; all but unbind and abandon.
+    pub position: Option<Option<Written>>,
     /// Take what else only the server sets, from the administrator; add and modify.
     pub relax: bool,
 }
@@ -103,6 +135,13 @@ impl<'a> RequestControls<'a> {
             PASSWORD_POLICY => self.password_policy = true,
             ACCOUNT_USABILITY => self.account_usability = true,
             RELAX_RULES => self.relax = true,
+            POSITION => {
+                let wrong =
+                    || refused(ResultCode::ProtocolError, control, "has no number as its value");
+                let position = value.filter(|value| !value.is_empty());
+                let position = position.map(|value| Written::decode(value).ok_or_else(wrong));
+                self.position = Some(position.transpose()?);
+            }
             DECIDING_RULES => self.deciding_rules = Some(control.critical),
             // Some clients send an empty value with it where RFC 3296 has none; it means nothing.
             MANAGE_DSA_IT => self.manage_dsa_it = true,
@@ -141,6 +180,14 @@ impl ResponseControl {
         ResponseControl { oid: DECIDING_RULES, value: trace.to_text().into_bytes() }
     }
 
+    /// The place by which a change is there.
+    pub fn position(Written { position, reign: (epoch, writer) }: Written) -> Self {
+        ResponseControl {
+            oid: POSITION,
+            value: format!("{position} {epoch} {writer}").into_bytes(),
+        }
+    }
+
     /// As a message carries it.
     pub fn as_control(&self) -> Control<'_> {
         Control { oid: self.oid, critical: false, value: Some((&self.value).into()) }
@@ -152,7 +199,7 @@ fn fits(request: u8, oid: &str) -> bool {
     use tag::*;
     match oid {
         PAGED_RESULTS | ACCOUNT_USABILITY => request == SEARCH_REQUEST,
-        PASSWORD_POLICY => !matches!(request, UNBIND_REQUEST | ABANDON_REQUEST),
+        PASSWORD_POLICY | POSITION => !matches!(request, UNBIND_REQUEST | ABANDON_REQUEST),
         ASSERTION => matches!(
             request,
             SEARCH_REQUEST

@@ -121,13 +121,17 @@ impl From<keyway_store::Error> for Failure {
             Exists => ResultCode::EntryAlreadyExists,
             NotFound => ResultCode::NoSuchObject,
             HasChildren => ResultCode::NotAllowedOnNonLeaf,
-            WouldLoop => ResultCode::UnwillingToPerform,
+            WouldLoop | Following => ResultCode::UnwillingToPerform,
             TooDeep | TooLarge { .. } => ResultCode::AdminLimitExceeded,
-            DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } => ResultCode::Unavailable,
+            DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } | NotAppended { .. } => {
+                ResultCode::Unavailable
+            }
             FeedTrimmed { .. } | FeedAhead { .. } | NotNext { .. } => {
                 ResultCode::UnwillingToPerform
             }
-            BadMetaName | Damaged { .. } | JobPanicked | System { .. } => ResultCode::Other,
+            BadMetaName | Damaged { .. } | ContentsDiffer | JobPanicked | System { .. } => {
+                ResultCode::Other
+            }
         };
         Failure::new(code, error.to_string())
     }

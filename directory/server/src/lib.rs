@@ -30,6 +30,7 @@ mod directory;
 mod evaluate;
 mod failure;
 mod feed;
+mod follow;
 mod index;
 mod integrity;
 mod large;
@@ -67,8 +68,10 @@ pub use directory::Directory;
 pub use failure::Failure;
 pub use feed::{
     AttributeChange, AttributeValues, ChangeNote, DescribedChange, Describer, EntryChange, Extent,
-    FeedReader, FeedRetention, FeedStatus, Operation, Reason, Renaming, Room, RowOrEntry, Values,
+    FeedReader, FeedRetention, FeedStatus, META_READERS, Operation, Reason, Renaming, Room,
+    RowOrEntry, Values,
 };
+pub use follow::{ApplyError, BindsTaken, BindsTaker};
 pub use index::{IndexKind, IndexReport, IndexSetting, IndexStatus};
 pub use integrity::{Allocate, Disagreement, IntegritySetting, MemberOf, Unique};
 pub use learnt::KnownName;

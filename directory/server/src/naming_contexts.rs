@@ -13,7 +13,7 @@ use keyway_store::Store;
 use std::sync::Arc;
 
 /// The row of the store's meta table that has them.
-const META_CONTEXTS: &str = "naming-contexts";
+pub(crate) const META_CONTEXTS: &str = "naming-contexts";
 
 impl Directory {
     /// Holds the tree from this DN downwards from now on. Its top entry is to be added.
@@ -49,6 +49,16 @@ impl Directory {
         })?;
         *snapshot.shared.contexts.write().unpoisoned() = contexts.into();
         Ok(())
+    }
+}
+
+impl Directory {
+    /// Whether entries of this name are made by the server itself and not stored: each server has its own.
+    pub fn is_virtual(&self, dn: &str) -> bool {
+        let snapshot = self.snapshot();
+        let Ok(name) = snapshot.entry_name(dn) else { return false };
+        let contexts = snapshot.shared.contexts();
+        matches!(naming::place(&contexts, name.name()), naming::Place::Virtual(_))
     }
 }
 

@@ -27,6 +27,7 @@ use keyway_schema::{Composed, EntryName, SchemaError};
 use keyway_store::{Store, Write};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, RwLock};
+use tokio::sync::watch;
 
 impl Directory {
     /// Opens the directory in a store.
@@ -148,6 +149,8 @@ impl Directory {
             contexts: RwLock::new(contexts.into()),
             adding_context: Mutex::default(),
             learnt: Mutex::default(),
+            positions: watch::Sender::new(0),
+            binds_taker: RwLock::default(),
             administrator,
             access,
             engine,
@@ -165,6 +168,13 @@ impl Directory {
             integrity: Arc::new(integrity),
             indexes: Arc::new(indexes),
         });
+        let positions = shared.positions.clone();
+        store.tell_positions(move |position, is_applied| {
+            // Of a row that is applied more follows.
+            if !is_applied {
+                positions.send_replace(position);
+            }
+        });
         let current = Arc::new(RwLock::new(snapshot));
         Ok(Directory { builder: Builder::default(), store, shared, current })
     }
@@ -175,6 +185,13 @@ impl Directory {
         let snapshot = self.snapshot();
         if stored.is(&snapshot.composed) {
             return Ok(());
+        }
+        if self.store.is_following() {
+            return Err(OpenError::Settings(
+                "[schema] and the files of the schema say something else than those of the server that writes: give \
+                 this one the same"
+                    .into(),
+            ));
         }
         let before = stored.schema().map_err(OpenError::Schema)?;
         check_entries(self.store.read()?.view(), &before, &snapshot.schema)

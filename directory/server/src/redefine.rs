@@ -15,7 +15,7 @@ use crate::state::{CurrentSnapshot, DirectoryState, Snapshot};
 use keyway_codec::message::ResultCode;
 use keyway_lock::Unpoisoned;
 use keyway_schema::{Changes, Composed, Difference, Schema, SchemaError, Sources};
-use keyway_store::{EntryId, Names, View, Write};
+use keyway_store::{Change, EntryId, Names, View, Write};
 use std::sync::Arc;
 
 /// Rows of the store's meta table: all definitions; those that came over LDAP; how often the schema
@@ -186,6 +186,62 @@ impl Redefinition {
     /// The new state, to be used when it is on the disk.
     pub fn next(&self) -> Arc<Snapshot> {
         self.next.clone()
+    }
+}
+
+/// The schema that the change of another directory leaves.
+pub(crate) struct Redefined {
+    /// The new state.
+    pub next: Arc<Snapshot>,
+    /// Indexes that are made anew.
+    pub anew: Kinds,
+}
+
+impl Redefined {
+    /// The state that these changes leave; `None` if they do not change the schema. The files and sets of this directory
+    /// have to make what the other one's made.
+    ///
+    /// # Errors
+    /// `unwillingToPerform` if they do not, and as [`Redefinition::new`].
+    pub fn by<'c>(
+        old: &Arc<Snapshot>,
+        changed: impl Iterator<Item = &'c Change>,
+        settings: &Settings,
+    ) -> Result<Option<Redefined>> {
+        let mut rows: [Option<String>; 3] = [None, None, None];
+        for change in changed {
+            let Change::Meta(meta) = change else { continue };
+            let names = [META_SCHEMA, META_CHANGES, META_GENERATION];
+            let at = names.iter().position(|name| *name == meta.name);
+            if let Some(row) = at.and_then(|at| rows.get_mut(at)) {
+                let [_, value] = &meta.value;
+                let value = value.as_deref().unwrap_or_default();
+                *row = Some(String::from_utf8_lossy(value).into_owned());
+            }
+        }
+        let [text, changes, numbered] = rows;
+        if text.is_none() && changes.is_none() {
+            return Ok(None);
+        }
+        let changes = match changes {
+            Some(text) => Changes::from_text(&text).map_err(|why| other(&why))?,
+            None => old.changes.clone(),
+        };
+        let made = Redefinition::new(old, old.sources.clone(), changes, settings)?;
+        let (mut next, anew) = match made {
+            Some(made) => (Snapshot::clone(&made.next), made.anew),
+            None => (Snapshot::clone(old), Kinds::new()),
+        };
+        if text.is_some_and(|text| text != next.composed.to_text()) {
+            let text = "the server that writes uses other sets or files of the schema: give this one the same \
+                        ([schema] and the folder schema), and start it again";
+            return Err(Failure::new(ResultCode::UnwillingToPerform, text));
+        }
+        if let Some((number, time)) = numbered.as_deref().and_then(|text| text.split_once(' ')) {
+            next.generation = number.parse().unwrap_or_default();
+            time.clone_into(&mut next.schema_time);
+        }
+        Ok(Some(Redefined { next: Arc::new(next), anew }))
     }
 }
 

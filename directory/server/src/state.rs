@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::clock::Clock;
 use crate::failure::Result;
+use crate::follow::BindsTaker;
 use crate::index::{Indexes, InvalidatedIndexes};
 use crate::integrity::Integrity;
 use crate::learnt::{KnownName, Learnt};
@@ -25,6 +26,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Instant, SystemTime};
+use tokio::sync::watch;
 
 /// The snapshot that operations begin with. An operation keeps the one it has.
 pub(crate) type CurrentSnapshot = Arc<RwLock<Arc<Snapshot>>>;
@@ -79,6 +81,9 @@ pub(crate) struct DirectoryState {
     pub contexts: RwLock<Arc<[Arc<NamingContext>]>>,
     pub adding_context: Mutex<()>,
     pub learnt: Mutex<Vec<Learnt>>,
+    /// The last position that reads see, once there was a new one.
+    pub positions: watch::Sender<u64>,
+    pub binds_taker: RwLock<Option<Arc<dyn BindsTaker>>>,
 }
 
 impl DirectoryState {

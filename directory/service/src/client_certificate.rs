@@ -54,7 +54,8 @@ pub fn issue(
     let public = folder_keys::public_key_in(&ca_file)?;
     let daemon = folder_keys::are_held(&folder).then(|| Daemon::of_folder(&folder));
     let remote = client::connect(&engine, daemon.as_ref(), |_| {})?;
-    let ca_key = authority_key(&engine, &folder, daemon.as_ref(), &public)?;
+    let socket = daemon.as_ref().map(|daemon| daemon.socket.as_path());
+    let ca_key = authority_key(&engine, &folder, socket, &public)?;
     let (key, key_der) = SigningKey::generate(&engine).map_err(authority::cannot_issue)?;
     let made = authority::for_client(ca_key, &ca, &key, subject.name(), days, Timestamp::now())?;
     drop(remote);
@@ -80,19 +81,24 @@ fn beside(out: &Path, ending: &str) -> PathBuf {
     path.into()
 }
 
-fn authority_key(
+/// The key of a data folder's authority, with this public half: in a file, or in the cryptod with that socket, to which
+/// the engine is connected.
+///
+/// # Errors
+/// If it is not there or cannot be used.
+pub(crate) fn authority_key(
     engine: &Engine,
     folder: &Path,
-    daemon: Option<&Daemon>,
+    cryptod: Option<&Path>,
     public: &[u8],
 ) -> Result<SigningKey, Failure> {
-    let Some(daemon) = daemon else {
+    let Some(cryptod) = cryptod else {
         let file = folder.join(name::CA_KEY);
         let key = folder_keys::read(&file)?;
         return SigningKey::load(engine, &key)
             .map_err(|why| keyway_folder::pem::malformed(&file, why));
     };
-    let held = folder_keys::held(&daemon.socket, folder_keys::Which::Authority, public)?;
+    let held = folder_keys::held(cryptod, folder_keys::Which::Authority, public)?;
     let held = held.ok_or_else(|| {
         Failure::new(format!(
             "the key of {} is not in the cryptod of the folder; put it back for this",

@@ -1,5 +1,6 @@
 //! A data folder with its directory open: what every command but `top` works on.
 
+use crate::cluster;
 use keyway_codec::message::ResultCode;
 use keyway_config::Configuration;
 use keyway_config::{applied, definitions};
@@ -131,6 +132,7 @@ impl Instance {
             output::note(format_args!("warning: the folder does not remember its store: {why}"));
         }
         applied::check(folder.path(), &store, &configuration.text)?;
+        store.follow(cluster::follows(folder.path(), &store)?);
         let opened = open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(_) | OpenError::UnknownAttribute(_) => {

@@ -6,6 +6,7 @@ use crate::backups;
 use crate::banner::{Banner, Listening};
 use crate::certificates::{Certificates, Sources};
 use crate::client;
+use crate::cluster;
 use crate::gauges;
 use crate::instance::Instance;
 use crate::instance::describe;
@@ -106,7 +107,8 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         Some(daemon) => daemon.socket.clone(),
         None => name::socket_at(folder.path()),
     };
-    let tls = Tls::new(&engine, daemon.filter(|it| it.holds_own).map(|it| it.socket))?;
+    let held_by = daemon.filter(|it| it.holds_own).map(|it| it.socket);
+    let tls = Tls::new(&engine, held_by.clone())?;
     let listen = sockets.addresses()?;
     let sources = Sources { folder: &folder, settings: &configuration.tls, listen: &listen };
     let (certificates, made) = Certificates::open(tls, sources).map_err(told)?;
@@ -152,6 +154,7 @@ pub fn run(arguments: &LdapdOptions, push_metrics: PushMetrics) -> Result<(), Fa
         supervision,
         push_metrics,
         cryptod_socket,
+        held_by,
     };
     let ended = runtime.block_on(serving.serve(sockets, &banner, hangup));
     drop(runtime);
@@ -432,6 +435,8 @@ struct Serving<'a> {
     supervision: Option<Supervision>,
     push_metrics: PushMetrics,
     cryptod_socket: PathBuf,
+    /// The socket of the cryptod that holds the keys of the folder's own certificates, if one does.
+    held_by: Option<PathBuf>,
 }
 
 impl Serving<'_> {
@@ -445,7 +450,24 @@ impl Serving<'_> {
         let addresses = [address(&sockets.plain), address(&sockets.tls)];
         let server = self.start(sockets)?;
         let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
-        let Serving { certificates, configuration, supervision, push_metrics, .. } = self;
+        let Serving { certificates, configuration, supervision, push_metrics, held_by, .. } = self;
+        let cluster = match addresses[1] {
+            Some(_) => Some(cluster::start(
+                cluster::Serving {
+                    folder: folder.path(),
+                    directory: &instance.directory,
+                    store: &instance.store,
+                    engine,
+                    log: &logs.log,
+                    server: &server,
+                    cryptod: held_by,
+                    url: cluster::reached_at(configuration.cluster.url.as_ref(), addresses[1]),
+                },
+                cluster::node_settings(&configuration),
+            )?),
+            // Members reach each other over LDAPS.
+            None => None,
+        };
         banner.log(logs);
         if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
@@ -464,6 +486,7 @@ impl Serving<'_> {
             addresses,
             supervisor: supervision.as_ref().filter(|it| it.moves).map(|it| &it.channel),
             server: &server,
+            node: cluster.as_ref().map(|cluster| cluster.node.clone()),
             certificates,
             push: push_metrics,
             configuration,
@@ -555,6 +578,7 @@ impl Serving<'_> {
         let _ = settling.await;
         // Lines that cannot be settled now are at the next start.
         let _ = block_in_place(|| instance.directory.settle_audit());
+        drop(cluster);
         match failed {
             None => {
                 logs.say(Severity::Info, "stop", &[]);

@@ -14,6 +14,7 @@ pub mod changes;
 pub mod changing;
 pub mod client;
 pub mod client_certificate;
+pub mod cluster;
 pub mod cryptod;
 pub mod doctor;
 pub mod edited;

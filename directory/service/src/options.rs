@@ -1,10 +1,11 @@
 //! The options of the three processes: what their flags mean.
 
+use crate::cluster::JoinToken;
 use crate::limit::{Limit, Space, Weight};
 use crate::master::Source;
 use crate::tokens::Labelled;
 use crate::vms::Vm;
-use keyway_config::Overrides;
+use keyway_config::{MemberUrl, Overrides};
 use keyway_folder::user::Account;
 use keyway_host::listeners::Listen;
 use keyway_host::supervised::Inherited;
@@ -56,6 +57,21 @@ pub struct UpOptions {
     pub master: Option<Source>,
     /// The user that cryptod is to be.
     pub cryptod_user: Option<Account>,
+    /// The server to follow, at a first start.
+    pub follow: Option<FollowOptions>,
+}
+
+/// Which server is followed.
+#[derive(Clone, Debug)]
+pub struct FollowOptions {
+    /// Where it is.
+    pub follow: MemberUrl,
+    /// The right to join it.
+    pub token: JoinToken,
+    /// The member's name.
+    pub member: Option<String>,
+    /// Where others reach this one.
+    pub url: Option<MemberUrl>,
 }
 
 /// Options of the daemon.

@@ -51,7 +51,8 @@ pub fn places(folder: &Folder, configuration: &Configuration) -> Result<Places, 
     let socket = unix_socket::file(folder, &configuration.unix);
     places.sockets.extend(socket.as_deref().and_then(Path::parent).map(Into::into));
     let collector = configuration.metrics.as_ref().and_then(|it| it.ca.as_deref());
-    for named in configuration.tls.named().chain(collector).chain(secret) {
+    let cluster = configuration.cluster.named();
+    for named in configuration.tls.named().chain(collector).chain(secret).chain(cluster) {
         let file = folder.file_at(named);
         // A link may lead from the one to the other, and tomorrow to another file there.
         for file in [fs::canonicalize(&file).ok(), Some(file)].iter().flatten() {

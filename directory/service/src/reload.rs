@@ -1,6 +1,7 @@
 //! SIGHUP: what can change while a server runs is read again, all of it or nothing.
 
 use crate::certificates::{Certificates, Sources};
+use crate::cluster::{Node, node_settings};
 use crate::instance::Instance;
 use crate::limits::fit_open_files;
 use crate::options::ServeOptions;
@@ -27,6 +28,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 /// Has metrics pushed from now on as it is told, and no more as it was told before.
 pub type PushMetrics = Box<dyn FnMut(Pushing<'_>)>;
@@ -52,6 +54,8 @@ pub struct Reload<'a> {
     pub verifier: &'a Verifier,
     pub logs: &'a Logs,
     pub server: &'a LdapServer,
+    /// Its part in a cluster.
+    pub node: Option<Arc<Node>>,
     /// Where it listens for LDAP and for LDAPS.
     pub addresses: [Option<SocketAddr>; 2],
     /// The supervisor, if there is one: it binds other addresses and wants to know when they are in use.
@@ -216,7 +220,10 @@ impl Reload<'_> {
         }
         (old.remember, old.log, old.metrics) = (new.remember, new.log, new.metrics);
         (old.tls, old.network, old.unknown) = (new.tls, new.network, new.unknown);
-        old.text = new.text;
+        (old.text, old.cluster) = (new.text, new.cluster);
+        if let Some(node) = &self.node {
+            node.reconfigure(node_settings(&self.configuration));
+        }
         self.remember();
         self.push_metrics();
     }

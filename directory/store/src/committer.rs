@@ -9,7 +9,7 @@ use std::time::Instant;
 use keyway_meter::{Counter, Gauge, Histogram};
 
 use crate::disk::Reserve;
-use crate::limits::{GROUP_BYTES_MAX, GROUP_JOBS_MAX, RESERVE_BYTES};
+use crate::limits::{APPENDED_BYTES_MAX, GROUP_BYTES_MAX, GROUP_JOBS_MAX, RESERVE_BYTES};
 use crate::shared::Shared;
 use crate::task::Task;
 use crate::{Error, Write};
@@ -82,9 +82,14 @@ impl<'s> Committer<'s> {
                 return self.answer(waiting.drain(..), &Err(error));
             }
         };
+        // A log of several machines takes no larger ones.
+        let bytes_max = match self.shared.append() {
+            Some(_) => APPENDED_BYTES_MAX,
+            None => GROUP_BYTES_MAX,
+        };
         let mut ran = 0;
         while let Some(member) = waiting.get_mut(ran)
-            && write.bytes() <= GROUP_BYTES_MAX
+            && write.bytes() <= bytes_max
         {
             let (puts, growth) = (write.puts(), write.growth());
             write.begin_job();
@@ -181,7 +186,10 @@ impl<'s> Committer<'s> {
             }
             Err(error) => {
                 self.sync_errors.increment();
-                let harmless = matches!(error, Error::DiskFull | Error::MapFull { .. });
+                let harmless = matches!(
+                    error,
+                    Error::DiskFull | Error::MapFull { .. } | Error::NotAppended { .. }
+                );
                 if !harmless || self.shared.is_given_up() {
                     self.shared.fail(error);
                 }

@@ -73,6 +73,16 @@ pub enum Error {
         /// The last position of this store.
         last: u64,
     },
+    /// The caller: the store makes the changes of another one again, and none of its own: see
+    /// [`Store::follow`](crate::Store::follow).
+    Following,
+    /// The disk, or a fault of a program: this store and the one whose changes it has made again hold different entries.
+    ContentsDiffer,
+    /// The caller's [`Append`](crate::Append) has not taken the commit; nothing was changed.
+    NotAppended {
+        /// Its words.
+        why: String,
+    },
     /// The caller: the job panicked; its changes were undone.
     JobPanicked,
     /// The store has stopped taking changes, because an earlier commit failed in a way after which
@@ -158,6 +168,13 @@ impl fmt::Display for Error {
                 "position {position} of the feed is not what came after position {last} of this store: it is of \
                  another history"
             ),
+            Error::Following => {
+                f.write_str("this store follows another one, and takes no changes of its own")
+            }
+            Error::ContentsDiffer => {
+                f.write_str("the entries are not those of the store that is followed")
+            }
+            Error::NotAppended { why } => f.write_str(why),
             Error::JobPanicked => f.write_str("the change failed by a fault of the program"),
             Error::Displaced { path } => write!(
                 f,

@@ -16,6 +16,8 @@ pub(crate) const FORMAT_WITH_FEED: u32 = 3;
 
 /// Rows of the table `meta` that are the store's own. Those of the caller begin with `u`.
 pub(crate) const META_FORMAT: &[u8] = b"format";
+/// The digest of all entries; see `contents`.
+pub(crate) const META_CONTENTS: &[u8] = b"contents";
 pub(crate) const META_FEED: &[u8] = b"feed";
 /// How often the store, or the one that it was restored from, was restored; 1 if it never was, also without the row.
 pub(crate) const META_EPOCH: &[u8] = b"epoch";

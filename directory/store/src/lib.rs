@@ -47,9 +47,11 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod append;
 mod attributes;
 mod check;
 mod committer;
+mod contents;
 mod copy;
 mod deferred;
 mod disk;
@@ -82,6 +84,7 @@ mod task;
 mod values;
 mod write;
 
+pub use append::Append;
 pub use attributes::{Attributes, Values};
 pub use check::Checked;
 pub use copy::copy_file;
@@ -90,7 +93,7 @@ pub use entry::{Entry, EntryId};
 pub use error::{Error, OpenError};
 pub use feed::{
     AttributeEdit, Change, EditKind, FeedDigest, FeedHead, FeedJob, FeedRow, FeedRows,
-    LargeValuesEdit, MetaChange, Moved, RawRow, Updated, Whole,
+    LargeValuesEdit, MetaChange, Moved, RawRow, Relisted, Updated, Whole,
 };
 pub use key::{Key, KeyRange};
 pub use large::{Large, LargeEdit, ValueKey};

@@ -42,6 +42,9 @@ pub const GROUP_JOBS_MAX: usize = 512;
 /// Bytes put by a group after which it takes no further job.
 pub const GROUP_BYTES_MAX: usize = 32 << 20;
 
+/// As [`GROUP_BYTES_MAX`], where an [`Append`](crate::Append) takes the group first.
+pub const APPENDED_BYTES_MAX: usize = 128 << 10;
+
 /// Names of inner entries that a [`crate::Names`] keeps before it starts anew.
 pub const NAMES_ENTRIES_MAX: usize = 4096;
 

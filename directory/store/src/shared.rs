@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::disk::{self, DATA};
 use crate::idle::IdleReads;
@@ -14,7 +15,10 @@ use crate::lmdb::{self, Environment, Table, Tables, Txn};
 use crate::lock::Lock;
 use crate::posting::Lists;
 use crate::values::ValueTable;
-use crate::{Error, OpenError};
+use crate::{Append, Error, OpenError};
+
+/// Hears of positions that are on the disk, and whether each is another store's that was applied.
+pub(crate) type Heard = Arc<dyn Fn(u64, bool) + Send + Sync>;
 
 /// Fields drop in order: the lock goes last.
 pub(crate) struct Shared {
@@ -30,6 +34,12 @@ pub(crate) struct Shared {
     loading: bool,
     /// Changes go into the feed, with the value of this attribute.
     pub feed: Option<Option<&'static str>>,
+    /// It makes no changes of its own.
+    following: AtomicBool,
+    /// Takes each commit before the disk does.
+    append: Mutex<Option<Arc<dyn Append>>>,
+    /// Hears of each position that is on the disk.
+    heard: Mutex<Option<Heard>>,
     failed: Mutex<Option<String>>,
     /// Why the last commit was refused, if it was.
     refused: Mutex<Option<Error>>,
@@ -72,6 +82,9 @@ impl Shared {
             data,
             loading,
             feed,
+            following: AtomicBool::new(false),
+            append: Mutex::new(None),
+            heard: Mutex::new(None),
             failed,
             refused,
             reader_table,
@@ -93,6 +106,32 @@ impl Shared {
             }
             _ => Err(Error::Displaced { path: path.clone() }),
         }
+    }
+
+    pub(crate) fn is_following(&self) -> bool {
+        self.following.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn follow(&self, follows: bool) {
+        self.following.store(follows, Ordering::Release);
+    }
+
+    pub(crate) fn append(&self) -> Option<Arc<dyn Append>> {
+        self.append.lock().unpoisoned().clone()
+    }
+
+    pub(crate) fn append_to(&self, append: Option<Arc<dyn Append>>) {
+        *self.append.lock().unpoisoned() = append;
+    }
+
+    pub(crate) fn tell(&self, heard: Heard) {
+        *self.heard.lock().unpoisoned() = Some(heard);
+    }
+
+    /// Says that a position is on the disk.
+    pub(crate) fn say(&self, position: u64, is_applied: bool) {
+        let heard = self.heard.lock().unpoisoned().clone();
+        heard.iter().for_each(|heard| heard(position, is_applied));
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -12,7 +12,7 @@ use crate::committer::{Committer, Message, waiting};
 use crate::open;
 use crate::shared::Shared;
 use crate::task::Typed;
-use crate::{Error, OpenError, Options, Read, Size, Snapshot, Write, size};
+use crate::{Append, Error, OpenError, Options, Read, Size, Snapshot, Write, size};
 
 /// An open store. Cloning is cheap and all clones are one store; when the last is dropped, the
 /// accepted changes are committed and answered, and the files are closed.
@@ -149,6 +149,28 @@ impl Store {
             self.inner.waiting.move_by(1);
         }
         answered.recv().unwrap_or_else(|_| Err(Error::closed().into()))
+    }
+
+    /// Whether it makes the changes of another store again and none of its own from the next job on: a job that would
+    /// make one fails with [`Error::Following`]. Rows of [`Write::local_put`] are no such changes.
+    pub fn follow(&self, follows: bool) {
+        self.inner.shared.follow(follows);
+    }
+
+    /// Whether it does: see [`Store::follow`].
+    pub fn is_following(&self) -> bool {
+        self.inner.shared.is_following()
+    }
+
+    /// Has each commit that extends the feed taken by `append` before it is on the disk, from the next one on.
+    pub fn append_to(&self, append: Option<Arc<dyn Append>>) {
+        self.inner.shared.append_to(append);
+    }
+
+    /// Calls `heard` with each position of the feed when it is on the disk, and whether it is another store's that was
+    /// applied, on the committer's thread, from the next one on.
+    pub fn tell_positions(&self, heard: impl Fn(u64, bool) + Send + Sync + 'static) {
+        self.inner.shared.tell(Arc::new(heard));
     }
 
     /// How large it is, and the reader that holds it up. Readers whose process has died are let go

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use heed::RwTxn;
 
+use crate::contents::Contents;
 use crate::deferred::Deferred;
 use crate::feed::{Came, LargeNotes, RawRow, Recorder, put_large, put_move, put_update, put_whole};
 use crate::format::{
-    FORMAT_WITH_LARGE, META_FORMAT, META_NEXT_ID, META_RENAMES, meta_row, tree_row,
+    FORMAT_WITH_LARGE, META_CONTENTS, META_FORMAT, META_NEXT_ID, META_RENAMES, meta_row, tree_row,
 };
 use crate::limits::{DEPTH_LEVELS_MAX, META_NAME_BYTES_MAX};
 use crate::lmdb::Table;
@@ -36,8 +37,15 @@ pub struct Write<'e> {
     recorder: Option<Recorder>,
     /// The row that the feed gets in place of what was recorded.
     applied: Option<RawRow>,
+    /// The position that it puts, and whether it is another store's.
+    position: Option<(u64, bool)>,
+    /// The row that it puts, if others take it before the disk does.
+    sealed: Option<RawRow>,
     /// Changes that the feed gets, or would get if there were one.
     recordable: u64,
+    /// The digest of all entries, if it is kept, and whether it has changed.
+    contents: Option<Contents>,
+    contents_changed: bool,
     /// Names of the entries above those that were changed.
     names: Names,
     puts: u64,
@@ -54,6 +62,8 @@ impl<'e> Write<'e> {
     pub(crate) fn begin(shared: &'e Shared) -> Result<Write<'e>, Error> {
         let txn = shared.env.write_txn().map_err(|e| shared.error("beginning a change", e))?;
         let naming = NAMING.fetch_add(1, Ordering::Relaxed);
+        let contents = shared.get(shared.tables.meta, &txn, META_CONTENTS)?;
+        let contents = contents.map(Contents::from_bytes).transpose()?;
         Ok(Write {
             txn,
             shared,
@@ -63,7 +73,11 @@ impl<'e> Write<'e> {
             deferred: Deferred::default(),
             recorder: shared.feed.map(|_| Recorder::default()),
             applied: None,
+            position: None,
+            sealed: None,
             recordable: 0,
+            contents,
+            contents_changed: false,
             names: Names::new(),
             puts: 0,
             bytes: 0,
@@ -103,9 +117,10 @@ impl<'e> Write<'e> {
         parent: EntryId,
         component: &[u8],
         entry: &Entry,
+        keys: &[Key],
     ) -> Result<(), Error> {
         match id >= self.next_id()? {
-            true => self.insert_at(id, parent, component, entry, &[]),
+            true => self.insert_at(id, parent, component, entry, keys),
             false => Err(Error::damaged(format!("the identifier {id} is given already"))),
         }
     }
@@ -133,8 +148,8 @@ impl<'e> Write<'e> {
         finish(&mut record, id, &large);
         self.record(|| {
             put_whole(Came::Inserted, id, (&above, component), body(&record), notes.edits())
-        });
-        self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
+        })?;
+        self.put_entry(id, &record, &notes)?;
         self.put(self.shared.tables.tree, &tree_row(parent, component), &id.to_bytes())?;
         self.count_children(parent, 1)?;
         self.defer(&Key::children(parent), id);
@@ -181,8 +196,8 @@ impl<'e> Write<'e> {
         self.record(|| {
             put_large(&mut change, notes.edits());
             change
-        });
-        self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
+        })?;
+        self.put_entry(id, &record, &notes)?;
         if renamed {
             self.names_changed()?;
         }
@@ -253,7 +268,8 @@ impl<'e> Write<'e> {
             let record = body(record.unwrap_or_default());
             change = put_whole(Came::Deleted, id, (&above, component), record, notes.edits());
         }
-        self.record(|| change);
+        self.record(|| change)?;
+        self.count_entry(id, None, &notes)?;
         self.remove(self.shared.tables.entry, &id.to_bytes())?;
         self.remove(self.shared.tables.tree, &tree_row(parent, component))?;
         self.count_children(parent, -1)?;
@@ -316,7 +332,7 @@ impl<'e> Write<'e> {
                 [old_component, new_component],
             );
         }
-        self.record(|| change);
+        self.record(|| change)?;
         self.remove(self.shared.tables.tree, &tree_row(old_parent, old_component))?;
         self.put(self.shared.tables.tree, &tree_row(new_parent, new_component), &id.to_bytes())?;
         self.names_changed()?;
@@ -325,7 +341,7 @@ impl<'e> Write<'e> {
         if new_parent == old_parent {
             return Ok(());
         }
-        self.put(self.shared.tables.entry, &id.to_bytes(), &record)?;
+        self.put_entry(id, &record, &LargeNotes::new(false))?;
         self.count_children(old_parent, -1)?;
         self.count_children(new_parent, 1)?;
         self.unpost(&Key::children(old_parent), id)?;
@@ -491,15 +507,23 @@ impl<'e> Write<'e> {
 
     pub(crate) fn commit(mut self) -> Result<(), Error> {
         self.write_feed()?;
+        self.write_contents()?;
         if let Some(next) = self.next_id {
             self.put(self.shared.tables.meta, META_NEXT_ID, &next.to_bytes())?;
         }
         self.write_deferred()?;
+        if let (Some(row), Some(append)) = (self.sealed.take(), self.shared.append()) {
+            append.append(&row)?;
+        }
         let (shared, bytes, version) = (self.shared, self.bytes, self.txn.id());
         let committed = self.txn.commit();
         // Whatever came of it: if the state is not there, the next commit makes it.
         shared.idle.meet(version);
-        committed.map_err(|e| shared.write_error("committing", e, bytes))
+        committed.map_err(|e| shared.write_error("committing", e, bytes))?;
+        if let Some((position, is_applied)) = self.position {
+            shared.say(position, is_applied);
+        }
+        Ok(())
     }
 
     pub(crate) fn abort(self) {
@@ -573,6 +597,46 @@ impl<'e> Write<'e> {
         let changes = changes.map_or(Ok(0), number)?.wrapping_add(1);
         self.naming = NAMING.fetch_add(1, Ordering::Relaxed);
         self.put(self.shared.tables.meta, META_RENAMES, &changes.to_be_bytes())
+    }
+
+    /// Puts an entry's record, and counts it among the contents.
+    fn put_entry(&mut self, id: EntryId, record: &[u8], notes: &LargeNotes) -> Result<(), Error> {
+        self.count_entry(id, Some(record), notes)?;
+        self.put(self.shared.tables.entry, &id.to_bytes(), record)
+    }
+
+    fn count_entry(
+        &mut self,
+        id: EntryId,
+        record: Option<&[u8]>,
+        notes: &LargeNotes,
+    ) -> Result<(), Error> {
+        let Some(contents) = &mut self.contents else { return Ok(()) };
+        let old = self.shared.get(self.shared.tables.entry, &self.txn, &id.to_bytes())?;
+        if let Some(old) = old {
+            contents.subtract(Contents::of_record(id, old));
+        }
+        if let Some(record) = record {
+            contents.add(Contents::of_record(id, record));
+        }
+        contents.edit(id, notes.edits());
+        self.contents_changed = true;
+        Ok(())
+    }
+
+    /// Keeps the digest of all entries, which this is, from now on.
+    pub(crate) fn begin_contents(&mut self, contents: Contents) -> Result<(), Error> {
+        (self.contents, self.contents_changed) = (Some(contents), false);
+        self.put(self.shared.tables.meta, META_CONTENTS, &contents.to_bytes())
+    }
+
+    fn write_contents(&mut self) -> Result<(), Error> {
+        match self.contents {
+            Some(contents) if self.contents_changed => {
+                self.put(self.shared.tables.meta, META_CONTENTS, &contents.to_bytes())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn defer(&mut self, key: &Key, id: EntryId) {

@@ -54,6 +54,11 @@ pub enum Answer {
     Forwarding {},
     /// How it is.
     Status(Box<Status>),
+    /// It writes from now on.
+    Promoted {
+        /// In this epoch.
+        epoch: u64,
+    },
     /// An answer that this version does not know.
     #[serde(other)]
     Unknown,

@@ -52,6 +52,8 @@ pub enum Request {
     },
     /// How it is.
     Status {},
+    /// To become the writer: only a client on its own host, with its own certificate, asks a member for that.
+    Promote {},
     /// A request that this version does not know.
     #[serde(other)]
     Unknown,

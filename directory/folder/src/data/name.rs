@@ -46,8 +46,10 @@ pub const SNAPSHOTS: &str = "snapshots";
 pub const EXPORTS: &str = "exports";
 /// The folder of what is cryptod's, which may be here.
 pub const CRYPTOD: &str = "cryptod";
+/// The folder of what makes the server a member of a cluster.
+pub const CLUSTER: &str = "cluster";
 /// All of them.
-pub const ALL: [&str; 20] = [
+pub const ALL: [&str; 21] = [
     VERSION,
     LOCK,
     CONFIGURATION,
@@ -68,6 +70,7 @@ pub const ALL: [&str; 20] = [
     FEED_CHECK,
     SNAPSHOTS,
     CRYPTOD,
+    CLUSTER,
 ];
 
 /// Names in the folder of cryptod.
@@ -80,6 +83,18 @@ pub mod cryptod {
     pub const METER: &str = "meter";
     /// Which PINs its tokens have refused.
     pub const TOKENS: &str = "tokens";
+}
+
+/// Names in the folder of a cluster.
+pub mod cluster {
+    /// Which member the server is, and what it follows.
+    pub const MEMBER: &str = "cluster/member.json";
+    /// Its certificate.
+    pub const CERTIFICATE: &str = "cluster/member.pem";
+    /// Its key.
+    pub const KEY: &str = "cluster/member.key";
+    /// The folder of tokens to join by.
+    pub const TOKENS: &str = "cluster/tokens";
 }
 
 /// Where the daemon of a data folder listens, unless it was told another place.

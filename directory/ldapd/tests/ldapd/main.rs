@@ -10,6 +10,7 @@ mod flow;
 mod framing;
 mod gate;
 mod guessing;
+mod members;
 mod policy;
 mod remember;
 mod support;

@@ -5,7 +5,7 @@ use crate::directory::{CERTIFIED, FAST, PASSWORD, SLOW};
 use crate::extended::PASSWORD_MODIFY;
 use crate::support::{Running, start, start_gated};
 use keyway_codec::message::{Op, ResultCode, Scope};
-use keyway_ldapd::{ConnectionSettings, CurrentTls, Limits, Mode};
+use keyway_ldapd::{ConnectionSettings, CurrentTls, Limits, MEMBER_PROTOCOL, Mode};
 use rcgen::{CertificateParams, CertifiedIssuer, DistinguishedName, DnType, KeyPair};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,10 @@ impl Pki {
     }
 
     fn server(&self) -> CurrentTls {
+        CurrentTls::new(self.server_config())
+    }
+
+    fn server_config(&self) -> ServerConfig {
         let provider = keyway_tls::provider(&keyway_drivers::engine());
         let verifier =
             WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider.clone())
@@ -46,13 +50,12 @@ impl Pki {
                 .unwrap();
         let params = CertificateParams::new(vec!["localhost".into()]).unwrap();
         let (certificate, key) = self.issue(&params);
-        let config = ServerConfig::builder_with_provider(provider)
+        ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_client_cert_verifier(verifier)
             .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        CurrentTls::new(config)
+            .unwrap()
     }
 
     fn client(&self) -> Arc<ClientConfig> {
@@ -96,6 +99,16 @@ async fn start_tls_server(pki: &Pki) -> Running {
 pub fn over_tls() -> (Mode, Arc<ClientConfig>) {
     let pki = Pki::new();
     (Mode::Tls(pki.server()), pki.client())
+}
+
+/// A server's way to begin, another TLS for members of a cluster, and the configurations of a client and a member.
+pub fn beside_members() -> (Mode, Arc<ServerConfig>, Arc<ClientConfig>, Arc<ClientConfig>) {
+    let pki = Pki::new();
+    let mut members = ServerConfig::clone(&pki.server_config());
+    members.alpn_protocols = vec![MEMBER_PROTOCOL.to_vec()];
+    let mut member = ClientConfig::clone(&pki.client());
+    member.alpn_protocols = vec![MEMBER_PROTOCOL.to_vec()];
+    (Mode::Tls(pki.server()), Arc::new(members), pki.client(), Arc::new(member))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,6 +59,11 @@ impl Subject {
         Subject { identity: self.identity, over, known: Arc::default(), trace: None }
     }
 
+    /// How he came in.
+    pub fn came(&self) -> Over {
+        self.over
+    }
+
     /// This subject, and decisions of rules for it are noted there from now on.
     #[must_use]
     pub fn traced(self, trace: Option<Arc<Trace>>) -> Subject {

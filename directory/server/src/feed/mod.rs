@@ -18,6 +18,6 @@ pub use described::{
 pub use describer::Describer;
 pub use names::Room;
 pub use note::{ChangeNote, Reason};
-pub use readers::FeedReader;
+pub use readers::{FeedReader, META_READERS};
 pub use retention::FeedStatus;
 pub use setting::FeedRetention;

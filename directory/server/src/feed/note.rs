@@ -56,7 +56,7 @@ const VERSION: u8 = 1;
 
 impl ChangeNote {
     /// A note on something that no client asked for.
-    pub(crate) fn own(reason: Reason, now: SystemTime) -> ChangeNote {
+    pub fn own(reason: Reason, now: SystemTime) -> ChangeNote {
         ChangeNote { at: micros(now), reason, connection: 0, operation: 0, author: String::new() }
     }
 
@@ -71,8 +71,9 @@ impl ChangeNote {
         format!("{year}-{month}-{day}T{hour}:{minute}:{second}.{micros:06}Z")
     }
 
+    /// Its octets for [`Write::note`](keyway_store::Write::note):
     /// `version | reason | at (8 B BE) | connection (8 B BE) | operation (4 B BE) | author`
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let reason = Reason::ALL.iter().position(|reason| *reason == self.reason);
         let mut out = vec![VERSION, reason.unwrap_or_default() as u8];
         out.extend(self.at.to_be_bytes());

@@ -7,8 +7,8 @@ use crate::limits::{FEED_READER_NAME_BYTES_MAX, FEED_READERS_MAX};
 use keyway_codec::message::ResultCode;
 use keyway_store::{View, Write};
 
-/// The row of the store's meta table that has them.
-const META_READERS: &str = "feed-readers";
+/// The row of the store's meta table that has them. It is of each store alone.
+pub const META_READERS: &str = "feed-readers";
 
 /// A reader of the feed.
 #[derive(Clone, PartialEq, Eq, Debug)]

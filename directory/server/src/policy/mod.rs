@@ -30,7 +30,9 @@ pub(crate) use quality::NAMES as OWNER_NAMES;
 
 pub(crate) use account::{Account, Age, Events, Lock, Status};
 pub use attributes::USER_PASSWORD;
-pub(crate) use attributes::{CHANGED_TIME, KEPT, LOCKED_TIME, POLICY_SUBENTRY, RESET, subentry};
+pub(crate) use attributes::{
+    CHANGED_TIME, KEPT, LOCKED_TIME, POLICY_SUBENTRY, RESET, is_state, subentry,
+};
 pub(crate) use change::{PasswordChange, Upkeep, check_new, in_history};
 pub(crate) use lookup::as_seen;
 pub(crate) use pending::Event;

@@ -30,6 +30,39 @@ pub fn replays(directory: &Directory) {
     let replayed = replayed.read().unwrap();
     assert_eq!(read.view().difference(replayed.view()).unwrap(), None);
     read.view().check().unwrap();
+    is_followed(directory);
+}
+
+/// Applies all changes of a directory in one that follows it, whose indexes are whole at each moment.
+fn is_followed(directory: &Directory) {
+    let folder = TempDir::new().unwrap();
+    let follower = store(&folder);
+    let read = directory.store.read().unwrap();
+    let mut rows = read.view().feed_after(0).unwrap().raw().map(Result::unwrap);
+    // With this it has the schema, without which no directory is opened.
+    follower.apply_row(&rows.next().unwrap()).unwrap();
+    follower.write_now(|write| write.keep_contents()).unwrap();
+    follower.follow(true);
+    let settings = directory.shared.settings.read().unwrap().clone();
+    let follower = Directory::open(follower, &settings, engine()).unwrap();
+    for row in rows {
+        let position = row.position();
+        follower.apply(row).unwrap();
+        assert_eq!(follower.position().unwrap(), position);
+    }
+    follower.check(&mut |_, _| {}).unwrap();
+    let applied = follower.store.read().unwrap();
+    assert_eq!(read.view().difference(applied.view()).unwrap(), None);
+    let contents = read.view().count_contents().unwrap();
+    assert_eq!(applied.view().contents().unwrap(), Some(contents));
+    assert_eq!(applied.view().count_contents().unwrap(), contents);
+    assert_eq!(follower.naming_contexts(), directory.naming_contexts());
+    let names = |one: &Directory| one.snapshot().composed.to_text();
+    assert_eq!(names(&follower), names(directory));
+    // It makes no change of its own.
+    let request = AddRequest { dn: BASE, attributes: Vec::new() };
+    let subject = Subject::administrator(crate::ADMINISTRATOR_DN, keyway_store::EntryId(1));
+    assert!(block_on(follower.add(&subject, &request, &RequestControls::default())).is_err());
 }
 
 #[test]

@@ -142,7 +142,7 @@ pub(super) fn large_names(large: &[LargeDraft]) -> impl Iterator<Item = &str> {
 
 /// Those values of a large attribute that may have a key in common with values that go; `None` if
 /// there can be none. All are read only where an index has parts of values in it.
-fn sharing(
+pub(crate) fn sharing(
     snapshot: &Snapshot,
     view: View<'_>,
     large: &LargeDraft,

@@ -26,7 +26,7 @@ mod values;
 pub(crate) use add::{Add, Source};
 pub(crate) use delete::Delete;
 pub use done::WriteDone;
-pub(crate) use draft::Draft;
+pub(crate) use draft::{Draft, sharing};
 pub(crate) use edit::{describe, keep_once};
 pub(crate) use modify::Modify;
 pub(crate) use operation::Operation;

@@ -31,7 +31,7 @@ pub struct PreparedWrite {
 }
 
 /// The request that a change comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestOrigin {
     /// Where its client is.
     pub from: IpAddr,

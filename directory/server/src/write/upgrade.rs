@@ -40,7 +40,7 @@ impl Directory {
         outdated: usize,
         password: Zeroizing<Vec<u8>>,
     ) -> Option<impl Future<Output = ()> + Send + 'static + use<>> {
-        if !self.shared.upgrade_passwords.load(Ordering::Relaxed) {
+        if !self.shared.upgrade_passwords.load(Ordering::Relaxed) || self.is_following() {
             return None;
         }
         let (id, old) = (found.subject.id()?, found.passwords.get(outdated)?.clone());

@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::large::key;
 use crate::limits::{LARGE_BYTES_KEPT_MIN, LARGE_VALUES_KEPT_MIN};
 use keyway_schema::{AttributeType, Schema, base};
-use keyway_store::{EntryId, Large, LargeEdit, ValueKey, View};
+use keyway_store::{EntryId, Large, LargeEdit, LargeValuesEdit, ValueKey, View};
 use std::collections::{BTreeMap, HashMap};
 
 /// A large attribute of an entry, and how it changes.
@@ -78,6 +78,12 @@ impl LargeDraft {
         let Some(value) = self.get(view, key)? else { return Ok(false) };
         self.gone.insert(key, value);
         Ok(true)
+    }
+
+    /// Takes a change that was made of it elsewhere.
+    pub fn edit(&mut self, edit: &LargeValuesEdit) {
+        self.gone.extend(edit.removed.iter().cloned());
+        edit.added.iter().for_each(|(key, value)| self.put(*key, value.clone()));
     }
 
     /// Adds values. Their syntax has been checked.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The store's file in a backup.
-pub(super) const STORE_FILE: &str = "store/data.mdb";
+pub(crate) const STORE_FILE: &str = "store/data.mdb";
 
 /// Files of which a backup says that it does not have them; the others are counted.
 const LEFT_OUT_MAX: usize = 100;

@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::{Path, PathBuf};
 
 /// Names in a data folder that are of the process which uses it, or of the store.
-const NEVER: [&str; 11] = [
+const NEVER: [&str; 12] = [
     name::VERSION,
     name::LOCK,
     name::HISTORY,
@@ -27,7 +27,11 @@ const NEVER: [&str; 11] = [
     name::FEED_CHECK,
     name::SNAPSHOTS,
     name::EXPORTS,
+    // Two servers with one identity would be taken for one.
+    name::CLUSTER,
 ];
+/// How the name of a store begins that was kept when another one took its place.
+pub(crate) const BEFORE_REJOIN: &str = "store.before-rejoin-";
 /// Names that the configuration is in; all others are taken for keys. A server does not start with a certificate
 /// without its key, so that these go together.
 const CONFIG: [&str; 3] = [name::CONFIGURATION, name::ACCEPTED, name::SCHEMA];
@@ -39,7 +43,7 @@ const LINKS_MAX: usize = 8;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// A file, opened.
-pub(super) enum Opened {
+pub(crate) enum Opened {
     /// A plain file, and its rights.
     Plain(Take<File>, u32),
     /// It is not there any more.
@@ -49,7 +53,7 @@ pub(super) enum Opened {
 }
 
 /// Says that a file is not there.
-pub(super) fn missing(name: &str) -> String {
+pub(crate) fn missing(name: &str) -> String {
     format!("{name}: it is not there")
 }
 
@@ -57,7 +61,7 @@ pub(super) fn missing(name: &str) -> String {
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub(super) fn choose(
+pub(crate) fn choose(
     folder: &Path,
     repository: &Path,
     with: With,
@@ -67,7 +71,7 @@ pub(super) fn choose(
     for name in names(folder, &mut found.left_out)? {
         let is_config = CONFIG.contains(&name.as_str());
         let is_wanted = if is_config { with.config } else { with.keys };
-        if is_wanted && !NEVER.contains(&name.as_str()) {
+        if is_wanted && !NEVER.contains(&name.as_str()) && !name.starts_with(BEFORE_REJOIN) {
             found.gather(folder, name, DEPTH_MAX)?;
         }
     }
@@ -83,7 +87,7 @@ pub(super) fn choose(
 ///
 /// # Errors
 /// If it is there and cannot be read.
-pub(super) fn open(path: &Path) -> Result<Opened, Failure> {
+pub(crate) fn open(path: &Path) -> Result<Opened, Failure> {
     let system = |why: io::Error| Failure::system("read", path, &why);
     let mut place = path.to_owned();
     for _ in 0..LINKS_MAX {

@@ -7,7 +7,7 @@
 
 mod create;
 mod entries;
-mod files;
+pub(crate) mod files;
 mod meta;
 mod place;
 mod point;
@@ -16,6 +16,7 @@ mod run;
 mod segments;
 mod verify;
 
+pub(crate) use create::STORE_FILE;
 pub use create::{Created, create, create_served};
 pub use entries::{AskedEntries, EntriesBack};
 pub use meta::{Meta, With};

@@ -4,7 +4,7 @@ mod entry_history;
 mod json;
 mod places;
 mod printer;
-mod reading;
+pub(crate) mod reading;
 mod showing;
 mod text;
 

@@ -4,6 +4,7 @@
 //! leaves both to the processes: while one is started again, no other process takes the folder, and clients
 //! wait instead of being refused. Its own death takes the processes with it.
 
+mod join;
 mod process;
 mod restarts;
 
@@ -41,6 +42,11 @@ use tokio::time::MissedTickBehavior;
 /// # Errors
 /// Whatever keeps it from serving.
 pub fn run(arguments: &UpOptions) -> Result<ExitCode, Failure> {
+    if let Some(follow) = &arguments.follow
+        && let Some(status) = join::join(arguments, follow)?
+    {
+        return Ok(status);
+    }
     let handed_over = Sockets::handed_over()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

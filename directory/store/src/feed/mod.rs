@@ -26,5 +26,6 @@ pub use head::{FeedDigest, FeedHead};
 pub(crate) use record::{
     Came, LargeNotes, Recorder, put_large, put_meta, put_move, put_update, put_whole,
 };
+pub use replay::Relisted;
 pub use rows::{FeedJob, FeedRow, FeedRows, RawRow};
 pub(crate) use rows::{feed_key, row_bytes, seal};

@@ -4,7 +4,8 @@ use super::change::{Change, Updated};
 use super::edits;
 use super::head::FeedHead;
 use super::rows::RawRow;
-use crate::{Error, LargeEdit, Read, Store, Write};
+use crate::contents::CONTENTS;
+use crate::{Error, Key, LargeEdit, Read, Store, View, Write};
 
 impl Store {
     /// Makes all changes again that the feed of another store has, in this one, which is empty. `progress` hears of
@@ -19,7 +20,7 @@ impl Store {
             progress(row.position);
             self.write_now(move |write| {
                 let mut changes = row.jobs.iter().flat_map(|job| &job.changes);
-                changes.try_for_each(|change| write.replay(change))
+                changes.try_for_each(|change| write.replay(change, &Relisted::default()))
             })?;
         }
         Ok(())
@@ -36,38 +37,76 @@ impl Store {
     /// [`Error::Damaged`] if it is no change of this state, or the store is not opened with the feed.
     pub fn apply_row(&self, row: &RawRow) -> Result<(), Error> {
         let row = row.clone();
-        self.write_now(move |write| write.apply_row(&row))
+        self.write_now(move |write| write.apply_row(&row, &mut |_, _| Ok(Relisted::default())))
+    }
+}
+
+/// The keys that an entry loses and gets by a change.
+#[derive(Default, Debug)]
+pub struct Relisted {
+    /// Those under which it was listed.
+    pub removed: Vec<Key>,
+    /// Those under which it is to be.
+    pub added: Vec<Key>,
+}
+
+impl Updated {
+    /// The attributes after the change, of those before it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if it is no change of these.
+    pub fn edit(
+        &self,
+        before: Vec<(String, Vec<Vec<u8>>)>,
+    ) -> Result<Vec<(String, Vec<Vec<u8>>)>, Error> {
+        edits::edit(before, &self.attributes)
     }
 }
 
 impl Write<'_> {
-    fn apply_row(&mut self, raw: &RawRow) -> Result<(), Error> {
+    /// As [`Store::apply_row`], as one job. `relist` says before each change under which keys its entry is listed by it.
+    /// No other job of the same commit may make a change that the feed has.
+    ///
+    /// # Errors
+    /// As [`Store::apply_row`], [`Error::ContentsDiffer`], and those of `relist`.
+    pub fn apply_row(
+        &mut self,
+        raw: &RawRow,
+        relist: &mut dyn FnMut(View<'_>, &Change) -> Result<Relisted, Error>,
+    ) -> Result<(), Error> {
         let row = raw.row();
         let head = self.view().feed_head()?.unwrap_or_else(FeedHead::of_an_older_store);
         if row.position != head.position + 1 || row.before != head.digest {
             return Err(Error::NotNext { position: row.position, last: head.position });
         }
-        let mut changes = row.jobs.iter().flat_map(|job| &job.changes);
-        changes.try_for_each(|change| self.replay(change))?;
         self.take_row(raw.clone());
+        for change in row.jobs.iter().flat_map(|job| &job.changes) {
+            let relisted = relist(self.view(), change)?;
+            self.replay(change, &relisted)?;
+        }
         Ok(())
     }
 
     /// Makes a change again, in a store that is in the state in which it was made. Entries keep their identifiers.
-    /// They are listed below the entries above them, and under no other key.
+    /// They are listed below the entries above them, and under these keys.
     ///
     /// # Errors
     /// [`Error::Damaged`] if it is not a change of this state, and those of the change itself.
-    pub fn replay(&mut self, change: &Change) -> Result<(), Error> {
+    fn replay(&mut self, change: &Change, relisted: &Relisted) -> Result<(), Error> {
+        let Relisted { removed, added } = relisted;
         match change {
             Change::Inserted(whole) => {
-                self.insert_as(whole.id, whole.parent, &whole.component, &whole.entry)
+                self.insert_as(whole.id, whole.parent, &whole.component, &whole.entry, added)
             }
-            Change::Deleted(whole) => self.delete(whole.id, &whole.component, &[]),
-            Change::Updated(updated) => self.replay_update(updated),
+            Change::Deleted(whole) => self.delete(whole.id, &whole.component, removed),
+            Change::Updated(updated) => self.replay_update(updated, relisted),
             Change::Moved(moved) => {
                 let ([_, parent], [old, new]) = (moved.parent, &moved.component);
                 self.rename(moved.id, parent, old, new)
+            }
+            Change::Meta(meta) if meta.name == CONTENTS => {
+                let [_, value] = &meta.value;
+                self.compare_contents(value.as_deref())
             }
             Change::Meta(meta) => match &meta.value {
                 [_, Some(value)] => self.meta_put(&meta.name, value),
@@ -76,11 +115,11 @@ impl Write<'_> {
         }
     }
 
-    fn replay_update(&mut self, updated: &Updated) -> Result<(), Error> {
+    fn replay_update(&mut self, updated: &Updated, relisted: &Relisted) -> Result<(), Error> {
         let mut entry = self.view().entry(updated.id)?.ok_or(Error::NotFound)?.to_entry();
         let [_, rdn] = &updated.rdn;
         entry.rdn.clone_from(rdn);
-        entry.attributes = edits::edit(entry.attributes, &updated.attributes)?;
+        entry.attributes = updated.edit(entry.attributes)?;
         let named = updated.large.iter().filter(|large| large.is_named);
         let large = named.map(|large| LargeEdit {
             name: large.name.clone(),
@@ -88,6 +127,6 @@ impl Write<'_> {
             added: large.added.clone(),
         });
         entry.large = large.collect();
-        self.update(updated.id, &entry, &[], &[])
+        self.update(updated.id, &entry, &relisted.removed, &relisted.added)
     }
 }

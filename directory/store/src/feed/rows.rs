@@ -161,7 +161,22 @@ impl RawRow {
         self.row.jobs.iter().map(|job| &*job.note)
     }
 
-    /// Its changes.
+    /// Its changes, in their order.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.row.jobs.iter().flat_map(|job| &job.changes)
+    }
+
+    /// The digest of the row before it.
+    pub fn before(&self) -> FeedDigest {
+        self.row.before
+    }
+
+    /// Its own digest.
+    pub fn digest(&self) -> FeedDigest {
+        self.row.digest
+    }
+
+    /// All of it.
     pub(crate) fn row(&self) -> &FeedRow {
         &self.row
     }

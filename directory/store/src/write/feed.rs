@@ -1,10 +1,11 @@
 //! The feed's part in a change: each change is noted as it is made, and their row is put before the commit.
 
 use super::Write;
+use crate::contents::{CONTENTS, CONTENTS_EVERY};
 use crate::feed::{
     FeedHead, LargeNotes, RawRow, Recorder, feed_key, head_row, put_meta, row_bytes, seal,
 };
-use crate::format::{FORMAT_WITH_FEED, META_FEED};
+use crate::format::{FORMAT_WITH_FEED, META_CONTENTS, META_FEED};
 use crate::lmdb::Table;
 use crate::{EntryId, EntryRef, Error};
 
@@ -61,6 +62,12 @@ impl Write<'_> {
         Ok(true)
     }
 
+    /// The store makes changes of its own from this one on: see [`Store::follow`](crate::Store::follow). To be undone by the
+    /// caller if the commit fails.
+    pub fn lead(&mut self) {
+        self.shared.follow(false);
+    }
+
     /// The next job begins.
     pub(crate) fn begin_job(&mut self) {
         if let Some(recorder) = &mut self.recorder {
@@ -91,11 +98,18 @@ impl Write<'_> {
     }
 
     /// Takes a change that was made.
-    pub(super) fn record(&mut self, change: impl FnOnce() -> Vec<u8>) {
+    ///
+    /// # Errors
+    /// [`Error::Following`] if it is none of a row that is applied, and the store makes no changes of its own.
+    pub(super) fn record(&mut self, change: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
+        if self.applied.is_none() && self.shared.is_following() {
+            return Err(Error::Following);
+        }
         self.recordable += 1;
         if let Some(recorder) = &mut self.recorder {
             recorder.push(&change());
         }
+        Ok(())
     }
 
     /// Takes the change of a row that is about to be made.
@@ -108,10 +122,10 @@ impl Write<'_> {
         let old = self.shared.get(self.shared.tables.meta, &self.txn, row)?;
         let differs = old != value;
         let change = (differs && self.recorder.is_some()).then(|| put_meta(name, [old, value]));
-        if differs {
-            self.record(|| change.unwrap_or_default());
+        match differs {
+            true => self.record(|| change.unwrap_or_default()),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Puts the row of all changes, as the last thing before the commit.
@@ -133,7 +147,17 @@ impl Write<'_> {
         }
     }
 
-    /// The changes that were made are those of this row, which another store has had.
+    /// Compares the digest of all entries with the one that another store has had in this state. A store that keeps none
+    /// takes it as it is.
+    pub(crate) fn compare_contents(&mut self, value: Option<&[u8]>) -> Result<(), Error> {
+        let own = self.contents.map(|contents| contents.to_bytes());
+        match own {
+            Some(own) if value != Some(own.as_slice()) => Err(Error::ContentsDiffer),
+            _ => self.record(|| put_meta(CONTENTS, [None, value])),
+        }
+    }
+
+    /// The changes that are made from now on are those of this row, which another store has had.
     pub(crate) fn take_row(&mut self, row: RawRow) {
         self.applied = Some(row);
     }
@@ -156,16 +180,27 @@ impl Write<'_> {
             digest: row.digest,
             ..head
         };
+        self.position = Some((head.position, true));
         self.put_row(&head, raw.bytes())
     }
 
-    fn extend_feed(&mut self, mut head: FeedHead, recorder: Recorder) -> Result<(), Error> {
+    fn extend_feed(&mut self, mut head: FeedHead, mut recorder: Recorder) -> Result<(), Error> {
+        if let Some(contents) = self.contents
+            && (head.position + 1).is_multiple_of(CONTENTS_EVERY)
+        {
+            recorder.push(&put_meta(CONTENTS, [None, Some(&contents.to_bytes())]));
+        }
         let (jobs, changes) = recorder.finish();
         let (row, digest) = seal(&head, &jobs);
         head.position += 1;
         head.changes += changes;
         head.bytes += row_bytes(&row);
         head.digest = digest;
+        if self.shared.append().is_some() {
+            let sealed = RawRow::parse(head.position, &row);
+            self.sealed = Some(sealed.map_err(|why| Error::damaged(why.to_string()))?);
+        }
+        self.position = Some((head.position, false));
         self.put_row(&head, &row)
     }
 
@@ -177,6 +212,10 @@ impl Write<'_> {
 
     /// Changes that the feed does not get: what it has does not lead to this state, so it goes.
     fn leave_out_of_feed(&mut self, head: FeedHead) -> Result<(), Error> {
+        // Values apart from their entries were not counted.
+        if self.contents.take().is_some() {
+            self.remove(self.shared.tables.meta, META_CONTENTS)?;
+        }
         if !head.is_empty() {
             let table = self.feed_table()?;
             self.puts += 1;

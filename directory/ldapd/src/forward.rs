@@ -1,0 +1,254 @@
+//! The way to the server that writes: requests of this server's clients on one connection, with who asks for each, and
+//! their answers. It is LDAP; the other end is a connection of [`crate::LdapServer::serve_member`].
+
+use crate::limits::{FORWARDED_ANSWER_BYTES_MAX, FORWARDED_MAX};
+use crate::on_behalf::{ON_BEHALF, OnBehalf};
+use keyway_codec::ber::announced;
+use keyway_codec::message::{Control, ExtendedRequest, Message, Op, ResultCode, tag};
+use keyway_lock::Unpoisoned;
+use keyway_server::Failure;
+use keyway_server::controls::{POSITION, Written};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use zeroize::Zeroizing;
+
+/// The extended operation by which another member of the cluster says how binds have ended there.
+pub(crate) const NOTE_BINDS: &str = "2.25.15936739705580567830054646219924409936.1.14";
+
+/// The longest answer of the other server that is taken, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// How long a client waits for the server that writes.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// Answers to one request, as they were encoded, and the place by which they hold.
+pub(crate) struct Answered {
+    pub messages: Vec<Vec<u8>>,
+    pub written: Option<Written>,
+}
+
+type Reply = oneshot::Sender<Answered>;
+
+/// Takes requests to the server that writes. Clones are one; requests that come while it is not connected are refused.
+#[derive(Clone, Default)]
+pub struct Forwarder {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    connected: Mutex<Option<Connected>>,
+}
+
+struct Connected {
+    out: mpsc::Sender<Zeroizing<Vec<u8>>>,
+    state: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    last: u32,
+    replies: HashMap<u32, (Reply, Answered, usize)>,
+    is_closed: bool,
+}
+
+impl Waiting {
+    /// A message id that no request on its way has.
+    fn take_id(&mut self) -> u32 {
+        loop {
+            self.last = self.last % (i32::MAX as u32) + 1;
+            if !self.replies.contains_key(&self.last) {
+                return self.last;
+            }
+        }
+    }
+}
+
+impl Forwarder {
+    /// Whether it is connected.
+    pub fn is_connected(&self) -> bool {
+        self.shared.connected.lock().unpoisoned().is_some()
+    }
+
+    /// Uses a connection until it ends, in the place of an earlier one. The other end has agreed to take requests on it.
+    ///
+    /// # Errors
+    /// Why it has ended. Requests that were on their way are refused: it is not known what has become of them.
+    pub async fn run(&self, stream: impl AsyncRead + AsyncWrite + Send) -> io::Result<()> {
+        let (out, mut requests) = mpsc::channel::<Zeroizing<Vec<u8>>>(FORWARDED_MAX);
+        let state = Arc::new(Mutex::new(Waiting::default()));
+        let connected = Connected { out: out.clone(), state: state.clone() };
+        *self.shared.connected.lock().unpoisoned() = Some(connected);
+        let (mut reading, mut writing) = tokio::io::split(stream);
+        let write = async {
+            while let Some(request) = requests.recv().await {
+                writing.write_all(&request).await?;
+                writing.flush().await?;
+            }
+            Ok(())
+        };
+        let ended = tokio::select! {
+            ended = write => ended,
+            ended = read_answers(&mut reading, &state) => ended,
+        };
+        let mut connected = self.shared.connected.lock().unpoisoned();
+        if connected.as_ref().is_some_and(|it| it.out.same_channel(&out)) {
+            *connected = None;
+        }
+        let mut state = state.lock().unpoisoned();
+        state.is_closed = true;
+        state.replies.clear();
+        ended
+    }
+
+    /// Sends a request on behalf of a client, and waits for its answers.
+    ///
+    /// # Errors
+    /// `unavailable` if there is no connection, or it ends before the answer.
+    pub(crate) fn forward(
+        &self,
+        op: &Op<'_>,
+        controls: &[Control<'_>],
+        asker: &OnBehalf,
+    ) -> impl Future<Output = Result<Answered, Failure>> + Send + 'static + use<> {
+        let value = asker.encode();
+        let on_behalf =
+            Control { oid: ON_BEHALF, critical: true, value: Some(value.as_slice().into()) };
+        // The answer has the position in any case, and no client says on whose behalf it asks.
+        let is_own = |control: &&Control<'_>| [POSITION, ON_BEHALF].contains(&control.oid);
+        let others = controls.iter().filter(|control| !is_own(control)).cloned();
+        let controls = others.chain([on_behalf]).collect();
+        self.send(Message { id: 0, op: op.clone(), controls })
+    }
+
+    /// Sends the ends of binds; the position by which they are noted, or `None` if that is not known.
+    pub fn note_binds(
+        &self,
+        binds: &[u8],
+    ) -> impl Future<Output = Option<u64>> + Send + 'static + use<> {
+        let request = ExtendedRequest { oid: NOTE_BINDS, value: Some(binds) };
+        let answered = self.send(Message::new(0, Op::ExtendedRequest(request)));
+        async move {
+            let answered = answered.await.ok()?;
+            let message = Message::decode(answered.messages.last()?).ok()?;
+            let is_noted = message.op.result()?.code == ResultCode::Success;
+            answered.written.filter(|_| is_noted).map(|written| written.position)
+        }
+    }
+
+    /// Sends a message whose id is still to be given.
+    pub(crate) fn send(
+        &self,
+        mut message: Message<'_>,
+    ) -> impl Future<Output = Result<Answered, Failure>> + Send + 'static + use<> {
+        let begun = self.begin(&mut message);
+        async move {
+            let (out, request, reply) = begun?;
+            if out.send(request).await.is_err() {
+                return Err(lost());
+            }
+            match timeout(ANSWER_MAX, reply).await {
+                Ok(answered) => answered.map_err(|_| lost()),
+                Err(_) => Err(lost()),
+            }
+        }
+    }
+
+    #[expect(clippy::type_complexity, reason = "the parts of one request on its way")]
+    fn begin(
+        &self,
+        message: &mut Message<'_>,
+    ) -> Result<
+        (mpsc::Sender<Zeroizing<Vec<u8>>>, Zeroizing<Vec<u8>>, oneshot::Receiver<Answered>),
+        Failure,
+    > {
+        let connected = self.shared.connected.lock().unpoisoned();
+        let connected = connected.as_ref().ok_or_else(unreached)?;
+        let (sender, receiver) = oneshot::channel();
+        let mut state = connected.state.lock().unpoisoned();
+        if state.is_closed {
+            return Err(unreached());
+        }
+        if state.replies.len() >= FORWARDED_MAX {
+            let text = "too many requests wait for the server that writes; try again";
+            return Err(Failure::new(ResultCode::Busy, text));
+        }
+        message.id = state.take_id();
+        let nothing = Answered { messages: Vec::new(), written: None };
+        state.replies.insert(message.id, (sender, nothing, 0));
+        let mut bytes = Zeroizing::new(Vec::new());
+        message.encode(&mut bytes);
+        Ok((connected.out.clone(), bytes, receiver))
+    }
+}
+
+/// Reads answers and gives each to the request that waits for it.
+async fn read_answers(
+    stream: &mut (impl AsyncRead + Unpin),
+    state: &Mutex<Waiting>,
+) -> io::Result<()> {
+    let mut input = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let bad = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        while let Some(length) =
+            announced(&input, MESSAGE_BYTES_MAX).map_err(|why| bad(why.to_string()))?
+            && input.len() >= length
+        {
+            let rest = input.split_off(length);
+            let message = std::mem::replace(&mut input, rest);
+            take_answer(message, state).map_err(bad)?;
+        }
+        match stream.read(&mut buffer).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => input.extend_from_slice(buffer.get(..read).unwrap_or_default()),
+        }
+    }
+}
+
+fn take_answer(bytes: Vec<u8>, state: &Mutex<Waiting>) -> Result<(), String> {
+    let (id, written, is_last) = {
+        let message = Message::decode(&bytes).map_err(|why| why.to_string())?;
+        let is_last = !matches!(
+            message.op.tag(),
+            tag::SEARCH_RESULT_ENTRY | tag::SEARCH_RESULT_REFERENCE | tag::INTERMEDIATE_RESPONSE
+        );
+        if message.id == 0 {
+            return Err("the server that writes ends the connection".into());
+        }
+        let written = message.controls.iter().find(|control| control.oid == POSITION);
+        let written = written.and_then(|control| Written::decode(control.value.as_deref()?));
+        (message.id, written, is_last)
+    };
+    let mut state = state.lock().unpoisoned();
+    // The client may have gone meanwhile, and its request with it.
+    let Some((_, answered, held)) = state.replies.get_mut(&id) else { return Ok(()) };
+    *held += bytes.len();
+    if *held > FORWARDED_ANSWER_BYTES_MAX && !is_last {
+        // It is dropped, and its client is told that the answer is lost.
+        state.replies.remove(&id);
+        return Ok(());
+    }
+    answered.messages.push(bytes);
+    answered.written = written.or(answered.written);
+    if is_last && let Some((reply, answered, _)) = state.replies.remove(&id) {
+        // The client may have gone.
+        let _ = reply.send(answered);
+    }
+    Ok(())
+}
+
+fn unreached() -> Failure {
+    let text = "this server follows another one, which it cannot reach: changes are not taken until it can";
+    Failure::new(ResultCode::Unavailable, text)
+}
+
+fn lost() -> Failure {
+    let text = "the server that writes did not answer: whether the change was made is not known";
+    Failure::new(ResultCode::Unavailable, text)
+}

@@ -1,0 +1,232 @@
+//! A member that follows: rows come from the writer and are applied, one transaction each.
+
+use super::limits::SEND_WAIT;
+use super::node::Node;
+use super::stream::{MemberStream, StreamError};
+use keyway_cluster::follower::{Follower, RowHeader, SILENCE, Step, Stop};
+use keyway_cluster::message::{ClusterRow, Digest, Frame, History, LARGE_FRAME, Place, Reign};
+use keyway_cluster::role::Role;
+use keyway_folder::member;
+use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
+use keyway_server::ApplyError;
+use keyway_server::log::Severity;
+use keyway_store::{Change, Error, RawRow};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// How long a row waits that the store does not take now.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a connection to a writer is over.
+enum Over {
+    /// It broke, or the writer sent it away.
+    Lost(String),
+    /// This member does not follow any more, or cannot until it is mended.
+    Stopped,
+}
+
+impl From<StreamError> for Over {
+    fn from(why: StreamError) -> Over {
+        Over::Lost(why.to_string())
+    }
+}
+
+impl Node {
+    /// Follows whenever this member is a follower.
+    pub(super) async fn follow(self: Arc<Self>) {
+        let mut turns = self.turns();
+        loop {
+            while self.role() != Role::Follower {
+                if turns.changed().await.is_err() {
+                    return;
+                }
+            }
+            match self.begin() {
+                Ok(follower) => *self.follower.lock().unpoisoned() = Some(follower),
+                Err(why) => {
+                    self.say(Severity::Error, &why.to_string());
+                    sleep(AGAIN_AFTER).await;
+                    continue;
+                }
+            }
+            while self.role() == Role::Follower {
+                let mut once = pin!(self.follow_once());
+                loop {
+                    tokio::select! {
+                        () = &mut once => break,
+                        // A row that is being applied is applied to its end.
+                        _ = turns.changed() => if self.role() != Role::Follower { break },
+                    }
+                }
+            }
+            *self.follower.lock().unpoisoned() = None;
+        }
+    }
+
+    fn begin(&self) -> Result<Follower, Failure> {
+        let own = member::read(&self.parts.folder)?;
+        let urls = own.map(|own| own.follow).unwrap_or_default();
+        let place = self.place()?;
+        let standing = self.standing();
+        Ok(Follower::new(standing.own(), place, standing.row(), urls, self.now()))
+    }
+
+    /// Works with the follower, if there is one.
+    fn with<R>(&self, work: impl FnOnce(&mut Follower) -> R) -> Result<R, Over> {
+        self.follower.lock().unpoisoned().as_mut().map(work).ok_or(Over::Stopped)
+    }
+
+    /// One step: a connection to its end, or a pause.
+    async fn follow_once(self: &Arc<Self>) {
+        let Ok(step) = self.with(|follower| follower.step(self.now())) else { return };
+        match step {
+            Step::Connect(url) => {
+                let over = match self.connect(&url).await {
+                    Ok(stream) => self.follow_on(stream).await.err(),
+                    Err(why) => Some(Over::Lost(why.to_string())),
+                };
+                if let Some(Over::Lost(why)) = over {
+                    self.note_lost(&why);
+                    let _ = self.with(|follower| follower.lost(why, self.now()));
+                }
+            }
+            Step::Close => {
+                let why = "the writer was silent".to_owned();
+                let _ = self.with(|follower| follower.lost(why, self.now()));
+            }
+            Step::Wait(until) => sleep(until.saturating_sub(self.now())).await,
+            Step::Stopped => std::future::pending().await,
+        }
+    }
+
+    /// Says in the log why a connection ended, if rows came over it.
+    fn note_lost(&self, why: &str) {
+        if self.with(|follower| follower.is_following()).unwrap_or(false) {
+            self.say(Severity::Warning, &format!("the writer is not reached any more: {why}"));
+        }
+    }
+
+    /// Follows over a connection, to its end.
+    async fn follow_on(self: &Arc<Self>, mut stream: MemberStream) -> Result<(), Over> {
+        let request = self.with(|follower| follower.connected(self.now()))?;
+        stream.send(&Frame::Request(request), SEND_WAIT).await?;
+        stream.allow(LARGE_FRAME);
+        let mut is_told = false;
+        loop {
+            match stream.next(SILENCE).await? {
+                Frame::Answer(answer) => {
+                    let answered = self.with(|follower| follower.answered(&answer, self.now()))?;
+                    let heard = self.with(|follower| follower.highest())?;
+                    self.heard(heard);
+                    self.stopped_by(answered)?;
+                    if !self.with(|follower| follower.is_asking())? {
+                        return Ok(());
+                    }
+                    if self.with(|follower| follower.is_following())? && !is_told {
+                        is_told = true;
+                        self.say(Severity::Info, "the writer is followed");
+                    }
+                }
+                Frame::Row { position, stored } => {
+                    let row = RawRow::parse(position, &stored)
+                        .map_err(|why| Over::Lost(format!("position {position}: {why}")))?;
+                    let header = header(&row).map_err(|why| Over::Lost(why.to_string()))?;
+                    let fits = self.with(|follower| follower.row(&header, self.now()))?;
+                    self.stopped_by(fits)?;
+                    self.apply(row).await?;
+                    stream.send(&Frame::Acknowledge { position }, SEND_WAIT).await?;
+                }
+                Frame::Heartbeat(heartbeat) => {
+                    let fits = self.with(|follower| follower.heartbeat(&heartbeat, self.now()))?;
+                    self.stopped_by(fits)?;
+                    let position = self.with(|follower| follower.place().position)?;
+                    stream.send(&Frame::Acknowledge { position }, SEND_WAIT).await?;
+                }
+                _ => return Err(Over::Lost("the writer sent what is not asked for".into())),
+            }
+        }
+    }
+
+    fn stopped_by(&self, outcome: Result<(), Stop>) -> Result<(), Over> {
+        outcome.map_err(|why| {
+            self.say(Severity::Error, &why.to_string());
+            Over::Stopped
+        })
+    }
+
+    /// Applies a row, and takes what it changes of the cluster.
+    async fn apply(self: &Arc<Self>, row: RawRow) -> Result<(), Over> {
+        let (position, digest) = (row.position(), Digest(row.digest().0));
+        let is_of_cluster = row.changes().any(is_cluster_row);
+        loop {
+            let turn = self.applying.lock().await;
+            if self.role() != Role::Follower {
+                return Err(Over::Stopped);
+            }
+            let (directory, next) = (self.parts.directory.clone(), row.clone());
+            // It goes on to its end also if this future is dropped: the turn goes with it.
+            let applied = spawn_blocking(move || directory.apply(next)).await;
+            drop(turn);
+            let why = match applied {
+                Ok(Ok(())) => break,
+                Ok(Err(ApplyError::Store(Error::ContentsDiffer))) => {
+                    let stopped = self.with(|follower| follower.differs(position))?;
+                    return self.stopped_by(Err(stopped));
+                }
+                Ok(Err(why)) if why.may_pass() => why.to_string(),
+                Ok(Err(why)) => {
+                    let why = format!("position {position} cannot be applied: {why}");
+                    self.trouble.lock().unpoisoned().replace(why.clone());
+                    return Err(Over::Lost(why));
+                }
+                Err(why) => why.to_string(),
+            };
+            self.trouble.lock().unpoisoned().replace(why);
+            sleep(AGAIN_AFTER).await;
+        }
+        self.trouble.lock().unpoisoned().take();
+        if is_of_cluster {
+            self.look();
+        }
+        let (epoch, row) = {
+            let standing = self.standing();
+            let epoch = standing.reign().map_or(0, |reign| reign.epoch);
+            (epoch, standing.row().cloned().filter(|_| is_of_cluster))
+        };
+        let history = History(self.parts.store.incarnation());
+        self.with(|follower| {
+            follower.applied(Place { history, epoch, position, digest });
+            if row.is_some() {
+                follower.row_applied(row.as_ref());
+            }
+        })
+    }
+}
+
+fn is_cluster_row(change: &Change) -> bool {
+    matches!(change, Change::Meta(meta) if meta.name == ClusterRow::NAME)
+}
+
+/// What a row says of itself.
+fn header(row: &RawRow) -> Result<RowHeader, Failure> {
+    let mut reign = None;
+    for change in row.changes() {
+        if let Change::Meta(meta) = change
+            && is_cluster_row(change)
+            && let [_, Some(value)] = &meta.value
+        {
+            let row = ClusterRow::parse(value).map_err(Failure::new)?;
+            reign = Some(Reign { epoch: row.epoch, writer: row.writer });
+        }
+    }
+    Ok(RowHeader {
+        position: row.position(),
+        before: Digest(row.before().0),
+        digest: Digest(row.digest().0),
+        reign,
+    })
+}

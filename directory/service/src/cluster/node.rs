@@ -1,0 +1,315 @@
+//! A running member: where it stands in its cluster, and where changes of its clients are made because of that.
+
+use super::row;
+use keyway_cluster::follower::Follower;
+use keyway_cluster::message::{ClusterRow, Digest, History, MemberId, Place, Refusal, Reign};
+use keyway_cluster::role::{Role, Standing};
+use keyway_cluster::writer::Progress;
+use keyway_engine::Engine;
+use keyway_folder::data;
+use keyway_folder::member::{self, Member};
+use keyway_host::failure::Failure;
+use keyway_ldapd::{Forwarder, Forwarding, ServerHandle, Writes};
+use keyway_lock::Unpoisoned;
+use keyway_server::log::{Log, Severity, Value};
+use keyway_server::{BindsTaken, BindsTaker, ChangeNote, Directory, Reason};
+use keyway_store::Store;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::watch;
+
+/// The file in the data folder that has the highest reign that it has heard of.
+const HEARD: &str = "cluster/heard.json";
+
+/// How long the consequences of binds may take to come back from the server that writes.
+const BINDS_WAIT: Duration = Duration::from_secs(30);
+
+/// What a member is told by its configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSettings {
+    /// Whether a follower sends changes to the writer; else it refers clients there.
+    pub forward: bool,
+    /// How long a read waits for what its connection has written.
+    pub own_writes_wait: Duration,
+    /// Whether all connections of an address wait for what one of them has written.
+    pub by_address: bool,
+    /// For how long rows are kept for a member that is silent.
+    pub member_age_max: Duration,
+}
+
+/// The parts that a member is made of.
+pub struct Parts {
+    /// The data folder.
+    pub folder: PathBuf,
+    /// Its directory and the store below it.
+    pub directory: Arc<Directory>,
+    /// See there.
+    pub store: Store,
+    /// Does its TLS.
+    pub engine: Engine,
+    /// Hears of what happens.
+    pub log: Log,
+    /// Its server of clients, which makes changes where this one says.
+    pub server: ServerHandle,
+}
+
+/// A member that runs. It is one in a cluster, or could begin one.
+pub struct Node {
+    pub(super) parts: Parts,
+    settings: RwLock<NodeSettings>,
+    began: Instant,
+    standing: Mutex<Standing>,
+    pub(super) progress: Mutex<Progress>,
+    pub(super) forwarder: Forwarder,
+    /// How it follows, while it does.
+    pub(super) follower: Mutex<Option<Follower>>,
+    /// What went wrong last while a row was applied.
+    pub(super) trouble: Mutex<Option<String>>,
+    /// Held while a row is applied, or while this becomes the writer.
+    pub(super) applying: tokio::sync::Mutex<()>,
+    /// Members whose connections rows are sent over now.
+    pub(super) fed: watch::Sender<BTreeSet<MemberId>>,
+    /// Counts changes of where it stands.
+    turns: watch::Sender<u64>,
+}
+
+impl Node {
+    /// One of these parts, as its store and its folder say.
+    ///
+    /// # Errors
+    /// If these cannot be read.
+    pub fn new(parts: Parts, settings: NodeSettings) -> Result<Arc<Node>, Failure> {
+        let own = own(&parts.folder)?;
+        let row = row::read(&parts.store)?;
+        let heard = read_heard(&parts.folder)?;
+        let id = own.as_ref().and_then(Member::number).map_or(MemberId(0), MemberId);
+        let standing = Standing::new(id, row.filter(|_| own.is_some()), heard, Duration::ZERO);
+        let node = Arc::new(Node {
+            parts,
+            settings: RwLock::new(settings),
+            began: Instant::now(),
+            standing: Mutex::new(standing),
+            progress: Mutex::default(),
+            forwarder: Forwarder::default(),
+            follower: Mutex::default(),
+            trouble: Mutex::default(),
+            applying: tokio::sync::Mutex::default(),
+            fed: watch::Sender::default(),
+            turns: watch::Sender::new(0),
+        });
+        node.settle();
+        Ok(node)
+    }
+
+    /// The time by this member's clock, which never steps.
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Hears of changes of where it stands.
+    pub(super) fn turns(&self) -> watch::Receiver<u64> {
+        self.turns.subscribe()
+    }
+
+    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unpoisoned()
+    }
+
+    /// What it does.
+    pub fn role(&self) -> Role {
+        self.standing().role()
+    }
+
+    /// Takes other settings.
+    pub fn reconfigure(self: &Arc<Self>, settings: NodeSettings) {
+        *self.settings.write().unpoisoned() = settings;
+        self.settle();
+    }
+
+    pub(super) fn settings(&self) -> NodeSettings {
+        self.settings.read().unpoisoned().clone()
+    }
+
+    /// Where its store stands.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn place(&self) -> Result<Place, Failure> {
+        let unreadable = |why| Failure::new(format!("cannot read the store: {why}"));
+        let read = self.parts.store.read().map_err(unreadable)?;
+        let head = read.view().feed_head().map_err(unreadable)?;
+        let row = read.view().meta_get(ClusterRow::NAME).map_err(unreadable)?;
+        let row = row.map(ClusterRow::parse).transpose().map_err(Failure::new)?;
+        Ok(Place {
+            history: History(self.parts.store.incarnation()),
+            epoch: row.map_or(0, |row| row.epoch),
+            position: head.as_ref().map_or(0, |head| head.position),
+            digest: Digest(head.map_or([0; 32], |head| head.digest.0)),
+        })
+    }
+
+    /// Looks at its row again, which may have changed, and at its own number, which it has from its first token on.
+    pub(super) fn look(self: &Arc<Self>) {
+        let found =
+            own(&self.parts.folder).and_then(|own| Ok((own, row::read(&self.parts.store)?)));
+        let (own, row) = match found {
+            Ok(found) => found,
+            Err(why) => return self.say(Severity::Error, &why.to_string()),
+        };
+        let Some(id) = own.as_ref().and_then(Member::number).map(MemberId) else { return };
+        {
+            let mut standing = self.standing();
+            if standing.own() == id && standing.row() == row.as_ref() {
+                return;
+            }
+            if standing.own() != id {
+                // It has just become the first member: there is no other to ask who writes.
+                *standing = Standing::new(id, None, standing.highest(), self.now());
+            }
+            standing.applied(row);
+        }
+        self.settle();
+    }
+
+    /// Takes note of a reign that another member speaks of.
+    pub(super) fn heard(self: &Arc<Self>, reign: Option<Reign>) {
+        let Some(reign) = reign else { return };
+        let (was, is_fenced) = {
+            let mut standing = self.standing();
+            (standing.highest(), standing.heard(reign))
+        };
+        if was < Some(reign) {
+            self.keep_heard(reign);
+        }
+        if is_fenced {
+            let text = format!(
+                "member {} writes in epoch {}: this server refuses changes; give it that one's contents with keyway \
+                 cluster rejoin, which writes out as LDIF what only this one has",
+                reign.writer, reign.epoch
+            );
+            self.say(Severity::Error, &text);
+        }
+        self.settle();
+    }
+
+    /// Stops writing for this reason.
+    pub(super) fn stop(self: &Arc<Self>, why: Refusal) {
+        self.say(Severity::Error, &why.to_string());
+        self.standing().stop(why);
+        self.settle();
+    }
+
+    /// Has changes made where they are to be made now.
+    pub(super) fn settle(self: &Arc<Self>) {
+        let Parts { directory, store, server, .. } = &self.parts;
+        let mut standing = self.standing();
+        let may_write = standing.may_write(self.now());
+        let (role, own) = (standing.role(), standing.own());
+        let url = standing.writer_url().map(str::to_owned);
+        let row = standing.row();
+        let members = row.iter().flat_map(|row| &row.members).map(|member| member.id);
+        let others: Vec<MemberId> = members.filter(|id| *id != own).collect();
+        self.progress.lock().unpoisoned().members(others, self.now());
+        let settings = self.settings();
+        store.follow(may_write.is_err());
+        let follows = role == Role::Follower;
+        directory.send_binds_by(follows.then(|| self.clone() as Arc<dyn BindsTaker>));
+        server.write(match (may_write, role) {
+            (Ok(()), _) => Writes::Here,
+            (Err(_), Role::Follower) if settings.forward => Writes::Forwarded(Forwarding {
+                forwarder: self.forwarder.clone(),
+                wait: settings.own_writes_wait,
+                by_address: settings.by_address,
+            }),
+            (Err(why), Role::Follower) => match url {
+                Some(url) => Writes::Referred(url),
+                None => Writes::Refused(why.to_string()),
+            },
+            (Err(why), Role::Fenced) => Writes::Refused(format!(
+                "{why}; this server refuses changes until it is given the writer's contents (keyway cluster rejoin)"
+            )),
+            (Err(why), _) => Writes::Refused(why.to_string()),
+        });
+        drop(standing);
+        self.turns.send_modify(|turns| *turns += 1);
+    }
+
+    /// Makes this server the writer: the first change of the next epoch says so. Returns the epoch.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub async fn promote(self: &Arc<Self>) -> Result<u64, Failure> {
+        let _turn = self.applying.lock().await;
+        let last = self.place()?.position;
+        let row = self.standing().promoted(last).map_err(Failure::new)?;
+        let json = row.to_json().map_err(Failure::new)?;
+        let store = self.parts.store.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
+            store.write_now(move |write| -> Result<(), keyway_store::Error> {
+                let head = write.view().feed_head()?;
+                if head.map_or(0, |head| head.position) != last {
+                    return Err(keyway_store::Error::Busy);
+                }
+                write.lead();
+                write.note(&note);
+                write.meta_put(ClusterRow::NAME, &json)
+            })
+        });
+        let written = written.await.map_err(Failure::new)?;
+        let epoch = row.epoch;
+        if let Err(why) = written {
+            self.settle();
+            return Err(Failure::new(format!("the store does not take it: {why}")));
+        }
+        self.standing().applied(Some(row));
+        self.say(Severity::Info, &format!("this server writes from now on, in epoch {epoch}"));
+        self.settle();
+        Ok(epoch)
+    }
+
+    /// Writes into the error log.
+    pub(super) fn say(&self, severity: Severity, text: &str) {
+        let fields = [("text", Value::Text(text))];
+        self.parts.log.say(SystemTime::now(), severity, "cluster", &fields);
+    }
+
+    fn keep_heard(&self, reign: Reign) {
+        let kept = serde_json::to_string(&reign).map_err(Failure::new);
+        let kept = kept.and_then(|text| data::write(&self.parts.folder, HEARD, text.as_bytes()));
+        if let Err(why) = kept {
+            self.say(
+                Severity::Warning,
+                &format!("what was heard of other members is not kept: {why}"),
+            );
+        }
+    }
+}
+
+fn own(folder: &std::path::Path) -> Result<Option<Member>, Failure> {
+    member::read(folder)
+}
+
+/// The highest reign that this member had heard of.
+fn read_heard(folder: &std::path::Path) -> Result<Option<Reign>, Failure> {
+    let file = folder.join(HEARD);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = data::read(&file)?;
+    serde_json::from_str(&text).map(Some).map_err(|why| keyway_folder::pem::malformed(&file, why))
+}
+
+impl BindsTaker for Node {
+    fn take(&self, binds: Vec<u8>) -> BindsTaken {
+        let noted = self.forwarder.note_binds(&binds);
+        let directory = Arc::downgrade(&self.parts.directory);
+        Box::pin(async move {
+            let Some(position) = noted.await else { return false };
+            let Some(directory) = directory.upgrade() else { return false };
+            directory.reaches(position, BINDS_WAIT).await
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! A running member's work for others, and its work of its own: following, the way to the writer, questions to members.
+
+use super::limits::SEND_WAIT;
+use super::node::Node;
+use super::service::{Boxed, Follow, MemberService, Refused};
+use super::stream::MemberStream;
+use keyway_cluster::message::{
+    Answer, Contents, Digest, FollowerStatus, Frame, MemberId, Request, Status,
+};
+use keyway_cluster::role::{ASK_EVERY, Role};
+use keyway_folder::member;
+use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
+use keyway_server::log::Severity;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_rustls::TlsStream;
+
+/// How often a member looks at its row and its clock.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often it is kept how far the members are, so that rows are kept for them.
+const KEEP_EVERY: Duration = Duration::from_secs(30);
+/// The pause before the way to the writer is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+impl MemberService for Node {
+    fn may_add(&self) -> Result<(), Refused> {
+        let now = self.now();
+        self.standing().may_write(now).map_err(Refused::from)
+    }
+
+    fn status(&self) -> Boxed<Result<Status, Refused>> {
+        let status = self.own_status().map_err(Refused::because);
+        Box::pin(async move { status })
+    }
+
+    fn promote(self: Arc<Self>) -> Boxed<Result<u64, Refused>> {
+        Box::pin(async move { Node::promote(&self).await.map_err(Refused::because) })
+    }
+
+    fn follow(self: Arc<Self>, stream: MemberStream, asked: Follow) -> Boxed<()> {
+        Box::pin(self.feed(stream, asked))
+    }
+
+    fn forward(self: Arc<Self>, mut stream: MemberStream, _: MemberId) -> Boxed<()> {
+        Box::pin(async move {
+            let now = self.now();
+            let may_write = self.standing().may_write(now);
+            if let Err(why) = may_write {
+                // It may be gone.
+                let _ = self.refuse(&mut stream, why.into()).await;
+                return;
+            }
+            if stream.send(&Frame::Answer(Answer::Forwarding {}), SEND_WAIT).await.is_err() {
+                return;
+            }
+            let (stream, _) = stream.into_parts();
+            let Ok(from) = stream.get_ref().0.peer_addr() else { return };
+            if let TlsStream::Server(stream) = stream {
+                self.parts.server.serve_member(stream, from).await;
+            }
+        })
+    }
+}
+
+impl Node {
+    /// Works until it is dropped.
+    pub async fn run(self: Arc<Self>) {
+        tokio::join!(
+            self.clone().follow(),
+            self.clone().stay_in_reach(),
+            self.clone().ask_others(),
+            self.clone().look_around(),
+        );
+    }
+
+    /// Keeps the way to the writer open while this member follows.
+    async fn stay_in_reach(self: Arc<Self>) {
+        let mut turns = self.turns();
+        loop {
+            let (role, url, own) = {
+                let standing = self.standing();
+                (standing.role(), standing.writer_url().map(str::to_owned), standing.own())
+            };
+            let Some(url) = url.filter(|_| role == Role::Follower) else {
+                if turns.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            let forwarding = async {
+                if let Ok((stream, Answer::Forwarding {})) =
+                    self.ask(&url, Request::Forward { member: own }).await
+                {
+                    // Requests that were on their way are told so.
+                    let _ = self.forwarder.run(stream.into_parts().0).await;
+                }
+                sleep(AGAIN_AFTER).await;
+            };
+            let other_writer = async {
+                let mut turns = self.turns();
+                loop {
+                    let is_it = {
+                        let standing = self.standing();
+                        standing.role() == Role::Follower && standing.writer_url() == Some(&url)
+                    };
+                    if !is_it || turns.changed().await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = forwarding => {}
+                () = other_writer => {}
+            }
+        }
+    }
+
+    /// Asks the members that do not follow how they are, while this one writes or has written.
+    async fn ask_others(self: Arc<Self>) {
+        let mut ticks = interval(ASK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut fed = self.fed.subscribe();
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                // One that has gone may write itself by now.
+                _ = fed.changed() => {}
+            }
+            let following = fed.borrow_and_update().clone();
+            let asked: Vec<String> = {
+                let standing = self.standing();
+                let asked = standing.to_ask(|member| following.contains(&member));
+                asked.map(|member| member.url.clone()).collect()
+            };
+            // One that does not answer keeps none of the others waiting.
+            let mut questions = JoinSet::new();
+            for url in asked {
+                let node = self.clone();
+                questions.spawn(async move { node.status_at(&url).await });
+            }
+            while let Some(asked) = questions.join_next().await {
+                if let Ok(Ok(status)) = asked {
+                    self.told(&status);
+                }
+            }
+        }
+    }
+
+    /// Takes what a member says of itself.
+    fn told(self: &Arc<Self>, status: &Status) {
+        self.heard(status.heard);
+        let Ok(place) = self.place() else { return };
+        let (before, after) = {
+            let mut standing = self.standing();
+            let before = standing.role_name();
+            standing.answered(status, &place, self.now());
+            (before, standing.role_name())
+        };
+        if before != after {
+            self.settle();
+        }
+    }
+
+    /// Looks at the row, which may have been changed here, and at the time; keeps how far members are.
+    async fn look_around(self: Arc<Self>) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut kept = Duration::ZERO;
+        loop {
+            ticks.tick().await;
+            let node = self.clone();
+            let looked = spawn_blocking(move || {
+                node.look();
+                let (before, after) = {
+                    let mut standing = node.standing();
+                    let before = standing.role_name();
+                    standing.tick(node.now());
+                    (before, standing.role_name())
+                };
+                if before != after {
+                    node.settle();
+                }
+                node.keep_contents();
+                if node.now().saturating_sub(kept) < KEEP_EVERY {
+                    return kept;
+                }
+                node.keep_progress();
+                node.now()
+            });
+            kept = looked.await.unwrap_or(kept);
+        }
+    }
+
+    /// Has the store keep a digest of its entries, by which members can tell that they hold the same.
+    fn keep_contents(&self) {
+        if self.role() == Role::Alone {
+            return;
+        }
+        let store = &self.parts.store;
+        let is_kept = store.read().and_then(|read| Ok(read.view().contents()?.is_some()));
+        if matches!(is_kept, Ok(false))
+            && let Err(why) = store.write_now(|write| write.keep_contents())
+        {
+            self.say(Severity::Warning, &format!("no digest of the entries is kept: {why}"));
+        }
+    }
+
+    /// Keeps how far the members are, as readers of the feed; those that were silent for too long are none any more.
+    fn keep_progress(&self) {
+        if self.role() != Role::Writer {
+            return;
+        }
+        let (now, limit) = (self.now(), self.settings().member_age_max);
+        let all: Vec<_> = self.progress.lock().unpoisoned().all().collect();
+        for (member, known) in &all {
+            let name = reader_name(*member);
+            let kept = match known.position {
+                _ if now.saturating_sub(known.heard) >= limit => {
+                    // One that is not there is forgotten already.
+                    let _ = self.parts.directory.forget_feed_reader(&name);
+                    Ok(())
+                }
+                Some(position) => self.parts.directory.note_feed_reader(&name, position),
+                None => Ok(()),
+            };
+            if let Err(why) = kept {
+                let text = format!("it is not kept how far member {member} is: {why}");
+                self.say(Severity::Warning, &text);
+            }
+        }
+        // Members that were removed.
+        for reader in self.parts.directory.feed_readers().unwrap_or_default() {
+            let is_gone = reader.name.starts_with(READER)
+                && all.iter().all(|(member, _)| reader_name(*member) != reader.name);
+            if is_gone {
+                let _ = self.parts.directory.forget_feed_reader(&reader.name);
+            }
+        }
+    }
+
+    /// How it is.
+    ///
+    /// # Errors
+    /// If its store cannot be read.
+    pub fn own_status(&self) -> Result<Status, Failure> {
+        let place = self.place()?;
+        let now = self.now();
+        let own = member::read(&self.parts.folder)?;
+        let (lag, is_connected, error) = {
+            let follower = self.follower.lock().unpoisoned();
+            let follower = follower.as_ref();
+            let error = follower.and_then(|it| it.last_error().map(str::to_owned));
+            (follower.map(|it| it.lag(now)), follower.is_some_and(|it| it.is_following()), error)
+        };
+        let trouble = self.trouble.lock().unpoisoned().clone();
+        let standing = self.standing();
+        let row = standing.row();
+        let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());
+        let progress = self.progress.lock().unpoisoned();
+        let followers = progress.all().filter_map(|(member, known)| {
+            Some(FollowerStatus {
+                member,
+                name: name_of(member).unwrap_or_default(),
+                position: known.position?,
+                heard_seconds: now.saturating_sub(known.heard).as_secs_f64(),
+            })
+        });
+        let contents = self.parts.directory.contents().ok().flatten();
+        Ok(Status {
+            role: standing.role_name(),
+            member: standing.own(),
+            name: own.map(|own| own.name).or(name_of(standing.own())).unwrap_or_default(),
+            url: row.and_then(|row| row.member(standing.own())).map(|it| it.url.clone()),
+            epoch: place.epoch,
+            writer: row.map(|row| row.writer),
+            heard: standing.highest(),
+            is_connected,
+            position: place.position,
+            digest: place.digest,
+            head: place.position.saturating_add(lag.map_or(0, |lag| lag.changes)),
+            lag_changes: lag.map_or(0, |lag| lag.changes),
+            lag_seconds: match standing.role() {
+                Role::Follower => lag.and_then(|lag| lag.time).map(|time| time.as_secs_f64()),
+                _ => Some(0.0),
+            },
+            last_error: trouble.or(error),
+            followers: followers.collect(),
+            contents: contents
+                .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
+        })
+    }
+}
+
+/// How the names of members begin among the readers of the feed.
+const READER: &str = "member-";
+
+fn reader_name(member: MemberId) -> String {
+    format!("{READER}{member}")
+}

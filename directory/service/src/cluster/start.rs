@@ -1,0 +1,97 @@
+//! The cluster's part of a running server, started and ended with it.
+
+use super::authority::Authority;
+use super::node::{Node, NodeSettings, Parts};
+use super::row;
+use super::serve::MemberServer;
+use keyway_cluster::message::MemberId;
+use keyway_config::{Configuration, MemberUrl, OwnWrites};
+use keyway_engine::Engine;
+use keyway_folder::member;
+use keyway_host::failure::Failure;
+use keyway_ldapd::LdapServer;
+use keyway_server::Directory;
+use keyway_server::log::Log;
+use keyway_store::Store;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// A server's part in a cluster, or what is ready for one. It ends when it is dropped.
+pub struct Running {
+    /// What it is there.
+    pub node: Arc<Node>,
+    task: JoinHandle<()>,
+}
+
+/// The server that is to be a member.
+pub struct Serving<'a> {
+    /// Its data folder.
+    pub folder: &'a Path,
+    /// Its directory, and the store below it.
+    pub directory: &'a Arc<Directory>,
+    /// See there.
+    pub store: &'a Store,
+    /// Its engine.
+    pub engine: &'a Engine,
+    /// Its log.
+    pub log: &'a Log,
+    /// Its server of clients.
+    pub server: &'a LdapServer,
+    /// The socket of the cryptod that holds the key of its authority; without one it is in a file.
+    pub cryptod: Option<PathBuf>,
+    /// Where others reach it.
+    pub url: MemberUrl,
+}
+
+/// What a member is told by the configuration.
+pub fn node_settings(configuration: &Configuration) -> NodeSettings {
+    let cluster = &configuration.cluster;
+    NodeSettings {
+        forward: cluster.forward,
+        own_writes_wait: cluster.own_writes_wait,
+        by_address: cluster.own_writes == OwnWrites::Address,
+        member_age_max: cluster.member_age_max,
+    }
+}
+
+/// Whether the store of a data folder is another member's to change: then it is to follow from its opening on.
+///
+/// # Errors
+/// If the folder or the store cannot be read.
+pub fn follows(folder: &Path, store: &Store) -> Result<bool, Failure> {
+    let own = member::read(folder)?.and_then(|own| own.number()).map(MemberId);
+    let row = row::read(store)?;
+    Ok(own.is_some_and(|own| row.is_some_and(|row| row.writer != own)))
+}
+
+/// Takes connections of other members from now on, and does what the cluster's row says.
+///
+/// # Errors
+/// If the folder cannot be read, or the engine cannot do TLS 1.3.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub fn start(serving: Serving<'_>, settings: NodeSettings) -> Result<Running, Failure> {
+    let Serving { folder, directory, store, engine, log, server, cryptod, url } = serving;
+    let parts = Parts {
+        folder: folder.to_owned(),
+        directory: directory.clone(),
+        store: store.clone(),
+        engine: engine.clone(),
+        log: log.clone(),
+        server: server.handle(),
+    };
+    let node = Node::new(parts, settings)?;
+    let authority = Authority { engine: engine.clone(), folder: folder.to_owned(), cryptod };
+    let members = MemberServer::new(store.clone(), authority, url, node.clone(), log.clone());
+    server.take_members(Some(Arc::new(members).members(engine)?));
+    let task = tokio::spawn(node.clone().run());
+    Ok(Running { node, task })
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,124 @@
+//! The arguments of `keyway cluster`.
+
+use crate::data_flag::Data;
+use crate::value::some_time;
+use clap::{Args, Subcommand};
+use keyway_config::MemberUrl;
+use keyway_folder::user::Account;
+use keyway_service::cluster::{JoinToken, join_token, member_name};
+use std::time::Duration;
+
+/// Work with several servers of one directory: one writes, all answer everything
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Two servers from one:
+  keyway cluster token --data DIR                 at the first: prints a token, good once and for an hour
+  keyway up --follow ldaps://a.example.com --join TOKEN
+                                                  at the other: takes the directory, then serves it
+  keyway cluster status --all                     at either")]
+pub enum Cluster {
+    Token(Token),
+    Join(Join),
+    Status(Status),
+    Members(Members),
+    Promote(Promote),
+    Rejoin(Rejoin),
+}
+
+/// Make a token, by which one other server joins
+///
+/// It works beside the server, which has to write. The token is printed alone on its line; who has it gets all of the
+/// directory, its keys too. The server keeps a digest of it.
+#[derive(Debug, Args)]
+pub struct Token {
+    /// For how long it is good
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = some_time)]
+    pub valid: Duration,
+    /// What the other server is to be called
+    #[arg(long, value_name = "NAME", value_parser = member_name)]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Join without starting: what keyway up --follow does first
+#[derive(Debug, Args)]
+pub struct Join {
+    /// Where the server is that writes: ldaps://HOST[:PORT]
+    #[arg(long, value_name = "URL")]
+    pub follow: MemberUrl,
+    /// The token, or '-' for standard input
+    #[arg(long, value_name = "TOKEN", value_parser = join_token)]
+    pub join: JoinToken,
+    /// What this server is to be called [default: the host's name]
+    #[arg(long, value_name = "NAME", value_parser = member_name)]
+    pub name: Option<String>,
+    /// Where others reach this server [default: this host's address, port 636]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<MemberUrl>,
+    /// The user whose DIR is to be, if root does this
+    #[arg(long, value_name = "USER", value_parser = Account::parse)]
+    pub user: Option<Account>,
+    /// The user that cryptod is to be
+    #[arg(long, value_name = "USER", value_parser = Account::parse)]
+    pub cryptod_user: Option<Account>,
+    #[command(flatten)]
+    pub data: Data,
+    /// Say what goes wrong as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Ask the server that runs here how it stands: role, position, lag, last error
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Ask all members
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub data: Data,
+    /// A line of JSON for each
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List the members, by this server's store
+#[derive(Debug, Args)]
+pub struct Members {
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Make the follower that runs here the writer
+///
+/// The old writer writes no more as soon as it hears of this one. Changes that this one has not are lost to the others:
+/// keyway cluster rejoin at the old writer writes them out.
+#[derive(Debug, Args)]
+pub struct Promote {
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Begin anew with the writer's directory, while the server is stopped
+///
+/// The store of before is kept as DIR/store.before-rejoin-TIME.
+#[derive(Debug, Args)]
+pub struct Rejoin {
+    /// The member whose directory it takes [default: the writer, asked for among the members]
+    #[arg(long, value_name = "URL")]
+    pub from: Option<MemberUrl>,
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
