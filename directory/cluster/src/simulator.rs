@@ -21,6 +21,7 @@ mod options;
 mod process;
 mod random;
 mod server;
+mod serving;
 mod store;
 mod wire;
 mod world;

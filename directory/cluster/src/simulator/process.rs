@@ -13,6 +13,9 @@ use crate::own_writes::OwnWrites;
 use crate::role::Standing;
 use crate::writer::Progress;
 
+/// How long a request to another server may take, and a read may wait.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+
 /// A server.
 pub struct Server {
     pub member: MemberId,
