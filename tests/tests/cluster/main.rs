@@ -9,3 +9,4 @@ mod relay;
 mod site;
 mod three;
 mod wire;
+mod writes;

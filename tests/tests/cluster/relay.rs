@@ -71,11 +71,6 @@ impl Network {
         self.state().processes.insert(server, process);
     }
 
-    /// Whether no link is anything but open.
-    pub fn is_whole(&self) -> bool {
-        self.state().ways.values().all(|way| *way == Way::Open)
-    }
-
     /// Waits until something passes; whether it may.
     fn passes(&self, link: (usize, usize)) -> bool {
         let mut state = self.state();

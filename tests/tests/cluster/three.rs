@@ -2,11 +2,13 @@
 
 use crate::relay::{CLIENTS, Network};
 use crate::site::cluster;
+use crate::wire::Wire;
+use keyway_tests::cryptod::eventually;
 use keyway_tests::{Server, finish, keyway, port};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -16,6 +18,9 @@ const NAMES: [&str; SERVERS] = ["a", "b", "c"];
 
 /// How long a command is waited for that asks a server which may be paused.
 const COMMAND_WAIT: &str = "20";
+
+/// How long a client of a test waits for an answer.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The servers.
 pub struct Three {
@@ -30,6 +35,11 @@ pub struct Three {
 impl Three {
     /// A writer with a small sample, and two that follow it.
     pub fn new() -> Three {
+        Three::with(|_| ())
+    }
+
+    /// The same, with something done to the first folder before others have it too.
+    pub fn with(prepare: impl FnOnce(&Path)) -> Three {
         let place = tempfile::tempdir().unwrap();
         let network = Network::default();
         let addresses = [(); SERVERS].map(|()| (port(), port()));
@@ -43,6 +53,7 @@ impl Three {
         let mut three = Three { place, network, addresses, servers, is_paused };
         three.start_with(0, &["--sample", "20"]);
         three.stop(0);
+        prepare(&three.at(0));
         for at in 0..SERVERS {
             if at > 0 {
                 let token = cluster(&three.at(0), &["token", "--name", NAMES[at]]).expect(0).out;
@@ -59,9 +70,7 @@ impl Three {
                 let mut join = Command::new(keyway());
                 finish(join.args(words).arg("--data").arg(three.at(at)), "").expect(0);
             }
-            let mut set = Command::new(keyway());
-            set.args(["config", "set", "cluster.url", &urls[at], "--data"]).arg(three.at(at));
-            finish(&mut set, "").expect(0);
+            three.set(at, "cluster.url", &urls[at]);
             three.start(at);
         }
         three
@@ -83,6 +92,31 @@ impl Three {
             let server = pick();
             (server, all[server].clone())
         })
+    }
+
+    /// A connection to a server as its administrator.
+    pub fn admin(&self, server: usize) -> Wire {
+        self.bound(server, "cn=admin,cn=keyway", &self.password())
+    }
+
+    /// A connection to a server as this user.
+    pub fn bound(&self, server: usize, name: &str, password: &str) -> Wire {
+        let mut wire = Wire::connect(self.ldap(server), PATIENCE).unwrap();
+        wire.bind(name, password).unwrap().ok();
+        wire
+    }
+
+    /// Changes a setting of a server's, which it takes if it runs.
+    pub fn set(&self, server: usize, key: &str, value: &str) {
+        set(&self.at(server), key, value);
+    }
+
+    /// Waits until all servers have what the writer has now.
+    pub fn wait_for_all(&self) {
+        eventually("all have what the writer has", || {
+            let all: Vec<_> = (0..SERVERS).map(|server| self.status(server)).collect();
+            self.are_one(&all)
+        });
     }
 
     pub fn password(&self) -> String {
@@ -237,6 +271,12 @@ impl Three {
         }
         all
     }
+}
+
+/// Changes a setting of a data folder's.
+pub fn set(data: &Path, key: &str, value: &str) {
+    let mut set = Command::new(keyway());
+    finish(set.args(["config", "set", key, value, "--data"]).arg(data), "").expect(0);
 }
 
 /// Whether a member says that only `keyway cluster rejoin` mends it.

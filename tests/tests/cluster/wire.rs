@@ -6,9 +6,10 @@ use keyway_codec::message::{
     AddRequest, Attribute, Authentication, BindRequest, Change, ChangeOperation, Control, Deref,
     Message, ModifyDnRequest, ModifyRequest, Op, ResultCode, Scope, SearchRequest,
 };
+use rustix::net::{AddressFamily, SocketType};
 use std::borrow::Cow;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -73,6 +74,16 @@ impl Wire {
         stream.set_nodelay(true).map_err(broke)?;
         stream.set_read_timeout(Some(patience)).map_err(broke)?;
         Ok(Wire { stream, last: 0, input: Vec::new() })
+    }
+
+    /// Connects from another address of loopback, as the client of another machine.
+    pub fn connect_from(from: [u8; 4], address: &str, patience: Duration) -> Wire {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+        rustix::net::connect(&socket, &address.parse::<SocketAddr>().unwrap()).unwrap();
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(patience)).unwrap();
+        Wire { stream, last: 0, input: Vec::new() }
     }
 
     /// Sends a request and waits for its answer.
