@@ -5,45 +5,18 @@ use crate::on_behalf::{ON_BEHALF, OnBehalf};
 use crate::outcome::Answer;
 use crate::requested_controls::RequestedControls;
 use crate::session::Session;
+use crate::writes::{Forwarding, Writes};
 use keyway_cluster::message::{ClusterRow, MemberId, Reign};
 use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
 use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest};
 use keyway_codec::message::{Control, Message, Op, ResultCode, tag};
-use keyway_lock::Unpoisoned;
 use keyway_server::controls::{POSITION, RequestControls, Written};
 use keyway_server::{Failure, Subject};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// A time that is none.
 const SHORT: Duration = Duration::from_nanos(1);
-
-/// Where changes are made that clients ask for.
-#[derive(Clone, Default)]
-pub enum Writes {
-    /// Here.
-    #[default]
-    Here,
-    /// At the server that writes, to which they are sent.
-    Forwarded(Forwarding),
-    /// There, and clients are told so: the URL.
-    Referred(String),
-    /// Nowhere, for now or until this server is mended: why, and what to do.
-    Refused(String),
-}
-
-/// How requests are sent to the server that writes.
-#[derive(Clone)]
-pub struct Forwarding {
-    /// The way.
-    pub forwarder: Forwarder,
-    /// How long a read waits for what its connection has written, before it is sent as well.
-    pub wait: Duration,
-    /// Whether all connections from the address of one that has written wait for that.
-    pub by_address: bool,
-}
 
 impl Session {
     /// Takes a request that another server has sent, for the one who asks for it.
@@ -100,6 +73,7 @@ impl Session {
                 ..Failure::referral(vec![url.clone()])
             },
             Writes::Refused(why) => Failure::new(ResultCode::UnwillingToPerform, why.clone()),
+            Writes::Unavailable(why) => Failure::new(ResultCode::Unavailable, why.clone()),
         };
         self.fail(message.id, message.op.tag(), failure, requested);
         true
@@ -283,28 +257,4 @@ impl Session {
 /// The reign that a control names; none of epoch 0.
 fn reign_of((epoch, writer): (u64, u64)) -> Option<Reign> {
     (epoch > 0).then_some(Reign { epoch, writer: MemberId(writer) })
-}
-
-/// The parts of a server that say where changes are made.
-#[derive(Default)]
-pub(crate) struct Elsewhere {
-    writes: RwLock<Arc<Writes>>,
-    is_elsewhere: AtomicBool,
-}
-
-impl Elsewhere {
-    pub fn writes(&self) -> Arc<Writes> {
-        self.writes.read().unpoisoned().clone()
-    }
-
-    /// Whether they are made elsewhere, to be asked for every request.
-    pub fn is_elsewhere(&self) -> bool {
-        self.is_elsewhere.load(Ordering::Acquire)
-    }
-
-    pub fn set(&self, writes: Writes) {
-        let is_elsewhere = !matches!(writes, Writes::Here);
-        *self.writes.write().unpoisoned() = Arc::new(writes);
-        self.is_elsewhere.store(is_elsewhere, Ordering::Release);
-    }
 }

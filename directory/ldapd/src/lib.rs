@@ -50,10 +50,10 @@ mod state;
 mod strangers;
 mod stream;
 mod tls;
+mod writes;
 mod written;
 
 pub use administrator::Administrator;
-pub use elsewhere::{Forwarding, Writes};
 pub use forward::Forwarder;
 pub use limits::Limits;
 pub use listen::{Listener, ListenerKind, Mode, Socket};
@@ -62,3 +62,4 @@ pub use monitor::branch as monitor_branch;
 pub use server::{LdapServer, ServerHandle};
 pub use settings::{ConnectionSettings, Local, Proxies};
 pub use tls::CurrentTls;
+pub use writes::{Forwarding, Writes};

@@ -132,7 +132,8 @@ impl Instance {
             output::note(format_args!("warning: the folder does not remember its store: {why}"));
         }
         applied::check(folder.path(), &store, &configuration.text)?;
-        store.follow(cluster::follows(folder.path(), &store)?);
+        let has_etcd = !configuration.cluster.etcd.is_empty();
+        store.follow(cluster::follows(folder.path(), &store, has_etcd)?);
         let opened = open(store.clone(), &configuration.directory, engine.clone());
         let directory = Arc::new(opened.map_err(|why| match why {
             OpenError::Settings(_) | OpenError::UnknownAttribute(_) => {

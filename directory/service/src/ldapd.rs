@@ -464,6 +464,7 @@ impl Serving<'_> {
                     url: cluster::reached_at(configuration.cluster.url.as_ref(), addresses[1]),
                 },
                 cluster::node_settings(&configuration),
+                cluster::TailSettings::read(folder, &configuration.cluster, engine)?,
             )?),
             // Members reach each other over LDAPS.
             None => None,

@@ -81,7 +81,7 @@ impl Node {
     /// Whether a member may follow from a place.
     fn answer(&self, asked: &Place) -> Result<Result<Following, Refusal>, Failure> {
         let own = self.place()?;
-        let serving = self.standing().may_write(self.now());
+        let serving = self.may_write();
         let unreadable = |why| Failure::new(format!("cannot read the store: {why}"));
         let read = self.parts.store.read().map_err(unreadable)?;
         let view = read.view();
@@ -137,10 +137,7 @@ impl Node {
                 },
                 _ = positions.changed() => {}
                 _ = turns.changed() => {
-                    let (reign, serves) = {
-                        let mut standing = self.standing();
-                        (standing.reign(), standing.may_write(self.now()))
-                    };
+                    let (reign, serves) = (self.standing().reign(), self.may_write());
                     if let Err(why) = serves {
                         return self.refuse(stream, why.into()).await;
                     }

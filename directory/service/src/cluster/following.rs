@@ -5,7 +5,6 @@ use super::node::Node;
 use super::stream::{MemberStream, StreamError};
 use keyway_cluster::follower::{Follower, RowHeader, SILENCE, Step, Stop};
 use keyway_cluster::message::{ClusterRow, Digest, Frame, History, LARGE_FRAME, Place, Reign};
-use keyway_cluster::role::Role;
 use keyway_folder::member;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
@@ -40,7 +39,7 @@ impl Node {
     pub(super) async fn follow(self: Arc<Self>) {
         let mut turns = self.turns();
         loop {
-            while self.role() != Role::Follower {
+            while !self.follows_writer() {
                 if turns.changed().await.is_err() {
                     return;
                 }
@@ -53,13 +52,13 @@ impl Node {
                     continue;
                 }
             }
-            while self.role() == Role::Follower {
+            while self.follows_writer() {
                 let mut once = pin!(self.follow_once());
                 loop {
                     tokio::select! {
                         () = &mut once => break,
                         // A row that is being applied is applied to its end.
-                        _ = turns.changed() => if self.role() != Role::Follower { break },
+                        _ = turns.changed() => if !self.follows_writer() { break },
                     }
                 }
             }
@@ -164,7 +163,7 @@ impl Node {
         let is_of_cluster = row.changes().any(is_cluster_row);
         loop {
             let turn = self.applying.lock().await;
-            if self.role() != Role::Follower {
+            if !self.follows_writer() {
                 return Err(Over::Stopped);
             }
             let (directory, next) = (self.parts.directory.clone(), row.clone());
@@ -207,12 +206,12 @@ impl Node {
     }
 }
 
-fn is_cluster_row(change: &Change) -> bool {
+pub(super) fn is_cluster_row(change: &Change) -> bool {
     matches!(change, Change::Meta(meta) if meta.name == ClusterRow::NAME)
 }
 
 /// What a row says of itself.
-fn header(row: &RawRow) -> Result<RowHeader, Failure> {
+pub(super) fn header(row: &RawRow) -> Result<RowHeader, Failure> {
     let mut reign = None;
     for change in row.changes() {
         if let Change::Meta(meta) = change

@@ -1,14 +1,17 @@
 //! Several servers of one directory: tokens, by which a server joins; the connections between members, of both ends; a
 //! base, which a follower begins with; and the cluster's row in the store.
 
+mod appending;
 mod asking;
 mod authority;
 mod base;
 mod copied;
 mod feeding;
 mod following;
+mod holding;
 mod join;
 mod joining;
+mod leased;
 pub mod limits;
 mod link;
 mod node;
@@ -25,6 +28,7 @@ mod serving;
 mod shown;
 mod start;
 mod stream;
+mod tail;
 mod token;
 mod tokening;
 mod tokens;
@@ -41,5 +45,6 @@ pub use serve::MemberServer;
 pub use service::{Boxed, Follow, MemberService, Refused};
 pub use start::{Running, Serving, follows, node_settings, start};
 pub use stream::{MemberStream, StreamError};
+pub use tail::TailSettings;
 pub use token::JoinToken;
 pub use tokening::{MadeToken, join_token, make_token, member_name};

@@ -1,5 +1,6 @@
 //! A running member: where it stands in its cluster, and where changes of its clients are made because of that.
 
+use super::leased::Leased;
 use super::row;
 use keyway_cluster::follower::Follower;
 use keyway_cluster::message::{ClusterRow, Digest, History, MemberId, Place, Refusal, Reign};
@@ -71,6 +72,9 @@ pub struct Node {
     pub(super) applying: tokio::sync::Mutex<()>,
     /// Members whose connections rows are sent over now.
     pub(super) fed: watch::Sender<BTreeSet<MemberId>>,
+    /// Whether a lease in etcd says which member writes.
+    pub(super) has_etcd: bool,
+    pub(super) leased: Mutex<Leased>,
     /// Counts changes of where it stands.
     turns: watch::Sender<u64>,
 }
@@ -80,7 +84,7 @@ impl Node {
     ///
     /// # Errors
     /// If these cannot be read.
-    pub fn new(parts: Parts, settings: NodeSettings) -> Result<Arc<Node>, Failure> {
+    pub fn new(parts: Parts, settings: NodeSettings, has_etcd: bool) -> Result<Arc<Node>, Failure> {
         let own = own(&parts.folder)?;
         let row = row::read(&parts.store)?;
         let heard = read_heard(&parts.folder)?;
@@ -97,6 +101,8 @@ impl Node {
             trouble: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
             fed: watch::Sender::default(),
+            has_etcd,
+            leased: Mutex::default(),
             turns: watch::Sender::new(0),
         });
         node.settle();
@@ -183,7 +189,7 @@ impl Node {
         if was < Some(reign) {
             self.keep_heard(reign);
         }
-        if is_fenced {
+        if is_fenced && !self.has_etcd {
             let text = format!(
                 "member {} writes in epoch {}: this server refuses changes; give it that one's contents with keyway \
                  cluster rejoin, which writes out as LDIF what only this one has",
@@ -206,6 +212,15 @@ impl Node {
         let Parts { directory, store, server, .. } = &self.parts;
         let mut standing = self.standing();
         let may_write = standing.may_write(self.now());
+        let is_leased = self.has_etcd && standing.row().is_some();
+        let (is_open, trouble) = {
+            let leased = self.leased.lock().unpoisoned();
+            (leased.is_open, leased.trouble.clone())
+        };
+        let may_write = match may_write {
+            Ok(()) if is_leased && !is_open => Err(Refusal::NotWriter { writer_url: None }),
+            answer => answer,
+        };
         let (role, own) = (standing.role(), standing.own());
         let url = standing.writer_url().map(str::to_owned);
         let row = standing.row();
@@ -227,6 +242,12 @@ impl Node {
                 Some(url) => Writes::Referred(url),
                 None => Writes::Refused(why.to_string()),
             },
+            (Err(_), Role::Writer | Role::Fenced | Role::Alone) if is_leased => {
+                let why = trouble.map(|why| format!(" ({why})")).unwrap_or_default();
+                Writes::Unavailable(format!(
+                    "no server holds the writer's lease in etcd yet{why}: changes are not taken until one does; try again"
+                ))
+            }
             (Err(why), Role::Fenced) => Writes::Refused(format!(
                 "{why}; this server refuses changes until it is given the writer's contents (keyway cluster rejoin)"
             )),

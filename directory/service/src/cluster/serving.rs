@@ -14,7 +14,7 @@ use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_rustls::TlsStream;
 
@@ -27,8 +27,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 impl MemberService for Node {
     fn may_add(&self) -> Result<(), Refused> {
-        let now = self.now();
-        self.standing().may_write(now).map_err(Refused::from)
+        Node::may_write(self).map_err(Refused::from)
     }
 
     fn status(&self) -> Boxed<Result<Status, Refused>> {
@@ -46,9 +45,7 @@ impl MemberService for Node {
 
     fn forward(self: Arc<Self>, mut stream: MemberStream, _: MemberId) -> Boxed<()> {
         Box::pin(async move {
-            let now = self.now();
-            let may_write = self.standing().may_write(now);
-            if let Err(why) = may_write {
+            if let Err(why) = Node::may_write(&self) {
                 // It may be gone.
                 let _ = self.refuse(&mut stream, why.into()).await;
                 return;
@@ -135,16 +132,8 @@ impl Node {
                 let asked = standing.to_ask(|member| following.contains(&member));
                 asked.map(|member| member.url.clone()).collect()
             };
-            // One that does not answer keeps none of the others waiting.
-            let mut questions = JoinSet::new();
-            for url in asked {
-                let node = self.clone();
-                questions.spawn(async move { node.status_at(&url).await });
-            }
-            while let Some(asked) = questions.join_next().await {
-                if let Ok(Ok(status)) = asked {
-                    self.told(&status);
-                }
+            for status in self.clone().statuses(asked).await {
+                self.told(&status);
             }
         }
     }
@@ -256,6 +245,7 @@ impl Node {
             (follower.map(|it| it.lag(now)), follower.is_some_and(|it| it.is_following()), error)
         };
         let trouble = self.trouble.lock().unpoisoned().clone();
+        let trouble = self.leased.lock().unpoisoned().trouble.clone().or(trouble);
         let standing = self.standing();
         let row = standing.row();
         let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());

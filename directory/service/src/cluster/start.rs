@@ -1,9 +1,11 @@
 //! The cluster's part of a running server, started and ended with it.
 
 use super::authority::Authority;
+use super::holding::hold;
 use super::node::{Node, NodeSettings, Parts};
 use super::row;
 use super::serve::MemberServer;
+use super::tail::TailSettings;
 use keyway_cluster::message::MemberId;
 use keyway_config::{Configuration, MemberUrl, OwnWrites};
 use keyway_engine::Engine;
@@ -15,6 +17,9 @@ use keyway_server::log::Log;
 use keyway_store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 /// A server's part in a cluster, or what is ready for one. It ends when it is dropped.
@@ -22,6 +27,7 @@ pub struct Running {
     /// What it is there.
     pub node: Arc<Node>,
     task: JoinHandle<()>,
+    holding: Option<(Arc<AtomicBool>, thread::JoinHandle<()>)>,
 }
 
 /// The server that is to be a member.
@@ -59,10 +65,11 @@ pub fn node_settings(configuration: &Configuration) -> NodeSettings {
 ///
 /// # Errors
 /// If the folder or the store cannot be read.
-pub fn follows(folder: &Path, store: &Store) -> Result<bool, Failure> {
+pub fn follows(folder: &Path, store: &Store, has_etcd: bool) -> Result<bool, Failure> {
     let own = member::read(folder)?.and_then(|own| own.number()).map(MemberId);
     let row = row::read(store)?;
-    Ok(own.is_some_and(|own| row.is_some_and(|row| row.writer != own)))
+    // By a lease it writes from when it has one.
+    Ok(own.is_some_and(|own| row.is_some_and(|row| has_etcd || row.writer != own)))
 }
 
 /// Takes connections of other members from now on, and does what the cluster's row says.
@@ -72,7 +79,11 @@ pub fn follows(folder: &Path, store: &Store) -> Result<bool, Failure> {
 ///
 /// # Panics
 /// Outside of a tokio runtime.
-pub fn start(serving: Serving<'_>, settings: NodeSettings) -> Result<Running, Failure> {
+pub fn start(
+    serving: Serving<'_>,
+    settings: NodeSettings,
+    tail: Option<TailSettings>,
+) -> Result<Running, Failure> {
     let Serving { folder, directory, store, engine, log, server, cryptod, url } = serving;
     let parts = Parts {
         folder: folder.to_owned(),
@@ -82,16 +93,30 @@ pub fn start(serving: Serving<'_>, settings: NodeSettings) -> Result<Running, Fa
         log: log.clone(),
         server: server.handle(),
     };
-    let node = Node::new(parts, settings)?;
+    let node = Node::new(parts, settings, tail.is_some())?;
     let authority = Authority { engine: engine.clone(), folder: folder.to_owned(), cryptod };
     let members = MemberServer::new(store.clone(), authority, url, node.clone(), log.clone());
     server.take_members(Some(Arc::new(members).members(engine)?));
     let task = tokio::spawn(node.clone().run());
-    Ok(Running { node, task })
+    let holding = tail.map(|tail| {
+        let (ends, runtime) = (Arc::new(AtomicBool::new(false)), Handle::current());
+        let (node, end) = (node.clone(), ends.clone());
+        let work = move || hold(node, &tail, &runtime, &end);
+        let started = thread::Builder::new().name("cluster-etcd".into()).spawn(work);
+        started.map(|thread| (ends, thread))
+    });
+    let holding = holding.transpose();
+    let holding = holding.map_err(|why| Failure::new(format!("cannot start a thread: {why}")))?;
+    Ok(Running { node, task, holding })
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
+        if let Some((ends, thread)) = self.holding.take() {
+            ends.store(true, Ordering::Release);
+            // A panic of its own was said by it.
+            let _ = thread.join();
+        }
     }
 }

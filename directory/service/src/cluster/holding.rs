@@ -1,0 +1,315 @@
+//! A member's thread for etcd: it follows the feed there, takes the writer's lease when that is free, and begins to write
+//! when it has all that is there.
+
+use super::appending::{ToEtcd, row_of};
+use super::node::Node;
+use super::tail::TailSettings;
+use keyway_cluster::append::{Appended, Fence, Tail as _};
+use keyway_cluster::lease::{Ask, Doubt, Lease, Own, Step};
+use keyway_cluster::message::{Digest, MemberId};
+use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Member, Point, Presence, Tail};
+use keyway_host::failure::Failure;
+use keyway_server::log::Severity;
+use keyway_store::RawRow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// The longest wait at one place: the lease is renewed and an end is noticed in time.
+const BEAT: Duration = Duration::from_millis(100);
+/// The pause after something that did not work.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How often the others are asked how far they are, while that decides who may write.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// How often a member says in etcd how far it is, and how often the writer removes rows that all have.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+const TRIM_EVERY: Duration = Duration::from_secs(30);
+/// How often etcd gives back the space of what was removed.
+const RECLAIM_EVERY: Duration = Duration::from_secs(600);
+/// Rows that stay in etcd in any case.
+const ROWS_KEPT: u64 = 1000;
+
+/// The thread's work.
+struct Holding {
+    node: Arc<Node>,
+    runtime: Handle,
+    own: MemberId,
+    etcd: Etcd,
+    tail: Tail,
+    lease: Lease,
+    follower: Option<Follower>,
+    presence: Option<Presence>,
+    asked: Duration,
+    told: Duration,
+    trimmed: Duration,
+    reclaimed: Duration,
+}
+
+/// Works until `ends`. There is nothing to do before there is a cluster.
+pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, ends: &AtomicBool) {
+    while !ends.load(Ordering::Acquire) {
+        let cluster = node.standing().row().map(|row| row.cluster);
+        let Some(cluster) = cluster else {
+            sleep(BEAT);
+            continue;
+        };
+        let own = node.standing().own();
+        let etcd = match settings.open(cluster, runtime.clone()) {
+            Ok(etcd) => etcd,
+            Err(why) => return node.say(Severity::Error, &why.to_string()),
+        };
+        let now = node.now();
+        let mut holding = Holding {
+            runtime: runtime.clone(),
+            own,
+            tail: Tail::new(etcd.clone()),
+            lease: Lease::new(own, settings.lease, now),
+            etcd,
+            follower: None,
+            presence: None,
+            asked: Duration::ZERO,
+            told: Duration::ZERO,
+            trimmed: now,
+            reclaimed: now,
+            node: node.clone(),
+        };
+        while !ends.load(Ordering::Acquire) {
+            holding.turn();
+        }
+        holding.end();
+    }
+}
+
+impl Holding {
+    fn turn(&mut self) {
+        self.turn_lease();
+        self.ask_others();
+        match self.node.is_open() {
+            true => {
+                self.follower = None;
+                sleep(BEAT / 4);
+            }
+            false => self.turn_follow(),
+        }
+        self.tell();
+    }
+
+    fn turn_lease(&mut self) {
+        let sent = self.node.now();
+        let Step::Ask(ask) = self.lease.step(sent) else { return };
+        let before = self.lease.fence();
+        let told = self.tail.lease(&ask);
+        let failure = self.tail.failure();
+        if let Some(why) = &failure {
+            self.node.trouble_with_etcd(Some(format!("etcd: {why}")));
+        } else if ask == Ask::Look {
+            self.node.trouble_with_etcd(None);
+        }
+        let Ok(place) = self.node.place() else { return };
+        let row = self.node.standing().row().cloned();
+        let own = Own { place: &place, row: row.as_ref() };
+        let digest_at = |position| self.node.digest_at(position);
+        self.lease.told(&told, own, digest_at, (sent, self.node.now()));
+        match (before, self.lease.fence()) {
+            (None, Some(_)) => {
+                // What another holder has appended last is looked at once more.
+                self.follower = None;
+                self.node.say(Severity::Info, "this server holds the writer's lease in etcd");
+            }
+            (Some(_), None) => {
+                self.node
+                    .close("the writer's lease in etcd has ended, or is another member's", false);
+            }
+            _ => {}
+        }
+        // A holder that has not heard from etcd for the time of its lease says so before etcd does.
+        if self.lease.fence().is_some() && !self.lease.believes(self.node.now(), Duration::ZERO) {
+            self.lease.lost(self.node.now());
+            self.node.close("etcd has not answered for the time of the writer's lease", false);
+        }
+        if self.lease.doubt_found() == Some(Doubt::Diverged) {
+            let text = "what is in etcd is not what this server has: begin it anew with keyway cluster rejoin";
+            self.node.trouble_with_etcd(Some(text.to_owned()));
+        }
+    }
+
+    /// Asks the others how far they are, where it is not clear which one may write.
+    fn ask_others(&mut self) {
+        let now = self.node.now();
+        let is_asking =
+            matches!(self.lease.doubt_found(), Some(Doubt::Restored { .. } | Doubt::Starting));
+        if !is_asking || now.saturating_sub(self.asked) < ASK_EVERY {
+            return;
+        }
+        self.asked = now;
+        let urls: Vec<String> = {
+            let standing = self.node.standing();
+            let members = standing.row().into_iter().flat_map(|row| &row.members);
+            members.filter(|one| one.id != self.own).map(|one| one.url.clone()).collect()
+        };
+        for status in self.runtime.block_on(self.node.clone().statuses(urls)) {
+            self.lease.stands(status.member, status.position, now);
+            self.node.heard(status.heard);
+        }
+    }
+
+    fn turn_follow(&mut self) {
+        let Ok(place) = self.node.place() else { return sleep(AGAIN_AFTER) };
+        let here = Point { position: place.position, digest: place.digest };
+        let follower = self.follower.get_or_insert_with(|| self.etcd.follow(here));
+        match follower.next(BEAT) {
+            Ok(Followed::Row(row)) => self.take(&row),
+            Ok(Followed::Idle | Followed::Rewound(_)) => {
+                if let Some(fence) = self.lease.fence() {
+                    self.begin(fence);
+                }
+            }
+            Ok(Followed::Compacted { first }) => self.stuck(&format!(
+                "etcd has no changes before position {first} any more: take the writer's contents with keyway \
+                 cluster rejoin"
+            )),
+            Ok(Followed::Gap { missing }) => {
+                self.stuck(&format!("position {missing} is missing in etcd: look at it (etcdctl)"));
+            }
+            Ok(Followed::Diverged { here, .. }) => self.stuck(&format!(
+                "position {} in etcd is not what this server has: begin it anew with keyway cluster rejoin",
+                here.position
+            )),
+            Err(why) => self.failed(&why),
+        }
+    }
+
+    fn failed(&mut self, why: &Error) {
+        self.follower = None;
+        self.node.trouble_with_etcd(Some(format!("etcd: {why}")));
+        sleep(BEAT);
+    }
+
+    fn stuck(&mut self, text: &str) {
+        self.follower = None;
+        if self.node.trouble_with_etcd(Some(text.to_owned())) {
+            self.node.say(Severity::Error, text);
+        }
+        sleep(AGAIN_AFTER);
+    }
+
+    /// Applies a row of etcd.
+    fn take(&mut self, row: &keyway_cluster_etcd::Row) {
+        let point = row.point();
+        let applied = RawRow::parse(point.position, row.bytes())
+            .map_err(|why| Failure::new(format!("position {}: {why}", point.position)))
+            .and_then(|row| self.node.apply_of_etcd(row));
+        match applied {
+            Ok(()) => {
+                self.node.trouble_with_etcd(None);
+            }
+            Err(why) => self.stuck(&why.to_string()),
+        }
+    }
+
+    /// Begins to write: all that is in etcd is here.
+    fn begin(&mut self, fence: Fence) {
+        match self.try_to_begin(fence) {
+            Ok(()) => {}
+            Err(why) => {
+                self.node.trouble_with_etcd(Some(why.to_string()));
+                self.follower = None;
+                sleep(BEAT);
+            }
+        }
+    }
+
+    fn try_to_begin(&mut self, fence: Fence) -> Result<(), Failure> {
+        let place = self.node.place()?;
+        let here = Point { position: place.position, digest: place.digest };
+        let state = self.etcd.look().map_err(Failure::new)?;
+        let end = match state.head {
+            None => self.etcd.begin(&fence, here).map_err(Failure::new)?,
+            Some(end) => end,
+        };
+        if end.position > here.position {
+            // More has come: it is followed first.
+            self.follower = None;
+            return Ok(());
+        }
+        // An etcd that was restored from an older copy lacks what members have.
+        for row in self.node.rows_between(end.position, here.position)? {
+            match self.tail.append(&fence, &row_of(&row)) {
+                Appended::Done => {}
+                _ => {
+                    let why = self.tail.failure().map(|why| format!(": {why}")).unwrap_or_default();
+                    return Err(Failure::new(format!("etcd does not take what it lacks{why}")));
+                }
+            }
+        }
+        let append = Arc::new(ToEtcd {
+            node: Arc::downgrade(&self.node),
+            tail: Mutex::new(Tail::new(self.etcd.clone())),
+            fence,
+        });
+        self.node.begin_reign(here.position, state.store, append)
+    }
+
+    /// Says in etcd how far this member is; the writer removes there what all have.
+    fn tell(&mut self) {
+        let now = self.node.now();
+        if now.saturating_sub(self.told) < TELL_EVERY && self.presence.is_some() {
+            return;
+        }
+        self.told = now;
+        if let Err(why) = self.say_where() {
+            self.presence = None;
+            self.node.trouble_with_etcd(Some(format!("etcd: {why}")));
+        }
+        let Some(fence) = self.lease.fence().filter(|_| self.node.is_open()) else { return };
+        if let Ok(members) = self.etcd.members() {
+            for member in members.iter().filter(|member| member.id != self.own) {
+                self.node.acknowledged(member.id, member.applied.position);
+            }
+        }
+        if now.saturating_sub(self.trimmed) >= TRIM_EVERY {
+            self.trimmed = now;
+            let wanted = self.node.place().map_or(0, |place| place.position);
+            if let Some(until) = self.node.trim_until(wanted.saturating_sub(ROWS_KEPT)) {
+                // It is tried again, and nothing depends on it now.
+                let _ = self.etcd.trim(&fence, until);
+            }
+        }
+        if now.saturating_sub(self.reclaimed) >= RECLAIM_EVERY {
+            self.reclaimed = now;
+            let _ = self.etcd.reclaim();
+        }
+    }
+
+    fn say_where(&mut self) -> Result<(), Error> {
+        let Ok(place) = self.node.place() else { return Ok(()) };
+        let (name, url) = {
+            let standing = self.node.standing();
+            let own = standing.row().and_then(|row| row.member(self.own));
+            own.map(|own| (own.name.clone(), own.url.clone())).unwrap_or_default()
+        };
+        let applied = Point { position: place.position, digest: Digest(place.digest.0) };
+        let member = Member { id: self.own, name, url, applied };
+        match &mut self.presence {
+            Some(presence) => presence.update(&self.etcd, &member),
+            None => {
+                self.presence = Some(self.etcd.join(&member)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the lease back, so that another member need not wait for its end.
+    fn end(mut self) {
+        self.node.close("the server is stopping", false);
+        if let Some(fence) = self.lease.fence() {
+            // It ends by itself.
+            let _ = self.etcd.release(&fence);
+        }
+        if let Some(presence) = self.presence.take() {
+            let _ = presence.leave(&self.etcd);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A member whose writer holds a lease in etcd: what its thread for etcd changes of it.
+
+use super::appending::ToEtcd;
+use super::following::{header, is_cluster_row};
+use super::node::Node;
+use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal, Status};
+use keyway_cluster::role::Role;
+use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
+use keyway_server::log::Severity;
+use keyway_server::{ChangeNote, Reason};
+use keyway_store::{Error, RawRow};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::task::JoinSet;
+
+/// The state of a member's work with etcd.
+#[derive(Default)]
+pub(super) struct Leased {
+    /// It writes: it holds the lease, and has all that is in etcd.
+    pub is_open: bool,
+    /// What is wrong with etcd, or with this member's way to it.
+    pub trouble: Option<String>,
+}
+
+impl Node {
+    /// Whether it decides by a lease in etcd who writes.
+    pub(super) fn is_leased(&self) -> bool {
+        self.has_etcd && self.standing().row().is_some()
+    }
+
+    /// Whether it writes by its lease.
+    pub(super) fn is_open(&self) -> bool {
+        self.leased.lock().unpoisoned().is_open
+    }
+
+    /// Whether a change may be committed here now, and whether others may follow.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn may_write(&self) -> Result<(), Refusal> {
+        let is_closed = self.is_leased() && !self.is_open();
+        let now = self.now();
+        let mut standing = self.standing();
+        match standing.may_write(now) {
+            Ok(()) if is_closed => {
+                Err(Refusal::NotWriter { writer_url: standing.writer_url().map(str::to_owned) })
+            }
+            answer => answer,
+        }
+    }
+
+    /// It writes no more until it has what etcd has.
+    pub(super) fn close(self: &Arc<Self>, why: &str, is_in_doubt: bool) {
+        let was_open = {
+            let mut leased = self.leased.lock().unpoisoned();
+            leased.trouble = Some(why.to_owned());
+            std::mem::take(&mut leased.is_open)
+        };
+        if !was_open {
+            return;
+        }
+        // The commit that is under way may be the one that has found it out.
+        self.parts.store.follow(true);
+        self.parts.store.append_to(None);
+        let text = match is_in_doubt {
+            true => format!("this server writes no more until it has what etcd has: {why}"),
+            false => format!("this server writes no more: {why}"),
+        };
+        self.say(Severity::Warning, &text);
+        self.settle();
+    }
+
+    /// Notes what is wrong with etcd, or that nothing is. Whether that is new.
+    pub(super) fn trouble_with_etcd(&self, why: Option<String>) -> bool {
+        let mut leased = self.leased.lock().unpoisoned();
+        let is_new = leased.trouble != why;
+        leased.trouble = why;
+        is_new
+    }
+
+    /// The digest of this member's row at a position, if that is kept.
+    pub(super) fn digest_at(&self, position: u64) -> Option<Digest> {
+        let read = self.parts.store.read().ok()?;
+        let head = read.view().feed_head().ok()??;
+        if head.position == position {
+            return Some(Digest(head.digest.0));
+        }
+        // The row behind it names it.
+        let mut rows = read.view().feed_after(position).ok()?.raw();
+        rows.next()?.ok().map(|row| Digest(row.before().0))
+    }
+
+    /// This member's rows behind a position, up to another one.
+    ///
+    /// # Errors
+    /// If they are not kept.
+    pub(super) fn rows_between(&self, after: u64, to: u64) -> Result<Vec<RawRow>, Failure> {
+        if after >= to {
+            return Ok(Vec::new());
+        }
+        let lacking = |why: Error| Failure::new(format!("what etcd lacks is not here: {why}"));
+        let read = self.parts.store.read().map_err(lacking)?;
+        let rows = read.view().feed_after(after).map_err(lacking)?.raw();
+        let rows = rows.take_while(|row| row.as_ref().map_or(true, |row| row.position() <= to));
+        rows.collect::<Result<_, _>>().map_err(lacking)
+    }
+
+    /// How the members at these URLs are, of those that answer.
+    pub(super) async fn statuses(self: Arc<Self>, urls: Vec<String>) -> Vec<Status> {
+        let mut questions = JoinSet::new();
+        for url in urls {
+            let node = self.clone();
+            questions.spawn(async move { node.status_at(&url).await });
+        }
+        let mut found = Vec::new();
+        // One that does not answer keeps none of the others waiting.
+        while let Some(asked) = questions.join_next().await {
+            found.extend(asked.into_iter().flatten());
+        }
+        found
+    }
+
+    /// Applies a row that etcd has. Blocks until it is on the disk.
+    ///
+    /// # Errors
+    /// If it does not follow what is here, or cannot be applied.
+    pub(super) fn apply_of_etcd(self: &Arc<Self>, row: RawRow) -> Result<(), Failure> {
+        let header = header(&row)?;
+        let _turn = self.applying.blocking_lock();
+        if self.is_open() {
+            return Ok(());
+        }
+        let is_of_cluster = row.changes().any(is_cluster_row);
+        let applied = self.parts.directory.apply(row);
+        applied.map_err(|why| {
+            Failure::new(format!("position {} cannot be applied: {why}", header.position))
+        })?;
+        if is_of_cluster {
+            self.look();
+        }
+        Ok(())
+    }
+
+    /// Begins to write by a lease: the first change of the next epoch says so, in etcd before it is here.
+    ///
+    /// # Errors
+    /// If that is not done.
+    pub(super) fn begin_reign(
+        self: &Arc<Self>,
+        last: u64,
+        etcd: u64,
+        append: Arc<ToEtcd>,
+    ) -> Result<(), Failure> {
+        let _turn = self.applying.blocking_lock();
+        let row = self.standing().leased(last, Some(etcd)).map_err(Failure::new)?;
+        let json = row.to_json().map_err(Failure::new)?;
+        let store = &self.parts.store;
+        store.append_to(Some(append));
+        let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
+        let written = store.write_now(move |write| -> Result<(), Error> {
+            let head = write.view().feed_head()?;
+            if head.map_or(0, |head| head.position) != last {
+                return Err(Error::Busy);
+            }
+            write.lead();
+            write.note(&note);
+            write.meta_put(ClusterRow::NAME, &json)
+        });
+        if let Err(why) = written {
+            store.follow(true);
+            store.append_to(None);
+            self.settle();
+            return Err(Failure::new(why));
+        }
+        let epoch = row.epoch;
+        self.standing().applied(Some(row));
+        {
+            let mut leased = self.leased.lock().unpoisoned();
+            (leased.is_open, leased.trouble) = (true, None);
+        }
+        self.say(Severity::Info, &format!("this server writes from now on, in epoch {epoch}"));
+        self.settle();
+        Ok(())
+    }
+
+    /// A member has all rows up to this position.
+    pub(super) fn acknowledged(&self, member: MemberId, position: u64) {
+        self.progress.lock().unpoisoned().acknowledged(member, position, self.now());
+    }
+
+    /// Up to which position rows may be removed in etcd, of those up to `wanted`.
+    pub(super) fn trim_until(&self, wanted: u64) -> Option<u64> {
+        let limit: Duration = self.settings().member_age_max;
+        self.progress.lock().unpoisoned().trim_until(self.now(), limit, wanted)
+    }
+
+    /// Whether it follows the writer over a connection; with etcd it follows etcd.
+    pub(super) fn follows_writer(&self) -> bool {
+        self.role() == Role::Follower && !self.is_leased()
+    }
+}
