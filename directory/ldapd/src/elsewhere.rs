@@ -5,47 +5,18 @@ use crate::on_behalf::{ON_BEHALF, OnBehalf};
 use crate::outcome::Answer;
 use crate::requested_controls::RequestedControls;
 use crate::session::Session;
+use crate::writes::{Forwarding, Writes};
 use keyway_cluster::message::{ClusterRow, MemberId, Reign};
 use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
 use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest};
 use keyway_codec::message::{Control, Message, Op, ResultCode, tag};
-use keyway_lock::Unpoisoned;
 use keyway_server::controls::{POSITION, RequestControls, Written};
 use keyway_server::{Failure, Subject};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// A time that is none.
 const SHORT: Duration = Duration::from_nanos(1);
-
-/// Where changes are made that clients ask for.
-#[derive(Clone, Default)]
-pub enum Writes {
-    /// Here.
-    #[default]
-    Here,
-    /// At the server that writes, to which they are sent.
-    Forwarded(Forwarding),
-    /// There, and clients are told so: the URL.
-    Referred(String),
-    /// Nowhere, for now or until this server is mended: why, and what to do.
-    Refused(String),
-    /// Nowhere for now: why, and what to do.
-    Unavailable(String),
-}
-
-/// How requests are sent to the server that writes.
-#[derive(Clone)]
-pub struct Forwarding {
-    /// The way.
-    pub forwarder: Forwarder,
-    /// How long a read waits for what its connection has written, before it is sent as well.
-    pub wait: Duration,
-    /// Whether all connections from the address of one that has written wait for that.
-    pub by_address: bool,
-}
 
 impl Session {
     /// Takes a request that another server has sent, for the one who asks for it.
@@ -53,6 +24,12 @@ impl Session {
         let is_asker = |control: &&Control<'_>| control.oid == ON_BEHALF;
         let asker = message.controls.iter().find(is_asker);
         let asker = asker.and_then(|control| OnBehalf::decode(control.value.as_deref()?));
+        if self.shared.writes_elsewhere() {
+            // Another server writes by now, or this one does not know: what it has may be older than what was written.
+            let text = "this server does not write any more, or not yet: ask again";
+            let failure = Failure::new(ResultCode::Unavailable, text);
+            return self.answer(message.id, message.op.tag(), failure.into(), &[]);
+        }
         let subject = match (&asker, &message.op) {
             (None, Op::UnbindRequest | Op::AbandonRequest(_) | Op::ExtendedRequest(_)) => {
                 Ok(Subject::anonymous())
@@ -286,28 +263,4 @@ impl Session {
 /// The reign that a control names; none of epoch 0.
 fn reign_of((epoch, writer): (u64, u64)) -> Option<Reign> {
     (epoch > 0).then_some(Reign { epoch, writer: MemberId(writer) })
-}
-
-/// The parts of a server that say where changes are made.
-#[derive(Default)]
-pub(crate) struct Elsewhere {
-    writes: RwLock<Arc<Writes>>,
-    is_elsewhere: AtomicBool,
-}
-
-impl Elsewhere {
-    pub fn writes(&self) -> Arc<Writes> {
-        self.writes.read().unpoisoned().clone()
-    }
-
-    /// Whether they are made elsewhere, to be asked for every request.
-    pub fn is_elsewhere(&self) -> bool {
-        self.is_elsewhere.load(Ordering::Acquire)
-    }
-
-    pub fn set(&self, writes: Writes) {
-        let is_elsewhere = !matches!(writes, Writes::Here);
-        *self.writes.write().unpoisoned() = Arc::new(writes);
-        self.is_elsewhere.store(is_elsewhere, Ordering::Release);
-    }
 }

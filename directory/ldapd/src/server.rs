@@ -1,7 +1,6 @@
 //! The running server: it accepts connections until it is shut down.
 
 use crate::crowd::Crowd;
-use crate::elsewhere::{Elsewhere, Writes};
 use crate::listen::{Listener, ListenerKind, Urls};
 use crate::members::Members;
 use crate::meters::Meters;
@@ -9,6 +8,7 @@ use crate::monitor::{self, Beside, Monitor};
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::state::ServerState;
+use crate::writes::{Elsewhere, Writes};
 use crate::written::Written;
 use crate::{connection, listener};
 use keyway_lock::Unpoisoned;

@@ -2,7 +2,6 @@
 
 use crate::budget::Budget;
 use crate::crowd::Crowd;
-use crate::elsewhere::{Elsewhere, Writes};
 use crate::members::Members;
 use crate::meters::Meters;
 use crate::peer::Peer;
@@ -12,6 +11,7 @@ use crate::seen::Seen;
 use crate::settings::ConnectionSettings;
 use crate::slow::Slowest;
 use crate::strangers::Source;
+use crate::writes::{Elsewhere, Writes};
 use crate::written::Written;
 use keyway_cluster::message::ClusterRow;
 use keyway_lock::Unpoisoned;

@@ -1,11 +1,11 @@
 //! Repositories of which files are altered, cut off, lost, exchanged, or brought back from earlier: it is told, or a
 //! restore has what was saved. Nothing else is restored.
 
-use crate::dice::{Dice, seed};
 use crate::points::{Run, feed, next_second, position};
 use crate::site::{Site, files, json};
 use crate::state::{State, difference, export};
 use crate::writers::administrator;
+use keyway_tests::dice::{Dice, seed};
 use keyway_tests::{Server, finish, nightly};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,9 +1,9 @@
 //! Backups beside clients that write all the time, on file systems of three kinds.
 
-use crate::dice::seed;
 use crate::site::Site;
 use crate::state::{check, export};
 use crate::writers::{Replay, beside_writers, plant};
+use keyway_tests::dice::seed;
 use keyway_tests::disk::Disk;
 use keyway_tests::{Server, nightly};
 use std::fs;

@@ -3,7 +3,6 @@
 //! what clients were told. Seeds of all that is random are printed.
 
 mod damages;
-mod dice;
 mod failing;
 mod kills;
 mod load;

@@ -1,11 +1,11 @@
 //! Restores to positions and times, of whole backups and of the changes between them.
 
-use crate::dice::{Dice, seed};
 use crate::site::{Site, json, keyway_with};
 use crate::state::{check, export};
 use crate::writers::{BASE, Replay, administrator, beside_writers, plant};
 use keyway_tests::client::Client;
 use keyway_tests::cryptod::eventually;
+use keyway_tests::dice::{Dice, seed};
 use keyway_tests::{Server, available, finish, nightly};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

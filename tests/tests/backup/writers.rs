@@ -3,11 +3,11 @@
 //! Each has a tree of its own. From the changes that a client has sent follows what its tree may be. A count that all
 //! clients share says what was sent, and what acknowledged, before what.
 
-use crate::dice::Dice;
 use crate::state::{Entry, State, difference};
 use keyway_tests::Server;
 use keyway_tests::client::Client;
 use keyway_tests::cryptod::eventually;
+use keyway_tests::dice::Dice;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;

@@ -1,6 +1,12 @@
 //! Several servers of one directory, as an administrator sets them up: tokens, joins, and what goes wrong with them.
 
+mod chaos;
+mod clients;
 mod joins;
 mod refusals;
 mod rejoins;
+mod relay;
 mod site;
+mod three;
+mod wire;
+mod writes;

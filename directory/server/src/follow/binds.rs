@@ -1,5 +1,6 @@
 //! What binds at a server that follows have come to, on its way to the one that writes.
 
+use super::taker::BindsTaker;
 use crate::directory::Directory;
 use crate::failure::{Failure, Result};
 use crate::policy::Events;
@@ -9,17 +10,7 @@ use keyway_codec::message::ResultCode;
 use keyway_lock::Unpoisoned;
 use keyway_store::EntryId;
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
-
-/// Resolves to whether the server that writes has them, and this one their consequences.
-pub type BindsTaken = Pin<Box<dyn Future<Output = bool> + Send>>;
-
-/// Takes the ends of binds to the server that writes, as [`Directory::note_binds`] of that one has them.
-pub trait BindsTaker: Send + Sync {
-    /// Takes them; the future resolves when this server has applied what came of it.
-    fn take(&self, binds: Vec<u8>) -> BindsTaken;
-}
 
 /// Who takes them, if this directory follows another one.
 pub(crate) fn taker_of(shared: &DirectoryState) -> Option<Arc<dyn BindsTaker>> {

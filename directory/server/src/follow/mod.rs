@@ -4,7 +4,8 @@ mod apply;
 mod binds;
 mod effects;
 mod relist;
+mod taker;
 
 pub use apply::ApplyError;
-pub use binds::{BindsTaken, BindsTaker};
 pub(crate) use binds::{encode, taker_of};
+pub use taker::{BindsTaken, BindsTaker};

@@ -6,14 +6,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const SEED: &str = "KEYWAY_TEST_SEED";
 
 /// SplitMix64.
+#[derive(Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Dice {
+    /// Those of a seed.
+    pub const fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
     /// Up to `below`, which is not among them.
+    ///
+    /// # Panics
+    /// If that is 0.
     pub fn below(&mut self, below: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut number = self.0;
@@ -23,16 +28,22 @@ impl Dice {
     }
 
     /// One of them.
+    ///
+    /// # Panics
+    /// If there is none.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 }
 
 /// A new seed, or the one that `KEYWAY_TEST_SEED` names; printed.
+///
+/// # Panics
+/// If that is no number.
 pub fn seed(test: &str) -> u64 {
     let named = std::env::var(SEED).ok().map(|seed| seed.parse().expect("a number"));
     let seed = named.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time");
         now.as_micros() as u64
     });
     eprintln!("{test}: {SEED}={seed}");
