@@ -9,6 +9,7 @@ use keyway_cluster::lease::{Ask, Doubt, Lease, Own, Step};
 use keyway_cluster::message::{Digest, MemberId};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Member, Point, Presence, Tail};
 use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use keyway_store::RawRow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +160,11 @@ impl Holding {
         let Ok(place) = self.node.place() else { return sleep(AGAIN_AFTER) };
         let here = Point { position: place.position, digest: place.digest };
         let follower = self.follower.get_or_insert_with(|| self.etcd.follow(here));
-        match follower.next(BEAT) {
+        let followed = follower.next(BEAT);
+        if matches!(followed, Ok(Followed::Idle)) {
+            *self.node.had_all.lock().unpoisoned() = Some(self.node.now());
+        }
+        match followed {
             Ok(Followed::Row(row)) => self.take(&row),
             Ok(Followed::Idle | Followed::Rewound(_)) => {
                 if let Some(fence) = self.lease.fence() {

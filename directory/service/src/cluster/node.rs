@@ -74,6 +74,8 @@ pub struct Node {
     /// Whether a lease in etcd says which member writes.
     pub(super) has_etcd: bool,
     pub(super) leased: Mutex<Leased>,
+    /// When it last had all that is in etcd.
+    pub(super) had_all: Mutex<Option<Duration>>,
     /// Counts changes of where it stands.
     turns: watch::Sender<u64>,
 }
@@ -111,6 +113,7 @@ impl Node {
             fed: watch::Sender::default(),
             has_etcd,
             leased: Mutex::default(),
+            had_all: Mutex::default(),
             turns: watch::Sender::new(0),
         });
         node.settle();

@@ -246,6 +246,13 @@ impl Node {
         };
         let trouble = self.trouble.lock().unpoisoned().clone();
         let trouble = self.leased.lock().unpoisoned().trouble.clone().or(trouble);
+        let mut behind = lag.and_then(|lag| lag.time);
+        let mut is_connected = is_connected;
+        if self.is_leased() {
+            // Its changes come from etcd, which it asks again and again whether there are more.
+            behind = self.had_all.lock().unpoisoned().map(|at| now.saturating_sub(at));
+            is_connected = behind.is_some() && trouble.is_none();
+        }
         let standing = self.standing();
         let row = standing.row();
         let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());
@@ -268,13 +275,13 @@ impl Node {
             epoch: place.epoch,
             writer: row.map(|row| row.writer),
             heard: standing.highest(),
-            is_connected,
+            is_connected: is_connected && standing.role() == Role::Follower,
             position: place.position,
             digest: place.digest,
             head: place.position.saturating_add(lag.map_or(0, |lag| lag.changes)),
             lag_changes: lag.map_or(0, |lag| lag.changes),
             lag_seconds: match standing.role() {
-                Role::Follower => lag.and_then(|lag| lag.time).map(|time| time.as_secs_f64()),
+                Role::Follower => behind.map(|time| time.as_secs_f64()),
                 _ => Some(0.0),
             },
             last_error: trouble.or(error),
