@@ -215,7 +215,7 @@ impl Node {
         let is_leased = self.has_etcd && standing.row().is_some();
         let (is_open, trouble) = {
             let leased = self.leased.lock().unpoisoned();
-            (leased.is_open, leased.trouble.clone())
+            (leased.is_open, leased.trouble().cloned())
         };
         let may_write = match may_write {
             Ok(()) if is_leased && !is_open => Err(Refusal::NotWriter { writer_url: None }),
