@@ -85,8 +85,19 @@ pub struct Node {
 pub(super) struct Leased {
     /// It writes: it holds the lease, and has all that is in etcd.
     pub is_open: bool,
-    /// What is wrong with etcd, or with this member's way to it.
-    pub trouble: Option<String>,
+    /// Why it writes no more, until it writes again or has all that is in etcd.
+    pub closed: Option<String>,
+    /// Why etcd did not do what it was asked for last.
+    pub unreached: Option<String>,
+    /// Why the changes in etcd cannot be applied here: a person has to look at it.
+    pub stuck: Option<String>,
+}
+
+impl Leased {
+    /// What is wrong, if anything is: what a person has to mend first.
+    pub fn trouble(&self) -> Option<&String> {
+        self.stuck.as_ref().or(self.unreached.as_ref()).or(self.closed.as_ref())
+    }
 }
 
 impl Node {
@@ -226,7 +237,7 @@ impl Node {
         let is_leased = self.has_etcd && standing.row().is_some();
         let (is_open, trouble) = {
             let leased = self.leased.lock().unpoisoned();
-            (leased.is_open, leased.trouble.clone())
+            (leased.is_open, leased.trouble().cloned())
         };
         let may_write = match may_write {
             Ok(()) if is_leased && !is_open => Err(Refusal::NotWriter { writer_url: None }),
