@@ -10,6 +10,8 @@ type Part = fn() -> Result<(), String>;
 const TESTS_AT_ONCE: usize = 4;
 /// Packets of the long run of ESP.
 const ESP_PACKETS: &str = "1000000000";
+/// Clusters that are run from seeds.
+const CLUSTER_SEEDS: &str = "10000";
 /// Seconds for each fuzz target.
 const FUZZ_SECONDS: &str = "60";
 
@@ -48,13 +50,14 @@ pub fn nightly() -> Result<(), String> {
     linux::fetch()?;
     strongswan::fetch()?;
     etcd::build()?;
-    let parts: [(&str, Part); 9] = [
+    let parts: [(&str, Part); 10] = [
         ("all tests at full length, end to end with the release program", full),
         ("the Debian package, built and tried (package try)", package::nightly),
         ("simd with AVX-512 in software (emulate)", emulate::run),
         ("simd on 64-bit ARM in QEMU (arm)", arm::run),
         ("engine, drivers and client under ThreadSanitizer (race)", race::run),
         ("10^9 ESP packets through a bad channel (endurance of keyway-esp)", endurance),
+        ("clusters from ten thousand seeds (example simulate of keyway-cluster)", simulate),
         ("rings in every order of two processors (loom)", loom::run),
         ("OpenSSL's tests with our provider preferred (evp)", evp::run),
         ("every fuzz target for a minute (fuzz)", || fuzz::run(&[FUZZ_SECONDS])),
@@ -75,6 +78,13 @@ fn full() -> Result<(), String> {
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]);
     sh(tests.env("KEYWAY_NIGHTLY", "1").env("KEYWAY_PROGRAM", built("release")?.join("keyway")))
+}
+
+/// Whole clusters, each from a seed; one that fails is printed.
+fn simulate() -> Result<(), String> {
+    let mut run = cargo();
+    run.args(["run", "--release", "--package", "keyway-cluster", "--example", "simulate"]);
+    sh(run.args(["--", "--seeds", CLUSTER_SEEDS]))
 }
 
 /// Minutes of two processors, as users run it.

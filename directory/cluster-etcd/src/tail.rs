@@ -61,10 +61,16 @@ impl Tail {
                 }
                 None => Told::Refused,
             },
-            Ask::Renew(fence) => match self.etcd.renew(fence)? {
-                true => Told::Renewed,
-                false => Told::Refused,
-            },
+            Ask::Renew(fence) => {
+                let is_renewed = self.etcd.renew(fence)?;
+                // etcd may have been restored, with this lease in it: it says which one it is.
+                let state = self.etcd.look()?;
+                let (store, revision) = (StoreId(state.store), state.revision);
+                match is_renewed && state.holder == Some(*fence) {
+                    true => Told::Renewed { store, revision },
+                    false => Told::Refused,
+                }
+            }
             Ask::Release(fence) => {
                 self.etcd.release(fence)?;
                 Told::Refused

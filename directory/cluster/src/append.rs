@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::message::{Digest, MemberId};
+pub use crate::fence::Fence;
+use crate::message::Digest;
 
 /// Octets of a group in etcd.
 pub const GROUP_LIMIT: usize = 512 << 10;
@@ -22,18 +23,6 @@ pub struct Row {
     pub digest: Digest,
     /// Its stored form.
     pub stored: Vec<u8>,
-}
-
-/// The right to append. It holds while the writer's key in etcd was created by this revision and has this value. The
-/// revision is not enough: etcd that was restored from a snapshot counts some again.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Fence {
-    /// The create revision of the key.
-    pub revision: u64,
-    /// The member that took it.
-    pub member: MemberId,
-    /// A random number that it took it with.
-    pub nonce: u64,
 }
 
 /// What became of an append.
@@ -163,6 +152,7 @@ impl Appender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::MemberId;
 
     fn appender() -> Appender {
         Appender::new(Fence { revision: 5, member: MemberId(1), nonce: 7 })

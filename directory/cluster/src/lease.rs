@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::append::Fence;
 use crate::backoff::Backoff;
+use crate::fence::Fence;
 use crate::message::{ClusterRow, Digest, MemberId, Place};
 use crate::role::START_WAIT;
 
@@ -50,7 +50,12 @@ pub enum Told {
     /// The lease is taken by the one that asked.
     Taken(Fence),
     /// The lease lasts on.
-    Renewed,
+    Renewed {
+        /// Which etcd it is.
+        store: StoreId,
+        /// Its revision.
+        revision: u64,
+    },
     /// There is another holder, or the lease has ended.
     Refused,
     /// No answer.
@@ -210,10 +215,16 @@ impl Lease {
                 let next = sent.saturating_add(self.ttl / 4);
                 self.state = State::Holding { fence: *fence, since: sent, next };
             }
-            (State::Holding { fence, .. }, Told::Renewed) => {
+            (State::Holding { .. }, Told::Renewed { store, revision })
+                if *revision < self.revision || self.store != Some(*store) =>
+            {
+                // etcd was restored, with this lease in it: what the tail lacks is to be put, in a reign of its own.
+                self.look(now, None);
+            }
+            (State::Holding { fence, .. }, Told::Renewed { revision, .. }) => {
                 let next = sent.saturating_add(self.ttl / 4);
                 self.state = State::Holding { fence: *fence, since: sent, next };
-                (self.failures, self.seen) = (0, now);
+                (self.failures, self.seen, self.revision) = (0, now, *revision);
             }
             (State::Holding { fence, since, .. }, Told::Unavailable) => {
                 let next = now.saturating_add(self.ttl / 20);

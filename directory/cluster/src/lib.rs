@@ -4,11 +4,27 @@
 //! There is no I/O, no thread and no clock in here: octets, answers of stores and the time come in as arguments, so that
 //! whole clusters can be run from a seed. A time is a [`Duration`](std::time::Duration) since any start, of a clock that does
 //! not go back.
+//!
+//! ```text
+//! follower ── Follow(place, highest reign heard) ──▶ writer     answer_follow: same history, its own past, rows kept
+//!          ◀─ Following │ Refused(reason, reign) ──             Follower: to try elsewhere, or to stop for a person
+//!          ◀─ Row… Heartbeat… ─────────────────────             Follower::row: number, digest before, epoch
+//!          ── Acknowledge to each group and heartbeat ─▶        Progress: who is near, how far, what may be removed
+//! ```
+//!
+//! What the callers owe it, as the simulator shows:
+//! - A reign that is heard of anywhere goes to [`Standing::heard`](role::Standing::heard), and is kept in the folder.
+//! - A writer asks all members that are not near ([`Progress::is_near`](writer::Progress::is_near)) for their status: one of
+//!   them may have been promoted while the end of its connection went lost.
+//! - A read that was forwarded is answered only by a member that may write, and by [`OwnWrites`](own_writes::OwnWrites) too.
+//! - Rows that were received and not yet applied are forgotten when a member is promoted.
+//! - With etcd a member's position counts only if it was asked after the doubt began ([`Lease::stands`](lease::Lease::stands)).
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods)]
 
 pub mod append;
 mod backoff;
+mod fence;
 pub mod follower;
 pub mod lease;
 pub mod message;

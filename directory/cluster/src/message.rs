@@ -15,11 +15,11 @@ mod status;
 mod tests;
 
 pub use answer::{Answer, BaseFile};
-pub use check::Invalid;
+pub use check::{Invalid, NAME_LIMIT, URL_LIMIT};
 pub use decoder::Decoder;
 pub use frame::{Frame, FrameError, Heartbeat, LARGE_FRAME, SMALL_FRAME};
 pub use ids::{ClusterId, Digest, History, MemberId, Place, Reign};
 pub use refusal::Refusal;
 pub use request::{Request, Token};
-pub use row::{BEGAN_LIMIT, Began, ClusterRow, MEMBERS_LIMIT, Member, NAME_LIMIT, URL_LIMIT};
+pub use row::{BEGAN_LIMIT, Began, ClusterRow, MEMBERS_LIMIT, Member};
 pub use status::{Contents, FollowerStatus, RoleName, Status};

@@ -4,109 +4,32 @@
 //! All is decided by the seed, so a seed that fails fails again. Servers decide by the modules beside this one; what is
 //! modelled here is what surrounds them: disks, networks, clocks, persons.
 
+mod calls;
 mod checker;
 mod client;
 mod etcd;
 mod faults;
 mod follow;
+mod growth;
 
 mod heal;
 mod holder;
+mod holding;
 mod network;
+mod op;
+mod options;
+mod process;
 mod random;
 mod server;
+mod serving;
 mod store;
+mod wire;
 mod world;
 
 use std::fmt::{self, Display, Formatter};
 
-/// What is run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Servers.
-    pub members: usize,
-    /// Whether the tail of the feed is in etcd.
-    pub etcd: bool,
-    /// Seconds with clients and faults.
-    pub seconds: u64,
-    /// Which kinds of faults there are.
-    pub faults: Vec<Fault>,
-    /// A rule that does not hold, to see the checker fail.
-    pub broken: Option<Broken>,
-}
-
-/// A kind of fault, or a person's act.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
-    /// A server is killed, and started again later.
-    Kill,
-    /// A server loses its power, with what was not synced.
-    Power,
-    /// A server stands still for a while.
-    Pause,
-    /// The network between two is cut for a while; etcd is one too.
-    Cut,
-    /// A server is cut off from all others for a while.
-    Isolate,
-    /// A disk is slow for a while.
-    SlowDisk,
-    /// A server's clock jumps ahead.
-    Clock,
-    /// A server's folder is replaced by an older copy of itself.
-    OldCopy,
-    /// A server is restored from a backup: it has a new history.
-    Restore,
-    /// A copy of a server's folder is started beside it.
-    Twin,
-    /// A person promotes the member that is furthest of those that can be reached.
-    Promote,
-    /// A person promotes any follower.
-    PromoteAny,
-    /// A person lets a follower that has stopped rejoin.
-    Rejoin,
-    /// The writer removes old rows without regard to how long members were silent.
-    Trim,
-    /// etcd is away for a while.
-    EtcdAway,
-    /// etcd is restored from a snapshot.
-    EtcdRestored,
-}
-
-/// A rule that is switched off.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Broken {
-    /// Writers do not hear of newer epochs.
-    Fencing,
-    /// Reads do not wait for one's own writes.
-    OwnWrites,
-    /// A writer that starts does not ask the others.
-    StartRule,
-    /// etcd appends whether the fence holds or not.
-    EtcdFence,
-    /// etcd that was restored is not doubted.
-    EtcdDoubt,
-}
-
-/// What was seen in a run.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Report {
-    /// Events.
-    pub events: u64,
-    /// Writes that clients were told are done.
-    pub acknowledged: u64,
-    /// Reads that were answered.
-    pub reads: u64,
-    /// Writes that were acknowledged and are only in LDIF at the end.
-    pub in_ldif: u64,
-    /// Writes that went with a disk that was replaced by an older copy, and that no other member had.
-    pub destroyed: u64,
-    /// Promotions and leases.
-    pub reigns: u64,
-    /// Rejoins.
-    pub rejoins: u64,
-    /// Faults.
-    pub faults: u64,
-}
+pub use growth::{Growth, growth};
+pub use options::{Broken, Fault, Options, Report};
 
 /// A run that broke a rule.
 #[derive(Clone, Debug)]
@@ -117,48 +40,6 @@ pub struct Failure {
     pub what: String,
     /// The last events before.
     pub trace: Vec<String>,
-}
-
-impl Options {
-    /// A cluster that the seed chooses.
-    pub fn of(seed: u64) -> Options {
-        use Fault::*;
-        let mut random = random::Random::new(seed ^ 0x6b65_7977_6179);
-        let etcd = seed % 3 == 2;
-        let all: &[Fault] = match etcd {
-            true => &[
-                Kill,
-                Power,
-                Pause,
-                Cut,
-                Isolate,
-                SlowDisk,
-                Clock,
-                OldCopy,
-                Trim,
-                EtcdAway,
-                EtcdRestored,
-            ],
-            false => &[
-                Kill, Power, Pause, Cut, Isolate, SlowDisk, Clock, OldCopy, Restore, Twin, Promote,
-                PromoteAny, Rejoin, Trim,
-            ],
-        };
-        let mut faults: Vec<Fault> = all.iter().copied().filter(|_| random.chance(60)).collect();
-        if faults.is_empty() {
-            faults.push(Kill);
-        }
-        if faults.contains(&EtcdRestored) {
-            // What etcd forgets is on the members' disks; without these too it is nowhere.
-            faults.retain(|fault| !matches!(fault, Power | OldCopy));
-        }
-        if etcd && faults.contains(&OldCopy) {
-            // Rows that a silent member lacks and that were removed early are on the disk that is replaced.
-            faults.retain(|fault| *fault != Trim);
-        }
-        let members = 2 + random.below(4) as usize;
-        Options { members, etcd, seconds: 20 + random.below(60), faults, broken: None }
-    }
 }
 
 /// Runs a cluster from a seed.

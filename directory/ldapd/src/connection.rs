@@ -13,12 +13,12 @@ use crate::limits::{
     UNFINISHED_MAX,
 };
 use crate::listen::Mode;
-use crate::members;
 use crate::peer::Peer;
 use crate::proxied::NOT_ASKED;
 use crate::registry::Leave;
 use crate::request_log::Origin;
 use crate::second_read::SecondRead;
+use crate::secured;
 use crate::session::Session;
 use crate::state::ServerState;
 use crate::stream::{Stream, drain};
@@ -63,7 +63,7 @@ pub(crate) async fn serve(
     let (stream, upgrade) = match (mode, stream) {
         (Mode::StartTls(tls), Stream::Plain(tcp)) => (Stream::Plain(tcp), Some(tls)),
         (Mode::Tls(tls), Stream::Plain(tcp)) => {
-            let begun = members::begin(tcp, tls.current(), &shared, &origin, &mut stop);
+            let begun = secured::begin(tcp, tls.current(), &shared, &origin, &mut stop);
             let Some(stream) = begun.await else { return };
             (stream, None)
         }

@@ -27,6 +27,12 @@ impl Session {
             found.map(|control| control.value.as_deref().unwrap_or_default())
         };
         let asker = value(ON_BEHALF).and_then(OnBehalf::decode);
+        if self.shared.writes_elsewhere() {
+            // Another server writes by now, or this one does not know: what it has may be older than what was written.
+            let text = "this server does not write any more, or not yet: ask again";
+            let failure = Failure::new(ResultCode::Unavailable, text);
+            return self.answer(message.id, message.op.tag(), failure.into(), &[]);
+        }
         let subject = match (&asker, &message.op) {
             (None, Op::UnbindRequest | Op::AbandonRequest(_) | Op::ExtendedRequest(_)) => {
                 Ok(Subject::anonymous())

@@ -42,6 +42,7 @@ mod request_log;
 mod request_record;
 mod requested_controls;
 mod second_read;
+mod secured;
 mod seen;
 mod server;
 mod session;

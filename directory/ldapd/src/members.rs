@@ -1,11 +1,8 @@
 //! Connections of other servers of a cluster: they come to the listener of LDAPS, ask there for a protocol of their own,
 //! and are handed over with their TLS.
 
-use crate::handshake::{handshaken, note_handshake};
-use crate::proxied::begins_with_tls;
 use crate::registry::Leave;
 use crate::request_log::Origin;
-use crate::state::ServerState;
 use crate::stream::Stream;
 use keyway_server::access::Strength;
 use std::io;
@@ -14,7 +11,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
@@ -67,7 +63,7 @@ impl Members {
         if tls.get_ref().1.alpn_protocol() != Some(MEMBER_PROTOCOL) {
             return Some(Stream::Tls(tls));
         }
-        let Some(address) = origin.peer.address() else { return None };
+        let address = origin.peer.address()?;
         if tls.get_ref().1.peer_certificates().is_some() {
             // It is no stranger, who would have to make room.
             origin.seen.speaks_for(Some(MEMBER_NAME), Strength::default());
@@ -77,34 +73,5 @@ impl Members {
             _ = stop => {}
         }
         None
-    }
-}
-
-/// Takes a connection of LDAPS through its handshake. `None` if it failed, or was a member's and is served.
-pub(crate) async fn begin(
-    tcp: TcpStream,
-    tls: Arc<ServerConfig>,
-    shared: &ServerState,
-    origin: &Origin,
-    stop: &mut oneshot::Receiver<Leave>,
-) -> Option<Stream> {
-    let began = Instant::now();
-    let members = shared.members();
-    let handshake = timeout(shared.settings().limits.handshake_max, async {
-        begins_with_tls(&tcp).await?;
-        match &members {
-            None => Stream::accept_tls(tcp, tls).await,
-            Some(members) => members.accept(tcp, tls).await,
-        }
-    });
-    let result = tokio::select! {
-        result = handshake => result,
-        _ = &mut *stop => return None,
-    };
-    let stream = handshaken(result, shared, origin)?;
-    note_handshake(&stream, shared, origin, began);
-    match members {
-        None => Some(stream),
-        Some(members) => members.take(stream, origin, stop).await,
     }
 }

@@ -461,7 +461,7 @@ impl Serving<'_> {
                     log: &logs.log,
                     server: &server,
                     cryptod: held_by,
-                    url: cluster::reached_at(configuration.cluster.url.as_ref(), addresses[1]),
+                    url: cluster::own_url(configuration.cluster.url.as_ref(), addresses[1]),
                 },
                 cluster::node_settings(&configuration),
                 cluster::TailSettings::read(folder, &configuration.cluster, engine)?,

@@ -8,10 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::feed::LargeValuesEdit;
 use crate::format::META_CONTENTS;
-use crate::write::Write;
 use crate::{Change, EntryId, Error, FeedDigest, MetaChange, View};
 
-/// The name that the feed has for it, among those of [`Write::meta_put`].
+/// The name that the feed has for it, among those of [`Write::meta_put`](crate::Write::meta_put).
 pub(crate) const CONTENTS: &str = "contents";
 
 /// At positions that are multiples of this the feed has the digest.
@@ -28,7 +27,7 @@ impl Contents {
         Ok(Contents::of(bytes))
     }
 
-    fn of(bytes: &[u8; FeedDigest::BYTES]) -> Contents {
+    pub fn of(bytes: &[u8; FeedDigest::BYTES]) -> Contents {
         let (words, _) = bytes.as_chunks::<8>();
         let mut all = [0; 4];
         for (word, bytes) in all.iter_mut().zip(words) {
@@ -91,7 +90,7 @@ impl Contents {
 }
 
 impl<'t> View<'t> {
-    /// The digest of all entries, if it is kept: see [`Write::keep_contents`].
+    /// The digest of all entries, if it is kept: see [`Write::keep_contents`](crate::Write::keep_contents).
     ///
     /// # Errors
     /// [`Error::Damaged`], or the system's.
@@ -138,22 +137,6 @@ impl<'t> View<'t> {
             }
         }
         Ok(FeedDigest(all.to_bytes()))
-    }
-}
-
-impl Write<'_> {
-    /// Keeps a digest of all entries from now on, which is made of them first if there is none yet. The feed has it at
-    /// each thousandth position, and a store to which such a row is applied compares it with its own. It goes with a
-    /// commit that the feed does not have, and is to be asked for again then.
-    ///
-    /// # Errors
-    /// The store's.
-    pub fn keep_contents(&mut self) -> Result<(), Error> {
-        if self.view().contents()?.is_none() {
-            let digest = self.view().count_contents()?;
-            self.begin_contents(Contents::of(&digest.0))?;
-        }
-        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Changes: what a job can do inside the committer's transaction.
 
+mod contents;
 mod feed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +41,7 @@ pub struct Write<'e> {
     /// The position that it puts, and whether it is another store's.
     position: Option<(u64, bool)>,
     /// The row that it puts, if others take it before the disk does.
-    sealed: Option<RawRow>,
+    sealed: Option<(u64, Vec<u8>)>,
     /// Changes that the feed gets, or would get if there were one.
     recordable: u64,
     /// The digest of all entries, if it is kept, and whether it has changed.
@@ -512,8 +513,8 @@ impl<'e> Write<'e> {
             self.put(self.shared.tables.meta, META_NEXT_ID, &next.to_bytes())?;
         }
         self.write_deferred()?;
-        if let (Some(row), Some(append)) = (self.sealed.take(), self.shared.append()) {
-            append.append(&row)?;
+        if let (Some((position, row)), Some(append)) = (self.sealed.take(), self.shared.append()) {
+            append.append(position, &row)?;
         }
         let (shared, bytes, version) = (self.shared, self.bytes, self.txn.id());
         let committed = self.txn.commit();
@@ -597,46 +598,6 @@ impl<'e> Write<'e> {
         let changes = changes.map_or(Ok(0), number)?.wrapping_add(1);
         self.naming = NAMING.fetch_add(1, Ordering::Relaxed);
         self.put(self.shared.tables.meta, META_RENAMES, &changes.to_be_bytes())
-    }
-
-    /// Puts an entry's record, and counts it among the contents.
-    fn put_entry(&mut self, id: EntryId, record: &[u8], notes: &LargeNotes) -> Result<(), Error> {
-        self.count_entry(id, Some(record), notes)?;
-        self.put(self.shared.tables.entry, &id.to_bytes(), record)
-    }
-
-    fn count_entry(
-        &mut self,
-        id: EntryId,
-        record: Option<&[u8]>,
-        notes: &LargeNotes,
-    ) -> Result<(), Error> {
-        let Some(contents) = &mut self.contents else { return Ok(()) };
-        let old = self.shared.get(self.shared.tables.entry, &self.txn, &id.to_bytes())?;
-        if let Some(old) = old {
-            contents.subtract(Contents::of_record(id, old));
-        }
-        if let Some(record) = record {
-            contents.add(Contents::of_record(id, record));
-        }
-        contents.edit(id, notes.edits());
-        self.contents_changed = true;
-        Ok(())
-    }
-
-    /// Keeps the digest of all entries, which this is, from now on.
-    pub(crate) fn begin_contents(&mut self, contents: Contents) -> Result<(), Error> {
-        (self.contents, self.contents_changed) = (Some(contents), false);
-        self.put(self.shared.tables.meta, META_CONTENTS, &contents.to_bytes())
-    }
-
-    fn write_contents(&mut self) -> Result<(), Error> {
-        match self.contents {
-            Some(contents) if self.contents_changed => {
-                self.put(self.shared.tables.meta, META_CONTENTS, &contents.to_bytes())
-            }
-            _ => Ok(()),
-        }
     }
 
     fn defer(&mut self, key: &Key, id: EntryId) {

@@ -23,6 +23,7 @@ pub enum Cluster {
     Members(Members),
     Promote(Promote),
     Rejoin(Rejoin),
+    Remove(Remove),
 }
 
 /// Make a token, by which one other server joins
@@ -116,6 +117,19 @@ pub struct Rejoin {
     /// The member whose directory it takes [default: the writer, asked for among the members]
     #[arg(long, value_name = "URL")]
     pub from: Option<MemberUrl>,
+    #[command(flatten)]
+    pub data: Data,
+    /// Answer with one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Remove a member for good, at the writer: nothing is kept for it any more, and it is let in no more
+#[derive(Debug, Args)]
+pub struct Remove {
+    /// Its name, as keyway cluster members shows it
+    #[arg(value_name = "NAME", value_parser = member_name)]
+    pub name: String,
     #[command(flatten)]
     pub data: Data,
     /// Answer with one line of JSON

@@ -8,10 +8,10 @@ use arguments::{Create, Delete, List, Rollback};
 use keyway_folder::user::become_owner;
 use keyway_host::failure::Failure;
 use keyway_host::limits::yield_to_others;
-use keyway_host::output::{self, grouped, shell};
+use keyway_host::output;
 use keyway_host::progress::Progress;
-use keyway_service::snapshot::{self, Listed, Meta, RolledBack};
-use serde_json::{Value, json};
+use keyway_service::snapshot::{self, told};
+use serde_json::json;
 
 /// Does what the arguments ask for. Returns whether all is well; what is not has been said.
 ///
@@ -33,31 +33,12 @@ fn created(create: &Create) -> Result<(), Failure> {
     let told = &mut |done, total| bytes(&progress, done, total);
     let made = snapshot::create(&create.data.folder, create.name.as_deref(), told)?;
     drop(progress);
-    if create.json {
-        let mut said = facts(&made.name, &made.meta, made.bytes);
-        said["event"] = "snapshot made".into();
-        return output::json(&said);
-    }
-    output::text(format_args!("snapshot {}", line(&made.name, &made.meta, made.bytes)))
+    made.say(create.json)
 }
 
 fn listed(list: &List) -> Result<bool, Failure> {
     become_owner(&list.data.folder)?;
-    let all = snapshot::list(&list.data.folder)?;
-    for Listed { name, meta, bytes } in &all {
-        match (meta, list.json) {
-            (Ok(meta), true) => output::json(&facts(name, meta, *bytes))?,
-            (Ok(meta), false) => output::text(line(name, meta, *bytes))?,
-            (Err(why), true) => {
-                output::json(&json!({ "snapshot": name, "damaged": why.to_string() }))?
-            }
-            (Err(why), false) => output::text(format_args!("{name}  DAMAGED: {why}"))?,
-        }
-    }
-    if all.is_empty() && !list.json {
-        output::text("there is no snapshot yet")?;
-    }
-    Ok(all.iter().all(|one| one.meta.is_ok()))
+    told::list(&snapshot::list(&list.data.folder)?, list.json)
 }
 
 fn deleted(delete: &Delete) -> Result<(), Failure> {
@@ -74,38 +55,12 @@ fn rolled_back(rollback: &Rollback) -> Result<(), Failure> {
     become_owner(folder)?;
     let progress = Progress::bytes("copying", None);
     let told = &mut |done, total| bytes(&progress, done, total);
-    let RolledBack { meta, kept, incarnation, epoch } =
-        snapshot::rollback(folder, name, rollback.discard, told)?;
+    let done = snapshot::rollback(folder, name, rollback.discard, told)?;
     drop(progress);
-    if rollback.json {
-        return output::json(&json!({
-            "event": "rolled back", "snapshot": name, "kept": kept, "position": meta.position, "entries": meta.entries,
-            "incarnation": incarnation, "epoch": epoch,
-        }));
-    }
-    let entries = grouped(meta.entries);
-    output::text(format_args!("the store is that of {name} again, with {entries} entries"))?;
-    if let Some(kept) = kept {
-        output::text(format_args!("the one of before is kept as snapshot {kept}"))?;
-    }
-    let data = shell(&folder.to_string_lossy());
-    output::text(format_args!("start it with: keyway up --data {data}"))
+    done.say(folder, name, rollback.json)
 }
 
 fn bytes(progress: &Progress, done: u64, total: u64) {
     progress.of(total);
     progress.step(done, "");
-}
-
-fn facts(name: &str, meta: &Meta, bytes: u64) -> Value {
-    json!({
-        "snapshot": name, "time": meta.time, "position": meta.position, "entries": meta.entries, "bytes": bytes,
-        "incarnation": meta.incarnation, "epoch": meta.epoch, "program": meta.version,
-    })
-}
-
-fn line(name: &str, meta: &Meta, bytes: u64) -> String {
-    let (time, entries, bytes) = (&meta.time, grouped(meta.entries), grouped(bytes));
-    let position = meta.position.map(|position| format!(", position {position}"));
-    format!("{name}  {time}  {entries} entries{}, {bytes} bytes", position.unwrap_or_default())
 }

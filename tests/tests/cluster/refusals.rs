@@ -130,3 +130,24 @@ fn who_follows_makes_no_tokens_and_who_is_alone_has_no_members() {
     let told = cluster(&site.at("b"), &["status"]).expect(1);
     assert!(told.err.contains("no server runs"), "{}", told.err);
 }
+
+#[test]
+fn a_member_that_was_removed_is_let_in_no_more() {
+    let site = Site::new(5);
+    let follower = site.follower("b", &site.token(&["--name", "b"]));
+    let members = site.members();
+    let refused = cluster(&site.at("a"), &["remove", &members[0]]).expect(1);
+    assert!(refused.err.contains("promote another one first"), "{}", refused.err);
+    let refused = cluster(&site.at("b"), &["remove", "b"]).expect(1);
+    assert!(refused.err.contains("does not write"), "{}", refused.err);
+    let refused = cluster(&site.at("a"), &["remove", "c"]).expect(1);
+    assert!(refused.err.contains("no member c"), "{}", refused.err);
+    cluster(&site.at("a"), &["remove", "b"]).expect(0);
+    assert_eq!(site.members(), members[..1]);
+    assert!(follower.stop().success());
+    let url = site.writer.ldaps();
+    let refused = cluster(&site.at("b"), &["rejoin", "--from", url]).expect(1);
+    assert!(refused.err.contains("the cluster has no such member"), "{}", refused.err);
+    // Its name is free again.
+    site.joined("c", &site.token(&["--name", "b"])).expect(0);
+}

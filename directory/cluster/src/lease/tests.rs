@@ -70,7 +70,7 @@ fn a_lease_is_renewed_before_a_third_has_passed() {
     assert_eq!(lease.step(next), Step::Ask(Ask::Renew(fence())));
     told(&mut lease, &Told::Unavailable, 11, 1500);
     assert_eq!(lease.step(at(1500)), Step::Wait(at(1800)));
-    told(&mut lease, &Told::Renewed, 11, 1800);
+    told(&mut lease, &Told::Renewed { store: StoreId(1), revision: 60 }, 11, 1800);
     assert!(lease.believes(at(7000), at(500)));
     told(&mut lease, &Told::Refused, 11, 1900);
     assert_eq!(lease.fence(), None);
@@ -126,4 +126,15 @@ fn a_member_that_starts_asks_the_others_first() {
     told(&mut lease, &state(50, Some(B), 10), 10, 0);
     told(&mut lease, &state(50, None, 10), 10, 20_000);
     assert_eq!(lease.doubt_found(), Some(Doubt::Starting), "etcd may have been restored meanwhile");
+}
+
+#[test]
+fn a_holder_notices_that_etcd_went_back() {
+    for (store, revision) in [(1, 40), (2, 60)] {
+        let mut lease = lease();
+        told(&mut lease, &state(50, None, 11), 11, 0);
+        told(&mut lease, &Told::Taken(fence()), 11, 0);
+        told(&mut lease, &Told::Renewed { store: StoreId(store), revision }, 11, 1500);
+        assert_eq!((lease.fence(), lease.step(at(1500))), (None, Step::Ask(Ask::Look)));
+    }
 }

@@ -59,6 +59,8 @@ pub enum Answer {
         /// In this epoch.
         epoch: u64,
     },
+    /// It is no member any more.
+    Removed {},
     /// An answer that this version does not know.
     #[serde(other)]
     Unknown,

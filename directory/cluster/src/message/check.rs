@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::row::{NAME_LIMIT, URL_LIMIT};
+/// Characters that a member's name may have.
+pub const NAME_LIMIT: usize = 64;
+/// Octets that a member's URL may have.
+pub const URL_LIMIT: usize = 256;
 
 /// Something that another member has sent, or that a row holds, is not what it may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

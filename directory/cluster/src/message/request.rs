@@ -54,6 +54,11 @@ pub enum Request {
     Status {},
     /// To become the writer: only a client on its own host, with its own certificate, asks a member for that.
     Promote {},
+    /// To remove a member: only a client on the writer's own host, with its own certificate, asks for that.
+    Remove {
+        /// The member's name.
+        name: String,
+    },
     /// A request that this version does not know.
     #[serde(other)]
     Unknown,
@@ -61,6 +66,9 @@ pub enum Request {
 
 impl Request {
     pub(super) fn check(&self) -> Result<(), Invalid> {
+        if let Request::Remove { name } = self {
+            return check::name(name);
+        }
         let Request::Join { token, name, url, public_key } = self else {
             return Ok(());
         };

@@ -7,10 +7,6 @@ use super::ids::{ClusterId, MemberId, Reign};
 
 /// Members that a cluster may have.
 pub const MEMBERS_LIMIT: usize = 64;
-/// Characters that a member's name may have.
-pub const NAME_LIMIT: usize = 64;
-/// Octets that a member's URL may have.
-pub const URL_LIMIT: usize = 256;
 /// Reigns of which the row says where they began.
 pub const BEGAN_LIMIT: usize = 32;
 /// Octets that the row may have: more than all members with the longest names and URLs need.

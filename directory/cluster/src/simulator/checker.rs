@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Report;
+use super::options::Report;
 use super::store::Store;
 use crate::message::{Digest, MemberId, Reign};
 
@@ -22,7 +22,7 @@ pub struct Ack {
 pub struct Checker {
     pub report: Report,
     acked: Vec<Ack>,
-    digests: HashMap<(Reign, u64), Digest>,
+    digests: HashMap<(Reign, u64), (Digest, u64)>,
     writers: HashMap<Reign, usize>,
     /// Writers of an epoch.
     epochs: HashMap<u64, Reign>,
@@ -32,6 +32,8 @@ pub struct Checker {
     pub ldif: HashSet<u64>,
     /// Writes of disks that a person replaced by older copies.
     pub destroyed: HashSet<u64>,
+    /// Those that no other member had: their positions may be given again.
+    pub gone: HashSet<u64>,
     highest: Option<Reign>,
     /// Writes that a promoted member did not have.
     pub passed_over: HashSet<u64>,
@@ -48,7 +50,12 @@ impl Checker {
         if Some(reign) < self.highest {
             self.passed_over.insert(ack.write);
         }
-        let before = *self.digests.entry((reign, ack.position)).or_insert(ack.digest);
+        let made = (ack.digest, ack.write);
+        let before = self.digests.entry((reign, ack.position)).or_insert(made);
+        if self.gone.contains(&before.1) {
+            *before = made;
+        }
+        let before = before.0;
         let writer = *self.writers.entry(reign).or_insert(ack.server);
         let first = *self.epochs.entry(reign.epoch).or_insert(reign);
         if self.is_strict && first != reign {
@@ -76,7 +83,8 @@ impl Checker {
     /// A client whose connection has made these writes reads in this store.
     pub fn reads(&mut self, store: &Store, wrote: &[Ack], server: usize) -> Result<(), String> {
         self.report.reads += 1;
-        let is_missing = |ack: &&Ack| !self.is_tainted(ack) && !store.has(ack.position, ack.digest);
+        let is_excused = |ack: &Ack| self.is_tainted(ack) || self.gone.contains(&ack.write);
+        let is_missing = |ack: &&Ack| !is_excused(ack) && !store.has(ack.position, ack.digest);
         match wrote.iter().rev().find(is_missing) {
             Some(ack) => Err(format!(
                 "a read at server {server} (epoch {}, position {}) is older than its connection's write {ack:?}",

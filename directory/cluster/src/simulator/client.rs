@@ -2,59 +2,11 @@
 
 use std::time::Duration;
 
-use super::checker::Ack;
+use super::op::{Client, Op, OpKind, Reply, Session};
 use super::world::{Event, World};
 
 /// How long a client waits for a reply.
 const PATIENCE: Duration = Duration::from_secs(4);
-
-/// A client.
-#[derive(Default)]
-pub struct Client {
-    session: Option<Session>,
-    op: Option<u64>,
-    /// The writes of this connection.
-    pub wrote: Vec<Ack>,
-}
-
-#[derive(Clone, Copy)]
-struct Session {
-    server: usize,
-    boot: u64,
-    number: u64,
-}
-
-/// An operation.
-#[derive(Clone, Copy, Debug)]
-pub struct Op {
-    pub client: usize,
-    pub session: u64,
-    pub number: u64,
-    pub kind: OpKind,
-}
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub enum OpKind {
-    Write { key: u32, write: u64 },
-    Read,
-}
-
-/// What is answered.
-#[derive(Clone, Copy, Debug)]
-pub enum Reply {
-    Written(Ack),
-    Read,
-    Unavailable,
-    Closed,
-}
-
-impl Client {
-    /// Whether it still waits for this operation.
-    pub fn is_at(&self, op: u64) -> bool {
-        self.op == Some(op)
-    }
-}
 
 impl World {
     pub fn client_step(&mut self, at: usize) {
@@ -63,7 +15,9 @@ impl World {
         }
         let ends = self.random.chance(5);
         if ends || self.clients[at].session.is_none() {
-            let server = self.random.index(self.servers.len());
+            // Where lag is measured the writer alone has clients: changes go on when it is cut off.
+            let is_measured = self.options.bandwidth.is_some();
+            let server = if is_measured { 0 } else { self.random.index(self.servers.len()) };
             let is_there = self.servers[server].process.is_some();
             let (boot, number) = (self.servers[server].boots, self.id());
             let session = is_there.then_some(Session { server, boot, number });

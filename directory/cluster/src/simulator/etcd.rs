@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Broken;
 use super::store::Row;
-use super::world::{ETCD, Event, World};
 use crate::append::{Appended, Fence};
 use crate::lease::{Ask, StoreId, Told};
 use crate::message::Digest;
@@ -36,6 +34,7 @@ pub enum Heard {
     Append(Appended),
     Rows(Vec<Rc<Row>>, Option<(u64, Digest)>),
     Compacted,
+    Trimmed,
 }
 
 impl Etcd {
@@ -51,7 +50,8 @@ impl Etcd {
         self.key.is_some_and(|(key, ..)| key == *fence)
     }
 
-    fn call(&mut self, call: Call, now: Duration, nonce: u64, is_fenced: bool) -> Heard {
+    /// Does a call.
+    pub fn call(&mut self, call: Call, now: Duration, nonce: u64, is_fenced: bool) -> Heard {
         if self.key.is_some_and(|(_, end, _)| end <= now) {
             self.key = None;
             self.revision += 1;
@@ -75,7 +75,8 @@ impl Etcd {
             Call::Lease(Ask::Renew(fence)) => match &mut self.key {
                 Some((key, end, ttl)) if *key == fence => {
                     *end = now + *ttl;
-                    Heard::Lease(Told::Renewed)
+                    let (store, revision) = (StoreId(self.store), self.revision);
+                    Heard::Lease(Told::Renewed { store, revision })
                 }
                 _ => Heard::Lease(Told::Refused),
             },
@@ -88,7 +89,7 @@ impl Etcd {
             Call::Append(fence, row) => {
                 let is_free = !self.rows.contains_key(&row.position);
                 let has_before = self.rows.contains_key(&(row.position - 1));
-                if (self.holds(&fence) || !is_fenced) && is_free && has_before {
+                if self.holds(&fence) && is_free && has_before || !is_fenced {
                     self.revision += 1;
                     self.rows.insert(row.position, row);
                     return Heard::Append(Appended::Done);
@@ -112,30 +113,8 @@ impl Etcd {
                 let last = self.last().map_or(0, |(position, _)| position);
                 self.rows = self.rows.split_off(&(until + 1).min(last));
                 self.revision += 1;
-                Heard::Lease(Told::Renewed)
+                Heard::Trimmed
             }
-        }
-    }
-}
-
-impl World {
-    /// Calls etcd.
-    pub fn call(&mut self, from: usize, call: Call) -> u64 {
-        let (id, delay) = (self.id(), self.random.between(1, 10));
-        let boot = self.servers[from].boots;
-        if !self.is_cut(from, ETCD) && !self.random.chance(u64::from(!self.calm)) {
-            self.after(delay, Event::Etcd { from, boot, id, call });
-        }
-        id
-    }
-
-    pub fn etcd_call(&mut self, from: usize, boot: u64, id: u64, call: Call) {
-        let (now, nonce, delay) = (self.now, self.random.next(), self.random.between(1, 10));
-        let is_fenced = !self.is_broken(Broken::EtcdFence);
-        let Some(etcd) = self.etcd.as_mut().filter(|etcd| etcd.is_up) else { return };
-        let heard = etcd.call(call, now, nonce, is_fenced);
-        if !self.is_cut(from, ETCD) && !self.random.chance(u64::from(!self.calm)) {
-            self.after(delay, Event::EtcdReply { to: from, boot, id, heard });
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What goes wrong, and what persons do meanwhile.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use super::Fault;
 use super::etcd::Etcd;
-use super::server::Server;
+use super::options::Fault;
+use super::process::Server;
 use super::store::Change;
 use super::world::{ETCD, Event, World};
 use crate::message::History;
@@ -60,7 +61,9 @@ impl World {
             Fault::SlowDisk => self.servers[at].slow_until = self.now + long,
             Fault::Clock => self.servers[at].clock += long,
             // With etcd one server alone: its tail makes good what one lacks, from a base of another.
-            Fault::OldCopy if self.options.etcd => self.old_copy(0, fault, long),
+            Fault::OldCopy if self.options.etcd || self.are_only_old_copies() => {
+                self.old_copy(0, fault, long)
+            }
             Fault::OldCopy | Fault::Restore => self.old_copy(at, fault, long),
             Fault::Twin => self.twin(at),
             Fault::Promote => {
@@ -105,15 +108,24 @@ impl World {
             return;
         }
         self.kill(at, false);
+        let destroyed = self.servers[at].store.only_here(&copy);
+        let others = self.servers.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: HashSet<u64> =
+            others.flat_map(|(_, other)| &other.store.rows).filter_map(|row| row.write()).collect();
+        let gone = destroyed.iter().filter(|write| !others.contains(write));
+        self.checker.gone.extend(gone);
+        self.checker.destroyed.extend(destroyed);
         let server = &mut self.servers[at];
-        self.checker.destroyed.extend(server.store.only_here(&copy));
-        self.checker.tainted.insert(server.member);
+        let member = server.member;
         if fault == Fault::Restore {
             copy.history = History([self.random.next() as u8; 16]);
         }
         server.durable = copy.position();
         server.store = copy;
         server.heard = None;
+        if !self.are_only_old_copies() {
+            self.checker.tainted.insert(member);
+        }
         self.after(long, Event::Start { server: at });
     }
 
@@ -123,7 +135,9 @@ impl World {
             return;
         }
         let member = self.servers[at].member;
-        self.checker.tainted.insert(member);
+        if !self.are_only_twins() {
+            self.checker.tainted.insert(member);
+        }
         let mut twin = Server::new(member, self.servers[at].store.clone());
         twin.heard = self.servers[at].heard;
         let number = self.servers.len();
@@ -132,6 +146,16 @@ impl World {
             self.urls.insert(super::world::url(at), number);
         }
         self.start(number);
+    }
+
+    /// Whether nothing but copies goes wrong: then a copy must notice that it is one before it writes.
+    pub fn are_only_twins(&self) -> bool {
+        self.options.faults == [Fault::Twin]
+    }
+
+    /// Whether nothing but older copies of the writer's folder goes wrong: then it must notice that it lacks changes.
+    fn are_only_old_copies(&self) -> bool {
+        self.options.faults == [Fault::OldCopy]
     }
 
     /// A person makes a member the writer.

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::network::Message;
 use super::store::{CONTENTS_EVERY, Change, Row};
+use super::wire::Message;
 use super::world::World;
 use crate::follower::{Follower, HEARTBEAT_EVERY, Step};
 use crate::message::{Answer, Frame, Heartbeat, MemberId, Refusal, Request};

@@ -138,7 +138,7 @@ impl World {
             let original = (0..self.options.members).find(|at| self.servers[*at].member == member);
             let Some(original) = original else { continue };
             self.kill(twin, false);
-            if self.random.chance(50) {
+            if !self.are_only_twins() && self.random.chance(50) {
                 self.kill(original, false);
                 let store = self.servers[twin].store.clone();
                 self.servers[twin].store =

@@ -1,60 +1,21 @@
 //! Connections in order, requests out of order, and cuts between any two.
 
-use std::rc::Rc;
 use std::time::Duration;
 
-use super::checker::Ack;
-use super::store::Row;
+use super::wire::{Conn, Message, Rpc, RpcReply};
 use super::world::{Event, World};
-use crate::message::{Frame, Status};
-use crate::own_writes::OwnWrites;
 
-/// A connection over which a member follows: end 0 follows, end 1 writes.
-pub struct Conn {
-    /// Server and boot of each end.
-    pub ends: [(usize, u64); 2],
-    /// When the last frame to each end arrives.
-    last: [Duration; 2],
-    /// Frames go lost; the ends do not know.
-    is_dead: bool,
-}
-
-/// What goes over a connection.
-pub enum Message {
-    Frame(Frame),
-    Row(Rc<Row>),
-}
-
-/// A request of one server to another.
-#[derive(Clone, Debug)]
-pub enum Rpc {
-    /// How it is; with the time of the one that asks.
-    Status {
-        asked: Duration,
-    },
-    Write {
-        key: u32,
-        write: u64,
-    },
-    Read {
-        own: OwnWrites,
-        client: usize,
-        op: u64,
-    },
-}
-
-/// Its answer.
-#[derive(Clone, Debug)]
-pub enum RpcReply {
-    /// With the position that is on the disk, and when it was asked.
-    Status(Box<Status>, u64, Duration),
-    Written(Option<Ack>),
-    Read(bool),
-    Lost,
-}
+/// Octets of a row.
+const ROW: u64 = 1_000;
+/// Octets of another frame.
+const FRAME: u64 = 200;
 
 impl World {
     fn delay(&mut self) -> Duration {
+        if self.options.bandwidth.is_some() {
+            // A good network, in which the time is that of the line.
+            return Duration::from_micros(100 + self.random.below(400));
+        }
         match self.random.chance(3) {
             true => self.random.between(1, 400),
             false => self.random.between(1, 8),
@@ -103,7 +64,14 @@ impl World {
             return;
         }
         let side = 1 - from;
-        it.last[side] = it.last[side].max(now + delay) + Duration::from_nanos(1);
+        let sender = &mut self.servers[it.ends[from].0];
+        if let Some(bandwidth) = self.options.bandwidth {
+            let octets = if matches!(message, Message::Row(_)) { ROW } else { FRAME };
+            sender.sends_until = sender.sends_until.max(now)
+                + Duration::from_nanos(octets * 1_000_000_000 / bandwidth);
+        }
+        let sent = sender.sends_until.max(now);
+        it.last[side] = it.last[side].max(sent + delay) + Duration::from_nanos(1);
         let at = it.last[side];
         self.at(at, Event::Deliver { conn, side, message });
     }

@@ -1,112 +1,19 @@
-//! A server: a store, and a process with the logic of this crate.
+//! What a server does: it starts, ends, serves clients, commits, and asks others; all decisions are the crate's logic.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
-use super::checker::Ack;
-use super::client::{Op, OpKind, Reply};
 use super::holder::Holder;
-use super::network::{Rpc, RpcReply};
-use super::store::{Change, Row, Store};
+use super::op::{Op, Origin, Pending, Reply};
+use super::options::{Broken, Fault};
+use super::process::{PATIENCE, Process};
+use super::wire::{Rpc, RpcReply};
 use super::world::{Event, TICK, World};
-use super::{Broken, Fault};
 use crate::follower::Follower;
 use crate::message::{MemberId, Reign, Status};
-use crate::own_writes::{Here, OwnWrites, Reading};
+use crate::own_writes::Reading;
 use crate::role::{ASK_EVERY, Role, Standing};
 use crate::writer::Progress;
-
-/// How long a request to another server may take, and a read may wait.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A server.
-pub struct Server {
-    pub member: MemberId,
-    pub store: Store,
-    /// The last position that a power cut leaves.
-    pub durable: u64,
-    /// What the folder remembers of reigns.
-    pub heard: Option<Reign>,
-    pub process: Option<Process>,
-    pub boots: u64,
-    pub paused: Option<Duration>,
-    pub clock: Duration,
-    pub slow_until: Duration,
-    /// A copy that was ended for good.
-    pub is_ended: bool,
-    /// A copy of this server's folder from some time ago.
-    pub copy: Option<Store>,
-}
-
-/// A write that waits for its commit.
-#[derive(Clone, Copy, Debug)]
-pub struct Pending {
-    pub key: u32,
-    pub write: u64,
-    pub origin: Origin,
-}
-
-/// To what a result goes.
-#[derive(Clone, Copy, Debug)]
-pub enum Origin {
-    /// A client at this server.
-    Client(Op),
-    /// Another server that has forwarded it.
-    Server { to: usize, boot: u64, id: u64 },
-}
-
-/// A read that waits.
-pub struct Waiting {
-    pub op: Op,
-    pub own: OwnWrites,
-    pub asked: Duration,
-}
-
-/// A process.
-pub struct Process {
-    pub standing: Standing,
-    pub follower: Option<Follower>,
-    pub follow_conn: Option<u64>,
-    pub progress: Progress,
-    pub serving: BTreeMap<u64, MemberId>,
-    pub queue: Vec<Pending>,
-    pub committing: Vec<Pending>,
-    pub received: VecDeque<Rc<Row>>,
-    pub applying: usize,
-    pub sessions: BTreeMap<u64, OwnWrites>,
-    pub waiting: Vec<Waiting>,
-    pub forwarded: BTreeMap<u64, (Op, Duration)>,
-    pub next_ask: Duration,
-    pub next_beat: Duration,
-    pub next_trim: Duration,
-    pub holder: Option<Holder>,
-}
-
-impl Server {
-    pub fn new(member: MemberId, store: Store) -> Server {
-        let durable = store.position();
-        Server {
-            member,
-            store,
-            durable,
-            heard: None,
-            process: None,
-            boots: 0,
-            paused: None,
-            clock: Duration::ZERO,
-            slow_until: Duration::ZERO,
-            is_ended: false,
-            copy: None,
-        }
-    }
-
-    pub fn connecting(&mut self, conn: u64) {
-        if let Some(process) = &mut self.process {
-            process.follow_conn = Some(conn);
-        }
-    }
-}
 
 impl World {
     /// What a server's clock says.
@@ -234,7 +141,7 @@ impl World {
     fn tick_asking(&mut self, at: usize) {
         let now = self.clock(at);
         let Some(process) = &mut self.servers[at].process else { return };
-        if now < process.next_ask {
+        if now < process.next_ask || self.options.broken == Some(Broken::StartRule) {
             return;
         }
         let is_asking = process.standing.deadline().is_some();
@@ -308,166 +215,6 @@ impl World {
             contents: server.store.contents(),
         };
         Some((status, server.durable))
-    }
-
-    pub fn serve(&mut self, at: usize, boot: u64, op: Op) -> Result<(), String> {
-        let now = self.clock(at);
-        if self.servers[at].boots != boot || self.servers[at].process.is_none() {
-            self.reply(op, Reply::Closed);
-            return Ok(());
-        }
-        match op.kind {
-            OpKind::Write { key, write } if self.may_write(at) => {
-                self.accept(at, Pending { key, write, origin: Origin::Client(op) });
-                Ok(())
-            }
-            OpKind::Write { key, write } => {
-                self.forward(at, op, Rpc::Write { key, write });
-                Ok(())
-            }
-            OpKind::Read => {
-                let Some(process) = &mut self.servers[at].process else { return Ok(()) };
-                let own = process.sessions.get(&op.session).copied().unwrap_or_default();
-                self.read(at, Waiting { op, own, asked: now })
-            }
-        }
-    }
-
-    fn read(&mut self, at: usize, waiting: Waiting) -> Result<(), String> {
-        let now = self.clock(at);
-        let Waiting { op, own, asked } = waiting;
-        match self.reading(at, own, asked, now) {
-            Reading::Now => {
-                let client = &self.clients[op.client];
-                if client.is_at(op.number) {
-                    self.checker.reads(&self.servers[at].store, &client.wrote, at)?;
-                }
-                self.reply(op, Reply::Read);
-            }
-            Reading::Wait { .. } => {
-                if let Some(process) = &mut self.servers[at].process {
-                    process.waiting.push(waiting);
-                }
-            }
-            Reading::Forward => {
-                self.forward(at, op, Rpc::Read { own, client: op.client, op: op.number })
-            }
-            Reading::Lost => self.reply(op, Reply::Closed),
-        }
-        Ok(())
-    }
-
-    fn reading(&self, at: usize, own: OwnWrites, asked: Duration, now: Duration) -> Reading {
-        let server = &self.servers[at];
-        let row = server.store.cluster.as_deref();
-        let follower = server.process.as_ref().and_then(|process| process.follower.as_ref());
-        let is_following = follower.is_some_and(Follower::is_following);
-        let here = Here { applied: server.store.position(), row, is_following };
-        match self.is_broken(Broken::OwnWrites) {
-            true => Reading::Now,
-            false => own.reading(&here, asked, now, PATIENCE),
-        }
-    }
-
-    /// Hands an operation to the writer, if it is known.
-    fn forward(&mut self, at: usize, op: Op, rpc: Rpc) {
-        let now = self.clock(at);
-        let process = self.servers[at].process.as_ref();
-        let url = process.and_then(|process| process.standing.writer_url().map(str::to_owned));
-        let target = url.and_then(|url| self.urls.get(&url).copied()).filter(|to| *to != at);
-        let Some(target) = target else {
-            self.reply(op, Reply::Unavailable);
-            return;
-        };
-        let id = self.ask(at, target, rpc);
-        if let Some(process) = &mut self.servers[at].process {
-            process.forwarded.insert(id, (op, now + PATIENCE));
-        }
-    }
-
-    /// Takes a write for the next commit.
-    fn accept(&mut self, at: usize, pending: Pending) {
-        let Some(process) = &mut self.servers[at].process else { return };
-        process.queue.push(pending);
-        match self.options.etcd {
-            true => self.next_append(at),
-            false => self.next_commit(at),
-        }
-    }
-
-    /// Begins a commit if none is under way.
-    pub fn next_commit(&mut self, at: usize) {
-        let Some(process) = &mut self.servers[at].process else { return };
-        if process.committing.is_empty() && process.applying == 0 && !process.queue.is_empty() {
-            process.committing = std::mem::take(&mut process.queue);
-            self.sync(at);
-        }
-    }
-
-    /// The disk takes its time.
-    pub fn sync(&mut self, at: usize) {
-        let delay = match self.servers[at].slow_until > self.now {
-            true => self.random.between(200, 2500),
-            false => self.random.between(1, 12),
-        };
-        let boot = self.servers[at].boots;
-        self.after(delay, Event::Synced { server: at, boot });
-    }
-
-    pub fn synced(&mut self, at: usize, boot: u64) -> Result<(), String> {
-        if self.servers[at].boots != boot {
-            return Ok(());
-        }
-        let Some(process) = &mut self.servers[at].process else { return Ok(()) };
-        if process.applying > 0 {
-            return self.applied(at);
-        }
-        let group = std::mem::take(&mut process.committing);
-        let is_writer = self.may_write(at);
-        for pending in group {
-            if !is_writer {
-                self.finish(at, pending.origin, None);
-                continue;
-            }
-            let ack = self.commit(at, Change::Put { key: pending.key, write: pending.write });
-            self.finish(at, pending.origin, Some(ack));
-        }
-        self.next_commit(at);
-        Ok(())
-    }
-
-    /// Commits a change at the writer, and sends it to those that follow.
-    pub fn commit(&mut self, at: usize, change: Change) -> Ack {
-        let salt = self.random.next();
-        let server = &mut self.servers[at];
-        let row = server.store.next(change, salt);
-        server.store.apply(&row);
-        server.durable = server.store.position();
-        let ack = Ack {
-            write: row.write().unwrap_or(0),
-            reign: server.store.reign(),
-            position: row.position,
-            digest: row.digest,
-            server: at,
-        };
-        self.send_row(at, &row);
-        ack
-    }
-
-    /// A write is done, or not.
-    pub fn finish(&mut self, at: usize, origin: Origin, ack: Option<Ack>) {
-        match origin {
-            Origin::Client(op) => {
-                if let (Some(process), Some(ack)) = (&mut self.servers[at].process, ack) {
-                    let own = process.sessions.entry(op.session).or_default();
-                    own.wrote(ack.reign, ack.position);
-                }
-                self.reply(op, ack.map_or(Reply::Unavailable, Reply::Written));
-            }
-            Origin::Server { to, boot, id } => {
-                self.answer(at, to, boot, id, RpcReply::Written(ack))
-            }
-        }
     }
 
     pub fn rpc_came(

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::checker::Checker;
-use super::client::{Client, Op, Reply};
 use super::etcd::{Call, Etcd, Heard};
-use super::network::{Conn, Message, Rpc, RpcReply};
+use super::op::{Client, Op, Reply};
+use super::options::{Broken, Fault, Options};
+use super::process::Server;
 use super::random::Random;
-use super::server::Server;
 use super::store::{Change, Store};
-use super::{Broken, Options};
+use super::wire::{Conn, Message, Rpc, RpcReply};
 use crate::message::{ClusterId, ClusterRow, History, Member, MemberId};
 
 /// Lines of trace that are kept.
@@ -137,8 +137,8 @@ impl World {
             trace: VecDeque::new(),
             options,
         };
-        let chosen = world.options.faults.contains(&super::Fault::PromoteAny)
-            || world.options.faults.contains(&super::Fault::Promote);
+        let chosen = world.options.faults.contains(&Fault::PromoteAny)
+            || world.options.faults.contains(&Fault::Promote);
         world.checker.is_strict = world.options.etcd || !chosen;
         if let Some(etcd) = &mut world.etcd {
             etcd.rows.insert(1, row);
@@ -147,7 +147,7 @@ impl World {
             world.servers.push(Server::new(MemberId(at as u64 + 1), store.clone()));
             world.start(at);
         }
-        for at in 0..2 + world.options.members {
+        for at in 0..world.options.clients.unwrap_or(2 + world.options.members) {
             world.clients.push(Client::default());
             world.after(Duration::from_millis(at as u64), Event::Client { client: at });
         }

@@ -1,6 +1,6 @@
 //! A backup, made.
 
-use super::files::{self, Opened};
+use super::files::{self, Opened, STORE_FILE};
 use super::meta::{Meta, With};
 use super::place::Place;
 use crate::lineage;
@@ -15,9 +15,6 @@ use keyway_host::timestamp::{Timestamp, now_unix_us};
 use keyway_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// The store's file in a backup.
-pub(crate) const STORE_FILE: &str = "store/data.mdb";
 
 /// Files of which a backup says that it does not have them; the others are counted.
 const LEFT_OUT_MAX: usize = 100;

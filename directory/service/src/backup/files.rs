@@ -14,6 +14,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// The store's file in a backup.
+pub(crate) const STORE_FILE: &str = "store/data.mdb";
+
 /// Names in a data folder that are of the process which uses it, or of the store.
 const NEVER: [&str; 12] = [
     name::VERSION,

@@ -14,11 +14,12 @@ mod point;
 mod restore;
 mod run;
 mod segments;
+pub mod told;
 mod verify;
 
-pub(crate) use create::STORE_FILE;
 pub use create::{Created, create, create_served};
 pub use entries::{AskedEntries, EntriesBack};
+pub(crate) use files::STORE_FILE;
 pub use meta::{Meta, With};
 pub use place::{Place, SecretSource};
 pub use point::Point;

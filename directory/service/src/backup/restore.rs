@@ -1,6 +1,6 @@
 //! A new data folder, made of a backup.
 
-use super::create::STORE_FILE;
+use super::files::STORE_FILE;
 use super::meta::{self, Meta};
 use super::place::Place;
 use super::point::Point;

@@ -35,14 +35,14 @@ impl Reading {
     /// # Errors
     /// If there is no store, or it has no feed.
     pub fn open(folder: &Path, shows_passwords: bool) -> Result<Reading, Failure> {
-        Reading::of(folder, offline::store_to_read(folder)?, shows_passwords)
+        Reading::of(offline::store_to_read(folder)?, folder, shows_passwords)
     }
 
-    /// Of the store of a data folder that this process has to itself.
+    /// As [`Reading::open`], of a store that this process has opened to read.
     ///
     /// # Errors
-    /// As [`Reading::open`].
-    pub fn of(folder: &Path, store: Store, shows_passwords: bool) -> Result<Reading, Failure> {
+    /// If it has no feed, or cannot be read.
+    pub fn of(store: Store, folder: &Path, shows_passwords: bool) -> Result<Reading, Failure> {
         let read = store.read().map_err(|why| unreadable(&why))?;
         let describer = Describer::new(read.view(), shows_passwords);
         let describer = describer

@@ -31,10 +31,12 @@ pub(super) fn row_of(raw: &RawRow) -> Row {
 }
 
 impl Append for ToEtcd {
-    fn append(&self, raw: &RawRow) -> Result<(), Error> {
+    fn append(&self, position: u64, stored: &[u8]) -> Result<(), Error> {
+        let row = RawRow::parse(position, stored);
+        let raw = row.map_err(|why| Error::Damaged { what: why.to_string(), entry: None })?;
         let begun = Instant::now();
         let mut appender = Appender::new(self.fence);
-        appender.push(row_of(raw));
+        appender.push(row_of(&raw));
         let mut tail = self.tail.lock().unpoisoned();
         loop {
             let Some((fence, row)) = appender.sent().map(|(fence, row)| (*fence, row.clone()))

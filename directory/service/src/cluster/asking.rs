@@ -89,6 +89,21 @@ pub fn promote(folder: &Path) -> Result<u64, Failure> {
     }
 }
 
+/// Has the server that runs on a data folder, and writes, remove a member by its name. The process becomes the folder's
+/// user for good.
+///
+/// # Errors
+/// If there is no such member, or it writes itself.
+pub fn remove(folder: &Path, name: &str) -> Result<(), Failure> {
+    become_owner(folder)?;
+    let engine = keyway_drivers::engine();
+    let mut link = connect(&engine, folder, &here(folder, Running::look(folder).as_ref())?)?;
+    match link.ask(Request::Remove { name: name.to_owned() })? {
+        Answer::Removed {} => Ok(()),
+        _ => Err(link.unexpected()),
+    }
+}
+
 /// The members of the cluster that a data folder's store is of.
 ///
 /// # Errors

@@ -137,8 +137,9 @@ impl Node {
                 },
                 _ = positions.changed() => {}
                 _ = turns.changed() => {
-                    let (reign, serves) = (self.standing().reign(), self.may_write());
-                    if let Err(why) = serves {
+                    // One after the other: both take the lock.
+                    let reign = self.standing().reign();
+                    if let Err(why) = self.may_write() {
                         return self.refuse(stream, why.into()).await;
                     }
                     if reign.is_some_and(|reign| reign.epoch != epoch) {

@@ -2,15 +2,16 @@
 
 use super::limits::SEND_WAIT;
 use super::node::Node;
+use super::row_header::{header, is_cluster_row};
 use super::stream::{MemberStream, StreamError};
-use keyway_cluster::follower::{Follower, RowHeader, SILENCE, Step, Stop};
-use keyway_cluster::message::{ClusterRow, Digest, Frame, History, LARGE_FRAME, Place, Reign};
+use keyway_cluster::follower::{Follower, SILENCE, Step, Stop};
+use keyway_cluster::message::{Digest, Frame, History, LARGE_FRAME, Place};
 use keyway_folder::member;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
 use keyway_server::ApplyError;
 use keyway_server::log::Severity;
-use keyway_store::{Change, Error, RawRow};
+use keyway_store::{Error, RawRow};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -204,28 +205,4 @@ impl Node {
             }
         })
     }
-}
-
-pub(super) fn is_cluster_row(change: &Change) -> bool {
-    matches!(change, Change::Meta(meta) if meta.name == ClusterRow::NAME)
-}
-
-/// What a row says of itself.
-pub(super) fn header(row: &RawRow) -> Result<RowHeader, Failure> {
-    let mut reign = None;
-    for change in row.changes() {
-        if let Change::Meta(meta) = change
-            && is_cluster_row(change)
-            && let [_, Some(value)] = &meta.value
-        {
-            let row = ClusterRow::parse(value).map_err(Failure::new)?;
-            reign = Some(Reign { epoch: row.epoch, writer: row.writer });
-        }
-    }
-    Ok(RowHeader {
-        position: row.position(),
-        before: Digest(row.before().0),
-        digest: Digest(row.digest().0),
-        reign,
-    })
 }

@@ -86,7 +86,7 @@ pub fn join(options: &JoinOptions) -> Result<(), Failure> {
     // It stays a member from here on, and the token is used up.
     link.wait_long()?;
     link.send(&Frame::Acknowledge { position: 0 })?;
-    if !matches!(link.next()?, Frame::Acknowledge { .. }) {
+    if !matches!(link.next_frame()?, Frame::Acknowledge { .. }) {
         return Err(link.unexpected());
     }
     placing.place()?;

@@ -1,8 +1,8 @@
 //! A member whose writer holds a lease in etcd: what its thread for etcd changes of it.
 
 use super::appending::ToEtcd;
-use super::following::{header, is_cluster_row};
 use super::node::Node;
+use super::row_header::{header, is_cluster_row};
 use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal, Status};
 use keyway_cluster::role::Role;
 use keyway_host::failure::Failure;
@@ -13,15 +13,6 @@ use keyway_store::{Error, RawRow};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
-
-/// The state of a member's work with etcd.
-#[derive(Default)]
-pub(super) struct Leased {
-    /// It writes: it holds the lease, and has all that is in etcd.
-    pub is_open: bool,
-    /// What is wrong with etcd, or with this member's way to it.
-    pub trouble: Option<String>,
-}
 
 impl Node {
     /// Whether it decides by a lease in etcd who writes.

@@ -78,7 +78,7 @@ impl Link {
     /// If it is refused, or the connection breaks.
     pub fn ask(&mut self, request: Request) -> Result<Answer, LinkError> {
         self.send(&Frame::Request(request)).map_err(LinkError::Broken)?;
-        match self.next().map_err(LinkError::Broken)? {
+        match self.next_frame().map_err(LinkError::Broken)? {
             Frame::Answer(Answer::Refused { reason, text, .. }) => {
                 // Versions that know the reason may know more than its text says.
                 let failure = Failure::new(format!("{}: {text}", self.url));
@@ -118,7 +118,7 @@ impl Link {
     ///
     /// # Errors
     /// If the connection breaks, or the peer is silent for [`ANSWER_WAIT`].
-    pub fn next(&mut self) -> Result<Frame, Failure> {
+    pub fn next_frame(&mut self) -> Result<Frame, Failure> {
         loop {
             match self.decoder.next_frame() {
                 Ok(Some(frame)) => return Ok(frame),

@@ -1,6 +1,5 @@
 //! A running member: where it stands in its cluster, and where changes of its clients are made because of that.
 
-use super::leased::Leased;
 use super::row;
 use keyway_cluster::follower::Follower;
 use keyway_cluster::message::{ClusterRow, Digest, History, MemberId, Place, Refusal, Reign};
@@ -77,6 +76,15 @@ pub struct Node {
     pub(super) leased: Mutex<Leased>,
     /// Counts changes of where it stands.
     turns: watch::Sender<u64>,
+}
+
+/// The state of a member's work with etcd.
+#[derive(Default)]
+pub(super) struct Leased {
+    /// It writes: it holds the lease, and has all that is in etcd.
+    pub is_open: bool,
+    /// What is wrong with etcd, or with this member's way to it.
+    pub trouble: Option<String>,
 }
 
 impl Node {

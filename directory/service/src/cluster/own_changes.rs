@@ -37,9 +37,10 @@ pub(super) fn write_out(
     }
     let unreadable =
         |why: &dyn std::fmt::Display| Failure::new(format!("cannot read the store: {why}"));
-    let old = Store::open_to_read(&old, &Options::default());
-    let mut reading = Reading::of(folder.path(), old.map_err(|why| unreadable(&why))?, true)?;
-    let new = Store::open_to_read(new, &Options::default()).map_err(|why| unreadable(&why))?;
+    let options = Options::default();
+    let old = Store::open_to_read(&old, &options).map_err(|why| unreadable(&why))?;
+    let mut reading = Reading::of(old, folder.path(), true)?;
+    let new = Store::open_to_read(new, &options).map_err(|why| unreadable(&why))?;
     let last = reading.head()?.position;
     let common = {
         let old = reading.store.read().map_err(|why| unreadable(&why))?;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What the configuration says, or else the address that the server listens at, or this host's name where it listens at
 /// all.
-pub fn reached_at(configured: Option<&MemberUrl>, ldaps: Option<SocketAddr>) -> MemberUrl {
+pub fn own_url(configured: Option<&MemberUrl>, ldaps: Option<SocketAddr>) -> MemberUrl {
     if let Some(url) = configured {
         return url.clone();
     }
@@ -22,7 +22,7 @@ pub fn reached_at(configured: Option<&MemberUrl>, ldaps: Option<SocketAddr>) -> 
 
 /// Of a server that runs.
 pub fn of_running(configuration: &Configuration, running: Option<&Running>) -> MemberUrl {
-    reached_at(configuration.cluster.url.as_ref(), running.and_then(|running| running.ldaps))
+    own_url(configuration.cluster.url.as_ref(), running.and_then(|running| running.ldaps))
 }
 
 /// Where a server is reached from its own host.

@@ -41,7 +41,7 @@ pub fn receive(
         let mut left = file.bytes;
         while left > 0 {
             if octets.is_empty() {
-                octets = match link.next()? {
+                octets = match link.next_frame()? {
                     Frame::Data(octets) if !octets.is_empty() => octets,
                     _ => return Err(damaged("it ended early")),
                 };
@@ -57,7 +57,7 @@ pub fn receive(
         open.sync()?;
     }
     let digest = Digest(hash.finalize().into());
-    match link.next()? {
+    match link.next_frame()? {
         Frame::End { sha256 } if sha256 == digest && octets.is_empty() => Ok(()),
         Frame::End { .. } => Err(damaged("its digest is another one")),
         _ => Err(damaged("more came than its files have")),

@@ -183,6 +183,10 @@ impl MemberServer {
                 Request::Promote {} => Err(Refused::because(
                     "a member is promoted by keyway cluster promote on its own host",
                 )),
+                Request::Remove { name } if Some(member) == own => self.remove(name).await,
+                Request::Remove { .. } => Err(Refused::because(
+                    "a member is removed by keyway cluster remove on the writer's own host",
+                )),
                 Request::Join { .. } => Err(Refused::because("it is a member already")),
                 Request::Unknown => {
                     Err(Refused::because("this version does not know the request; upgrade it"))
@@ -204,6 +208,28 @@ impl MemberServer {
             Ok((own, is_known))
         });
         looked.await.map_err(|why| why.to_string())?.map_err(|why| why.to_string())
+    }
+
+    async fn remove(&self, name: String) -> Result<Answer, Refused> {
+        self.service.may_add()?;
+        let store = self.store.clone();
+        let text = format!("member {name} is removed");
+        let removed = spawn_blocking(move || {
+            let row = row::read(&store).map_err(Refused::because)?;
+            let found =
+                row.as_ref().and_then(|row| row.members.iter().find(|one| one.name == name));
+            let (Some(row), Some(found)) = (&row, found) else {
+                return Err(Refused::because(format!("the cluster has no member {name}")));
+            };
+            if found.id == row.writer {
+                let why = "it writes, and stays a member: promote another one first";
+                return Err(Refused::because(why));
+            }
+            row::remove(&store, found.id).map_err(Refused::because)
+        });
+        removed.await.map_err(Refused::because)??;
+        self.say(Severity::Info, &text);
+        Ok(Answer::Removed {})
     }
 
     /// Sends a base; `beside` the store the files that go with it.

@@ -1,19 +1,82 @@
 //! Members and their states, for people and for programs.
 
 use super::asking::{Asked, Members};
+use super::rejoin::Rejoined;
+use super::tokening::MadeToken;
 use keyway_cluster::message::Status;
 use keyway_host::failure::Failure;
-use keyway_host::output::grouped;
+use keyway_host::output::{self, grouped, shell};
 use keyway_host::timestamp::Timestamp;
 use serde_json::{Value, json};
 use std::fmt;
+use std::path::Path;
+
+impl MadeToken {
+    /// Says it, alone on its line, and beside that what the other server's administrator does with it.
+    ///
+    /// # Errors
+    /// If nothing reads it.
+    pub fn say(&self, in_json: bool) -> Result<(), Failure> {
+        let MadeToken { token, ends, url } = self;
+        let text = token.as_str();
+        let command = format!("keyway up --follow {url} --join {text}");
+        if in_json {
+            return output::json(&json!({
+                "event": "token made", "token": text, "ends": ends, "url": url, "command": command,
+            }));
+        }
+        output::note(format_args!("good once, until {ends}; at the other server:\n  {command}"));
+        output::text(text)
+    }
+}
+
+impl Rejoined {
+    /// Says what was done to a data folder.
+    ///
+    /// # Errors
+    /// If nothing reads it.
+    pub fn say(&self, folder: &Path, in_json: bool) -> Result<(), Failure> {
+        let (kept, from, own) = (self.kept.display(), &self.from, self.own.as_ref());
+        if in_json {
+            return output::json(&json!({
+                "event": "rejoined", "from": from.to_string(), "kept": kept.to_string(),
+                "own_changes": own.map(|own| own.changes), "ldif": own.map(|own| own.file.display().to_string()),
+            }));
+        }
+        if let Some(own) = own {
+            output::note(format_args!(
+                "{} changes that only this server had are in {} (with passwords)",
+                own.changes,
+                own.file.display()
+            ));
+        }
+        let data = shell(&folder.to_string_lossy());
+        output::text(format_args!(
+            "the directory is that of {from}; the one of before is kept in {kept}\nstart it with: keyway up --data {data}"
+        ))
+    }
+}
+
+/// Says how members are. Returns whether all of them answered.
+///
+/// # Errors
+/// If nothing reads it.
+pub fn say_status(all: &[Asked], in_json: bool) -> Result<bool, Failure> {
+    for asked in all {
+        match in_json {
+            true => output::json(&asked.json()?)?,
+            false => output::text(asked)?,
+        }
+    }
+    Ok(all.iter().all(|asked| asked.status.is_ok()))
+}
 
 impl Asked {
     /// As a line of JSON.
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn json(&self) -> Result<Value, Failure> {
+    fn json(&self) -> Result<Value, Failure> {
         match &self.status {
             Ok(status) => serde_json::to_value(status).map_err(Failure::new),
             Err(why) => Ok(json!({ "name": self.name, "url": self.url, "error": why.to_string() })),
@@ -58,10 +121,18 @@ fn show(f: &mut fmt::Formatter<'_>, url: &str, status: &Status) -> fmt::Result {
 }
 
 impl Members {
-    /// As a line of JSON.
-    pub fn json(&self) -> Value {
+    /// Says which there are.
+    ///
+    /// # Errors
+    /// If nothing reads it.
+    pub fn say(&self, in_json: bool) -> Result<(), Failure> {
         let Members { cluster, epoch, writer, members } = self;
-        json!({ "cluster": cluster, "epoch": epoch, "writer": writer, "members": members })
+        match in_json {
+            true => output::json(&json!({
+                "cluster": cluster, "epoch": epoch, "writer": writer, "members": members,
+            })),
+            false => output::text(self),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod list;
 mod meta;
 mod place;
 mod rollback;
+pub mod told;
 
 pub use create::{Created, create};
 pub use list::{delete, list};

@@ -1,7 +1,7 @@
 //! A first start that follows another server: a process of its own joins it, which becomes the folder's user for that. This
 //! one still has ports to bind.
 
-use super::process::Program;
+use super::process::{Program, code};
 use crate::options::{FollowOptions, UpOptions};
 use keyway_config::MemberUrl;
 use keyway_host::failure::{Failure, plain};
@@ -41,11 +41,11 @@ pub fn join(arguments: &UpOptions, follow: &FollowOptions) -> Result<Option<Exit
         let _ = input.write_all(follow.token.text().as_bytes());
     }
     let status = child.wait().map_err(system)?;
-    Ok((!status.success()).then(|| super::code(status)))
+    Ok((!status.success()).then(|| code(status)))
 }
 
 /// Where others reach a server that listens there, if the flag says so.
 fn own(listen_tls: Option<Listen>) -> Option<MemberUrl> {
     let address = listen_tls.flatten().filter(|address| address.port() != 0)?;
-    Some(crate::cluster::reached_at(None, Some(address)))
+    Some(crate::cluster::own_url(None, Some(address)))
 }

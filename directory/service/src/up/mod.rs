@@ -26,7 +26,7 @@ use keyway_host::supervised::{Inherited, Moved, STORE_STOPPED};
 use keyway_log::{Logs, To};
 use keyway_ring::Socket;
 use keyway_server::log::{Severity, Value};
-use process::{Process, Program, is_crash, words};
+use process::{Process, Program, code, is_crash, words};
 use restarts::{Next, Restarts};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
@@ -645,10 +645,4 @@ fn why_not(process: &mut Process, what: &str) -> Failure {
 
 fn cannot_start(what: &str, why: &std::io::Error) -> Failure {
     Failure::new(format!("cannot start {what}: {}", plain(why)))
-}
-
-/// The exit status of a process that has ended by itself.
-fn code(status: ExitStatus) -> ExitCode {
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    code.map_or(ExitCode::FAILURE, ExitCode::from)
 }

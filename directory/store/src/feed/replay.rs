@@ -50,15 +50,15 @@ pub struct Relisted {
     pub added: Vec<Key>,
 }
 
+/// An attribute's name and its values.
+type Attribute = (String, Vec<Vec<u8>>);
+
 impl Updated {
     /// The attributes after the change, of those before it.
     ///
     /// # Errors
     /// [`Error::Damaged`] if it is no change of these.
-    pub fn edit(
-        &self,
-        before: Vec<(String, Vec<Vec<u8>>)>,
-    ) -> Result<Vec<(String, Vec<Vec<u8>>)>, Error> {
+    pub fn edit(&self, before: Vec<Attribute>) -> Result<Vec<Attribute>, Error> {
         edits::edit(before, &self.attributes)
     }
 }

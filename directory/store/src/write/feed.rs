@@ -197,8 +197,7 @@ impl Write<'_> {
         head.bytes += row_bytes(&row);
         head.digest = digest;
         if self.shared.append().is_some() {
-            let sealed = RawRow::parse(head.position, &row);
-            self.sealed = Some(sealed.map_err(|why| Error::damaged(why.to_string()))?);
+            self.sealed = Some((head.position, row.clone()));
         }
         self.position = Some((head.position, false));
         self.put_row(&head, &row)

@@ -1,0 +1,53 @@
+//! What goes between servers.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::checker::Ack;
+use super::store::Row;
+use crate::message::{Frame, Status};
+use crate::own_writes::OwnWrites;
+
+/// A connection over which a member follows: end 0 follows, end 1 writes.
+pub struct Conn {
+    /// Server and boot of each end.
+    pub ends: [(usize, u64); 2],
+    /// When the last frame to each end arrives.
+    pub last: [Duration; 2],
+    /// Frames go lost; the ends do not know.
+    pub is_dead: bool,
+}
+
+/// What goes over a connection.
+pub enum Message {
+    Frame(Frame),
+    Row(Rc<Row>),
+}
+
+/// A request of one server to another.
+#[derive(Clone, Debug)]
+pub enum Rpc {
+    /// How it is; with the time of the one that asks.
+    Status {
+        asked: Duration,
+    },
+    Write {
+        key: u32,
+        write: u64,
+    },
+    Read {
+        own: OwnWrites,
+        client: usize,
+        op: u64,
+    },
+}
+
+/// Its answer.
+#[derive(Clone, Debug)]
+pub enum RpcReply {
+    /// With the position that is on the disk, and when it was asked.
+    Status(Box<Status>, u64, Duration),
+    Written(Option<Ack>),
+    Read(bool),
+    Lost,
+}
