@@ -1,5 +1,6 @@
 //! Requests that another server of the cluster does, and reads that wait for what their connection has written there.
 
+use crate::carried::{Carried, OWN_WRITES};
 use crate::forward::{Answered, Forwarder};
 use crate::on_behalf::{ON_BEHALF, OnBehalf};
 use crate::outcome::Answer;
@@ -9,7 +10,7 @@ use crate::writes::{Forwarding, Writes};
 use keyway_cluster::message::{ClusterRow, MemberId, Reign};
 use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
 use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest};
-use keyway_codec::message::{Control, Message, Op, ResultCode, tag};
+use keyway_codec::message::{Message, Op, ResultCode, tag};
 use keyway_server::controls::{POSITION, RequestControls, Written};
 use keyway_server::{Failure, Subject};
 use std::time::Duration;
@@ -21,9 +22,11 @@ const SHORT: Duration = Duration::from_nanos(1);
 impl Session {
     /// Takes a request that another server has sent, for the one who asks for it.
     pub(crate) fn dispatch_for_another(&mut self, message: &Message<'_>) {
-        let is_asker = |control: &&Control<'_>| control.oid == ON_BEHALF;
-        let asker = message.controls.iter().find(is_asker);
-        let asker = asker.and_then(|control| OnBehalf::decode(control.value.as_deref()?));
+        let value = |oid: &str| {
+            let found = message.controls.iter().find(|control| control.oid == oid);
+            found.map(|control| control.value.as_deref().unwrap_or_default())
+        };
+        let asker = value(ON_BEHALF).and_then(OnBehalf::decode);
         if self.shared.writes_elsewhere() {
             // Another server writes by now, or this one does not know: what it has may be older than what was written.
             let text = "this server does not write any more, or not yet: ask again";
@@ -40,6 +43,16 @@ impl Session {
             }
             (Some(asker), _) => asker.subject(&self.shared.directory),
         };
+        let subject = subject.and_then(|subject| {
+            if let Some(value) = value(OWN_WRITES) {
+                let malformed = || {
+                    let text = "a member of the cluster does not say what a read is to see";
+                    Failure::new(ResultCode::ProtocolError, text)
+                };
+                self.has_carried(&Carried::decode(value).ok_or_else(malformed)?)?;
+            }
+            Ok(subject)
+        });
         let subject = match subject {
             Ok(subject) => subject,
             Err(why) => return self.answer(message.id, message.op.tag(), why.into(), &[]),
@@ -50,7 +63,8 @@ impl Session {
         if let Some(origin) = self.asker {
             self.from = origin.from;
         }
-        let others = message.controls.iter().filter(|control| !is_asker(control)).cloned();
+        let members = [ON_BEHALF, OWN_WRITES];
+        let others = message.controls.iter().filter(|it| !members.contains(&it.oid)).cloned();
         self.dispatch(&Message {
             id: message.id,
             op: message.op.clone(),
@@ -71,7 +85,7 @@ impl Session {
         let failure = match &*self.shared.writes() {
             Writes::Here => return false,
             Writes::Forwarded(way) => {
-                self.forward(message, &way.forwarder, requested);
+                self.forward(message, &way.forwarder, requested, &Carried::default());
                 return true;
             }
             Writes::Referred(url) => Failure {
@@ -112,12 +126,13 @@ impl Session {
         message: &Message<'_>,
         forwarder: &Forwarder,
         requested: &RequestedControls,
+        carried: &Carried,
     ) {
         let who = self.subject.name().map(|dn| dn.to_string());
         let who = who.zip(self.subject.id().map(|id| id.0));
         let origin = self.origin_of(message.id);
         let asker = OnBehalf { who, over: self.subject.came(), origin };
-        let answered = forwarder.forward(&message.op, &message.controls, &asker);
+        let answered = forwarder.forward(&message.op, &message.controls, &asker, carried);
         let (request, requested) = (message.op.tag(), requested.clone());
         self.wait_for(message.id, async move {
             Answer::Forwarded { request, result: answered.await, requested }
@@ -190,12 +205,7 @@ impl Session {
         };
         let Ok((applied, row)) = self.shared.here() else { return false };
         let here = Here { applied, row: row.as_ref(), is_following };
-        let mut asked = nothing;
-        if let Some(named) = named {
-            // A client that does not say the epoch means the one that there is.
-            let there_is = row.as_ref().map(ClusterRow::reign);
-            asked.wrote(reign_of(named.reign).or(there_is), named.position);
-        }
+        let asked = asked_for(named, row.as_ref());
         let all = [self.wrote, self.shared.written.of(self.from), asked];
         let mut position = None;
         for own in all {
@@ -221,6 +231,11 @@ impl Session {
         };
         let mut bytes = Zeroizing::new(Vec::new());
         message.encode(&mut bytes);
+        if position <= applied {
+            // It is of a reign that does not follow on what is here: waiting does not bring it.
+            self.take_again(&bytes, false);
+            return true;
+        }
         let directory = self.shared.directory.clone();
         let waiting = async move {
             let reached = directory.reaches(position, wait).await;
@@ -233,6 +248,16 @@ impl Session {
         true
     }
 
+    /// What a read that is sent elsewhere is to see: all that this server has, too, since the connection may have read it.
+    fn carried(&self, named: Option<Written>) -> Result<Carried, Failure> {
+        let (applied, row) = self.shared.here()?;
+        let mut own = self.wrote;
+        own.wrote(row.as_ref().map(ClusterRow::reign), applied);
+        let carried = Carried { own, others: OwnWrites::default() };
+        let address = self.shared.written.of(self.from);
+        Ok(carried.and(&address).and(&asked_for(named, row.as_ref())))
+    }
+
     /// Goes on with a request that has waited.
     pub(crate) fn take_again(&mut self, bytes: &[u8], reached: bool) {
         let Ok(message) = Message::decode(bytes) else { return };
@@ -240,17 +265,17 @@ impl Session {
             return self.dispatch(&message);
         }
         let (id, request) = (message.id, message.op.tag());
-        let requested = match RequestControls::parse(request, &message.controls) {
-            Ok(controls) => self.requested_controls(&controls),
-            Err(failure) => Err(failure),
-        };
-        let requested = match requested {
-            Ok(requested) => requested,
+        let understood = RequestControls::parse(request, &message.controls).and_then(|controls| {
+            let carried = self.carried(controls.position.flatten())?;
+            Ok((self.requested_controls(&controls)?, carried))
+        });
+        let (requested, carried) = match understood {
+            Ok(understood) => understood,
             Err(failure) => return self.answer(id, request, failure.into(), &[]),
         };
         match &*self.shared.writes() {
             Writes::Forwarded(way) if request != tag::BIND_REQUEST => {
-                self.forward(&message, &way.forwarder, &requested);
+                self.forward(&message, &way.forwarder, &requested, &carried);
             }
             _ => {
                 let text = "this server has not yet come to the position that this is to be seen from; try again";
@@ -258,6 +283,17 @@ impl Session {
             }
         }
     }
+}
+
+/// What is to be seen by a position that a client names.
+fn asked_for(named: Option<Written>, row: Option<&ClusterRow>) -> OwnWrites {
+    let mut asked = OwnWrites::default();
+    if let Some(named) = named {
+        // A client that does not say the epoch means the one that there is.
+        let there_is = row.map(ClusterRow::reign);
+        asked.wrote(reign_of(named.reign).or(there_is), named.position);
+    }
+    asked
 }
 
 /// The reign that a control names; none of epoch 0.

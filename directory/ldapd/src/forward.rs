@@ -1,6 +1,7 @@
 //! The way to the server that writes: requests of this server's clients on one connection, with who asks for each, and
 //! their answers. It is LDAP; the other end is a connection of [`crate::LdapServer::serve_member`].
 
+use crate::carried::{Carried, OWN_WRITES};
 use crate::limits::{FORWARDED_ANSWER_BYTES_MAX, FORWARDED_MAX};
 use crate::on_behalf::{ON_BEHALF, OnBehalf};
 use keyway_codec::ber::announced;
@@ -115,14 +116,20 @@ impl Forwarder {
         op: &Op<'_>,
         controls: &[Control<'_>],
         asker: &OnBehalf,
+        carried: &Carried,
     ) -> impl Future<Output = Result<Answered, Failure>> + Send + 'static + use<> {
         let value = asker.encode();
         let on_behalf =
             Control { oid: ON_BEHALF, critical: true, value: Some(value.as_slice().into()) };
         // The answer has the position in any case, and no client says on whose behalf it asks.
-        let is_own = |control: &&Control<'_>| [POSITION, ON_BEHALF].contains(&control.oid);
-        let others = controls.iter().filter(|control| !is_own(control)).cloned();
-        let controls = others.chain([on_behalf]).collect();
+        let own = [POSITION, ON_BEHALF, OWN_WRITES];
+        let others = controls.iter().filter(|control| !own.contains(&control.oid)).cloned();
+        let carried = carried.encode().map(|value| Control {
+            oid: OWN_WRITES,
+            critical: true,
+            value: Some(value.into()),
+        });
+        let controls = others.chain([on_behalf]).chain(carried).collect();
         self.send(Message { id: 0, op: op.clone(), controls })
     }
 

@@ -17,6 +17,7 @@ mod administrator;
 mod answer;
 mod bind;
 mod budget;
+mod carried;
 mod channel;
 mod connection;
 mod crowd;

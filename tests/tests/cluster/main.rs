@@ -2,6 +2,9 @@
 
 mod chaos;
 mod clients;
+mod everywhere;
+mod fenced;
+mod haproxy;
 mod joins;
 mod refusals;
 mod rejoins;

@@ -3,6 +3,7 @@
 use crate::relay::{CLIENTS, Network};
 use crate::site::cluster;
 use crate::wire::Wire;
+use keyway_codec::message::{ChangeOperation, ResultCode};
 use keyway_tests::cryptod::eventually;
 use keyway_tests::{Server, finish, keyway, port};
 use rustix::process::Signal;
@@ -73,7 +74,19 @@ impl Three {
             three.set(at, "cluster.url", &urls[at]);
             three.start(at);
         }
+        three.wait_until_all_take_changes();
         three
+    }
+
+    fn wait_until_all_take_changes(&self) {
+        let base = "ou=Groups,dc=example,dc=com";
+        for server in 0..SERVERS {
+            let mut admin = self.admin(server);
+            eventually("changes are taken", || {
+                let change = [(ChangeOperation::Replace, "description", &["begun"] as &[&str])];
+                admin.modify(base, &change, &[]).unwrap().code == ResultCode::Success
+            });
+        }
     }
 
     pub fn at(&self, server: usize) -> PathBuf {

@@ -188,15 +188,6 @@ impl Wire {
         self.search(dn, Scope::Base, filter, attributes, controls)
     }
 
-    /// All below `base` whose attribute has a value.
-    pub fn find(&mut self, base: &str, attribute: &str, value: &str) -> Result<Answer, String> {
-        let filter = Filter::Equality {
-            attribute: attribute.into(),
-            value: Cow::Borrowed(value.as_bytes()),
-        };
-        self.search(base, Scope::Subtree, filter, &[], &[])
-    }
-
     fn search(
         &mut self,
         base: &str,

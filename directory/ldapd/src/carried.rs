@@ -1,0 +1,113 @@
+//! What the client of a read that another server of the cluster sends has written: it reads nothing older here either.
+
+use crate::session::Session;
+use keyway_cluster::message::{MemberId, Reign};
+use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
+use keyway_codec::message::ResultCode;
+use keyway_server::Failure;
+use std::time::Duration;
+
+/// A read's control on connections of other members of the cluster, and on no other: what its connection has written, and
+/// what else it is to be seen by.
+pub(crate) const OWN_WRITES: &str = "2.25.15936739705580567830054646219924409936.2.4";
+
+/// Lines of the control at most.
+const LINES_MAX: usize = 16;
+
+/// What a read is to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Carried {
+    /// Written by its connection, which is told if that is lost.
+    pub own: OwnWrites,
+    /// Written by another one, or named by the client.
+    pub others: OwnWrites,
+}
+
+impl Carried {
+    /// Adds what others have written.
+    pub fn and(mut self, others: &OwnWrites) -> Carried {
+        others.all().for_each(|write| self.others.wrote(write.reign, write.position));
+        self
+    }
+
+    /// A line for each: whether it is its own, the position, the epoch and the writer. `None` if there is none.
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let own = self.own.all().map(|write| ("own", write));
+        let all = own.chain(self.others.all().map(|write| ("other", write)));
+        let lines = all.map(|(whose, write)| {
+            let (epoch, writer) = write.reign.map_or((0, 0), |it| (it.epoch, it.writer.0));
+            format!("{whose} {} {epoch} {writer}", write.position)
+        });
+        let lines: Vec<String> = lines.collect();
+        (!lines.is_empty()).then(|| lines.join("\n").into_bytes())
+    }
+
+    /// Reads the control's value; `None` if it is none.
+    pub fn decode(value: &[u8]) -> Option<Carried> {
+        let mut carried = Carried::default();
+        let text = str::from_utf8(value).ok()?;
+        for (count, line) in text.split('\n').enumerate() {
+            let mut words = line.splitn(4, ' ');
+            let to = match words.next()? {
+                "own" => &mut carried.own,
+                "other" => &mut carried.others,
+                _ => return None,
+            };
+            let mut next = || words.next()?.parse::<u64>().ok();
+            let (position, epoch, writer) = (next()?, next()?, next()?);
+            let reign = (epoch > 0).then_some(Reign { epoch, writer: MemberId(writer) });
+            to.wrote(reign, position);
+            if count >= LINES_MAX {
+                return None;
+            }
+        }
+        Some(carried)
+    }
+}
+
+impl Session {
+    /// That this server has what a read is to see.
+    ///
+    /// # Errors
+    /// If it has not, or that is lost.
+    pub(crate) fn has_carried(&self, carried: &Carried) -> Result<(), Failure> {
+        let (applied, row) = self.shared.here()?;
+        let here = Here { applied, row: row.as_ref(), is_following: false };
+        let reading =
+            |own: &OwnWrites| own.reading(&here, Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        match (reading(&carried.own), reading(&carried.others)) {
+            (Reading::Lost, _) => {
+                let text = "a change of this connection was lost with the server that had made it: connect again, and \
+                            read again what is there";
+                Err(Failure::new(ResultCode::Unavailable, text))
+            }
+            // What was lost of others' will not come.
+            (Reading::Now, Reading::Now | Reading::Lost) => Ok(()),
+            _ => {
+                let text = "no server that can be asked has come to the position that this is to be seen from; try again";
+                Err(Failure::new(ResultCode::Busy, text))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        assert_eq!(Carried::default().encode(), None);
+        let mut carried = Carried::default();
+        carried.own.wrote(Some(Reign { epoch: 2, writer: MemberId(u64::MAX) }), 7);
+        carried.own.wrote(Some(Reign { epoch: 3, writer: MemberId(1) }), 9);
+        let mut others = OwnWrites::default();
+        others.wrote(None, 8);
+        let carried = carried.and(&others);
+        assert_eq!(Carried::decode(&carried.encode().unwrap()), Some(carried));
+        for wrong in ["", "own", "own 1 2", "own x 1 1", "it 1 1 1", "own 1 1 1\n"] {
+            assert_eq!(Carried::decode(wrong.as_bytes()), None, "{wrong:?}");
+        }
+        assert_eq!(Carried::decode("own 1 1 1\n".repeat(17).trim_end().as_bytes()), None);
+    }
+}
