@@ -1,11 +1,7 @@
 //! What the client of a read that another server of the cluster sends has written: it reads nothing older here either.
 
-use crate::session::Session;
 use keyway_cluster::message::{MemberId, Reign};
-use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
-use keyway_codec::message::ResultCode;
-use keyway_server::Failure;
-use std::time::Duration;
+use keyway_cluster::own_writes::OwnWrites;
 
 /// A read's control on connections of other members of the cluster, and on no other: what its connection has written, and
 /// what else it is to be seen by.
@@ -62,32 +58,6 @@ impl Carried {
             }
         }
         Some(carried)
-    }
-}
-
-impl Session {
-    /// That this server has what a read is to see.
-    ///
-    /// # Errors
-    /// If it has not, or that is lost.
-    pub(crate) fn has_carried(&self, carried: &Carried) -> Result<(), Failure> {
-        let (applied, row) = self.shared.here()?;
-        let here = Here { applied, row: row.as_ref(), is_following: false };
-        let reading =
-            |own: &OwnWrites| own.reading(&here, Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        match (reading(&carried.own), reading(&carried.others)) {
-            (Reading::Lost, _) => {
-                let text = "a change of this connection was lost with the server that had made it: connect again, and \
-                            read again what is there";
-                Err(Failure::new(ResultCode::Unavailable, text))
-            }
-            // What was lost of others' will not come.
-            (Reading::Now, Reading::Now | Reading::Lost) => Ok(()),
-            _ => {
-                let text = "no server that can be asked has come to the position that this is to be seen from; try again";
-                Err(Failure::new(ResultCode::Busy, text))
-            }
-        }
     }
 }
 

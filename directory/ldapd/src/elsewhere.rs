@@ -258,6 +258,30 @@ impl Session {
         Ok(carried.and(&address).and(&asked_for(named, row.as_ref())))
     }
 
+    /// That this server has what a read is to see.
+    ///
+    /// # Errors
+    /// If it has not, or that is lost.
+    fn has_carried(&self, carried: &Carried) -> Result<(), Failure> {
+        let (applied, row) = self.shared.here()?;
+        let here = Here { applied, row: row.as_ref(), is_following: false };
+        let reading =
+            |own: &OwnWrites| own.reading(&here, Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        match (reading(&carried.own), reading(&carried.others)) {
+            (Reading::Lost, _) => {
+                let text = "a change of this connection was lost with the server that had made it: connect again, and \
+                            read again what is there";
+                Err(Failure::new(ResultCode::Unavailable, text))
+            }
+            // What was lost of others' will not come.
+            (Reading::Now, Reading::Now | Reading::Lost) => Ok(()),
+            _ => {
+                let text = "no server that can be asked has come to the position that this is to be seen from; try again";
+                Err(Failure::new(ResultCode::Busy, text))
+            }
+        }
+    }
+
     /// Goes on with a request that has waited.
     pub(crate) fn take_again(&mut self, bytes: &[u8], reached: bool) {
         let Ok(message) = Message::decode(bytes) else { return };
