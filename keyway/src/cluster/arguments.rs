@@ -1,6 +1,6 @@
 //! The arguments of `keyway cluster`.
 
-use crate::data_flag::Data;
+use crate::data_flag::DataAndForm;
 use crate::value::some_time;
 use clap::{Args, Subcommand};
 use keyway_config::MemberUrl;
@@ -39,10 +39,7 @@ pub struct Token {
     #[arg(long, value_name = "NAME", value_parser = member_name)]
     pub name: Option<String>,
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Join without starting: what keyway up --follow does first
@@ -67,10 +64,7 @@ pub struct Join {
     #[arg(long, value_name = "USER", value_parser = Account::parse)]
     pub cryptod_user: Option<Account>,
     #[command(flatten)]
-    pub data: Data,
-    /// Say what goes wrong as one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Ask the server that runs here how it stands: role, position, lag, last error
@@ -80,20 +74,14 @@ pub struct Status {
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
-    pub data: Data,
-    /// A line of JSON for each
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// List the members, by this server's store
 #[derive(Debug, Args)]
 pub struct Members {
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Make the follower that runs here the writer
@@ -103,10 +91,7 @@ pub struct Members {
 #[derive(Debug, Args)]
 pub struct Promote {
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Begin anew with the writer's directory, while the server is stopped
@@ -118,10 +103,7 @@ pub struct Rejoin {
     #[arg(long, value_name = "URL")]
     pub from: Option<MemberUrl>,
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Remove a member for good, at the writer: nothing is kept for it any more, and it is let in no more
@@ -131,8 +113,5 @@ pub struct Remove {
     #[arg(value_name = "NAME", value_parser = member_name)]
     pub name: String,
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }

@@ -30,7 +30,7 @@ pub fn run(arguments: &Advise) -> Result<(), Failure> {
     let advice = advice(&snapshot, &configuration.directory.indexes);
     let reports = look::open_folder(folder, None)?.directory.index_reports();
     let reports = reports.map_err(|why| Failure::new(describe(&why)))?;
-    if arguments.json {
+    if arguments.data.json {
         return say_json(&snapshot, &advice, &reports);
     }
     say(&snapshot, &advice, &reports)

@@ -1,6 +1,6 @@
 //! The arguments of `keyway directory` about indexes.
 
-use crate::data_flag::Data;
+use crate::data_flag::{Data, DataAndForm};
 use clap::{Args, ValueEnum};
 use keyway_codec::message;
 
@@ -20,10 +20,7 @@ Which there are is said in [indexes] of DIR/keyway.toml. After a change SIGHUP (
 running server build what is new and drop what is not wanted any more, while it serves.")]
 pub struct Indexes {
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Rebuild indexes from the entries
@@ -78,10 +75,7 @@ pub struct Explain {
     #[arg(long, value_enum, default_value_t = Scope::Sub)]
     pub scope: Scope,
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Say which indexes the searches of a running server lack, and what that costs
@@ -98,10 +92,7 @@ Examples:
   keyway directory advise --data /srv/directory --json")]
 pub struct Advise {
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// How much of the tree a search goes through.

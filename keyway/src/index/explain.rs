@@ -23,7 +23,7 @@ pub fn run(arguments: &Explain) -> Result<(), Failure> {
         true => Failure::new(describe(&why)),
         false => Failure::new(format!("{base}: {}", describe(&why))),
     })?;
-    if arguments.json {
+    if arguments.data.json {
         return output::json(&json!({
             "event": "explained",
             "base": base,

@@ -17,7 +17,7 @@ pub fn run(arguments: &Indexes) -> Result<(), Failure> {
     let look = look::open_folder(&arguments.data.folder, None)?;
     let reports = look.directory.index_reports();
     let reports = reports.map_err(|why| Failure::new(describe(&why)))?;
-    if arguments.json {
+    if arguments.data.json {
         let indexes: Vec<Value> = reports.iter().map(shown).collect();
         return output::json(&json!({ "event": "indexes", "indexes": indexes }));
     }

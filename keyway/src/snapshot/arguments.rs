@@ -1,6 +1,6 @@
 //! The arguments of `keyway snapshot`.
 
-use crate::data_flag::Data;
+use crate::data_flag::DataAndForm;
 use clap::{Args, Subcommand};
 
 /// Keep this moment of a directory in its data folder, before a risky change, and go back to it
@@ -35,10 +35,7 @@ pub struct Create {
     /// Its name: letters, digits, '-', '_' and '.' [default: the time]
     pub name: Option<String>,
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// List the snapshots, oldest first
@@ -51,10 +48,7 @@ Examples:
       name, time, entries, position of the feed, bytes")]
 pub struct List {
     #[command(flatten)]
-    pub data: Data,
-    /// A line of JSON for each
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Delete snapshots
@@ -67,10 +61,7 @@ pub struct Delete {
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }
 
 /// Put a snapshot in the place of the store, which is kept as a snapshot itself
@@ -92,8 +83,5 @@ pub struct Rollback {
     #[arg(long)]
     pub discard: bool,
     #[command(flatten)]
-    pub data: Data,
-    /// Answer with one line of JSON
-    #[arg(long)]
-    pub json: bool,
+    pub data: DataAndForm,
 }

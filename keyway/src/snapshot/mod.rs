@@ -8,10 +8,8 @@ use arguments::{Create, Delete, List, Rollback};
 use keyway_folder::user::become_owner;
 use keyway_host::failure::Failure;
 use keyway_host::limits::yield_to_others;
-use keyway_host::output;
 use keyway_host::progress::Progress;
 use keyway_service::snapshot::{self, told};
-use serde_json::json;
 
 /// Does what the arguments ask for. Returns whether all is well; what is not has been said.
 ///
@@ -33,21 +31,18 @@ fn created(create: &Create) -> Result<(), Failure> {
     let told = &mut |done, total| bytes(&progress, done, total);
     let made = snapshot::create(&create.data.folder, create.name.as_deref(), told)?;
     drop(progress);
-    made.say(create.json)
+    made.say(create.data.json)
 }
 
 fn listed(list: &List) -> Result<bool, Failure> {
     become_owner(&list.data.folder)?;
-    told::list(&snapshot::list(&list.data.folder)?, list.json)
+    told::list(&snapshot::list(&list.data.folder)?, list.data.json)
 }
 
 fn deleted(delete: &Delete) -> Result<(), Failure> {
     become_owner(&delete.data.folder)?;
     snapshot::delete(&delete.data.folder, &delete.names)?;
-    match delete.json {
-        true => output::json(&json!({ "event": "deleted", "snapshots": delete.names })),
-        false => output::text(format_args!("deleted: {}", delete.names.join(", "))),
-    }
+    told::deleted(&delete.names, delete.data.json)
 }
 
 fn rolled_back(rollback: &Rollback) -> Result<(), Failure> {
@@ -57,7 +52,7 @@ fn rolled_back(rollback: &Rollback) -> Result<(), Failure> {
     let told = &mut |done, total| bytes(&progress, done, total);
     let done = snapshot::rollback(folder, name, rollback.discard, told)?;
     drop(progress);
-    done.say(folder, name, rollback.json)
+    done.say(folder, name, rollback.data.json)
 }
 
 fn bytes(progress: &Progress, done: u64, total: u64) {

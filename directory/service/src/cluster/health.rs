@@ -5,6 +5,7 @@ use super::shown::role;
 use keyway_cluster::message::{RoleName, Status};
 use keyway_folder::member::is_member;
 use keyway_host::failure::Failure;
+use keyway_host::output;
 use serde_json::{Value, json};
 use std::fmt;
 use std::path::Path;
@@ -55,8 +56,22 @@ fn why_not(status: &Status, max_lag: Option<Duration>) -> Option<String> {
 }
 
 impl Health {
+    /// Says it, in one line; of a server that was not asked, that it answers. Returns whether all is well.
+    ///
+    /// # Errors
+    /// If it cannot be said.
+    pub fn say(asked: Option<&Health>, json: bool) -> Result<bool, Failure> {
+        match (asked, json) {
+            (Some(health), true) => output::json(&health.json())?,
+            (Some(health), false) => output::text(health)?,
+            (None, true) => output::json(&json!({ "answers": true }))?,
+            (None, false) => output::text("it answers")?,
+        }
+        Ok(asked.is_none_or(|health| health.why_not.is_none()))
+    }
+
     /// As a line of JSON.
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let status = self.status.as_ref();
         json!({
             "ready": self.why_not.is_none(),

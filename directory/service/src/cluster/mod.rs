@@ -48,7 +48,7 @@ pub use own_url::own_url;
 pub use rejoin::{Rejoined, rejoin};
 pub use serve::MemberServer;
 pub use service::{Boxed, Follow, MemberService, Refused};
-pub use shown::say_status;
+pub use shown::{say_promoted, say_removed, say_status};
 pub use start::{Running, Serving, follows, node_settings, start};
 pub use stream::{MemberStream, StreamError};
 pub use tail::TailSettings;

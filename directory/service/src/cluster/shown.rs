@@ -94,6 +94,28 @@ impl fmt::Display for Asked {
     }
 }
 
+/// Says that this server writes now.
+///
+/// # Errors
+/// If it cannot be said.
+pub fn say_promoted(epoch: u64, json: bool) -> Result<(), Failure> {
+    match json {
+        true => output::json(&json!({ "event": "promoted", "epoch": epoch })),
+        false => output::text(format_args!("this server writes from now on (epoch {epoch})")),
+    }
+}
+
+/// Says that a member was removed.
+///
+/// # Errors
+/// If it cannot be said.
+pub fn say_removed(name: &str, json: bool) -> Result<(), Failure> {
+    match json {
+        true => output::json(&json!({ "event": "removed", "member": name })),
+        false => output::text(format_args!("{name} is no member any more")),
+    }
+}
+
 /// The name of a role.
 pub(super) fn role(role: RoleName) -> String {
     serde_json::to_value(role)

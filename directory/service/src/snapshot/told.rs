@@ -49,6 +49,17 @@ impl RolledBack {
     }
 }
 
+/// Says which snapshots were deleted.
+///
+/// # Errors
+/// If nothing reads it.
+pub fn deleted(names: &[String], in_json: bool) -> Result<(), Failure> {
+    match in_json {
+        true => output::json(&json!({ "event": "deleted", "snapshots": names })),
+        false => output::text(format_args!("deleted: {}", names.join(", "))),
+    }
+}
+
 /// Lists snapshots. Returns whether none is damaged.
 ///
 /// # Errors
