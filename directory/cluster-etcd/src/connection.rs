@@ -17,14 +17,15 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 /// A connection, closed when it is dropped, with a request in flight too.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,
-    carrier: AbortHandle,
+    /// Ends with the connection, with the reason; `None` once that is said.
+    carrier: Option<JoinHandle<Option<hyper::Error>>>,
 }
 
 /// Why a request has no answer, and whether it may have been done all the same.
@@ -77,10 +78,8 @@ impl Connection {
         let mut builder = Builder::new();
         builder.max_buf_size(HEAD_BYTES_MAX * 8);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
-        let carrier = tokio::spawn(async move {
-            let _ = connection.await;
-        });
-        Ok(Connection { sender, host, carrier: carrier.abort_handle() })
+        let carrier = tokio::spawn(async move { connection.await.err() });
+        Ok(Connection { sender, host, carrier: Some(carrier) })
     }
 
     /// Whether another request may be sent.
@@ -94,14 +93,27 @@ impl Connection {
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .map_err(|why| unsent(Error::Config(why.to_string())))?;
-        let broken = |why: &hyper::Error| {
-            Error::Unavailable(format!("{}: the connection broke: {why}", self.host))
+        if let Err(why) = self.sender.ready().await {
+            return Err(unsent(self.broken(&why).await));
+        }
+        match self.sender.try_send_request(request).await {
+            Ok(answer) => Ok(answer),
+            Err(mut why) => {
+                let is_sent = why.take_message().is_none();
+                Err(Failed { error: self.broken(why.error()).await, is_sent })
+            }
+        }
+    }
+
+    /// The error of a connection that takes no request: its own reason, such as an alert of TLS, where it has one.
+    async fn broken(&mut self, why: &hyper::Error) -> Error {
+        let carrier = self.carrier.take().filter(|_| self.sender.is_closed());
+        let reason = match carrier {
+            Some(carrier) => carrier.await.ok().flatten(),
+            None => None,
         };
-        self.sender.ready().await.map_err(|why| unsent(broken(&why)))?;
-        self.sender.try_send_request(request).await.map_err(|mut why| {
-            let is_sent = why.take_message().is_none();
-            Failed { error: broken(why.error()), is_sent }
-        })
+        let why = words(reason.as_ref().unwrap_or(why));
+        Error::Unavailable(format!("{}: the connection broke: {}", self.host, plain(&why)))
     }
 
     /// Sends a request and reads its answer.
@@ -150,8 +162,22 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.carrier.abort();
+        if let Some(carrier) = &self.carrier {
+            carrier.abort();
+        }
     }
+}
+
+/// An error's words, with those of what has led to it.
+fn words(why: &dyn std::error::Error) -> String {
+    let mut text = why.to_string();
+    let mut next = why.source();
+    while let Some(why) = next {
+        text.push_str(": ");
+        text.push_str(&why.to_string());
+        next = why.source();
+    }
+    text
 }
 
 /// Messages of a stream: JSON, a line each.

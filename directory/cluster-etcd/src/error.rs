@@ -41,10 +41,7 @@ impl fmt::Display for Error {
                 "{endpoint} is etcd {version}, which loses changes when it compacts: upgrade it to 3.6 or later"
             ),
             Error::TooLarge(why) => {
-                write!(
-                    f,
-                    "etcd takes no request of this size: {why}; raise its --max-request-bytes, or write less at once"
-                )
+                write!(f, "etcd takes no request of this size: {why}; write less at once")
             }
             Error::Full(why) => write!(
                 f,

@@ -11,8 +11,10 @@ use crate::fence::Fence;
 use crate::message::{ClusterRow, Digest, MemberId, Place};
 use crate::role::START_WAIT;
 
-/// Looks at who holds the lease, in the time of one: so much later it is seen that there is no holder.
+/// Looks at who holds the lease, in the time of one, and the longest pause between two: so much later it is seen that
+/// there is no holder.
 const LOOKS: u32 = 30;
+const LOOK_PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// Which etcd it is: its cluster's identifier. One that was restored from a snapshot may have another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -211,11 +213,11 @@ impl Lease {
                 if holder.is_none() && found.is_none() {
                     self.state = State::Taking { asked: false };
                 } else {
-                    self.look(now.saturating_add(self.ttl / LOOKS), found);
+                    self.look(self.next_look(now), found);
                 }
             }
             (State::Taking { .. }, Told::Taken(fence)) => {
-                let next = sent.saturating_add(self.ttl / 4);
+                let next = sent.saturating_add(self.ttl / 3);
                 self.state = State::Holding { fence: *fence, since: sent, next };
             }
             (State::Holding { .. }, Told::Renewed { store, revision })
@@ -225,7 +227,7 @@ impl Lease {
                 self.look(now, None);
             }
             (State::Holding { fence, .. }, Told::Renewed { revision, .. }) => {
-                let next = sent.saturating_add(self.ttl / 4);
+                let next = sent.saturating_add(self.ttl / 3);
                 self.state = State::Holding { fence: *fence, since: sent, next };
                 (self.failures, self.seen, self.revision) = (0, now, *revision);
             }
@@ -233,7 +235,7 @@ impl Lease {
                 let next = now.saturating_add(self.ttl / 20);
                 self.state = State::Holding { fence: *fence, since: *since, next };
             }
-            (_, Told::Refused) => self.look(now.saturating_add(self.ttl / LOOKS), None),
+            (_, Told::Refused) => self.look(self.next_look(now), None),
             (State::Looking { .. } | State::Taking { .. }, _) => {
                 // Whether a lease was taken is not known: a look will tell, and one without a holder ends by itself.
                 self.failures = self.failures.saturating_add(1);
@@ -242,6 +244,10 @@ impl Lease {
             }
             (State::Holding { .. }, _) => {}
         }
+    }
+
+    fn next_look(&self, now: Duration) -> Duration {
+        now.saturating_add((self.ttl / LOOKS).min(LOOK_PAUSE_MAX))
     }
 
     fn look(&mut self, at: Duration, found: Option<Doubt>) {

@@ -121,11 +121,15 @@ impl From<keyway_store::Error> for Failure {
             Exists => ResultCode::EntryAlreadyExists,
             NotFound => ResultCode::NoSuchObject,
             HasChildren => ResultCode::NotAllowedOnNonLeaf,
-            WouldLoop | Following => ResultCode::UnwillingToPerform,
+            WouldLoop => ResultCode::UnwillingToPerform,
             TooDeep | TooLarge { .. } | TooLargeToAppend { .. } => ResultCode::AdminLimitExceeded,
-            DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } | NotAppended { .. } => {
-                ResultCode::Unavailable
-            }
+            // A server that has just stopped writing for a cluster: the change may be tried again.
+            Following
+            | DiskFull
+            | MapFull { .. }
+            | Failed { .. }
+            | Displaced { .. }
+            | NotAppended { .. } => ResultCode::Unavailable,
             FeedTrimmed { .. } | FeedAhead { .. } | NotNext { .. } => {
                 ResultCode::UnwillingToPerform
             }

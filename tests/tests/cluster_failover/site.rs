@@ -58,7 +58,9 @@ impl Place {
         let [ldap, ldaps] = &self.addresses;
         let mut up = Command::new(keyway());
         up.args(["up", "--json", "--listen", ldap, "--listen-tls", ldaps, "--data"]);
-        self.server = Some(Server::spawn(up.arg(&self.folder).args(more)));
+        let server = Server::spawn(up.arg(&self.folder).args(more));
+        assert!(server.ready["ldap"].is_string(), "{}", server.ready);
+        self.server = Some(server);
     }
 
     pub fn server(&self) -> &Server {

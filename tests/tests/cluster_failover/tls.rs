@@ -42,8 +42,8 @@ fn etcd_with_certificates_is_used_and_a_wrong_authority_is_said() {
     crate::site::add(&mut site.client(1 - writer), "over-tls").unwrap();
     site.settle();
     let wrong = [
-        (settings(&theirs.path("ca.pem").display().to_string(), true), "UnknownIssuer"),
-        (settings(&file("ca.pem"), false), "certificate"),
+        (settings(&theirs.path("ca.pem").display().to_string(), true), "invalid peer certificate"),
+        (settings(&file("ca.pem"), false), "CertificateRequired"),
     ];
     for (wrong, why) in wrong {
         let place = &mut site.places[1 - writer];

@@ -6,17 +6,19 @@ use super::node::Node;
 use super::tail::TailSettings;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
 use keyway_cluster::lease::{Doubt, Lease, Own, Step};
-use keyway_cluster::message::{Digest, MemberId};
+use keyway_cluster::message::{ClusterId, Digest, MemberId, Status};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Member, Point, Presence, Tail};
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use keyway_store::RawRow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 /// The longest wait at one place: the lease is renewed and an end is noticed in time.
 const BEAT: Duration = Duration::from_millis(100);
@@ -24,6 +26,8 @@ const BEAT: Duration = Duration::from_millis(100);
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How often the others are asked how far they are, while that decides who may write.
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// How long another member may take for its answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// How often a member says in etcd how far it is, and how often the writer removes rows that all have.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 const TRIM_EVERY: Duration = Duration::from_secs(30);
@@ -43,16 +47,36 @@ struct Holding {
     follower: Option<Follower>,
     presence: Option<Presence>,
     asked: Duration,
+    /// What others have answered, and when they were asked.
+    answers: (Sender<(Duration, Status)>, Receiver<(Duration, Status)>),
     told: Duration,
     trimmed: Duration,
     reclaimed: Duration,
 }
 
-/// Works until `ends`. There is nothing to do before there is a cluster.
+/// Looks at etcd before there is a cluster, so that what is wrong with it is seen before another server depends on it.
+fn try_out(node: &Arc<Node>, settings: &TailSettings, runtime: &Handle) {
+    let none = ClusterId([0; 16]);
+    let looked = settings.open(none, runtime.clone()).map(|etcd| etcd.look());
+    let why = match looked {
+        Ok(Ok(_)) => None,
+        Ok(Err(why)) => Some(format!("etcd: {why}")),
+        Err(why) => Some(why.to_string()),
+    };
+    node.note_trouble(|leased| leased.unreached = why);
+}
+
+/// Works until `ends`. There is little to do before there is a cluster.
 pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, ends: &AtomicBool) {
+    let mut tried: Option<Duration> = None;
     while !ends.load(Ordering::Acquire) {
         let cluster = node.standing().row().map(|row| row.cluster);
         let Some(cluster) = cluster else {
+            let now = node.now();
+            if tried.is_none_or(|tried| now.saturating_sub(tried) >= TELL_EVERY) {
+                tried = Some(now);
+                try_out(&node, settings, runtime);
+            }
             sleep(BEAT);
             continue;
         };
@@ -71,6 +95,7 @@ pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, e
             follower: None,
             presence: None,
             asked: Duration::ZERO,
+            answers: channel(),
             told: Duration::ZERO,
             trimmed: now,
             reclaimed: now,
@@ -87,6 +112,7 @@ impl Holding {
     fn turn(&mut self) {
         self.turn_lease();
         self.ask_others();
+        self.hear_others();
         match self.node.is_open() {
             true => {
                 self.follower = None;
@@ -151,8 +177,22 @@ impl Holding {
             let members = standing.row().into_iter().flat_map(|row| &row.members);
             members.filter(|one| one.id != self.own).map(|one| one.url.clone()).collect()
         };
-        for status in self.runtime.block_on(self.node.clone().statuses(urls)) {
-            self.lease.stands(status.member, status.position, now);
+        // One that is stopped, or cut off, does not hold up the lease.
+        for url in urls {
+            let (node, answers) = (self.node.clone(), self.answers.0.clone());
+            self.runtime.spawn(async move {
+                if let Ok(Ok(status)) = timeout(ANSWER_LIMIT, node.status_at(&url)).await {
+                    // It may be over.
+                    let _ = answers.send((now, status));
+                }
+            });
+        }
+    }
+
+    /// Takes what the others have answered.
+    fn hear_others(&mut self) {
+        while let Ok((asked, status)) = self.answers.1.try_recv() {
+            self.lease.stands(status.member, status.position, asked);
             self.node.heard(status.heard);
         }
     }
@@ -315,11 +355,9 @@ impl Holding {
     /// Gives the lease back, so that another member need not wait for its end.
     fn end(mut self) {
         self.node.close("the server is stopping", false);
-        if let Some(fence) = self.lease.fence() {
-            // It ends by itself.
-            let _ = self.etcd.release(&fence);
-        }
-        if let Some(presence) = self.presence.take() {
+        // Both end by themselves: an etcd that does not answer holds the server up for one call only.
+        let is_released = self.lease.fence().is_none_or(|fence| self.etcd.release(&fence).is_ok());
+        if let Some(presence) = self.presence.take().filter(|_| is_released) {
             let _ = presence.leave(&self.etcd);
         }
     }

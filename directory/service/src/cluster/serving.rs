@@ -5,7 +5,7 @@ use super::node::Node;
 use super::service::{Boxed, Follow, MemberService, Refused};
 use super::stream::MemberStream;
 use keyway_cluster::message::{
-    Answer, Contents, Digest, FollowerStatus, Frame, MemberId, Request, Status,
+    Answer, Contents, Digest, FollowerStatus, Frame, MemberId, Request, RoleName, Status,
 };
 use keyway_cluster::role::{ASK_EVERY, Role};
 use keyway_folder::member;
@@ -249,6 +249,7 @@ impl Node {
             let error = follower.and_then(|it| it.last_error().map(str::to_owned));
             (follower.map(|it| it.lag(now)), follower.is_some_and(|it| it.is_following()), error)
         };
+        let waits_for_lease = self.is_leased() && !self.is_open();
         let trouble = self.trouble.lock().unpoisoned().clone();
         let trouble = self.leased.lock().unpoisoned().trouble().cloned().or(trouble);
         let mut behind = lag.and_then(|lag| lag.time);
@@ -273,7 +274,10 @@ impl Node {
         });
         let contents = self.parts.directory.contents().ok().flatten();
         Ok(Status {
-            role: standing.role_name(),
+            role: match standing.role_name() {
+                RoleName::Writer | RoleName::Alone if waits_for_lease => RoleName::Starting,
+                role => role,
+            },
             member: standing.own(),
             name: own.map(|own| own.name).or(name_of(standing.own())).unwrap_or_default(),
             url: row.and_then(|row| row.member(standing.own())).map(|it| it.url.clone()),
