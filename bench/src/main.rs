@@ -10,6 +10,7 @@
 
 mod backups;
 mod binds;
+mod cluster;
 mod constant_time;
 mod directory;
 mod echo;
@@ -76,6 +77,8 @@ enum Benchmark {
     Writes(writes::Arguments),
     /// Searches beside backups and verifies, and how much a second backup stores
     Backups(backups::Arguments),
+    /// Several servers: searches of three beside one, changes through etcd beside slapd, the lag of a follower
+    Cluster(cluster::Arguments),
     /// The echo that others are compared with (started by the benchmarks themselves)
     #[command(hide = true)]
     EchoServer,
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Benchmark::Esp(arguments) => esp::run(&arguments),
         Benchmark::Writes(arguments) => writes::run(&arguments),
         Benchmark::Backups(arguments) => backups::run(&arguments),
+        Benchmark::Cluster(arguments) => cluster::run(&arguments),
         Benchmark::EchoServer => echo::serve(),
         Benchmark::EspForward(arguments) => esp::forward::run(&arguments),
     };

@@ -13,6 +13,7 @@ use crate::decode::Decode;
 use crate::doctor::Doctor;
 use crate::esp::Esp;
 use crate::generate::{Compression, Generate};
+use crate::health::HealthOf;
 use crate::history_of::HistoryOf;
 use crate::index;
 use crate::key::Key;
@@ -53,6 +54,7 @@ Start here:
   keyway up --help             what it makes, where it listens, how to bring your own data
   keyway top                   what it is doing, once a second (in another terminal)
   keyway doctor                what endangers the data, on this machine and its disks
+  keyway health --ready        does it answer, and may clients be sent to it: for probes
   keyway config get            every setting, its unit and where it comes from
   keyway acl explain --help    who may do what in it, and why
   keyway history DN            the changes of an entry: what, when, and by which author
@@ -100,6 +102,7 @@ pub enum Command {
     #[command(subcommand)]
     Acl(Acl),
     Doctor(Doctor),
+    Health(HealthOf),
     Top(Top),
     Metrics(Metrics),
     Log(Log),
@@ -137,6 +140,7 @@ impl Command {
             | Command::History(_)
             | Command::Undo(_)
             | Command::Doctor(_)
+            | Command::Health(_)
             | Command::Acl(_)
             | Command::Backup(_)
             | Command::Restore(_)

@@ -23,6 +23,7 @@ mod doctor;
 mod esp;
 mod export;
 mod generate;
+mod health;
 mod history;
 mod history_of;
 mod import;
@@ -111,6 +112,7 @@ fn run() -> Result<ExitCode, Failure> {
         Command::Quic(command) => quic::run(&command),
         Command::Load(command) => load::run(&command),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Health(arguments) => health::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Vm(command) => vm::run(&command),
         Command::Web(arguments) => web::run(&arguments).map(|()| true),

@@ -179,6 +179,16 @@ impl Etcd {
         leader.expect("one")
     }
 
+    /// The answer of the first member to a question in JSON.
+    ///
+    /// # Panics
+    /// If there is none soon.
+    pub fn call(&self, path: &str, question: &Value) -> Value {
+        let address = &self.members[0].client;
+        let answer = ask(address, &format!("POST {path}"), &question.to_string());
+        answer.expect("an answer")
+    }
+
     /// kill -9.
     ///
     /// # Panics
@@ -209,9 +219,9 @@ impl Drop for Etcd {
     }
 }
 
-/// An address of loopback that no program has now, and that no connection gets for its own end: a member that was killed
+/// An address of loopback that no program has now, and that no connection gets for its own end: a server that was killed
 /// finds it free again.
-fn port() -> String {
+pub fn port() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = (std::process::id() % 97) as u16 * 100;
     loop {

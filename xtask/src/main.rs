@@ -38,10 +38,10 @@ Commands:
   nightly          what takes longer and rarely fails, to be run before something large is called
                    done: the same tests at full length (imports of 100,000 people, stores spoilt at
                    hundreds of places, disks full at every point, more power cuts, more damages of
-                   backups and kills of what makes them, btrfs, quic-go, and sssd, nslcd, httpd,
-                   Postfix, PostgreSQL and Java as clients) with the release program, the Debian
-                   package and an image built and tried on a copy of this system, then `emulate`,
-                   `arm`, `race`, `loom`, `evp` and `fuzz`; an hour
+                   backups and kills of what makes them, 100 kills of a cluster's writer, btrfs,
+                   quic-go, and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the
+                   release program, the Debian package and an image built and tried on a copy of this
+                   system, then `emulate`, `arm`, `race`, `loom`, `evp` and `fuzz`; an hour and a half
   check            formatting, spelling, `structure`, clippy without warnings, each feature alone, the
                    oldest supported compiler, documentation, dependencies
   structure        which crates use which, as ARCHITECTURE.md says, and no circles of imports between

@@ -8,9 +8,6 @@ use crate::row::{Point, Row};
 use crate::wire::{KeyValue, Transacted, range, range_to, reads};
 use keyway_cluster::message::ClusterId;
 
-/// Bytes that a small row has at least.
-const ROW_BYTES: usize = 512;
-
 /// Rows that are there, each with the digest that it says; whether they follow one another is not looked at.
 pub(crate) struct Found {
     pub rows: Vec<Row>,
@@ -62,38 +59,5 @@ impl Etcd {
         let head = reads(range(&self.keys.head()));
         let answer = self.transact(vec![], vec![rows, head], vec![]).await?;
         Found::read(&self.keys, answer, count)
-    }
-
-    /// The rows behind a position, as many as `most` bytes hold, and one at least if there is one. `Err` with the first
-    /// position that is there, or would be next, if the next one was trimmed.
-    pub(crate) fn rows(&self, after: u64, most: usize) -> Result<Result<Vec<Row>, u64>, Error> {
-        let next = after.saturating_add(1);
-        let count = (most / ROW_BYTES).clamp(ROWS_MIN, ROWS_MAX);
-        let found = self.runtime.block_on(self.find(next, count))?;
-        if let Some(first) = found.rows.first().map(|row| row.point().position)
-            && first != next
-        {
-            return Ok(Err(first));
-        }
-        if let (true, Some(head)) = (found.rows.is_empty(), found.head)
-            && head.position > after
-        {
-            return Ok(Err(head.position.saturating_add(1)));
-        }
-        let mut rows: Vec<Row> = Vec::new();
-        let mut bytes = 0usize;
-        for row in found.rows {
-            bytes = bytes.saturating_add(row.bytes().len());
-            match rows.last() {
-                Some(_) if bytes > most => break,
-                Some(last) if last.point() != row.before() => {
-                    let position = row.point().position;
-                    let why = format!("position {position} of the feed follows another row");
-                    return Err(Error::Answer(why));
-                }
-                _ => rows.push(row),
-            }
-        }
-        Ok(Ok(rows))
     }
 }

@@ -1,24 +1,22 @@
-//! The four calls of the cluster's logic, done by etcd.
+//! The calls of the cluster's logic, done by etcd.
 
 use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::row::{Point, Row};
-use keyway_cluster::append::{self, Appended, Fence, Followed};
+use keyway_cluster::append::{self, Appended, Fence};
 use keyway_cluster::lease::{Ask, StoreId, Told};
 
-/// etcd as the tail of one member, with the lease that it holds.
+/// etcd as the tail of one member.
 pub struct Tail {
     etcd: Etcd,
-    /// The fence that was taken last.
-    fence: Option<Fence>,
     /// Why the last call that failed did so.
     failure: Option<Error>,
 }
 
 impl Tail {
-    /// A tail without a lease.
+    /// A tail in this etcd.
     pub fn new(etcd: Etcd) -> Tail {
-        Tail { etcd, fence: None, failure: None }
+        Tail { etcd, failure: None }
     }
 
     /// The reason of the last call that did not end well, for a person; once.
@@ -43,7 +41,7 @@ impl Tail {
         })
     }
 
-    fn told(&mut self, ask: &Ask) -> Result<Told, Error> {
+    fn told(&self, ask: &Ask) -> Result<Told, Error> {
         Ok(match ask {
             Ask::Look => {
                 let state = self.etcd.look()?;
@@ -55,10 +53,7 @@ impl Tail {
                 }
             }
             Ask::Take { member, ttl } => match self.etcd.take(*member, *ttl)? {
-                Some(fence) => {
-                    self.fence = Some(fence);
-                    Told::Taken(fence)
-                }
+                Some(fence) => Told::Taken(fence),
                 None => Told::Refused,
             },
             Ask::Renew(fence) => {
@@ -89,31 +84,8 @@ impl append::Tail for Tail {
         self.noted(done).unwrap_or(Appended::Unavailable)
     }
 
-    fn follow(&mut self, after: u64, most: usize) -> Followed {
-        let found = self.etcd.rows(after, most);
-        match self.noted(found) {
-            Some(Ok(rows)) => Followed::Rows(rows.into_iter().map(append::Row::from).collect()),
-            Some(Err(first)) => Followed::Compacted { first },
-            None => Followed::Unavailable,
-        }
-    }
-
-    fn trim(&mut self, until: u64) -> bool {
-        let trimmed =
-            self.fence.ok_or(Error::Fenced).and_then(|fence| self.etcd.trim(&fence, until));
-        self.noted(trimmed).is_some()
-    }
-
     fn lease(&mut self, ask: &Ask) -> Told {
         let told = self.told(ask);
         self.noted(told).unwrap_or(Told::Unavailable)
-    }
-}
-
-impl From<Row> for append::Row {
-    fn from(row: Row) -> append::Row {
-        let Point { position, digest } = row.point();
-        let before = row.before().digest;
-        append::Row { position, before, digest, stored: row.into_bytes() }
     }
 }

@@ -1,6 +1,6 @@
-//! The four calls on a tail of the feed (`append`, `follow`, `trim`, `lease`), and the order of appends.
+//! The calls on a tail of the feed (`append`, `lease`), and the order of appends.
 //!
-//! A tail is etcd, or what the writer's own store keeps. One append is under way at a time: several would land out of
+//! A tail is etcd. One append is under way at a time: several would land out of
 //! order. What comes meanwhile is one group, the next one.
 
 use std::time::Duration;
@@ -8,9 +8,6 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 pub use crate::fence::Fence;
 use crate::message::Digest;
-
-/// Octets of a group in etcd.
-pub const GROUP_LIMIT: usize = 512 << 10;
 
 /// A row of the feed in a tail.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,28 +35,10 @@ pub enum Appended {
     Unavailable,
 }
 
-/// What a look at the rows behind a position gives.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Followed {
-    /// The rows, in order; none if there are no more.
-    Rows(Vec<Row>),
-    /// Rows behind the position were removed: a base is needed.
-    Compacted {
-        /// The first that is there.
-        first: u64,
-    },
-    /// No answer.
-    Unavailable,
-}
-
-/// The calls. Part 1's feed and etcd have them.
+/// The calls.
 pub trait Tail {
     /// Puts a row, in one transaction: if the fence holds, its position is free and the one before it is there.
     fn append(&mut self, fence: &Fence, row: &Row) -> Appended;
-    /// Rows behind `after`, as many as `most` octets hold and at least one if there is one.
-    fn follow(&mut self, after: u64, most: usize) -> Followed;
-    /// Removes rows up to `until`, but never the last one. Whether that was done; it may be tried again.
-    fn trim(&mut self, until: u64) -> bool;
     /// What [`Lease`](crate::lease::Lease) asks for.
     fn lease(&mut self, ask: &crate::lease::Ask) -> crate::lease::Told;
 }
@@ -99,14 +78,9 @@ impl Appender {
         Appender { fence, state: State::Idle, backoff: Backoff::new(fence.nonce) }
     }
 
-    /// Whether the next row may be given.
-    pub fn is_ready(&self) -> bool {
-        self.state == State::Idle
-    }
-
     /// The next row. Returns whether it is to be appended now; not while another one is, and not when fenced.
     pub fn push(&mut self, row: Row) -> bool {
-        let is_ready = self.is_ready();
+        let is_ready = self.state == State::Idle;
         if is_ready {
             self.state = State::Sent { row, may_be_there: false, rounds: 0 };
         }

@@ -11,6 +11,9 @@ use crate::fence::Fence;
 use crate::message::{ClusterRow, Digest, MemberId, Place};
 use crate::role::START_WAIT;
 
+/// Looks at who holds the lease, in the time of one: so much later it is seen that there is no holder.
+const LOOKS: u32 = 30;
+
 /// Which etcd it is: its cluster's identifier. One that was restored from a snapshot may have another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoreId(pub u64);
@@ -208,7 +211,7 @@ impl Lease {
                 if holder.is_none() && found.is_none() {
                     self.state = State::Taking { asked: false };
                 } else {
-                    self.look(now.saturating_add(self.ttl / 10), found);
+                    self.look(now.saturating_add(self.ttl / LOOKS), found);
                 }
             }
             (State::Taking { .. }, Told::Taken(fence)) => {
@@ -230,7 +233,7 @@ impl Lease {
                 let next = now.saturating_add(self.ttl / 20);
                 self.state = State::Holding { fence: *fence, since: *since, next };
             }
-            (_, Told::Refused) => self.look(now.saturating_add(self.ttl / 10), None),
+            (_, Told::Refused) => self.look(now.saturating_add(self.ttl / LOOKS), None),
             (State::Looking { .. } | State::Taking { .. }, _) => {
                 // Whether a lease was taken is not known: a look will tell, and one without a holder ends by itself.
                 self.failures = self.failures.saturating_add(1);

@@ -8,10 +8,11 @@ mod calls;
 mod checker;
 mod client;
 mod etcd;
+mod event;
+mod events;
 mod faults;
 mod follow;
 mod growth;
-
 mod heal;
 mod holder;
 mod holding;
@@ -47,7 +48,7 @@ pub struct Failure {
 /// # Errors
 /// The rule that was broken.
 pub fn run(seed: u64, options: &Options) -> Result<Report, Failure> {
-    let mut world = world::World::new(seed, options.clone());
+    let mut world = world::World::begun(seed, options.clone());
     match world.run() {
         Ok(()) => Ok(world.checker.report),
         Err(what) => Err(Failure { seed, what, trace: world.trace() }),

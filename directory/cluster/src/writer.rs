@@ -107,12 +107,6 @@ impl Progress {
         heard.is_some_and(|known| now.saturating_sub(known.heard) < SILENCE)
     }
 
-    /// The last position that some member has confirmed; 0 if none has. Changes behind it are lost to the cluster if this
-    /// server is lost.
-    pub fn confirmed(&self) -> u64 {
-        self.members.values().filter_map(|known| known.position).max().unwrap_or(0)
-    }
-
     /// Up to which position rows may be removed of those up to `wanted`, with regard to each member that was heard within
     /// `limit`; `None` for no row. A member that was silent for longer takes a base when it is back.
     pub fn trim_until(&self, now: Duration, limit: Duration, wanted: u64) -> Option<u64> {
@@ -177,7 +171,6 @@ mod tests {
         assert_eq!(progress.trim_until(at(99), limit, 50), None);
         assert_eq!(progress.trim_until(at(100), limit, 50), Some(40), "the second is too old");
         assert_eq!(progress.trim_until(at(100), limit, 30), Some(30));
-        assert_eq!(progress.confirmed(), 40);
         assert!(progress.is_near(MemberId(1), at(99) + SILENCE / 2));
         assert!(
             !progress.is_near(MemberId(1), at(99) + SILENCE)

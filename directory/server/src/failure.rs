@@ -122,7 +122,7 @@ impl From<keyway_store::Error> for Failure {
             NotFound => ResultCode::NoSuchObject,
             HasChildren => ResultCode::NotAllowedOnNonLeaf,
             WouldLoop | Following => ResultCode::UnwillingToPerform,
-            TooDeep | TooLarge { .. } => ResultCode::AdminLimitExceeded,
+            TooDeep | TooLarge { .. } | TooLargeToAppend { .. } => ResultCode::AdminLimitExceeded,
             DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } | NotAppended { .. } => {
                 ResultCode::Unavailable
             }

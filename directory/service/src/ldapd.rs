@@ -520,13 +520,19 @@ impl Serving<'_> {
         let mut refusals = gauges::Refusals::default();
         let cryptod = gauges::Cryptod::of(folder.path());
         let backups = backups::Monitor::of(folder.path());
-        let shown = (cryptod.clone(), backups.clone());
+        let member = cluster::Monitor::of(cluster.as_ref().map(|cluster| cluster.node.clone()));
+        let shown = (cryptod.clone(), backups.clone(), member.clone());
         server.show_beside(move |wanted| {
             let of = |name, entries: &dyn Fn() -> Vec<VirtualEntry>| match wanted.shows(name) {
                 true => entries(),
                 false => Vec::new(),
             };
-            [of("Cryptod", &|| shown.0.entries()), of("Backups", &|| shown.1.entries())].concat()
+            [
+                of("Cryptod", &|| shown.0.entries()),
+                of("Backups", &|| shown.1.entries()),
+                of("Cluster", &|| shown.2.entries()),
+            ]
+            .concat()
         });
         let mut looking = tokio::spawn(async {});
         let mut settling = tokio::spawn(async {});
@@ -563,9 +569,13 @@ impl Serving<'_> {
                         }),
                         false => settling,
                     };
-                    // It waits for the daemon.
+                    let member = member.clone();
+                    // It waits for the store, and for the daemon.
                     looking = match looking.is_finished() {
-                        true => spawn_blocking(move || cryptod.look()),
+                        true => spawn_blocking(move || {
+                            member.look();
+                            cryptod.look();
+                        }),
                         false => looking,
                     };
                 }

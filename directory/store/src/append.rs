@@ -9,6 +9,7 @@ pub trait Append: Send + Sync {
     ///
     /// # Errors
     /// [`Error::NotAppended`] if it was not taken, or that is not known: the group is answered with it, and nothing of it is
-    /// in the store. A row of which it is not known comes back by [`Store::apply_row`](crate::Store::apply_row) if it was.
+    /// in the store. [`Error::TooLargeToAppend`] if it will never be taken; then each of a group's jobs is tried by itself.
+    /// A row of which it is not known comes back by [`Store::apply_row`](crate::Store::apply_row) if it was.
     fn append(&self, position: u64, stored: &[u8]) -> Result<(), Error>;
 }

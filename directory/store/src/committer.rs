@@ -107,6 +107,11 @@ impl<'s> Committer<'s> {
                 let group = group.collect();
                 self.shrink(group);
             }
+            // The others are not to suffer from the large one.
+            Err(Error::TooLargeToAppend { .. }) if ran > 1 => {
+                let group: Vec<Member> = group.collect();
+                group.into_iter().for_each(|member| self.run_group(&mut vec![member]));
+            }
             committed => self.answer(group, &committed),
         }
     }
@@ -188,7 +193,10 @@ impl<'s> Committer<'s> {
                 self.sync_errors.increment();
                 let harmless = matches!(
                     error,
-                    Error::DiskFull | Error::MapFull { .. } | Error::NotAppended { .. }
+                    Error::DiskFull
+                        | Error::MapFull { .. }
+                        | Error::NotAppended { .. }
+                        | Error::TooLargeToAppend { .. }
                 );
                 if !harmless || self.shared.is_given_up() {
                     self.shared.fail(error);

@@ -83,6 +83,11 @@ pub enum Error {
         /// Its words.
         why: String,
     },
+    /// The caller's [`Append`](crate::Append) takes no commit of this size; nothing was changed.
+    TooLargeToAppend {
+        /// Its words.
+        why: String,
+    },
     /// The caller: the job panicked; its changes were undone.
     JobPanicked,
     /// The store has stopped taking changes, because an earlier commit failed in a way after which
@@ -174,7 +179,7 @@ impl fmt::Display for Error {
             Error::ContentsDiffer => {
                 f.write_str("the entries are not those of the store that is followed")
             }
-            Error::NotAppended { why } => f.write_str(why),
+            Error::NotAppended { why } | Error::TooLargeToAppend { why } => f.write_str(why),
             Error::JobPanicked => f.write_str("the change failed by a fault of the program"),
             Error::Displaced { path } => write!(
                 f,

@@ -5,7 +5,7 @@ use crate::text::{NumberFormat, count, shown, time};
 use crate::{EngineWork, Facts, PageCounters, ServerDelta};
 use keyway_meter::{Distribution, OPERATIONS};
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The operations of the last interval, by kind.
 pub fn operations(change: &ServerDelta<'_>) -> Sheet {
@@ -35,6 +35,23 @@ pub fn operations(change: &ServerDelta<'_>) -> Sheet {
     }
 }
 
+/// How the server is in its cluster, if it is in one.
+fn cluster(change: &ServerDelta<'_>) -> Option<String> {
+    let gauge = |name: &str| change.gauge(&format!("cluster.{name}"));
+    let (lag, time) = (gauge("lag"), Duration::from_millis(gauge("lag_time") as u64));
+    let told = match (gauge("writer") > 0.0, gauge("connected") > 0.0) {
+        (true, _) => format!("writes for {} that follow", count(gauge("followers"))),
+        (false, true) => {
+            format!("follows, {} commits and {:.1} s behind", count(lag), time.as_secs_f64())
+        }
+        (false, false) => {
+            format!("neither writes for others nor follows, for {:.0} s", time.as_secs_f64())
+        }
+    };
+    let epoch = gauge("epoch");
+    (epoch > 0.0).then(|| format!("epoch {}: {told}", count(epoch)))
+}
+
 /// The store: how large it is, and what commits take.
 pub fn store(change: &ServerDelta<'_>) -> Sheet {
     let gauge = |name: &str| change.gauge(&format!("store.{name}"));
@@ -55,7 +72,7 @@ pub fn store(change: &ServerDelta<'_>) -> Sheet {
         }
     };
     let waits = [gauge("readers"), gauge("reader_lag")].map(count);
-    let rows = [
+    let mut rows = vec![
         ("entries", count_whole(gauge("entries"))),
         ("file", format!("{}, of at most {}", size(bytes), size(max))),
         ("  in use", format!("{} ({})", size(used), share(used, bytes))),
@@ -68,6 +85,7 @@ pub fn store(change: &ServerDelta<'_>) -> Sheet {
         ("accepted, not on the disk", count_whole(gauge("waiting"))),
         ("syncs that failed", count_whole(change.total("store.sync_errors") as f64)),
     ];
+    rows.extend(cluster(change).map(|told| ("in the cluster", told)));
     let rows = rows.into_iter().map(|(what, value)| vec![Cell::words(what), Cell::words(value)]);
     Sheet {
         title: "Store".into(),

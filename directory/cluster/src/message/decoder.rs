@@ -45,17 +45,12 @@ impl Decoder {
     /// If the octets are no frame, as soon as its kind and length are there. The connection is of no more use then.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let rest = self.bytes.get_mut(self.used..).unwrap_or_default();
-        let Some((frame, length)) = Frame::decode_within(rest, self.most)? else { return Ok(None) };
+        let Some((frame, length)) = Frame::decode(rest, self.most)? else { return Ok(None) };
         if let (Frame::Request(_), Some(spent)) = (&frame, rest.get_mut(..length)) {
             // It may hold a token.
             spent.zeroize();
         }
         self.used += length;
         Ok(Some(frame))
-    }
-
-    /// Octets that came and are of no frame yet; a connection that ends with some was cut.
-    pub fn left(&self) -> usize {
-        self.bytes.len() - self.used
     }
 }

@@ -94,7 +94,7 @@ impl Frame {
     ///
     /// # Errors
     /// For an unknown kind, and for a length that its kind, or `most` octets after the length, do not allow.
-    pub fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, FrameError> {
+    fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, FrameError> {
         let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
         };
@@ -114,19 +114,12 @@ impl Frame {
         }
     }
 
-    /// Reads a frame from the front of `bytes`, and says how many octets it has; `None` if it is not all there.
+    /// Reads a frame from the front of `bytes`, and says how many octets it has; `None` if it is not all there. The peer
+    /// may send at most `most` octets after the length.
     ///
     /// # Errors
     /// If the octets are no frame. The connection is of no more use then.
-    pub fn decode(bytes: &[u8]) -> Result<Option<(Frame, usize)>, FrameError> {
-        Frame::decode_within(bytes, LARGE_FRAME)
-    }
-
-    /// [`Frame::decode`] for a peer that may send at most `most` octets after the length.
-    ///
-    /// # Errors
-    /// Those of [`Frame::decode`].
-    pub fn decode_within(bytes: &[u8], most: usize) -> Result<Option<(Frame, usize)>, FrameError> {
+    pub(super) fn decode(bytes: &[u8], most: usize) -> Result<Option<(Frame, usize)>, FrameError> {
         let Some(length) = Frame::length(bytes, most)? else { return Ok(None) };
         let Some((_, [kind, body @ ..])) =
             bytes.get(..length).and_then(<[u8]>::split_first_chunk::<LENGTH_BYTES>)

@@ -74,7 +74,7 @@ pub enum Refusal {
 impl Refusal {
     /// Whether asking again later, or another member, can help. If not, the member stops following until a person has
     /// mended it.
-    pub fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         use Refusal::{Behind, Busy, Forked, NotWriter, OlderEpoch, Other};
         matches!(
             self,

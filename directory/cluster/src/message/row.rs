@@ -114,7 +114,7 @@ impl ClusterRow {
 
     /// Whether a change that was made in `reign` at `position` is none of this row's history: a later reign began before it,
     /// or does not follow on that reign. One of a reign that is later than this row's is not known here, and not lost.
-    pub fn has_lost(&self, reign: Reign, position: u64) -> bool {
+    pub(crate) fn has_lost(&self, reign: Reign, position: u64) -> bool {
         if reign >= self.reign() {
             return false;
         }

@@ -4,6 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// A frame of a peer that is known.
+fn decode(octets: &[u8]) -> Result<Option<(Frame, usize)>, FrameError> {
+    Frame::decode(octets, LARGE_FRAME)
+}
+
 fn place(position: u64) -> Place {
     Place { history: History([7; 16]), epoch: 3, position, digest: Digest([9; 32]) }
 }
@@ -116,7 +121,7 @@ fn each_frame_comes_back_octet_by_octet() {
         }
     }
     assert_eq!(came, frames());
-    assert_eq!(decoder.left(), 0);
+    assert_eq!(decoder.next_frame(), Ok(None));
 }
 
 #[test]
@@ -126,20 +131,20 @@ fn a_frame_of_more_than_its_kind_may_have_is_refused_by_its_head() {
         [&length.to_be_bytes()[..], &[kind]].concat()
     };
     for kind in [1, 2, 5, 6, 7] {
-        assert!(Frame::decode(&head(SMALL_FRAME + 1, kind)).is_err(), "kind {kind}");
+        assert!(decode(&head(SMALL_FRAME + 1, kind)).is_err(), "kind {kind}");
     }
     for kind in [3, 4] {
-        assert!(Frame::decode(&head(LARGE_FRAME + 1, kind)).is_err(), "kind {kind}");
-        assert_eq!(Frame::decode(&head(LARGE_FRAME, kind)), Ok(None));
+        assert!(decode(&head(LARGE_FRAME + 1, kind)).is_err(), "kind {kind}");
+        assert_eq!(decode(&head(LARGE_FRAME, kind)), Ok(None));
         let mut decoder = Decoder::new();
         decoder.push(&head(SMALL_FRAME + 1, kind));
         assert!(decoder.next_frame().is_err(), "a peer that is not known yet");
         decoder.allow(LARGE_FRAME);
         assert_eq!(decoder.next_frame(), Ok(None));
     }
-    assert!(Frame::decode(&head(0, 1)).is_err());
-    assert!(Frame::decode(&head(8, 4)).is_err());
-    assert_eq!(Frame::decode(&head(1, 99)), Err(FrameError::Kind(99)));
+    assert!(decode(&head(0, 1)).is_err());
+    assert!(decode(&head(8, 4)).is_err());
+    assert_eq!(decode(&head(1, 99)), Err(FrameError::Kind(99)));
     let long = Frame::Answer(Answer::Joined {
         member: MemberId(1),
         cluster: ClusterId([3; 16]),
@@ -153,16 +158,14 @@ fn a_frame_of_more_than_its_kind_may_have_is_refused_by_its_head() {
 
 #[test]
 fn a_newer_version_is_understood_as_far_as_it_goes() {
-    let (request, _) =
-        Frame::decode(&json_frame(1, r#"{"want":"dance","with":3}"#)).unwrap().unwrap();
+    let (request, _) = decode(&json_frame(1, r#"{"want":"dance","with":3}"#)).unwrap().unwrap();
     assert_eq!(request, Frame::Request(Request::Unknown));
-    let (request, _) =
-        Frame::decode(&json_frame(1, r#"{"want":"base","fast":true}"#)).unwrap().unwrap();
+    let (request, _) = decode(&json_frame(1, r#"{"want":"base","fast":true}"#)).unwrap().unwrap();
     assert_eq!(request, Frame::Request(Request::Base {}));
-    let (answer, _) = Frame::decode(&json_frame(2, r#"{"is":"tired"}"#)).unwrap().unwrap();
+    let (answer, _) = decode(&json_frame(2, r#"{"is":"tired"}"#)).unwrap().unwrap();
     assert_eq!(answer, Frame::Answer(Answer::Unknown));
     let refused = r#"{"is":"refused","reason":"moon","phase":2,"text":"the moon\u0007 is full"}"#;
-    let (answer, _) = Frame::decode(&json_frame(2, refused)).unwrap().unwrap();
+    let (answer, _) = decode(&json_frame(2, refused)).unwrap().unwrap();
     let text = "the moon? is full".into();
     assert_eq!(
         answer,
@@ -181,14 +184,14 @@ fn texts_of_a_peer_are_bounded() {
         r#"{"want":"follow","member":"+123456789012345","place":{}}"#,
     ];
     for json in bad {
-        assert!(Frame::decode(&json_frame(1, json)).is_err(), "{json}");
+        assert!(decode(&json_frame(1, json)).is_err(), "{json}");
     }
     for path in ["", "/etc/passwd", "../x", "a/../b", "a//b", "a\\\\b", "a\\u0000"] {
         let json = format!(r#"{{"is":"base","files":[{{"path":"{path}","mode":384,"bytes":1}}]}}"#);
-        assert!(Frame::decode(&json_frame(2, &json)).is_err(), "{json}");
+        assert!(decode(&json_frame(2, &json)).is_err(), "{json}");
     }
     let json = r#"{"is":"base","files":[{"path":"a","mode":2541,"bytes":1}]}"#;
-    assert!(Frame::decode(&json_frame(2, json)).is_err());
+    assert!(decode(&json_frame(2, json)).is_err());
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn a_token_is_not_shown() {
     let request = frames().remove(0);
     assert!(!format!("{request:?}").contains("secret"));
     let wrong = json_frame(1, r#"{"want":"join","token":"secret","name":7,"public_key":""}"#);
-    assert!(!Frame::decode(&wrong).unwrap_err().to_string().contains("secret"));
+    assert!(!decode(&wrong).unwrap_err().to_string().contains("secret"));
 }
 
 #[test]
@@ -265,9 +268,9 @@ fn a_cluster_row_that_cannot_be_is_refused() {
 proptest! {
     #[test]
     fn any_octets_are_a_frame_or_an_error(octets in prop::collection::vec(any::<u8>(), 0..300)) {
-        if let Ok(Some((frame, used))) = Frame::decode(&octets) {
+        if let Ok(Some((frame, used))) = decode(&octets) {
             prop_assert!(used <= octets.len());
-            prop_assert_eq!(Frame::decode(&encoded(&frame)).unwrap().unwrap().0, frame);
+            prop_assert_eq!(decode(&encoded(&frame)).unwrap().unwrap().0, frame);
         }
     }
 
@@ -276,8 +279,8 @@ proptest! {
         let mut octets = encoded(&frames()[which % frames().len()]);
         let at = at.index(octets.len());
         octets[at] = octet;
-        if let Ok(Some((frame, _))) = Frame::decode(&octets) {
-            prop_assert_eq!(Frame::decode(&encoded(&frame)).unwrap().unwrap().0, frame);
+        if let Ok(Some((frame, _))) = decode(&octets) {
+            prop_assert_eq!(decode(&encoded(&frame)).unwrap().unwrap().0, frame);
         }
     }
 
@@ -285,9 +288,9 @@ proptest! {
     fn rows_and_acknowledgements_come_back(position: u64, stored in prop::collection::vec(any::<u8>(), 0..500)) {
         for frame in [Frame::Row { position, stored: stored.clone() }, Frame::Acknowledge { position }, Frame::Data(stored)] {
             let octets = encoded(&frame);
-            prop_assert_eq!(Frame::decode(&octets), Ok(Some((frame, octets.len()))));
+            prop_assert_eq!(decode(&octets), Ok(Some((frame, octets.len()))));
             for cut in 0..octets.len() {
-                prop_assert_eq!(Frame::decode(&octets[..cut]), Ok(None));
+                prop_assert_eq!(decode(&octets[..cut]), Ok(None));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Calls of etcd and their answers, any of which may be lost.
 
 use super::etcd::Call;
+use super::event::Event;
 use super::options::Broken;
-use super::world::{ETCD, Event, World};
+use super::world::{ETCD, World};
 
 impl World {
     /// Calls etcd.

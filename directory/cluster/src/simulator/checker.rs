@@ -2,20 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::op::Ack;
 use super::options::Report;
 use super::store::Store;
 use crate::message::{Digest, MemberId, Reign};
-
-/// A write that a client was told is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ack {
-    pub write: u64,
-    pub reign: Option<Reign>,
-    pub position: u64,
-    pub digest: Digest,
-    /// The server that committed it.
-    pub server: usize,
-}
 
 /// The checker.
 #[derive(Default)]

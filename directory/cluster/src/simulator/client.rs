@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::event::Event;
 use super::op::{Client, Op, OpKind, Reply, Session};
-use super::world::{Event, World};
+use super::world::World;
 
 /// How long a client waits for a reply.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::etcd::Etcd;
+use super::event::Event;
 use super::options::Fault;
 use super::process::Server;
 use super::store::Change;
-use super::world::{ETCD, Event, World};
+use super::world::{ETCD, World};
 use crate::message::History;
 use crate::role::Role;
 

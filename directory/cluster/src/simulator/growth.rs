@@ -3,8 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
+use super::event::Event;
 use super::options::Options;
-use super::world::{Event, World};
+use super::world::World;
 
 /// Clients, which make about 500 changes a second together.
 const CLIENTS: usize = 90;
@@ -49,7 +50,7 @@ pub fn growth(servers: usize, entries: u64) -> Result<Growth, String> {
         etcd: false,
         ..Options::of(0)
     };
-    let mut run = Run { world: World::new(1, options), times: Vec::new(), lags: Vec::new() };
+    let mut run = Run { world: World::begun(1, options), times: Vec::new(), lags: Vec::new() };
     run.until(Duration::from_secs(4), false)?;
     let (from, before) = (run.world.now, run.head());
     run.until(from + Duration::from_secs(10), true)?;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::event::Event;
 use super::store::Store;
-use super::world::{Event, World, url};
+use super::world::{World, url};
 use crate::role::START_WAIT;
 
 /// How long healing may take.

@@ -3,10 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::checker::Ack;
 use super::etcd::{Call, Heard};
 use super::holder::Holder;
-use super::op::Pending;
+use super::op::{Ack, Pending};
 use super::options::Broken;
 use super::store::{Change, Row};
 use super::world::World;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::event::Event;
 use super::wire::{Conn, Message, Rpc, RpcReply};
-use super::world::{Event, World};
+use super::world::World;
 
 /// Octets of a row.
 const ROW: u64 = 1_000;

@@ -1,6 +1,6 @@
 //! Clients, and what they ask for.
 
-use super::checker::Ack;
+use crate::message::{Digest, Reign};
 
 /// A client.
 #[derive(Default)]
@@ -33,6 +33,17 @@ pub struct Op {
 pub enum OpKind {
     Write { key: u32, write: u64 },
     Read,
+}
+
+/// A write that a client was told is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ack {
+    pub write: u64,
+    pub reign: Option<Reign>,
+    pub position: u64,
+    pub digest: Digest,
+    /// The server that committed it.
+    pub server: usize,
 }
 
 /// What is answered.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use super::event::Event;
 use super::holder::Holder;
 use super::op::{Op, Origin, Pending, Reply};
 use super::options::{Broken, Fault};
 use super::process::{PATIENCE, Process};
 use super::wire::{Rpc, RpcReply};
-use super::world::{Event, TICK, World};
+use super::world::{TICK, World};
 use crate::follower::Follower;
 use crate::message::{MemberId, Reign, Status};
 use crate::own_writes::Reading;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::checker::Ack;
-use super::op::{Op, OpKind, Origin, Pending, Reply};
+use super::event::Event;
+use super::op::{Ack, Op, OpKind, Origin, Pending, Reply};
 use super::options::Broken;
 use super::process::{PATIENCE, Waiting};
 use super::store::Change;
 use super::wire::{Rpc, RpcReply};
-use super::world::{Event, World};
+use super::world::World;
 use crate::follower::Follower;
 use crate::own_writes::{Here, OwnWrites, Reading};
 

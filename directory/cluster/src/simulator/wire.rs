@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::checker::Ack;
+use super::op::Ack;
 use super::store::Row;
 use crate::message::{Frame, Status};
 use crate::own_writes::OwnWrites;

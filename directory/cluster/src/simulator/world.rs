@@ -1,16 +1,17 @@
-//! All that there is, and its events in the order of their times.
+//! All that there is, and its events in the order of their times. Steps, in files of their own, change it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::checker::Checker;
-use super::etcd::{Call, Etcd, Heard};
-use super::op::{Client, Op, Reply};
+use super::etcd::Etcd;
+use super::event::Event;
+use super::op::Client;
 use super::options::{Broken, Fault, Options};
 use super::process::Server;
 use super::random::Random;
 use super::store::{Change, Store};
-use super::wire::{Conn, Message, Rpc, RpcReply};
+use super::wire::Conn;
 use crate::message::{ClusterId, ClusterRow, History, Member, MemberId};
 
 /// Lines of trace that are kept.
@@ -19,62 +20,6 @@ const TRACE: usize = 60;
 pub const TICK: Duration = Duration::from_millis(50);
 /// The place of etcd in the network.
 pub const ETCD: usize = usize::MAX;
-
-/// Something that happens.
-pub enum Event {
-    /// A server looks at its clock.
-    Tick { server: usize, boot: u64 },
-    /// A frame arrives at one end of a connection.
-    Deliver { conn: u64, side: usize, message: Message },
-    /// A connection was made, or not.
-    Connected { server: usize, boot: u64, conn: u64, target: usize },
-    /// One end of a connection learns that it has ended.
-    Closed { server: usize, boot: u64, conn: u64 },
-    /// A request of another server.
-    Rpc { from: usize, boot: u64, to: usize, id: u64, rpc: Rpc },
-    /// Its answer.
-    RpcReply { to: usize, boot: u64, id: u64, from: usize, reply: RpcReply },
-    /// The disk has what was written.
-    Synced { server: usize, boot: u64 },
-    /// A client goes on.
-    Client { client: usize },
-    /// A client does not wait any longer.
-    ClientLate { client: usize, op: u64 },
-    /// A client's operation comes to a server.
-    Serve { server: usize, boot: u64, op: Op },
-    /// A client has its reply.
-    Reply { client: usize, op: u64, reply: Reply },
-    /// A call comes to etcd.
-    Etcd { from: usize, boot: u64, id: u64, call: Call },
-    /// Its answer comes.
-    EtcdReply { to: usize, boot: u64, id: u64, heard: Heard },
-    /// A fault happens, or a person does something.
-    Fault,
-    /// A server that was killed is started.
-    Start { server: usize },
-    /// A cut between two ends.
-    Mend { one: usize, other: usize },
-    /// etcd is back.
-    EtcdBack,
-}
-
-impl Event {
-    /// The server whose process handles it.
-    fn server(&self, conns: &BTreeMap<u64, Conn>) -> Option<usize> {
-        match self {
-            Event::Tick { server, .. }
-            | Event::Connected { server, .. }
-            | Event::Closed { server, .. }
-            | Event::Synced { server, .. }
-            | Event::Serve { server, .. } => Some(*server),
-            Event::Rpc { to, .. } | Event::RpcReply { to, .. } | Event::EtcdReply { to, .. } => {
-                Some(*to)
-            }
-            Event::Deliver { conn, side, .. } => conns.get(conn).map(|conn| conn.ends[*side].0),
-            _ => None,
-        }
-    }
-}
 
 /// All that there is.
 pub struct World {
@@ -98,6 +43,7 @@ pub struct World {
 }
 
 impl World {
+    /// Servers that are not started yet, and clients that ask for nothing yet.
     pub fn new(seed: u64, options: Options) -> World {
         let mut random = Random::new(seed);
         let mut store = Store::new(History([7; 16]));
@@ -145,80 +91,27 @@ impl World {
         }
         for at in 0..world.options.members {
             world.servers.push(Server::new(MemberId(at as u64 + 1), store.clone()));
-            world.start(at);
         }
-        for at in 0..world.options.clients.unwrap_or(2 + world.options.members) {
-            world.clients.push(Client::default());
-            world.after(Duration::from_millis(at as u64), Event::Client { client: at });
-        }
+        let clients = world.options.clients.unwrap_or(2 + world.options.members);
+        world.clients.resize_with(clients, Client::default);
         world
     }
 
-    /// Runs to the end: first with faults, then until all is healed.
-    pub fn run(&mut self) -> Result<(), String> {
-        let end = Duration::from_secs(self.options.seconds);
-        let first = self.random.between(500, 3000);
-        self.after(first, Event::Fault);
-        self.run_until(end)?;
-        self.heal()
-    }
-
-    pub fn run_until(&mut self, end: Duration) -> Result<(), String> {
-        while let Some(first) = self.queue.first_entry() {
-            if first.key().0 > end {
-                break;
-            }
+    /// The next event until `end`, whose time is now. What comes to a process that stands still waits for it.
+    pub fn next_until(&mut self, end: Duration) -> Option<Event> {
+        while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= end) {
             let ((at, seq), event) = first.remove_entry();
             self.now = at;
             self.checker.report.events += 1;
-            // What comes to a process that stands still waits for it.
             let paused = event.server(&self.conns).and_then(|server| self.servers[server].paused);
             match paused {
                 Some(until) if until > at => {
                     self.queue.insert((until, seq), event);
                 }
-                _ => self.handle(event)?,
+                _ => return Some(event),
             }
         }
-        self.now = end;
-        Ok(())
-    }
-
-    fn handle(&mut self, event: Event) -> Result<(), String> {
-        match event {
-            Event::Tick { server, boot } => self.tick(server, boot)?,
-            Event::Deliver { conn, side, message } => self.deliver(conn, side, message)?,
-            Event::Connected { server, boot, conn, target } => {
-                self.connected(server, boot, conn, target)
-            }
-            Event::Closed { server, boot, conn } => self.closed(server, boot, conn),
-            Event::Rpc { from, boot, to, id, rpc } => self.rpc_came(from, boot, to, id, rpc)?,
-            Event::RpcReply { to, boot, id, from, reply } => {
-                self.rpc_reply(to, boot, id, from, reply)?
-            }
-            Event::Synced { server, boot } => self.synced(server, boot)?,
-            Event::Client { client } => self.client_step(client),
-            Event::ClientLate { client, op } => self.client_late(client, op),
-            Event::Serve { server, boot, op } => self.serve(server, boot, op)?,
-            Event::Reply { client, op, reply } => self.client_reply(client, op, reply)?,
-            Event::Etcd { from, boot, id, call } => self.etcd_call(from, boot, id, call),
-            Event::EtcdReply { to, boot, id, heard } => self.etcd_reply(to, boot, id, heard)?,
-            Event::Fault => self.fault(),
-            Event::Start { server } => {
-                if self.servers[server].process.is_none() && !self.servers[server].is_ended {
-                    self.start(server);
-                }
-            }
-            Event::Mend { one, other } => {
-                self.cuts.remove(&(one, other));
-            }
-            Event::EtcdBack => {
-                if let Some(etcd) = &mut self.etcd {
-                    etcd.is_up = true;
-                }
-            }
-        }
-        Ok(())
+        None
     }
 
     pub fn after(&mut self, pause: Duration, event: Event) {

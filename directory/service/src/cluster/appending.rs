@@ -3,7 +3,7 @@
 use super::node::Node;
 use keyway_cluster::append::{Appender, Fence, Outcome, Row, Tail as _};
 use keyway_cluster::message::Digest;
-use keyway_cluster_etcd::Tail;
+use keyway_cluster_etcd::{self as etcd, Tail};
 use keyway_lock::Unpoisoned;
 use keyway_store::{Append, Error, RawRow};
 use std::sync::{Mutex, Weak};
@@ -44,9 +44,15 @@ impl Append for ToEtcd {
                 return Err(self.ends("the lease in etcd is another member's", false));
             };
             let appended = tail.append(&fence, &row);
-            let why = tail.failure().map(|why| format!(": {why}")).unwrap_or_default();
+            let failure = tail.failure();
+            let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             match appender.told(appended, begun.elapsed()) {
                 Outcome::Done => return Ok(()),
+                Outcome::NotDone if matches!(failure, Some(etcd::Error::TooLarge(_))) => {
+                    let why =
+                        format!("this change is too large for one of a cluster with etcd{why}");
+                    return Err(Error::TooLargeToAppend { why });
+                }
                 Outcome::NotDone => {
                     let why = format!(
                         "etcd takes no changes now{why}; nothing was changed, and reads go on: try again"

@@ -5,10 +5,11 @@ use super::appending::{ToEtcd, row_of};
 use super::node::Node;
 use super::tail::TailSettings;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
-use keyway_cluster::lease::{Ask, Doubt, Lease, Own, Step};
+use keyway_cluster::lease::{Doubt, Lease, Own, Step};
 use keyway_cluster::message::{Digest, MemberId};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Member, Point, Presence, Tail};
 use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use keyway_store::RawRow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,11 +103,7 @@ impl Holding {
         let before = self.lease.fence();
         let told = self.tail.lease(&ask);
         let failure = self.tail.failure();
-        if let Some(why) = &failure {
-            self.node.trouble_with_etcd(Some(format!("etcd: {why}")));
-        } else if ask == Ask::Look {
-            self.node.trouble_with_etcd(None);
-        }
+        self.answered(failure.as_ref());
         let Ok(place) = self.node.place() else { return };
         let row = self.node.standing().row().cloned();
         let own = Own { place: &place, row: row.as_ref() };
@@ -129,10 +126,15 @@ impl Holding {
             self.lease.lost(self.node.now());
             self.node.close("etcd has not answered for the time of the writer's lease", false);
         }
-        if self.lease.doubt_found() == Some(Doubt::Diverged) {
+        if self.is_diverged() && !self.node.is_stuck() {
             let text = "what is in etcd is not what this server has: begin it anew with keyway cluster rejoin";
-            self.node.trouble_with_etcd(Some(text.to_owned()));
+            self.node.stuck(text);
         }
+    }
+
+    /// Whether etcd ends with a row that this server has another one for.
+    fn is_diverged(&self) -> bool {
+        self.lease.doubt_found() == Some(Doubt::Diverged)
     }
 
     /// Asks the others how far they are, where it is not clear which one may write.
@@ -159,9 +161,16 @@ impl Holding {
         let Ok(place) = self.node.place() else { return sleep(AGAIN_AFTER) };
         let here = Point { position: place.position, digest: place.digest };
         let follower = self.follower.get_or_insert_with(|| self.etcd.follow(here));
-        match follower.next(BEAT) {
+        let followed = follower.next(BEAT);
+        if matches!(followed, Ok(Followed::Idle)) {
+            *self.node.had_all.lock().unpoisoned() = Some(self.node.now());
+        }
+        match followed {
             Ok(Followed::Row(row)) => self.take(&row),
             Ok(Followed::Idle | Followed::Rewound(_)) => {
+                if !self.is_diverged() {
+                    self.node.note_trouble(|leased| (leased.stuck, leased.closed) = (None, None));
+                }
                 if let Some(fence) = self.lease.fence() {
                     self.begin(fence);
                 }
@@ -181,17 +190,21 @@ impl Holding {
         }
     }
 
+    /// Notes how the last call to etcd has ended.
+    fn answered(&self, failure: Option<&Error>) {
+        let why = failure.map(|why| format!("etcd: {why}"));
+        self.node.note_trouble(|leased| leased.unreached = why);
+    }
+
     fn failed(&mut self, why: &Error) {
         self.follower = None;
-        self.node.trouble_with_etcd(Some(format!("etcd: {why}")));
+        self.answered(Some(why));
         sleep(BEAT);
     }
 
     fn stuck(&mut self, text: &str) {
         self.follower = None;
-        if self.node.trouble_with_etcd(Some(text.to_owned())) {
-            self.node.say(Severity::Error, text);
-        }
+        self.node.stuck(text);
         sleep(AGAIN_AFTER);
     }
 
@@ -202,9 +215,7 @@ impl Holding {
             .map_err(|why| Failure::new(format!("position {}: {why}", point.position)))
             .and_then(|row| self.node.apply_of_etcd(row));
         match applied {
-            Ok(()) => {
-                self.node.trouble_with_etcd(None);
-            }
+            Ok(()) => self.node.note_trouble(|leased| leased.stuck = None),
             Err(why) => self.stuck(&why.to_string()),
         }
     }
@@ -214,7 +225,7 @@ impl Holding {
         match self.try_to_begin(fence) {
             Ok(()) => {}
             Err(why) => {
-                self.node.trouble_with_etcd(Some(why.to_string()));
+                self.node.note_trouble(|leased| leased.unreached = Some(why.to_string()));
                 self.follower = None;
                 sleep(BEAT);
             }
@@ -261,7 +272,7 @@ impl Holding {
         self.told = now;
         if let Err(why) = self.say_where() {
             self.presence = None;
-            self.node.trouble_with_etcd(Some(format!("etcd: {why}")));
+            self.answered(Some(&why));
         }
         let Some(fence) = self.lease.fence().filter(|_| self.node.is_open()) else { return };
         if let Ok(members) = self.etcd.members() {

@@ -1,7 +1,7 @@
 //! A member whose writer holds a lease in etcd: what its thread for etcd changes of it.
 
 use super::appending::ToEtcd;
-use super::node::Node;
+use super::node::{Leased, Node};
 use super::row_header::{header, is_cluster_row};
 use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal, Status};
 use keyway_cluster::role::Role;
@@ -45,7 +45,9 @@ impl Node {
     pub(super) fn close(self: &Arc<Self>, why: &str, is_in_doubt: bool) {
         let was_open = {
             let mut leased = self.leased.lock().unpoisoned();
-            leased.trouble = Some(why.to_owned());
+            if leased.is_open {
+                leased.closed = Some(why.to_owned());
+            }
             std::mem::take(&mut leased.is_open)
         };
         if !was_open {
@@ -62,12 +64,31 @@ impl Node {
         self.settle();
     }
 
-    /// Notes what is wrong with etcd, or that nothing is. Whether that is new.
-    pub(super) fn trouble_with_etcd(&self, why: Option<String>) -> bool {
-        let mut leased = self.leased.lock().unpoisoned();
-        let is_new = leased.trouble != why;
-        leased.trouble = why;
-        is_new
+    /// Notes a change of what is wrong. Clients whose changes are refused are told of it from now on.
+    pub(super) fn note_trouble(self: &Arc<Self>, note: impl FnOnce(&mut Leased)) {
+        let is_told = {
+            let mut leased = self.leased.lock().unpoisoned();
+            let before = leased.trouble().cloned();
+            note(&mut leased);
+            before.as_ref() != leased.trouble() && !leased.is_open
+        };
+        if is_told {
+            self.settle();
+        }
+    }
+
+    /// Whether the changes in etcd cannot be applied here.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.leased.lock().unpoisoned().stuck.is_some()
+    }
+
+    /// The changes in etcd cannot be applied here. It is said once.
+    pub(super) fn stuck(self: &Arc<Self>, text: &str) {
+        let is_new = self.leased.lock().unpoisoned().stuck.as_deref() != Some(text);
+        if is_new {
+            self.note_trouble(|leased| leased.stuck = Some(text.to_owned()));
+            self.say(Severity::Error, text);
+        }
     }
 
     /// The digest of this member's row at a position, if that is kept.
@@ -168,7 +189,7 @@ impl Node {
         self.standing().applied(Some(row));
         {
             let mut leased = self.leased.lock().unpoisoned();
-            (leased.is_open, leased.trouble) = (true, None);
+            *leased = Leased { is_open: true, ..Leased::default() };
         }
         self.say(Severity::Info, &format!("this server writes from now on, in epoch {epoch}"));
         self.settle();

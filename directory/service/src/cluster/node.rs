@@ -74,6 +74,8 @@ pub struct Node {
     /// Whether a lease in etcd says which member writes.
     pub(super) has_etcd: bool,
     pub(super) leased: Mutex<Leased>,
+    /// When it last had all that is in etcd.
+    pub(super) had_all: Mutex<Option<Duration>>,
     /// Counts changes of where it stands.
     turns: watch::Sender<u64>,
 }
@@ -83,8 +85,19 @@ pub struct Node {
 pub(super) struct Leased {
     /// It writes: it holds the lease, and has all that is in etcd.
     pub is_open: bool,
-    /// What is wrong with etcd, or with this member's way to it.
-    pub trouble: Option<String>,
+    /// Why it writes no more, until it writes again or has all that is in etcd.
+    pub closed: Option<String>,
+    /// Why etcd did not do what it was asked for last.
+    pub unreached: Option<String>,
+    /// Why the changes in etcd cannot be applied here: a person has to look at it.
+    pub stuck: Option<String>,
+}
+
+impl Leased {
+    /// What is wrong, if anything is: what a person has to mend first.
+    pub fn trouble(&self) -> Option<&String> {
+        self.stuck.as_ref().or(self.unreached.as_ref()).or(self.closed.as_ref())
+    }
 }
 
 impl Node {
@@ -111,6 +124,7 @@ impl Node {
             fed: watch::Sender::default(),
             has_etcd,
             leased: Mutex::default(),
+            had_all: Mutex::default(),
             turns: watch::Sender::new(0),
         });
         node.settle();
@@ -223,7 +237,7 @@ impl Node {
         let is_leased = self.has_etcd && standing.row().is_some();
         let (is_open, trouble) = {
             let leased = self.leased.lock().unpoisoned();
-            (leased.is_open, leased.trouble.clone())
+            (leased.is_open, leased.trouble().cloned())
         };
         let may_write = match may_write {
             Ok(()) if is_leased && !is_open => Err(Refusal::NotWriter { writer_url: None }),
@@ -270,6 +284,12 @@ impl Node {
     /// # Errors
     /// Why it cannot be.
     pub async fn promote(self: &Arc<Self>) -> Result<u64, Failure> {
+        if self.is_leased() {
+            // Its row would not be in etcd, and the holder of the lease would be fenced by it.
+            return Err(Failure::new(
+                "the lease in etcd says which server writes ([cluster] etcd): stop the one that does, and another one takes it",
+            ));
+        }
         let _turn = self.applying.lock().await;
         let last = self.place()?.position;
         let row = self.standing().promoted(last).map_err(Failure::new)?;

@@ -22,8 +22,10 @@ use tokio_rustls::TlsStream;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often it is kept how far the members are, so that rows are kept for them.
 const KEEP_EVERY: Duration = Duration::from_secs(30);
-/// The pause before the way to the writer is tried again.
-const AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// The pauses before the way to the writer is tried again, the first and the longest: one that has just begun to write
+/// may take no requests for a moment.
+const AGAIN_AFTER: Duration = Duration::from_millis(25);
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(1);
 
 impl MemberService for Node {
     fn may_add(&self) -> Result<(), Refused> {
@@ -76,6 +78,7 @@ impl Node {
     /// Keeps the way to the writer open while this member follows.
     async fn stay_in_reach(self: Arc<Self>) {
         let mut turns = self.turns();
+        let mut pause = AGAIN_AFTER;
         loop {
             let (role, url, own) = {
                 let standing = self.standing();
@@ -93,8 +96,10 @@ impl Node {
                 {
                     // Requests that were on their way are told so.
                     let _ = self.forwarder.run(stream.into_parts().0).await;
+                    pause = AGAIN_AFTER;
                 }
-                sleep(AGAIN_AFTER).await;
+                sleep(pause).await;
+                pause = (pause * 2).min(AGAIN_AFTER_MAX);
             };
             let other_writer = async {
                 let mut turns = self.turns();
@@ -110,7 +115,7 @@ impl Node {
             };
             tokio::select! {
                 () = forwarding => {}
-                () = other_writer => {}
+                () = other_writer => pause = AGAIN_AFTER,
             }
         }
     }
@@ -245,12 +250,20 @@ impl Node {
             (follower.map(|it| it.lag(now)), follower.is_some_and(|it| it.is_following()), error)
         };
         let trouble = self.trouble.lock().unpoisoned().clone();
-        let trouble = self.leased.lock().unpoisoned().trouble.clone().or(trouble);
+        let trouble = self.leased.lock().unpoisoned().trouble().cloned().or(trouble);
+        let mut behind = lag.and_then(|lag| lag.time);
+        let mut is_connected = is_connected;
+        if self.is_leased() {
+            // Its changes come from etcd, which it asks again and again whether there are more.
+            behind = self.had_all.lock().unpoisoned().map(|at| now.saturating_sub(at));
+            is_connected = behind.is_some() && trouble.is_none();
+        }
         let standing = self.standing();
         let row = standing.row();
         let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());
         let progress = self.progress.lock().unpoisoned();
-        let followers = progress.all().filter_map(|(member, known)| {
+        let is_followed = standing.role() != Role::Follower;
+        let followers = progress.all().filter(|_| is_followed).filter_map(|(member, known)| {
             Some(FollowerStatus {
                 member,
                 name: name_of(member).unwrap_or_default(),
@@ -267,13 +280,13 @@ impl Node {
             epoch: place.epoch,
             writer: row.map(|row| row.writer),
             heard: standing.highest(),
-            is_connected,
+            is_connected: is_connected && standing.role() == Role::Follower,
             position: place.position,
             digest: place.digest,
             head: place.position.saturating_add(lag.map_or(0, |lag| lag.changes)),
             lag_changes: lag.map_or(0, |lag| lag.changes),
             lag_seconds: match standing.role() {
-                Role::Follower => lag.and_then(|lag| lag.time).map(|time| time.as_secs_f64()),
+                Role::Follower => behind.map(|time| time.as_secs_f64()),
                 _ => Some(0.0),
             },
             last_error: trouble.or(error),

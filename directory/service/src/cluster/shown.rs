@@ -3,7 +3,7 @@
 use super::asking::{Asked, Members};
 use super::rejoin::Rejoined;
 use super::tokening::MadeToken;
-use keyway_cluster::message::Status;
+use keyway_cluster::message::{RoleName, Status};
 use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped, shell};
 use keyway_host::timestamp::Timestamp;
@@ -94,10 +94,17 @@ impl fmt::Display for Asked {
     }
 }
 
+/// The name of a role.
+pub(super) fn role(role: RoleName) -> String {
+    serde_json::to_value(role)
+        .ok()
+        .and_then(|it| it.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
 fn show(f: &mut fmt::Formatter<'_>, url: &str, status: &Status) -> fmt::Result {
-    let role = serde_json::to_value(status.role).unwrap_or_default();
     let url = status.url.as_deref().unwrap_or(url);
-    let (role, position) = (role.as_str().unwrap_or_default(), grouped(status.position));
+    let (role, position) = (role(status.role), grouped(status.position));
     write!(f, "{}  {url}  {role}, epoch {}, position {position}", status.name, status.epoch)?;
     if status.lag_changes > 0 {
         write!(f, ", {} changes behind", grouped(status.lag_changes))?;

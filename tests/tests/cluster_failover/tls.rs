@@ -1,0 +1,66 @@
+//! etcd with TLS, and certificates on both sides.
+
+use crate::site::{Site, until};
+use keyway_tests::authority::Authority;
+use keyway_tests::cryptod::eventually;
+use keyway_tests::etcd::{Certificates, Etcd};
+use keyway_tests::{available, etcd, secret};
+use std::fs;
+
+#[test]
+fn etcd_with_certificates_is_used_and_a_wrong_authority_is_said() {
+    if !etcd::available() || !available(&["openssl"]) {
+        return;
+    }
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let both = "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth";
+    ours.issue_own("etcd", "/CN=etcd", both);
+    ours.issue_own("member", "/CN=member", "extendedKeyUsage=clientAuth");
+    secret(&ours.path("own.key"), &fs::read_to_string(ours.path("member.key")).unwrap());
+    let server = Etcd::with_tls(&Certificates {
+        authority: &ours.path("ca.pem"),
+        certificate: &ours.path("etcd.pem"),
+        key: &ours.path("etcd.key"),
+    });
+    let address = server.addresses()[0].clone();
+    eventually("it listens", || std::net::TcpStream::connect(&address).is_ok());
+    let file = |name: &str| ours.path(name).display().to_string();
+    let settings = |ca: &str, client: bool| {
+        let client = match client {
+            true => format!(
+                "etcd_certificate = \"{}\"\netcd_key = \"{}\"\n",
+                file("member.pem"),
+                file("own.key")
+            ),
+            false => String::new(),
+        };
+        format!("etcd = [\"https://{address}\"]\netcd_ca = \"{ca}\"\n{client}lease_s = 3\n")
+    };
+    let good = settings(&file("ca.pem"), true);
+    let mut site = Site::with(2, server, &good);
+    let writer = site.writer();
+    crate::site::add(&mut site.client(1 - writer), "over-tls").unwrap();
+    site.settle();
+    let wrong = [
+        (settings(&theirs.path("ca.pem").display().to_string(), true), "UnknownIssuer"),
+        (settings(&file("ca.pem"), false), "certificate"),
+    ];
+    for (wrong, why) in wrong {
+        let place = &mut site.places[1 - writer];
+        assert!(place.server.take().unwrap().stop().success());
+        let toml = place.folder.join("keyway.toml");
+        let text = fs::read_to_string(&toml).unwrap();
+        secret(&toml, &text.replace(&good, &wrong));
+        place.start(&[]);
+        let said = until("its status says so", || {
+            let trouble = place.trouble();
+            trouble.contains(&address).then_some(trouble)
+        });
+        eprintln!("{said}");
+        assert!(said.contains(why), "{said}");
+        assert!(place.server.take().unwrap().stop().success());
+        secret(&toml, &text);
+        place.start(&[]);
+    }
+    assert!(site.end().contains("uid=over-tls,"));
+}
