@@ -121,7 +121,12 @@ impl From<keyway_store::Error> for Failure {
             Exists => ResultCode::EntryAlreadyExists,
             NotFound => ResultCode::NoSuchObject,
             HasChildren => ResultCode::NotAllowedOnNonLeaf,
-            WouldLoop | Following => ResultCode::UnwillingToPerform,
+            WouldLoop => ResultCode::UnwillingToPerform,
+            Following => {
+                // It stopped writing while the change was on its way.
+                let text = "another server writes by now, and this one takes no changes: ask again";
+                return Failure::new(ResultCode::Unavailable, text);
+            }
             TooDeep | TooLarge { .. } | TooLargeToAppend { .. } => ResultCode::AdminLimitExceeded,
             DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } | NotAppended { .. } => {
                 ResultCode::Unavailable
