@@ -122,14 +122,15 @@ impl From<keyway_store::Error> for Failure {
             NotFound => ResultCode::NoSuchObject,
             HasChildren => ResultCode::NotAllowedOnNonLeaf,
             WouldLoop => ResultCode::UnwillingToPerform,
+            Following => {
+                // It stopped writing while the change was on its way.
+                let text = "another server writes by now, and this one takes no changes: ask again";
+                return Failure::new(ResultCode::Unavailable, text);
+            }
             TooDeep | TooLarge { .. } | TooLargeToAppend { .. } => ResultCode::AdminLimitExceeded,
-            // A server that has just stopped writing for a cluster: the change may be tried again.
-            Following
-            | DiskFull
-            | MapFull { .. }
-            | Failed { .. }
-            | Displaced { .. }
-            | NotAppended { .. } => ResultCode::Unavailable,
+            DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } | NotAppended { .. } => {
+                ResultCode::Unavailable
+            }
             FeedTrimmed { .. } | FeedAhead { .. } | NotNext { .. } => {
                 ResultCode::UnwillingToPerform
             }

@@ -90,6 +90,9 @@ pub struct Members {
 /// keyway cluster rejoin at the old writer writes them out.
 #[derive(Debug, Args)]
 pub struct Promote {
+    /// Also if members that answer have changes that this one has not: they are lost to the others then
+    #[arg(long)]
+    pub force: bool,
     #[command(flatten)]
     pub data: DataAndForm,
 }

@@ -27,7 +27,7 @@ pub fn run(command: &Cluster) -> Result<bool, Failure> {
         }
         Cluster::Members(members) => cluster::members(&members.data.folder)?.say(members.data.json),
         Cluster::Promote(promote) => {
-            say_promoted(cluster::promote(&promote.data.folder)?, promote.data.json)
+            say_promoted(cluster::promote(&promote.data.folder, promote.force)?, promote.data.json)
         }
         Cluster::Rejoin(rejoin) => {
             let folder = &rejoin.data.folder;

@@ -53,7 +53,11 @@ pub enum Request {
     /// How it is.
     Status {},
     /// To become the writer: only a client on its own host, with its own certificate, asks a member for that.
-    Promote {},
+    Promote {
+        /// Also if members that answer have changes that this one has not: those are lost then.
+        #[serde(default)]
+        force: bool,
+    },
     /// To remove a member: only a client on the writer's own host, with its own certificate, asks for that.
     Remove {
         /// The member's name.

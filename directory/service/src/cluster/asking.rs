@@ -72,18 +72,19 @@ pub fn status(folder: &Path, all: bool) -> Result<Vec<Asked>, Failure> {
     Ok(asked)
 }
 
-/// Makes the server that runs on a data folder the writer. Returns its epoch. The process becomes the folder's user for
+/// Makes the server that runs on a data folder the writer, with `force` also if it lacks changes that another member has.
+/// Returns its epoch. The process becomes the folder's user for
 /// good.
 ///
 /// # Errors
 /// Why it does not become the writer.
-pub fn promote(folder: &Path) -> Result<u64, Failure> {
+pub fn promote(folder: &Path, force: bool) -> Result<u64, Failure> {
     become_owner(folder)?;
     let engine = keyway_drivers::engine();
     let url = here(folder, Running::look(folder).as_ref())?;
     let mut link = connect(&engine, folder, &url)?;
     link.wait_long()?;
-    match link.ask(Request::Promote {})? {
+    match link.ask(Request::Promote { force })? {
         Answer::Promoted { epoch } => Ok(epoch),
         _ => Err(link.unexpected()),
     }

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::interval;
+use tokio::time::{interval, sleep};
 
 /// Octets of rows that are read at once, and how many.
 const PIECE_BYTES: usize = 4 << 20;
@@ -54,6 +54,10 @@ impl Node {
         Follow { member, place, heard }: Follow,
     ) {
         self.heard(heard);
+        if self.is_twin(member).await {
+            let _ = self.refuse(&mut stream, Refusal::Twin.into()).await;
+            return;
+        }
         let node = self.clone();
         let answered = spawn_blocking(move || node.answer(&place)).await;
         let refused = match answered {
@@ -76,6 +80,21 @@ impl Node {
         let (reason, text) = refused;
         // It may be gone.
         let _ = self.refuse(&mut stream, Refused { reason, text, heard: None }).await;
+    }
+
+    /// Whether a member that wants to follow does so already, over another connection that is alive: then one of the two is a
+    /// copy of the other's folder. An earlier connection of a member that has lost it is silent.
+    async fn is_twin(&self, member: MemberId) -> bool {
+        let heard = || {
+            let progress = self.progress.lock().unpoisoned();
+            progress.all().find(|(id, _)| *id == member).map(|(_, known)| known.heard)
+        };
+        if !self.fed.borrow().contains(&member) {
+            return false;
+        }
+        let before = heard();
+        sleep(HEARTBEAT_EVERY + HEARTBEAT_EVERY / 2).await;
+        self.fed.borrow().contains(&member) && heard() > before
     }
 
     /// Whether a member may follow from a place.

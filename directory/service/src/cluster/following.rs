@@ -53,13 +53,13 @@ impl Node {
                     continue;
                 }
             }
-            while self.follows_writer() {
+            while self.follows_writer() && !self.is_overtaken() {
                 let mut once = pin!(self.follow_once());
                 loop {
                     tokio::select! {
                         () = &mut once => break,
                         // A row that is being applied is applied to its end.
-                        _ = turns.changed() => if !self.follows_writer() { break },
+                        _ = turns.changed() => if !self.follows_writer() || self.is_overtaken() { break },
                     }
                 }
             }
@@ -67,12 +67,21 @@ impl Node {
         }
     }
 
+    /// Whether it has stopped, and has heard of another writer since: that one may be followed.
+    fn is_overtaken(&self) -> bool {
+        let highest = self.standing().highest();
+        let follower = self.follower.lock().unpoisoned();
+        follower.as_ref().is_some_and(|it| it.stopped().is_some() && it.highest() < highest)
+    }
+
     fn begin(&self) -> Result<Follower, Failure> {
         let own = member::read(&self.parts.folder)?;
         let urls = own.map(|own| own.follow).unwrap_or_default();
         let place = self.place()?;
         let standing = self.standing();
-        Ok(Follower::new(standing.own(), place, standing.row(), urls, self.now()))
+        let mut follower = Follower::new(standing.own(), place, standing.row(), urls, self.now());
+        standing.highest().into_iter().for_each(|reign| follower.heard(reign));
+        Ok(follower)
     }
 
     /// Works with the follower, if there is one.

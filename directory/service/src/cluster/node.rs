@@ -2,7 +2,9 @@
 
 use super::row;
 use keyway_cluster::follower::Follower;
-use keyway_cluster::message::{ClusterRow, Digest, History, MemberId, Place, Refusal, Reign};
+use keyway_cluster::message::{
+    ClusterRow, Digest, History, MemberId, Place, Refusal, Reign, RoleName, Status,
+};
 use keyway_cluster::role::{Role, Standing};
 use keyway_cluster::writer::Progress;
 use keyway_engine::Engine;
@@ -22,6 +24,9 @@ use tokio::sync::watch;
 
 /// The file in the data folder that has the highest reign that it has heard of.
 const HEARD: &str = "cluster/heard.json";
+
+/// How long a promotion waits for what another member has.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
 
 /// How long the consequences of binds may take to come back from the server that writes.
 const BINDS_WAIT: Duration = Duration::from_secs(30);
@@ -279,18 +284,22 @@ impl Node {
         self.turns.send_modify(|turns| *turns += 1);
     }
 
-    /// Makes this server the writer: the first change of the next epoch says so. Returns the epoch.
+    /// Makes this server the writer: the first change of the next epoch says so. Returns the epoch. Without `force` it is
+    /// refused while a member that answers has changes that do not come to this one.
     ///
     /// # Errors
     /// Why it cannot be.
-    pub async fn promote(self: &Arc<Self>) -> Result<u64, Failure> {
+    pub async fn promote(self: &Arc<Self>, force: bool) -> Result<u64, Failure> {
         if self.is_leased() {
             // Its row would not be in etcd, and the holder of the lease would be fenced by it.
             return Err(Failure::new(
                 "the lease in etcd says which server writes ([cluster] etcd): stop the one that does, and another one takes it",
             ));
         }
-        let _turn = self.applying.lock().await;
+        if !force {
+            self.is_furthest().await?;
+        }
+        let turn = self.applying.lock().await;
         let last = self.place()?.position;
         let row = self.standing().promoted(last).map_err(Failure::new)?;
         let json = row.to_json().map_err(Failure::new)?;
@@ -316,7 +325,36 @@ impl Node {
         self.standing().applied(Some(row));
         self.say(Severity::Info, &format!("this server writes from now on, in epoch {epoch}"));
         self.settle();
+        drop(turn);
+        self.tell_all().await;
         Ok(epoch)
+    }
+
+    /// That no member which answers is further, or that what it has comes here soon.
+    async fn is_furthest(self: &Arc<Self>) -> Result<(), Failure> {
+        let (urls, own) = {
+            let standing = self.standing();
+            let members = standing.row().into_iter().flat_map(|row| &row.members);
+            let others = members.filter(|one| one.id != standing.own());
+            (others.map(|one| one.url.clone()).collect(), self.place()?)
+        };
+        let found = self.clone().statuses(urls).await;
+        // What a replaced writer has beside that counts no more.
+        let counts = |one: &&Status| one.epoch >= own.epoch && one.role != RoleName::Fenced;
+        let Some(first) = found.iter().filter(counts).max_by_key(|one| one.position) else {
+            return Ok(());
+        };
+        if self.parts.directory.reaches(first.position, CATCH_UP_WAIT).await {
+            return Ok(());
+        }
+        let position = self.place()?.position;
+        Err(Failure::new(format!(
+            "{} is at position {}, and this server at {position}: the {} changes between would be lost to the cluster; \
+             promote that one, or wait until this one has them, or add --force",
+            first.name,
+            first.position,
+            first.position.saturating_sub(position)
+        )))
     }
 
     /// Writes into the error log.

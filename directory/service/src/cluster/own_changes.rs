@@ -15,8 +15,10 @@ const LDIF_BYTES_MAX: usize = 1 << 30;
 pub struct OwnChanges {
     /// The file.
     pub file: PathBuf,
-    /// How many there are.
+    /// How many there are of entries.
     pub changes: u64,
+    /// How many there are of the schema, of naming contexts and of the cluster; the file has comments on them.
+    pub rows: u64,
     /// The last position that both stores have; `None` if none is known, and all that is kept was written out.
     pub common: Option<u64>,
 }
@@ -53,13 +55,16 @@ pub(super) fn write_out(
     if let Some(common) = common {
         reading.begin(common + 1);
     }
-    let (mut out, mut changes) = (Vec::new(), 0);
+    let (mut out, mut changes, mut rows) = (Vec::new(), 0, 0);
     loop {
         match reading.next(last) {
             Ok(Some(described)) => {
                 for change in &described {
                     change.write_ldif(&mut out);
-                    changes += u64::from(change.entry().is_some());
+                    match change.entry() {
+                        Some(_) => changes += 1,
+                        None => rows += 1,
+                    }
                 }
             }
             Ok(None) => break,
@@ -73,13 +78,13 @@ pub(super) fn write_out(
             ));
         }
     }
-    if changes == 0 {
+    if changes == 0 && rows == 0 {
         return Ok(None);
     }
     let time = now.to_string().replace([':', '-'], "");
     let path = format!("{}/own-changes-{time}.ldif", name::CLUSTER);
     folder.write_secret(&path, &out)?;
-    Ok(Some(OwnChanges { file: folder.file(&path), changes, common }))
+    Ok(Some(OwnChanges { file: folder.file(&path), changes, rows, common }))
 }
 
 /// The last position at which both feeds have one row; `None` if what is kept of them does not say.

@@ -77,11 +77,13 @@ impl MemberServer {
 
     async fn serve(&self, tls: TlsStream<TcpStream>, address: SocketAddr) {
         let certificates = tls.get_ref().1.peer_certificates();
-        let served = match peer(certificates).map(MemberId) {
+        let member = peer(certificates).map(MemberId);
+        let served = match member {
             Some(member) => self.member(MemberStream::new(tls), member).await,
             None => self.joiner(MemberStream::new(tls), address).await,
         };
-        if let Err(why) = served {
+        // Strangers could fill the log.
+        if let (Err(why), Some(_)) = (served, member) {
             self.say(Severity::Info, &format!("a connection of {address}: {why}"));
         }
     }
@@ -177,10 +179,13 @@ impl MemberServer {
                 Request::Status {} => {
                     self.service.status().await.map(|status| Answer::Status(Box::new(status)))
                 }
-                Request::Promote {} if Some(member) == own => {
-                    self.service.clone().promote().await.map(|epoch| Answer::Promoted { epoch })
-                }
-                Request::Promote {} => Err(Refused::because(
+                Request::Promote { force } if Some(member) == own => self
+                    .service
+                    .clone()
+                    .promote(force)
+                    .await
+                    .map(|epoch| Answer::Promoted { epoch }),
+                Request::Promote { .. } => Err(Refused::because(
                     "a member is promoted by keyway cluster promote on its own host",
                 )),
                 Request::Remove { name } if Some(member) == own => self.remove(name).await,

@@ -73,8 +73,8 @@ pub trait MemberService: Send + Sync + 'static {
     /// How it is.
     fn status(&self) -> Boxed<Result<Status, Refused>>;
 
-    /// Makes this server the writer, and returns the epoch. Only a client with this server's own certificate asks for it.
-    fn promote(self: Arc<Self>) -> Boxed<Result<u64, Refused>>;
+    /// Makes this server the writer, with `force` also if it lacks changes of others, and returns the epoch. Only a client with this server's own certificate asks for it.
+    fn promote(self: Arc<Self>, force: bool) -> Boxed<Result<u64, Refused>>;
 
     /// Sends a member the rows behind a place, to the end of the connection. Nothing was answered yet.
     fn follow(self: Arc<Self>, stream: MemberStream, asked: Follow) -> Boxed<()>;

@@ -14,7 +14,7 @@ use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_rustls::TlsStream;
 
@@ -37,8 +37,8 @@ impl MemberService for Node {
         Box::pin(async move { status })
     }
 
-    fn promote(self: Arc<Self>) -> Boxed<Result<u64, Refused>> {
-        Box::pin(async move { Node::promote(&self).await.map_err(Refused::because) })
+    fn promote(self: Arc<Self>, force: bool) -> Boxed<Result<u64, Refused>> {
+        Box::pin(async move { Node::promote(&self, force).await.map_err(Refused::because) })
     }
 
     fn follow(self: Arc<Self>, stream: MemberStream, asked: Follow) -> Boxed<()> {
@@ -143,8 +143,40 @@ impl Node {
         }
     }
 
-    /// Takes what a member says of itself.
+    /// Tells all other members which reign it is, as far as they can be reached: one of them may not know that this server
+    /// writes, and have no way to hear of it.
+    pub(super) async fn tell_all(self: &Arc<Self>) {
+        let urls: Vec<String> = {
+            let standing = self.standing();
+            let members = standing.row().into_iter().flat_map(|row| &row.members);
+            members.filter(|one| one.id != standing.own()).map(|one| one.url.clone()).collect()
+        };
+        let mut told = JoinSet::new();
+        for url in urls {
+            let node = self.clone();
+            told.spawn(async move { node.tell(&url).await });
+        }
+        while told.join_next().await.is_some() {}
+    }
+
+    /// Tells a member, which refuses to be followed by a writer, and has heard of it by then.
+    async fn tell(&self, url: &str) {
+        let Ok(place) = self.place() else { return };
+        let (member, heard) = {
+            let standing = self.standing();
+            (standing.own(), standing.highest())
+        };
+        // One that is not reached is told later.
+        let _ = self.ask(url, Request::Follow { member, place, heard }).await;
+    }
+
+    /// Takes what a member says of itself, and tells it what it does not know.
     fn told(self: &Arc<Self>, status: &Status) {
+        let highest = self.standing().highest();
+        if let Some(url) = status.url.clone().filter(|_| status.heard < highest) {
+            let node = self.clone();
+            tokio::spawn(async move { node.tell(&url).await });
+        }
         self.heard(status.heard);
         let Ok(place) = self.place() else { return };
         let (before, after) = {
@@ -291,6 +323,7 @@ impl Node {
             lag_changes: lag.map_or(0, |lag| lag.changes),
             lag_seconds: match standing.role() {
                 Role::Follower => behind.map(|time| time.as_secs_f64()),
+                Role::Fenced => None,
                 _ => Some(0.0),
             },
             last_error: trouble.or(error),

@@ -40,14 +40,20 @@ impl Rejoined {
         if in_json {
             return output::json(&json!({
                 "event": "rejoined", "from": from.to_string(), "kept": kept.to_string(),
-                "own_changes": own.map(|own| own.changes), "ldif": own.map(|own| own.file.display().to_string()),
+                "own_changes": own.map(|own| own.changes), "own_rows": own.map(|own| own.rows), "ldif": own.map(|own| own.file.display().to_string()),
             }));
         }
         if let Some(own) = own {
             output::note(format_args!(
-                "{} changes that only this server had are in {} (with passwords)",
+                "{} changes of entries that only this server had are in {} (with passwords){}",
                 own.changes,
-                own.file.display()
+                own.file.display(),
+                match own.rows {
+                    0 => String::new(),
+                    rows => format!(
+                        ", and as comments {rows} changes of the schema or of the cluster: make those again by hand"
+                    ),
+                }
             ));
         }
         let data = shell(&folder.to_string_lossy());
@@ -57,7 +63,7 @@ impl Rejoined {
     }
 }
 
-/// Says how members are. Returns whether all of them answered.
+/// Says how members are. Returns whether all of them answered, and no more than one writes.
 ///
 /// # Errors
 /// If nothing reads it.
@@ -68,7 +74,14 @@ pub fn say_status(all: &[Asked], in_json: bool) -> Result<bool, Failure> {
             false => output::text(asked)?,
         }
     }
-    Ok(all.iter().all(|asked| asked.status.is_ok()))
+    let found = all.iter().filter_map(|asked| asked.status.as_ref().ok());
+    let writers = found.filter(|status| status.role == RoleName::Writer).count();
+    if writers > 1 {
+        output::note(
+            "more than one member writes: the one of the highest epoch counts; look whether each reaches the others' URLs",
+        );
+    }
+    Ok(writers <= 1 && all.iter().all(|asked| asked.status.is_ok()))
 }
 
 impl Asked {
@@ -128,8 +141,13 @@ fn show(f: &mut fmt::Formatter<'_>, url: &str, status: &Status) -> fmt::Result {
     let url = status.url.as_deref().unwrap_or(url);
     let (role, position) = (role(status.role), grouped(status.position));
     write!(f, "{}  {url}  {role}, epoch {}, position {position}", status.name, status.epoch)?;
+    let knows = status.is_connected || status.role != RoleName::Follower;
+    if !knows {
+        write!(f, ", not connected to a writer")?;
+    }
     if status.lag_changes > 0 {
-        write!(f, ", {} changes behind", grouped(status.lag_changes))?;
+        let least = if knows { "" } else { "at least " };
+        write!(f, ", {least}{} changes behind", grouped(status.lag_changes))?;
     }
     if let Some(seconds) = status.lag_seconds {
         write!(f, ", {seconds:.1} s behind")?;
