@@ -5,7 +5,7 @@ use keyway_tests::client::Client;
 use keyway_tests::etcd::Etcd;
 use keyway_tests::{Server, finish, port, secret};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -99,7 +99,7 @@ fn pause(until: Instant, why: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn follower(data: &PathBuf, writer_data: &Path, writer: &Server) -> Server {
+fn follower(data: &Path, writer_data: &Path, writer: &Server) -> Server {
     let mut token = Command::new(keyway_tests::keyway());
     token.args(["cluster", "token", "--data"]).arg(writer_data);
     let token = finish(&mut token, "").expect(0).out;
