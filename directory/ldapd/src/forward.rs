@@ -70,6 +70,25 @@ impl Waiting {
     }
 }
 
+/// The end of a connection, whatever has ended it: requests on their way are refused.
+struct Over<'f> {
+    shared: &'f Shared,
+    out: mpsc::Sender<Zeroizing<Vec<u8>>>,
+    state: Arc<Mutex<Waiting>>,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        let mut connected = self.shared.connected.lock().unpoisoned();
+        if connected.as_ref().is_some_and(|it| it.out.same_channel(&self.out)) {
+            *connected = None;
+        }
+        let mut state = self.state.lock().unpoisoned();
+        state.is_closed = true;
+        state.replies.clear();
+    }
+}
+
 impl Forwarder {
     /// Whether it is connected.
     pub fn is_connected(&self) -> bool {
@@ -85,6 +104,8 @@ impl Forwarder {
         let state = Arc::new(Mutex::new(Waiting::default()));
         let connected = Connected { out: out.clone(), state: state.clone() };
         *self.shared.connected.lock().unpoisoned() = Some(connected);
+        // Also where this is given up for the way to another writer.
+        let _over = Over { shared: &self.shared, out, state: state.clone() };
         let (mut reading, mut writing) = tokio::io::split(stream);
         let write = async {
             while let Some(request) = requests.recv().await {
@@ -93,18 +114,10 @@ impl Forwarder {
             }
             Ok(())
         };
-        let ended = tokio::select! {
+        tokio::select! {
             ended = write => ended,
             ended = read_answers(&mut reading, &state) => ended,
-        };
-        let mut connected = self.shared.connected.lock().unpoisoned();
-        if connected.as_ref().is_some_and(|it| it.out.same_channel(&out)) {
-            *connected = None;
         }
-        let mut state = state.lock().unpoisoned();
-        state.is_closed = true;
-        state.replies.clear();
-        ended
     }
 
     /// Sends a request on behalf of a client, and waits for its answers.

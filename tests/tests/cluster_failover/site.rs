@@ -171,7 +171,13 @@ impl Site {
 
     /// Waits until all servers that run stand at one position, with one digest of the last row and one of their entries.
     pub fn settle(&self) -> u64 {
+        let mut last = Vec::new();
+        let begun = Instant::now();
         until("all servers at one position", || {
+            if begun.elapsed() > PATIENCE / 2 && last.is_empty() {
+                last = self.places.iter().map(Place::status).collect();
+                eprintln!("{last:#?}");
+            }
             let running = self.places.iter().filter(|place| place.server.is_some());
             let all: Option<Vec<_>> = running.map(Place::status).collect();
             let all = all?;
