@@ -1,10 +1,11 @@
 //! What the client of a read that another server of the cluster sends has written: it reads nothing older here either.
 
 use crate::session::Session;
-use keyway_cluster::message::{MemberId, Reign};
+use keyway_cluster::message::{ClusterRow, MemberId, Reign};
 use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
 use keyway_codec::message::ResultCode;
 use keyway_server::Failure;
+use keyway_server::controls::Written;
 use std::time::Duration;
 
 /// A read's control on connections of other members of the cluster, and on no other: what its connection has written, and
@@ -66,6 +67,16 @@ impl Carried {
 }
 
 impl Session {
+    /// What a read that is sent elsewhere is to see: all that this server has, too, since the connection may have read it.
+    pub(crate) fn carried(&self, named: Option<Written>) -> Result<Carried, Failure> {
+        let (applied, row) = self.shared.here()?;
+        let mut own = self.wrote;
+        own.wrote(row.as_ref().map(ClusterRow::reign), applied);
+        let carried = Carried { own, others: OwnWrites::default() };
+        let address = self.shared.written.of(self.from);
+        Ok(carried.and(&address).and(&asked_for(named, row.as_ref())))
+    }
+
     /// That this server has what a read is to see.
     ///
     /// # Errors
@@ -89,6 +100,22 @@ impl Session {
             }
         }
     }
+}
+
+/// What is to be seen by a position that a client names.
+pub(crate) fn asked_for(named: Option<Written>, row: Option<&ClusterRow>) -> OwnWrites {
+    let mut asked = OwnWrites::default();
+    if let Some(named) = named {
+        // A client that does not say the epoch means the one that there is.
+        let there_is = row.map(ClusterRow::reign);
+        asked.wrote(reign_of(named.reign).or(there_is), named.position);
+    }
+    asked
+}
+
+/// The reign that a control names; none of epoch 0.
+pub(crate) fn reign_of((epoch, writer): (u64, u64)) -> Option<Reign> {
+    (epoch > 0).then_some(Reign { epoch, writer: MemberId(writer) })
 }
 
 #[cfg(test)]
