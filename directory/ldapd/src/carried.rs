@@ -1,7 +1,8 @@
 //! What the client of a read that another server of the cluster sends has written: it reads nothing older here either.
 
-use keyway_cluster::message::{MemberId, Reign};
+use keyway_cluster::message::{ClusterRow, MemberId, Reign};
 use keyway_cluster::own_writes::OwnWrites;
+use keyway_server::controls::Written;
 
 /// A read's control on connections of other members of the cluster, and on no other: what its connection has written, and
 /// what else it is to be seen by.
@@ -59,6 +60,22 @@ impl Carried {
         }
         Some(carried)
     }
+}
+
+/// What is to be seen by a position that a client names.
+pub(crate) fn asked_for(named: Option<Written>, row: Option<&ClusterRow>) -> OwnWrites {
+    let mut asked = OwnWrites::default();
+    if let Some(named) = named {
+        // A client that does not say the epoch means the one that there is.
+        let there_is = row.map(ClusterRow::reign);
+        asked.wrote(reign_of(named.reign).or(there_is), named.position);
+    }
+    asked
+}
+
+/// The reign that a control names; none of epoch 0.
+pub(crate) fn reign_of((epoch, writer): (u64, u64)) -> Option<Reign> {
+    (epoch > 0).then_some(Reign { epoch, writer: MemberId(writer) })
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Requests that another server of the cluster does, and reads that wait for what their connection has written there.
 
-use crate::carried::{Carried, OWN_WRITES};
+use crate::carried::{Carried, OWN_WRITES, asked_for, reign_of};
 use crate::forward::{Answered, Forwarder};
 use crate::on_behalf::{ON_BEHALF, OnBehalf};
 use crate::outcome::Answer;
 use crate::requested_controls::RequestedControls;
 use crate::session::Session;
 use crate::writes::{Forwarding, Writes};
-use keyway_cluster::message::{ClusterRow, MemberId, Reign};
 use keyway_cluster::own_writes::{Here, OwnWrites, Reading};
 use keyway_codec::extended::{PASSWORD_MODIFY, PasswordModifyRequest};
 use keyway_codec::message::{Message, Op, ResultCode, tag};
@@ -248,40 +247,6 @@ impl Session {
         true
     }
 
-    /// What a read that is sent elsewhere is to see: all that this server has, too, since the connection may have read it.
-    fn carried(&self, named: Option<Written>) -> Result<Carried, Failure> {
-        let (applied, row) = self.shared.here()?;
-        let mut own = self.wrote;
-        own.wrote(row.as_ref().map(ClusterRow::reign), applied);
-        let carried = Carried { own, others: OwnWrites::default() };
-        let address = self.shared.written.of(self.from);
-        Ok(carried.and(&address).and(&asked_for(named, row.as_ref())))
-    }
-
-    /// That this server has what a read is to see.
-    ///
-    /// # Errors
-    /// If it has not, or that is lost.
-    fn has_carried(&self, carried: &Carried) -> Result<(), Failure> {
-        let (applied, row) = self.shared.here()?;
-        let here = Here { applied, row: row.as_ref(), is_following: false };
-        let reading =
-            |own: &OwnWrites| own.reading(&here, Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        match (reading(&carried.own), reading(&carried.others)) {
-            (Reading::Lost, _) => {
-                let text = "a change of this connection was lost with the server that had made it: connect again, and \
-                            read again what is there";
-                Err(Failure::new(ResultCode::Unavailable, text))
-            }
-            // What was lost of others' will not come.
-            (Reading::Now, Reading::Now | Reading::Lost) => Ok(()),
-            _ => {
-                let text = "no server that can be asked has come to the position that this is to be seen from; try again";
-                Err(Failure::new(ResultCode::Busy, text))
-            }
-        }
-    }
-
     /// Goes on with a request that has waited.
     pub(crate) fn take_again(&mut self, bytes: &[u8], reached: bool) {
         let Ok(message) = Message::decode(bytes) else { return };
@@ -307,20 +272,4 @@ impl Session {
             }
         }
     }
-}
-
-/// What is to be seen by a position that a client names.
-fn asked_for(named: Option<Written>, row: Option<&ClusterRow>) -> OwnWrites {
-    let mut asked = OwnWrites::default();
-    if let Some(named) = named {
-        // A client that does not say the epoch means the one that there is.
-        let there_is = row.map(ClusterRow::reign);
-        asked.wrote(reign_of(named.reign).or(there_is), named.position);
-    }
-    asked
-}
-
-/// The reign that a control names; none of epoch 0.
-fn reign_of((epoch, writer): (u64, u64)) -> Option<Reign> {
-    (epoch > 0).then_some(Reign { epoch, writer: MemberId(writer) })
 }

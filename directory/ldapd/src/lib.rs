@@ -18,6 +18,7 @@ mod answer;
 mod bind;
 mod budget;
 mod carried;
+mod carrying;
 mod channel;
 mod connection;
 mod crowd;

@@ -143,13 +143,14 @@ impl<'e> Write<'e> {
         }
         let mut record = entry.begin(parent)?;
         let above = self.above(parent)?;
-        self.next_id = Some(EntryId(id.0 + 1));
         let mut notes = self.large_notes();
         let large = self.edit_large(id, &[], &entry.large, &mut notes)?;
         finish(&mut record, id, &large);
         self.record(|| {
             put_whole(Came::Inserted, id, (&above, component), body(&record), notes.edits())
         })?;
+        // Behind what may refuse it: an identifier that is not used is not given.
+        self.next_id = Some(EntryId(id.0 + 1));
         self.put_entry(id, &record, &notes)?;
         self.put(self.shared.tables.tree, &tree_row(parent, component), &id.to_bytes())?;
         self.count_children(parent, 1)?;

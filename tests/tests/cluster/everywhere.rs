@@ -3,7 +3,7 @@
 
 use crate::clients::{BELOW, POSITION};
 use crate::relay::Way;
-use crate::three::{PATIENCE, SERVERS, Three, must_rejoin};
+use crate::three::{PATIENCE, SERVERS, Three};
 use crate::wire::{Wire, control};
 use keyway_codec::message::ChangeOperation::{Add, Delete, Replace};
 use keyway_codec::message::ResultCode;
@@ -165,33 +165,4 @@ fn a_read_of_ones_own_that_cannot_be_answered_is_refused() {
         wire.modify(BELOW, &[(Replace, "description", &["3"])], &[]).unwrap().code
             == ResultCode::Success
     });
-}
-
-/// A follower that does not go on with the new writer has it read what its clients write there, and asks it in vain no
-/// longer than once.
-#[test]
-fn a_follower_that_is_ahead_of_the_new_writer_answers_nothing_older() {
-    let three = Three::new();
-    let mut wire = three.admin(2);
-    three.wait_for_all();
-    three.network.set(0, 1, Way::Cut);
-    three.network.set(1, 2, Way::Cut);
-    for value in ["one", "two", "three"] {
-        wire.modify(BELOW, &[(Replace, "description", &[value])], &[]).unwrap().ok();
-    }
-    let position = |server| three.status(server).unwrap()["position"].clone();
-    eventually("it has them", || position(2) == position(0));
-    three.asked(1, "promote").unwrap();
-    three.network.heal();
-    eventually("it stops", || must_rejoin(&three.status(2).unwrap()));
-    eventually("the new writer is sent changes", || {
-        let written = wire.modify(BELOW, &[(Replace, "description", &["after"])], &[]).unwrap();
-        written.code == ResultCode::Success
-    });
-    let read = wire.read(BELOW, &["description"], &[]).unwrap();
-    match read.code {
-        ResultCode::Success => assert_eq!(read.entries[0].values("description"), ["after"]),
-        _ => assert_eq!(read.code, ResultCode::Unavailable, "{read:?}"),
-    }
-    three.admin(2).read(BELOW, &[], &[]).unwrap().ok();
 }
