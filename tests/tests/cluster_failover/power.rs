@@ -60,10 +60,10 @@ fn servers_that_start_before_their_etcd_begin_to_write_with_it() {
     (0..2).for_each(|place| site.kill(place));
     site.etcd.kill(0);
     site.places.iter_mut().for_each(|place| place.start(&[]));
-    for place in 0..2 {
+    for (place, name) in NAMES.iter().enumerate().take(2) {
         assert_eq!(site.client(place).read("dc=example,dc=com").unwrap(), 1);
         let refused = crate::site::add(&mut site.client(place), "early").unwrap_err();
-        assert!(refused.contains("unavailable"), "{}: {refused}", NAMES[place]);
+        assert!(refused.contains("unavailable"), "{name}: {refused}");
         until("its status says why", || {
             site.places[place].trouble().contains("etcd does not answer").then_some(())
         });

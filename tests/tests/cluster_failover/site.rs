@@ -121,13 +121,13 @@ impl Site {
         let mut site = Site { places, etcd, password: String::new(), _root: root };
         site.places[0].start(&["--sample", "20"]);
         site.password = site.places[0].server().password();
-        for number in 1..servers {
+        for (number, name) in names.iter().enumerate().skip(1) {
             // The first is alone until it has made a token.
             let writer = if number > 1 { site.writer() } else { 0 };
             let token = site.places[writer].cluster(&["token", "--valid", "10m"]).expect(0).out;
             let url = format!("ldaps://{}", site.places[writer].addresses[1]);
             let join = ["--follow", &url, "--join", token.trim_end()];
-            site.places[number].start(&[&join[..], &["--member-name", NAMES[number]]].concat());
+            site.places[number].start(&[&join[..], &["--member-name", name]].concat());
         }
         site
     }

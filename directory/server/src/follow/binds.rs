@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn they_are_read_as_they_were_written() {
         let events = |n: u64| Events {
-            cleared: n % 2 == 0,
+            cleared: n.is_multiple_of(2),
             failures: (0..n).collect(),
             graces: vec![n],
             last_success: (n > 2).then_some(n),

@@ -36,6 +36,9 @@ const RECLAIM_EVERY: Duration = Duration::from_secs(600);
 /// Rows that stay in etcd in any case.
 const ROWS_KEPT: u64 = 1000;
 
+/// Answers of members, with the time at which each was asked, and the way to give one.
+type Answers = (Sender<(Duration, Status)>, Receiver<(Duration, Status)>);
+
 /// The thread's work.
 struct Holding {
     node: Arc<Node>,
@@ -48,7 +51,7 @@ struct Holding {
     presence: Option<Presence>,
     asked: Duration,
     /// What others have answered, and when they were asked.
-    answers: (Sender<(Duration, Status)>, Receiver<(Duration, Status)>),
+    answers: Answers,
     told: Duration,
     trimmed: Duration,
     reclaimed: Duration,
