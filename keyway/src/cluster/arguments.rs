@@ -12,10 +12,12 @@ use std::time::Duration;
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Two servers from one:
-  keyway cluster token --data DIR                 at the first: prints a token, good once and for an hour
+  keyway cluster token --data DIR
+      at the first: prints a token, good once and for an hour
   keyway up --follow ldaps://a.example.com --join TOKEN
-                                                  at the other: takes the directory, then serves it
-  keyway cluster status --all                     at either")]
+      at the other: takes the directory, then serves it
+  keyway cluster status --all
+      at either")]
 pub enum Cluster {
     Token(Token),
     Join(Join),
@@ -31,6 +33,10 @@ pub enum Cluster {
 /// It works beside the server, which has to write. The token is printed alone on its line; who has it gets all of the
 /// directory, its keys too. The server keeps a digest of it.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster token --valid 10m
+      a token for the next ten minutes, and what to do with it")]
 pub struct Token {
     /// For how long it is good
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = some_time)]
@@ -44,6 +50,10 @@ pub struct Token {
 
 /// Join without starting: what keyway up --follow does first
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster join --follow ldaps://a.example.com --join - --data b < token
+      the folder b is a follower's; keyway up --data b starts it")]
 pub struct Join {
     /// Where the server is that writes: ldaps://HOST[:PORT]
     #[arg(long, value_name = "URL")]
@@ -69,6 +79,10 @@ pub struct Join {
 
 /// Ask the server that runs here how it stands: role, position, lag, last error
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster status --all
+      this server and all members that answer")]
 pub struct Status {
     /// Ask all members
     #[arg(long)]
@@ -79,6 +93,10 @@ pub struct Status {
 
 /// List the members, by this server's store
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster members --json
+      all members, for a program")]
 pub struct Members {
     #[command(flatten)]
     pub data: DataAndForm,
@@ -89,6 +107,10 @@ pub struct Members {
 /// The old writer writes no more as soon as it hears of this one. Changes that this one has not are lost to the others:
 /// keyway cluster rejoin at the old writer writes them out.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster promote
+      the writer is lost: this follower takes its place")]
 pub struct Promote {
     /// Also if members that answer have changes that this one has not: they are lost to the others then
     #[arg(long)]
@@ -101,6 +123,10 @@ pub struct Promote {
 ///
 /// The store of before is kept as DIR/store.before-rejoin-TIME.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster rejoin
+      the server is stopped, and was a writer that another one has replaced")]
 pub struct Rejoin {
     /// The member whose directory it takes [default: the writer, asked for among the members]
     #[arg(long, value_name = "URL")]
@@ -111,6 +137,10 @@ pub struct Rejoin {
 
 /// Remove a member for good, at the writer: nothing is kept for it any more, and it is let in no more
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  keyway cluster remove b
+      b will not come back")]
 pub struct Remove {
     /// Its name, as keyway cluster members shows it
     #[arg(value_name = "NAME", value_parser = member_name)]

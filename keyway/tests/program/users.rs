@@ -503,27 +503,25 @@ fn cryptod_may_be_another_user_than_the_directory() {
     start(&[]).stop();
 }
 
-/// From inside: a debugger has ldapd open files, with its user, its groups and its sandbox.
+/// From inside: ldapd is had to open files, with its user, its groups and its sandbox. (A debugger cannot do that on every
+/// processor: gdb 13 writes no registers where there are tiles of AMX.)
 #[track_caller]
 fn opens_nothing_of_cryptods(ldapd: u32, data: &Path, files: &[PathBuf]) {
-    if !installed("gdb") {
+    if !installed("python3") {
+        return;
+    }
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: system calls are made inside of a process on x86-64 only");
         return;
     }
     let own = data.join("keyway.toml");
     let closed: Vec<_> = files.iter().map(PathBuf::as_path).collect();
     let others = [data.join("cryptod"), "/etc/shadow".into(), KEYWAY.into()];
-    let mut gdb = Command::new("gdb");
-    gdb.args(["-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", &ldapd.to_string()]);
-    gdb.args(["-ex", "set language c"]);
-    for path in [&*own].into_iter().chain(closed).chain(others.iter().map(PathBuf::as_path)) {
-        gdb.args(["-ex", &format!("print ((int (*)(const char *, int))open64)({path:?}, 0)")]);
-    }
-    let said = crate::support::finish(&mut gdb, "");
-    let opened: Vec<i32> = said
-        .out
-        .lines()
-        .filter_map(|line| line.strip_prefix('$')?.split_once(" = ")?.1.parse().ok())
-        .collect();
+    let mut open = Command::new("python3");
+    open.args(["-c", include_str!("open_inside.py"), &ldapd.to_string()]);
+    open.args([&*own].into_iter().chain(closed).chain(others.iter().map(PathBuf::as_path)));
+    let said = crate::support::finish(&mut open, "");
+    let opened: Vec<i64> = said.out.lines().filter_map(|line| line.parse().ok()).collect();
     assert_eq!(opened.len(), 1 + files.len() + others.len(), "{}{}", said.out, said.err);
-    assert!(opened[0] >= 0 && opened[1..].iter().all(|file| *file == -1), "{opened:?}");
+    assert!(opened[0] >= 0 && opened[1..].iter().all(|file| *file < 0), "{opened:?}");
 }
