@@ -168,7 +168,8 @@ mod tests {
         // Killed when it had moved one of them.
         fs::write(folder.join(MOVING), "ca.pem\nversion").unwrap();
         fs::rename(placing.path().join("ca.pem"), folder.join("ca.pem")).unwrap();
-        let Placing { scratch, .. } = placing;
+        let Placing { scratch, _lock, .. } = placing;
+        drop(_lock);
         std::mem::forget(scratch);
         assert!(data::look(&folder).is_err(), "a start does not take it for a new one");
         let placing = begin(&folder);
