@@ -28,8 +28,11 @@ impl Session {
         let asker = value(ON_BEHALF).and_then(OnBehalf::decode);
         if self.shared.writes_elsewhere() {
             // Another server writes by now, or this one does not know: what it has may be older than what was written.
-            let text = "this server does not write any more, or not yet: ask again";
-            let failure = Failure::new(ResultCode::Unavailable, text);
+            let why = match &*self.shared.writes() {
+                Writes::Refused(why) | Writes::Unavailable(why) => why.clone(),
+                _ => "this server does not write any more, or not yet: ask again".to_owned(),
+            };
+            let failure = Failure::new(ResultCode::Unavailable, why);
             return self.answer(message.id, message.op.tag(), failure.into(), &[]);
         }
         let subject = match (&asker, &message.op) {

@@ -1,6 +1,7 @@
 //! A member whose writer holds a lease in etcd: what its thread for etcd changes of it.
 
 use super::appending::ToEtcd;
+use super::limits::TOLD_WAIT;
 use super::node::{Leased, Node};
 use super::row_header::{header, is_cluster_row};
 use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal, Status};
@@ -13,6 +14,7 @@ use keyway_store::{Error, RawRow};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 impl Node {
     /// Whether it decides by a lease in etcd who writes.
@@ -123,12 +125,12 @@ impl Node {
         let mut questions = JoinSet::new();
         for url in urls {
             let node = self.clone();
-            questions.spawn(async move { node.status_at(&url).await });
+            questions.spawn(async move { timeout(TOLD_WAIT, node.status_at(&url)).await });
         }
         let mut found = Vec::new();
         // One that does not answer keeps none of the others waiting.
         while let Some(asked) = questions.join_next().await {
-            found.extend(asked.into_iter().flatten());
+            found.extend(asked.into_iter().flatten().flatten());
         }
         found
     }

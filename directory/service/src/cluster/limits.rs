@@ -8,6 +8,8 @@ pub const REQUEST_WAIT: Duration = Duration::from_secs(10);
 pub const SEND_WAIT: Duration = Duration::from_secs(10);
 /// How long a connection to a member may take to be made, and its answer.
 pub const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// How long a member that is asked how it is, or told who writes, may take for it all: one that hangs holds up no other.
+pub const TOLD_WAIT: Duration = Duration::from_secs(3);
 /// How long a peer that is waited for may be silent: the other end has to look at its disk, perhaps.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// Requests of one connection.

@@ -1,6 +1,6 @@
 //! A running member's work for others, and its work of its own: following, the way to the writer, questions to members.
 
-use super::limits::SEND_WAIT;
+use super::limits::{SEND_WAIT, TOLD_WAIT};
 use super::node::Node;
 use super::service::{Boxed, Follow, MemberService, Refused};
 use super::stream::MemberStream;
@@ -15,7 +15,7 @@ use keyway_server::log::Severity;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsStream;
 
 /// How often a member looks at its row and its clock.
@@ -154,7 +154,7 @@ impl Node {
         let mut told = JoinSet::new();
         for url in urls {
             let node = self.clone();
-            told.spawn(async move { node.tell(&url).await });
+            told.spawn(async move { timeout(TOLD_WAIT, node.tell(&url)).await });
         }
         while told.join_next().await.is_some() {}
     }
@@ -175,7 +175,7 @@ impl Node {
         let highest = self.standing().highest();
         if let Some(url) = status.url.clone().filter(|_| status.heard < highest) {
             let node = self.clone();
-            tokio::spawn(async move { node.tell(&url).await });
+            tokio::spawn(async move { timeout(TOLD_WAIT, node.tell(&url)).await });
         }
         self.heard(status.heard);
         let Ok(place) = self.place() else { return };
