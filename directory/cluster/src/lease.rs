@@ -1,7 +1,7 @@
 //! The writer's lease in etcd: who may take it, and when it is renewed.
 //!
 //! A lease is a clock, and clocks differ. So what a holder believes of its end is a hint, by which it says early that it
-//! does not write; an append is right or wrong by its [`Fence`](crate::append::Fence), in etcd's own transaction.
+//! does not write; an append is right or wrong by its [`Fence`], in etcd's own transaction.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -29,7 +29,7 @@ impl Store {
 
 impl Store {
     /// Makes the changes of a row again that another store has had, in this one, which is in the state before it, and
-    /// puts the row into its feed: positions and digests go on as there. They are made as [`Write::replay`] says.
+    /// puts the row into its feed: positions and digests go on as there. Entries keep their identifiers, and are listed below those above them and under no other key.
     /// Blocks, as [`Store::write_now`] does; no other change is to come meanwhile.
     ///
     /// # Errors
