@@ -123,7 +123,7 @@ fn clients_of_haproxy_go_on_while_the_writer_is_changed() {
             "dn: {BELOW}\nchangetype: modify\nreplace: description\ndescription: {number}\n"
         );
         until_done(|| finish(&mut tool(&balancer, &password, "ldapmodify"), &ldif));
-        // The user whom it reads is there before, meanwhile and after.
+        // The user is found before the change of the writer, during it and after it.
         let mut search = tool(&balancer, &password, "ldapsearch");
         search.args(["-LLL", "-b", "dc=example,dc=com", "(uid=anna.weber)", "cn"]);
         let found = until_done(|| finish(&mut search, ""));
