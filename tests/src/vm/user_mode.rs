@@ -4,13 +4,21 @@
 use super::guest::{Guest, Job};
 use super::image::Image;
 use crate::Finished;
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+use std::collections::BTreeMap;
+use std::env::consts::ARCH;
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -18,6 +26,8 @@ use tempfile::TempDir;
 const MEMORY: u64 = 128;
 /// How long anything may take that is waited for.
 const LIMIT: Duration = Duration::from_secs(120);
+/// An environment for the guest's programs: their C library uses no registers that the kernel would lose.
+const NO_LARGE_REGISTERS: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load";
 /// What `unshare` runs.
 const IN_NAMESPACES: &str = r#"mount -t tmpfs memory /dev/shm && exec "$@""#;
 
@@ -76,10 +86,10 @@ impl UserModeLinux {
         command.arg(format!("host={}", folder.path().display()));
         let mtu = UserModeLinux::MTU;
         command.arg(format!("vec0:transport=fd,fd=1,mtu={mtu},mac={ethernet_address}"));
-        command.args(["quiet", "panic=-1"]);
+        command.args(["quiet", "panic=-1", NO_LARGE_REGISTERS]);
         let console = File::create(path("console")).expect("a file");
         command.stdin(Stdio::from(OwnedFd::from(its_port))).stdout(its_network).stderr(console);
-        let child = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"));
+        let child = without_large_registers(&mut command);
         // It has the guest's ends, which would hide that the guest has gone.
         drop(command);
         let guest = Guest::new(port, Arc::default());
@@ -127,6 +137,35 @@ impl UserModeLinux {
         let console = fs::read(self.folder.path().join("console")).unwrap_or_default();
         panic!("{why}\nThe guest's console: {}", String::from_utf8_lossy(&console))
     }
+}
+
+/// Starts a kernel that keeps the registers of its processes as every processor has them.
+///
+/// Linux 6.1 keeps them in 4 KiB, and stops where the processor's are larger, as they are with AMX. Where it cannot ask for
+/// the large ones it asks for those of x87 and SSE, and loses the rest at each page fault. All that it starts inherits the
+/// filter, which only a thread of its own can have alone.
+fn without_large_registers(command: &mut Command) -> Child {
+    /// `PTRACE_GETREGSET` and `NT_X86_XSTATE` (`linux/ptrace.h`, `linux/elf.h`).
+    const ASKED: [(u8, u64); 2] = [(0, 0x4204), (2, 0x202)];
+    const PTRACE: i64 = 101;
+    let filter = || -> Result<BpfProgram, seccompiler::BackendError> {
+        let conditions = ASKED.map(|(argument, value)| {
+            let (length, equal) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+            SeccompCondition::new(argument, length, equal, value)
+        });
+        let rule = SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)?;
+        let invalid = SeccompAction::Errno(Errno::INVAL.raw_os_error().unsigned_abs());
+        let rules = BTreeMap::from([(PTRACE, vec![rule])]);
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, invalid, ARCH.try_into()?)?;
+        filter.try_into()
+    };
+    thread::scope(|scope| {
+        let started = scope.spawn(|| {
+            seccompiler::apply_filter(&filter().expect("a filter")).expect("a filter is taken");
+            command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"))
+        });
+        started.join().expect("a process")
+    })
 }
 
 struct Running(Child);

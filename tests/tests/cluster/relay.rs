@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -31,8 +32,8 @@ pub struct Network(Arc<(Mutex<State>, Condvar)>);
 struct State {
     ways: HashMap<(usize, usize), Way>,
     open: Vec<((usize, usize), TcpStream)>,
-    /// The first process of each server: connections are theirs or their children's.
-    processes: HashMap<usize, u32>,
+    /// The folder of each server, which its command line names.
+    folders: HashMap<usize, PathBuf>,
 }
 
 fn pair(one: usize, other: usize) -> (usize, usize) {
@@ -66,9 +67,9 @@ impl Network {
         self.0.1.notify_all();
     }
 
-    /// A server's first process.
-    pub fn runs(&self, server: usize, process: u32) {
-        self.state().processes.insert(server, process);
+    /// A server's folder. It is told before the server starts, since a server connects before it is ready.
+    pub fn runs(&self, server: usize, folder: PathBuf) {
+        self.state().folders.insert(server, folder);
     }
 
     /// Waits until something passes; whether it may.
@@ -115,21 +116,19 @@ impl Network {
     /// The server that has the other end.
     fn owner(&self, stream: &TcpStream) -> Option<usize> {
         let inode = inode(stream.peer_addr().ok()?.port(), stream.local_addr().ok()?.port())?;
-        let socket = format!("socket:[{inode}]");
-        let processes = self.state().processes.clone();
-        let has = |process: u32| {
-            let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-            files
-                .filter_map(|file| fs::read_link(file.path()).ok())
-                .any(|it| it.as_os_str() == &*socket)
-        };
-        let children = |process: u32| {
-            let all = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
-            let all = all.unwrap_or_default();
-            all.split_whitespace().filter_map(|it| it.parse().ok()).collect::<Vec<u32>>()
-        };
-        let is_its = |process: u32| has(process) || children(process).into_iter().any(has);
-        processes.iter().find(|(_, process)| is_its(**process)).map(|(server, _)| *server)
+        let folders = self.state().folders.clone();
+        holders(&inode).into_iter().find_map(|mut process| {
+            // It is the server's, or that of a process which the server has started.
+            loop {
+                let words = command_line(process);
+                let names = |folder: &Path| words.iter().any(|word| Path::new(word) == folder);
+                let is_up = words.iter().any(|word| word == "up");
+                if let Some((server, _)) = folders.iter().find(|(_, it)| is_up && names(it)) {
+                    return Some(*server);
+                }
+                process = parent(process).filter(|it| *it > 1)?;
+            }
+        })
     }
 
     fn carry(&self, link: (usize, usize), one: TcpStream, address: &str) {
@@ -185,4 +184,28 @@ fn inode(port: u16, other: u16) -> Option<String> {
             && words.next().is_some_and(|it| it.ends_with(&other))
     })?;
     line.split_whitespace().nth(9).map(str::to_owned)
+}
+
+/// The processes that have this socket open.
+fn holders(inode: &str) -> Vec<u32> {
+    let socket = format!("socket:[{inode}]");
+    let has = |process: &u32| {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        files
+            .filter_map(|file| fs::read_link(file.path()).ok())
+            .any(|it| it.as_os_str() == &*socket)
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = all.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    all.filter(has).collect()
+}
+
+fn command_line(process: u32) -> Vec<String> {
+    let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    words.split(|it| *it == 0).map(|it| String::from_utf8_lossy(it).into_owned()).collect()
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }

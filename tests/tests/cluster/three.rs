@@ -144,8 +144,8 @@ impl Three {
         let (ldap, ldaps) = &self.addresses[at];
         let mut up = Command::new(keyway());
         up.args(["up", "--json", "--listen", ldap, "--listen-tls", ldaps, "--data"]);
+        self.network.runs(at, self.at(at));
         let server = Server::spawn(up.arg(self.at(at)).args(more).stderr(self.log(at)));
-        self.network.runs(at, server.server_pids()[0]);
         self.servers[at] = Some(server);
     }
 
