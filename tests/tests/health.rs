@@ -73,8 +73,10 @@ fn a_follower_without_its_writer_is_not_ready_and_says_so_everywhere() {
             && b.contains("monitoredInfo: connected=true\n")
     });
     writer.kill();
-    eventually("the follower is not ready", || ask(&b, &probe).code == 1);
-    assert_eq!(ask(&b, &probe).expect(1).out, "not ready: it is connected to no writer\n");
+    eventually("the follower is not ready", || {
+        let said = ask(&b, &probe);
+        (said.code, &*said.out) == (1, "not ready: it is connected to no writer\n")
+    });
     let said = ask(&b, &[&probe[..], &["--json"]].concat()).expect(1).out;
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!((&said["ready"], &said["role"]), (&false.into(), &"follower".into()));

@@ -5,10 +5,9 @@ use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::limits::LEASE_S;
 use crate::wire::{Any, Leased, Message};
-use keyway_lock::Unpoisoned;
 use serde_json::json;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// Has a lease granted: its number, and how long it lasts, which may be longer.
@@ -50,25 +49,15 @@ fn lasting(lease: &Leased) -> Option<Duration> {
 /// A lease that is kept alive until this is dropped; then it expires by itself.
 pub(crate) struct Alive {
     pub id: u64,
-    /// `None` once etcd has said that it has expired.
-    until: Arc<Mutex<Option<Instant>>>,
     keeper: AbortHandle,
 }
 
 impl Alive {
     /// Has a lease granted.
     pub async fn grant(etcd: &Etcd) -> Result<Alive, Error> {
-        let asked = Instant::now();
         let (id, ttl) = grant(etcd, Duration::from_secs(etcd.lease_s)).await?;
-        let until = Arc::new(Mutex::new(Some(asked + ttl)));
-        let keeper = keep(Arc::clone(&etcd.client), id, ttl, Arc::clone(&until));
-        let keeper = etcd.runtime.spawn(keeper).abort_handle();
-        Ok(Alive { id, until, keeper })
-    }
-
-    /// Until when it lasts, if nothing more is heard from etcd.
-    pub fn until(&self) -> Option<Instant> {
-        *self.until.lock().unpoisoned()
+        let keeper = keep(Arc::clone(&etcd.client), id, ttl);
+        Ok(Alive { id, keeper: etcd.runtime.spawn(keeper).abort_handle() })
     }
 }
 
@@ -79,14 +68,11 @@ impl Drop for Alive {
 }
 
 /// Three times within its time, and more often while etcd does not answer.
-async fn keep(client: Arc<Client>, id: u64, ttl: Duration, until: Arc<Mutex<Option<Instant>>>) {
+async fn keep(client: Arc<Client>, id: u64, ttl: Duration) {
     loop {
         tokio::time::sleep(ttl / 3).await;
-        let asked = Instant::now();
         // Without an answer it may still be there: etcd makes leases longer when its leader changes.
-        let Ok(kept) = renew(&client, id, ttl / 2).await else { continue };
-        *until.lock().unpoisoned() = kept.map(|ttl| asked + ttl);
-        if kept.is_none() {
+        if let Ok(None) = renew(&client, id, ttl / 2).await {
             return;
         }
     }

@@ -6,7 +6,6 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::limits::LEASE_S;
-use crate::member::Base;
 use crate::row::Point;
 use crate::wire::{KeyValue, Transacted, range, reads, transaction};
 use keyway_cluster::message::ClusterId;
@@ -34,10 +33,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// Those of a cluster at some endpoints: 2 s a try, 5 s a call, leases of 6 s.
+    /// Those of a cluster at some endpoints: 2 s a try, 5 s a call, leases of 5 s.
     pub fn new(endpoints: Vec<Endpoint>, cluster: ClusterId) -> Options {
         let (try_limit, call_limit) = (Duration::from_secs(2), Duration::from_secs(5));
-        Options { endpoints, tls: None, cluster, try_limit, call_limit, lease_s: 6 }
+        Options { endpoints, tls: None, cluster, try_limit, call_limit, lease_s: 5 }
     }
 }
 
@@ -78,15 +77,6 @@ impl Etcd {
     /// Those of a call.
     pub fn head(&self) -> Result<Option<Point>, Error> {
         self.runtime.block_on(self.read_head())
-    }
-
-    /// The newest base.
-    ///
-    /// # Errors
-    /// Those of a call.
-    pub fn base(&self) -> Result<Option<Base>, Error> {
-        let found = self.runtime.block_on(self.one(&self.keys.base()))?;
-        found.map(|found| Base::from_bytes(&found.value)).transpose()
     }
 
     pub(crate) async fn read_head(&self) -> Result<Option<Point>, Error> {

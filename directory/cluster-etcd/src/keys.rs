@@ -3,7 +3,6 @@
 //! ```text
 //! /keyway/CLUSTER/writer       member and lease of the writer, under its lease
 //! /keyway/CLUSTER/head         the last row: position (8 B BE) | digest (32 B)
-//! /keyway/CLUSTER/base         the newest base: JSON
 //! /keyway/CLUSTER/feed/N       a row: digest (32 B) | stored form; N is 16 hexadecimal digits
 //! /keyway/CLUSTER/members/ID   a member: JSON, under its lease; ID is 16 hexadecimal digits
 //! ```
@@ -27,10 +26,6 @@ impl Keys {
 
     pub fn head(&self) -> String {
         format!("{}head", self.prefix)
-    }
-
-    pub fn base(&self) -> String {
-        format!("{}base", self.prefix)
     }
 
     pub fn row(&self, position: u64) -> String {

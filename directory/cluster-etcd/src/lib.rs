@@ -3,7 +3,7 @@
 //! etcd is spoken to over its JSON gateway, with HTTP/1.1. It keeps the order of rows and who may write them, not entries:
 //! rows that each member has are trimmed, and a member that comes later takes a base from another one.
 //!
-//! **Fence.** A member that wins [`Etcd::lease`] has created the writer's key in a revision that no other one has. Each
+//! **Fence.** A member that wins [`Etcd::take`] has created the writer's key in a revision that no other one has. Each
 //! change of the writer is a transaction that asks for this key, so that a member that was paused, or whose clock is
 //! wrong, changes nothing after another one has won.
 //!
@@ -17,7 +17,6 @@
 
 mod alive;
 mod append;
-mod campaign;
 mod client;
 mod connection;
 mod endpoint;
@@ -37,7 +36,6 @@ mod trim;
 mod wire;
 
 pub use append::Appended;
-pub use campaign::{Campaign, Lease};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use etcd::{Etcd, Options};
@@ -45,7 +43,7 @@ pub use follow::{Followed, Follower};
 pub use keyway_cluster::append::Fence;
 pub use keyway_cluster::message::{ClusterId, Digest, MemberId};
 pub use lease::State;
-pub use member::{Base, Member};
+pub use member::Member;
 pub use members::Presence;
 pub use row::{Point, Row};
 pub use rows::read_rows;

@@ -8,7 +8,7 @@ pub const GROUP_BYTES_MAX: usize = 512 * 1024;
 pub const ROW_BYTES_MAX: usize = 1536 * 1024 - 4096;
 /// Endpoints that may be named.
 pub const ENDPOINTS_MAX: usize = 16;
-/// Bytes of a member's row, and of a base's.
+/// Bytes of a member's row.
 pub const MEMBER_BYTES_MAX: usize = 4096;
 /// Members that are listed.
 pub const MEMBERS_MAX: usize = 256;

@@ -19,15 +19,6 @@ pub struct Member {
     pub applied: Point,
 }
 
-/// A copy of the directory that a new follower can begin with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Base {
-    /// The point of the feed that it is a copy of.
-    pub point: Point,
-    /// The member that has it.
-    pub member: MemberId,
-}
-
 /// The stored form of a member: JSON.
 #[derive(Serialize, Deserialize)]
 struct MemberRow {
@@ -35,14 +26,6 @@ struct MemberRow {
     url: String,
     position: u64,
     digest: Digest,
-}
-
-/// The stored form of a base: JSON.
-#[derive(Serialize, Deserialize)]
-struct BaseRow {
-    position: u64,
-    digest: Digest,
-    member: MemberId,
 }
 
 impl Member {
@@ -55,19 +38,6 @@ impl Member {
         let bad = || Error::Answer(format!("the member {id} makes no sense"));
         let MemberRow { name, url, position, digest } = read(bytes).ok_or_else(bad)?;
         Ok(Member { id, name, url, applied: Point { position, digest } })
-    }
-}
-
-impl Base {
-    pub(crate) fn to_bytes(self) -> Result<Vec<u8>, Error> {
-        let Base { point: Point { position, digest }, member } = self;
-        bounded(&BaseRow { position, digest, member })
-    }
-
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Base, Error> {
-        let bad = || Error::Answer("the base makes no sense".into());
-        let BaseRow { position, digest, member } = read(bytes).ok_or_else(bad)?;
-        Ok(Base { point: Point { position, digest }, member })
     }
 }
 
@@ -94,9 +64,6 @@ mod tests {
         let member = Member { id, name: "b".into(), url: "ldaps://b:636".into(), applied };
         let bytes = member.to_bytes().unwrap();
         assert_eq!(Member::from_bytes(id, &bytes).unwrap(), member);
-        let base = Base { point: applied, member: id };
-        assert_eq!(Base::from_bytes(&base.to_bytes().unwrap()).unwrap(), base);
-        assert!(Base::from_bytes(&bytes).is_err());
         assert!(Member::from_bytes(id, &bytes[1..]).is_err());
         let text = String::from_utf8(bytes).unwrap();
         let short = text.replace(&applied.digest.to_string(), "00");

@@ -1,10 +1,9 @@
-//! The writer's care for etcd's space: old rows are removed, and the newest base is named.
+//! The writer's care for etcd's space: old rows are removed.
 
 use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::fence::holds;
-use crate::member::Base;
-use crate::wire::{Alarms, Any, deletes, puts};
+use crate::wire::{Alarms, Any, deletes};
 use keyway_cluster::append::Fence;
 use serde_json::json;
 use std::time::Duration;
@@ -67,18 +66,5 @@ impl Etcd {
             }
             Ok(())
         })
-    }
-
-    /// Names the newest base.
-    ///
-    /// # Errors
-    /// [`Error::Fenced`], and those of a call.
-    pub fn put_base(&self, fence: &Fence, base: Base) -> Result<(), Error> {
-        let put = async {
-            let success = vec![puts(&self.keys.base(), &base.to_bytes()?, 0)];
-            let answer = self.transact(holds(&self.keys, fence), success, vec![]).await?;
-            if answer.succeeded { Ok(()) } else { Err(Error::Fenced) }
-        };
-        self.runtime.block_on(put)
     }
 }

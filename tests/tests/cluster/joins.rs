@@ -17,8 +17,10 @@ fn a_follower_begins_with_the_writers_directory_and_certificates_of_its_own() {
     let token = site.token(&["--name", "bee"]);
     let follower = site.follower("b", &token);
     let (a, b) = (site.at("a"), site.at("b"));
-    let shown = cluster(&b, &["status", "--all", "--json"]).expect(0).out;
-    let shown: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let shown = cluster(&b, &["status", "--all", "--json"]).expect(0);
+    assert!(!shown.err.contains("access rules"), "{}", shown.err);
+    let shown: Vec<Value> =
+        shown.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(shown.len(), 2);
     assert_eq!((&shown[0]["name"], &shown[0]["role"]), (&"bee".into(), &"follower".into()));
     assert_eq!(shown[0]["url"], follower.ldaps());
@@ -32,6 +34,14 @@ fn a_follower_begins_with_the_writers_directory_and_certificates_of_its_own() {
     // It is a start as any other now, with or without the flags.
     let flags = ["--follow", site.writer.ldaps(), "--join", &token];
     assert!(Server::start(&b, &flags).stop().success());
+    // Rules are each server's own, and are to be alike.
+    let rule = "\n[[access]]\nwho = \"users\"\nwhat = \"data\"\nrights = [\"read\"]\n";
+    let rules = fs::read_to_string(b.join("keyway.toml")).unwrap() + rule;
+    fs::write(b.join("keyway.toml"), rules).unwrap();
+    let follower = Server::start(&b, &[]);
+    let said = cluster(&b, &["status", "--all"]).expect(0).err;
+    assert!(said.contains("the members have different access rules"), "{said}");
+    assert!(follower.stop().success());
     assert!(site.writer.stop().success());
     assert_eq!(export(&a), export(&b));
     assert_eq!(store_of(&a), store_of(&b));

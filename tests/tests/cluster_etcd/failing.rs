@@ -1,7 +1,7 @@
 //! Members of etcd that are killed and paused.
 
 use crate::rows::{Feed, next_row};
-use crate::{A, CLUSTER, PATIENCE, options, runtime, won};
+use crate::{A, CLUSTER, LEASE, PATIENCE, options, runtime, won};
 use keyway_cluster_etcd::{Appended, Error, Etcd, Fence, Followed, Options, Point, Row};
 use keyway_tests::cryptod::eventually;
 use keyway_tests::etcd;
@@ -41,14 +41,14 @@ fn a_leader_that_is_killed_loses_no_row_and_doubles_none() {
     let (mut server, runtime) = (etcd::Etcd::start(3), runtime());
     let patient = crate::client(&server, &runtime);
     let lease = won(&patient, A);
-    patient.begin(lease.fence(), Point::START).unwrap();
+    patient.begin(&lease, Point::START).unwrap();
     let etcd = hasty(&server, &runtime);
     let ((at, there), follower) = (channel(), patient.follow(Point::START));
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let (mut feed, mut unknown) = (Feed::NEW, 0);
             while feed.last.position < ROWS {
-                unknown += insist(&etcd, lease.fence(), &feed.grow(20_000)).0;
+                unknown += insist(&etcd, &lease, &feed.grow(20_000)).0;
                 at.send(feed.last.position).unwrap();
             }
             (feed.last, unknown)
@@ -89,15 +89,15 @@ fn paused_members_answer_nothing_and_all_goes_on_behind_it() {
     let patient = crate::client(&server, &runtime);
     let lease = won(&patient, A);
     let mut feed = Feed::NEW;
-    patient.begin(lease.fence(), feed.last).unwrap();
-    feed.append(&patient, lease.fence(), 3);
+    patient.begin(&lease, feed.last).unwrap();
+    feed.append(&patient, &lease, 3);
     let etcd = hasty(&server, &runtime);
     let mut follower = etcd.follow(Point::START);
     (0..3).for_each(|_| drop(next_row(&mut follower)));
     (0..3).for_each(|member| server.pause(member, true));
     let row = feed.grow(100);
     for _ in 0..5 {
-        let appended = etcd.append(lease.fence(), &row);
+        let appended = etcd.append(&lease, &row);
         let is_away = matches!(appended, Ok(Appended::Unknown(_)) | Err(Error::Unavailable(_)));
         assert!(is_away, "{appended:?}");
         assert!(matches!(etcd.head(), Err(Error::Unavailable(_))));
@@ -105,8 +105,8 @@ fn paused_members_answer_nothing_and_all_goes_on_behind_it() {
     let silent = follower.next(Duration::from_secs(2));
     assert!(matches!(silent, Err(Error::Unavailable(_))), "{silent:?}");
     (0..3).for_each(|member| server.pause(member, false));
-    insist(&etcd, lease.fence(), &row);
-    feed.append(&patient, lease.fence(), 2);
+    insist(&etcd, &lease, &row);
+    feed.append(&patient, &lease, 2);
     eventually("the follower goes on", || matches!(follower.next(PATIENCE), Ok(Followed::Row(_))));
     (0..2).for_each(|_| drop(next_row(&mut follower)));
     assert_eq!(patient.head().unwrap(), Some(feed.last));
@@ -122,8 +122,8 @@ fn a_follower_leaves_a_member_that_is_silent() {
     let patient = crate::client(&server, &runtime);
     let lease = won(&patient, A);
     let mut feed = Feed::NEW;
-    patient.begin(lease.fence(), feed.last).unwrap();
-    feed.append(&patient, lease.fence(), 1);
+    patient.begin(&lease, feed.last).unwrap();
+    feed.append(&patient, &lease, 1);
     // A client that begins with a member that does not lead.
     let silent = (server.leader() + 1) % 3;
     let mut options = options(&server);
@@ -133,7 +133,7 @@ fn a_follower_leaves_a_member_that_is_silent() {
     next_row(&mut follower);
     assert_eq!(follower.next(Duration::ZERO).unwrap(), Followed::Idle);
     server.pause(silent, true);
-    feed.append(&patient, lease.fence(), 1);
+    feed.append(&patient, &lease, 1);
     assert_eq!(next_row(&mut follower).point(), feed.last);
     server.pause(silent, false);
 }
@@ -147,15 +147,15 @@ fn members_that_are_all_killed_at_once_keep_rows_and_fence() {
     let etcd = crate::client(&server, &runtime);
     let lease = won(&etcd, A);
     let mut feed = Feed::NEW;
-    etcd.begin(lease.fence(), feed.last).unwrap();
-    feed.append(&etcd, lease.fence(), 20);
+    etcd.begin(&lease, feed.last).unwrap();
+    feed.append(&etcd, &lease, 20);
     let mut follower = etcd.follow(Point::START);
     (0..10).for_each(|_| drop(next_row(&mut follower)));
     (0..3).for_each(|member| server.kill(member));
     (0..3).for_each(|member| server.begin(member));
     (0..3).for_each(|member| server.wait(member));
     assert_eq!(etcd.head().unwrap(), Some(feed.last));
-    feed.append(&etcd, lease.fence(), 1);
+    feed.append(&etcd, &lease, 1);
     while next_row(&mut follower).point() != feed.last {}
 }
 
@@ -168,7 +168,7 @@ fn an_etcd_that_is_full_says_so_and_goes_on_when_it_was_trimmed() {
     let etcd = crate::client(&server, &runtime);
     let lease = won(&etcd, A);
     let mut feed = Feed::NEW;
-    etcd.begin(lease.fence(), feed.last).unwrap();
+    etcd.begin(&lease, feed.last).unwrap();
     // The transaction that first exceeds the quota is refused before or after it is done, by chance.
     for _ in 0..5 {
         let mut rows = 0;
@@ -176,7 +176,7 @@ fn an_etcd_that_is_full_says_so_and_goes_on_when_it_was_trimmed() {
             let (before, row) = (feed.last, feed.grow(60_000));
             rows += 1;
             assert!(rows < 100, "it is never full");
-            match etcd.append(lease.fence(), &row) {
+            match etcd.append(&lease, &row) {
                 Ok(done) => assert_eq!(done, Appended::Done),
                 Err(full) => {
                     assert!(matches!(full, Error::Full(_)), "{full}");
@@ -185,12 +185,12 @@ fn an_etcd_that_is_full_says_so_and_goes_on_when_it_was_trimmed() {
             }
         };
         assert_eq!(etcd.head().unwrap(), Some(before));
-        assert!(etcd.trim(lease.fence(), before.position).unwrap() > 0);
+        assert!(etcd.trim(&lease, before.position).unwrap() > 0);
         // etcd may find once more that it was full, by what was still under way.
         let mut tries = 0;
         loop {
             etcd.reclaim().unwrap();
-            match etcd.append(lease.fence(), &row) {
+            match etcd.append(&lease, &row) {
                 Ok(done) => break assert_eq!(done, Appended::Done),
                 Err(full) => assert!(matches!(full, Error::Full(_)), "{full}"),
             }
@@ -208,5 +208,5 @@ fn nothing_that_listens_is_unavailable() {
         Options { call_limit: Duration::from_millis(300), ..Options::new(vec![url], CLUSTER) };
     let etcd = Etcd::new(options, runtime.handle().clone()).unwrap();
     assert!(matches!(etcd.head(), Err(Error::Unavailable(_))));
-    assert!(matches!(etcd.lease(A), Err(Error::Unavailable(_))));
+    assert!(matches!(etcd.take(A, LEASE), Err(Error::Unavailable(_))));
 }

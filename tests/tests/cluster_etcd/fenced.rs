@@ -1,12 +1,11 @@
 //! One writer at a time, and each row once.
 
 use crate::rows::Feed;
-use crate::{A, B, PATIENCE, client, options, runtime, won};
-use keyway_cluster_etcd::{Appended, Campaign, Digest, Error, Etcd, Member, Point, Row, limits};
+use crate::{A, B, LEASE, client, options, runtime, won};
+use keyway_cluster_etcd::{Appended, Digest, Error, Etcd, Member, Point, Row, limits};
 use keyway_tests::cryptod::eventually;
 use keyway_tests::etcd;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn rows_are_appended_in_order_and_once() {
@@ -18,29 +17,23 @@ fn rows_are_appended_in_order_and_once() {
     assert_eq!(etcd.head().unwrap(), None);
     let lease = won(&etcd, A);
     let mut feed = Feed { last: Point { position: 40, digest: Digest([4; 32]) }, content: 1 };
-    assert_eq!(etcd.append(lease.fence(), &feed.clone().grow(100)).unwrap(), Appended::Apart(None));
-    assert_eq!(etcd.begin(lease.fence(), feed.last).unwrap(), feed.last);
+    assert_eq!(etcd.append(&lease, &feed.clone().grow(100)).unwrap(), Appended::Apart(None));
+    assert_eq!(etcd.begin(&lease, feed.last).unwrap(), feed.last);
     let (start, first) = (feed.last, feed.grow(100));
-    assert_eq!(etcd.append(lease.fence(), &first).unwrap(), Appended::Done);
-    assert_eq!(etcd.append(lease.fence(), &first).unwrap(), Appended::Done, "it is there");
-    assert_eq!(etcd.begin(lease.fence(), start).unwrap(), feed.last, "there is a feed");
-    feed.append(&etcd, lease.fence(), 3);
+    assert_eq!(etcd.append(&lease, &first).unwrap(), Appended::Done);
+    assert_eq!(etcd.append(&lease, &first).unwrap(), Appended::Done, "it is there");
+    assert_eq!(etcd.begin(&lease, start).unwrap(), feed.last, "there is a feed");
+    feed.append(&etcd, &lease, 3);
     // Another row at the same position, one that leaves a position out, and one that follows another one.
     let other = Feed { last: start, content: 2 }.grow(100);
     let there = first.point().digest;
-    assert_eq!(etcd.append(lease.fence(), &other).unwrap(), Appended::Conflict(there));
+    assert_eq!(etcd.append(&lease, &other).unwrap(), Appended::Conflict(there));
     let mut ahead = feed;
     ahead.grow(100);
-    assert_eq!(
-        etcd.append(lease.fence(), &ahead.grow(100)).unwrap(),
-        Appended::Apart(Some(feed.last))
-    );
+    assert_eq!(etcd.append(&lease, &ahead.grow(100)).unwrap(), Appended::Apart(Some(feed.last)));
     let mut apart = feed;
     apart.last.digest = Digest([9; 32]);
-    assert_eq!(
-        etcd.append(lease.fence(), &apart.grow(100)).unwrap(),
-        Appended::Apart(Some(feed.last))
-    );
+    assert_eq!(etcd.append(&lease, &apart.grow(100)).unwrap(), Appended::Apart(Some(feed.last)));
     assert_eq!(etcd.head().unwrap(), Some(feed.last));
 }
 
@@ -53,9 +46,9 @@ fn the_largest_row_fits_and_a_larger_one_is_told() {
     let etcd = client(&server, &runtime);
     let lease = won(&etcd, A);
     let mut feed = Feed::NEW;
-    etcd.begin(lease.fence(), feed.last).unwrap();
+    etcd.begin(&lease, feed.last).unwrap();
     for bytes in [limits::GROUP_BYTES_MAX, limits::ROW_BYTES_MAX] {
-        assert_eq!(etcd.append(lease.fence(), &feed.grow(bytes)).unwrap(), Appended::Done);
+        assert_eq!(etcd.append(&lease, &feed.grow(bytes)).unwrap(), Appended::Done);
     }
     let mut follower = etcd.follow(Point::START);
     assert_eq!(crate::rows::next_row(&mut follower).bytes().len(), limits::GROUP_BYTES_MAX);
@@ -65,45 +58,31 @@ fn the_largest_row_fits_and_a_larger_one_is_told() {
 }
 
 #[test]
-fn a_writer_that_was_paused_is_fenced_although_it_believes_in_its_lease() {
+fn a_writer_that_was_paused_is_fenced() {
     if !etcd::available() {
         return;
     }
-    let server = etcd::Etcd::start(1);
-    let (first_runtime, second_runtime) = (runtime(), runtime());
-    let options = || keyway_cluster_etcd::Options { lease_s: 2, ..options(&server) };
-    let first = Etcd::new(options(), first_runtime.handle().clone()).unwrap();
-    let second = Etcd::new(options(), second_runtime.handle().clone()).unwrap();
-    let lease = won(&first, A);
+    let (server, runtime) = (etcd::Etcd::start(1), runtime());
+    let [first, second] = [(); 2].map(|()| client(&server, &runtime));
+    // It renews its lease no more.
+    let lease = first.take(A, Duration::from_secs(2)).unwrap().unwrap();
     let mut feed = Feed::NEW;
-    first.begin(lease.fence(), feed.last).unwrap();
-    feed.append(&first, lease.fence(), 3);
-    assert!(matches!(second.lease(B).unwrap(), Campaign::Held(it) if it == *lease.fence()));
-    // Its only worker stands still, as all of a process that was paused, and its clock too.
-    let ((resume, resumed), (stood, stands)) = (channel::<()>(), channel());
-    first_runtime.spawn(async move {
-        stood.send(Instant::now()).unwrap();
-        let _ = resumed.recv();
-    });
-    let clock = stands.recv().unwrap();
-    assert!(!second.wait_for_vacancy(Duration::ZERO).unwrap());
-    assert!(second.wait_for_vacancy(PATIENCE).unwrap());
+    first.begin(&lease, feed.last).unwrap();
+    feed.append(&first, &lease, 3);
+    assert_eq!(second.take(B, LEASE).unwrap(), None);
+    assert_eq!(second.look().unwrap().holder, Some(lease));
+    eventually("the lease is over", || second.look().unwrap().holder.is_none());
     let next = won(&second, B);
-    assert!(lease.is_held_until(clock) && next.fence().revision > lease.fence().revision);
-    drop(resume);
+    assert!(next.revision > lease.revision);
     let late = feed.clone().grow(200);
-    assert_eq!(first.append(lease.fence(), &late).unwrap(), Appended::Fenced);
-    assert!(matches!(first.begin(lease.fence(), feed.last), Err(Error::Fenced)));
-    assert!(matches!(first.trim(lease.fence(), 2), Err(Error::Fenced)));
-    feed.append(&second, next.fence(), 2);
-    assert_eq!(
-        first.append(lease.fence(), &late).unwrap(),
-        Appended::Fenced,
-        "also at a taken position"
-    );
-    eventually("the first one learns it", || !lease.is_held_until(Instant::now()));
+    assert_eq!(first.append(&lease, &late).unwrap(), Appended::Fenced);
+    assert!(matches!(first.begin(&lease, feed.last), Err(Error::Fenced)));
+    assert!(matches!(first.trim(&lease, 2), Err(Error::Fenced)));
+    feed.append(&second, &next, 2);
+    assert_eq!(first.append(&lease, &late).unwrap(), Appended::Fenced, "also at a taken position");
+    assert!(!first.renew(&lease).unwrap());
     // One that is given back is free at once.
-    next.release(&second).unwrap();
+    second.release(&next).unwrap();
     won(&first, A);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::rows::{Feed, next_row};
 use crate::{A, B, PATIENCE, client, runtime, won};
-use keyway_cluster_etcd::{Appended, Base, Followed, Point};
+use keyway_cluster_etcd::{Appended, Followed, Point};
 use keyway_tests::etcd;
 use std::path::Path;
 use std::process::Command;
@@ -20,8 +20,8 @@ fn a_follower_sees_two_thousand_rows_in_order() {
     let etcd = client(&server, &runtime);
     let lease = won(&etcd, A);
     let mut feed = Feed::NEW;
-    etcd.begin(lease.fence(), feed.last).unwrap();
-    feed.append(&etcd, lease.fence(), 20);
+    etcd.begin(&lease, feed.last).unwrap();
+    feed.append(&etcd, &lease, 20);
     let mut follower = etcd.follow(Point::START);
     thread::scope(|scope| {
         let followed = scope.spawn(|| {
@@ -35,7 +35,7 @@ fn a_follower_sees_two_thousand_rows_in_order() {
         });
         for number in feed.last.position..ROWS {
             let bytes = if number % 100 == 0 { 60_000 } else { 600 };
-            assert_eq!(etcd.append(lease.fence(), &feed.grow(bytes)).unwrap(), Appended::Done);
+            assert_eq!(etcd.append(&lease, &feed.grow(bytes)).unwrap(), Appended::Done);
         }
         assert_eq!(followed.join().unwrap(), feed.last);
     });
@@ -56,12 +56,12 @@ fn what_was_trimmed_needs_a_base_and_what_was_compacted_does_not() {
     let etcd = client(&server, &runtime);
     let lease = won(&etcd, A);
     let mut feed = Feed::NEW;
-    etcd.begin(lease.fence(), feed.last).unwrap();
+    etcd.begin(&lease, feed.last).unwrap();
     let (mut behind, mut near, mut here) =
         (etcd.follow(feed.last), etcd.follow(feed.last), etcd.follow(feed.last));
     let mut points = vec![feed.last];
     for _ in 0..50 {
-        feed.append(&etcd, lease.fence(), 1);
+        feed.append(&etcd, &lease, 1);
         points.push(feed.last);
         // All watch now; the first two then stay behind.
         let position = feed.last.position;
@@ -70,12 +70,8 @@ fn what_was_trimmed_needs_a_base_and_what_was_compacted_does_not() {
             assert_eq!(next_row(follower).point(), feed.last);
         }
     }
-    assert_eq!(etcd.base().unwrap(), None);
-    let base = Base { point: points[20], member: A };
-    etcd.put_base(lease.fence(), base).unwrap();
-    assert_eq!(etcd.base().unwrap(), Some(base));
-    assert_eq!(etcd.trim(lease.fence(), 20).unwrap(), 20);
-    assert_eq!(etcd.trim(lease.fence(), 20).unwrap(), 0);
+    assert_eq!(etcd.trim(&lease, 20).unwrap(), 20);
+    assert_eq!(etcd.trim(&lease, 20).unwrap(), 0);
     // Those that begin now: before, at the edge, and behind it.
     for (after, first) in [(0, Some(21)), (5, Some(21)), (19, Some(21)), (20, None), (21, None)] {
         let found = etcd.follow(points[after]).next(PATIENCE).unwrap();
@@ -89,7 +85,7 @@ fn what_was_trimmed_needs_a_base_and_what_was_compacted_does_not() {
     for place in &points[31..] {
         assert_eq!(next_row(&mut near).point(), *place);
     }
-    feed.append(&etcd, lease.fence(), 1);
+    feed.append(&etcd, &lease, 1);
     assert_eq!(next_row(&mut near).point(), feed.last);
     assert_eq!(next_row(&mut here).point(), feed.last);
     let mut last = 5;
@@ -107,12 +103,12 @@ fn what_was_trimmed_needs_a_base_and_what_was_compacted_does_not() {
     };
     assert!(matches!(end, Followed::Idle | Followed::Compacted { first: 21 }), "{end:?}");
     // The last row stays, also where more is asked for.
-    assert_eq!(etcd.trim(lease.fence(), 100).unwrap(), 30);
+    assert_eq!(etcd.trim(&lease, 100).unwrap(), 30);
     assert_eq!(etcd.follow(feed.last).next(Duration::ZERO).unwrap(), Followed::Idle);
     assert_eq!(next_row(&mut etcd.follow(points[50])).point(), feed.last);
     let compacted = etcd.follow(points[49]).next(PATIENCE).unwrap();
     assert_eq!(compacted, Followed::Compacted { first: 51 });
-    feed.append(&etcd, lease.fence(), 1);
+    feed.append(&etcd, &lease, 1);
     assert_eq!(next_row(&mut here).point(), feed.last);
 }
 
@@ -129,14 +125,14 @@ fn an_etcd_that_was_restored_from_an_older_copy_is_noticed() {
     let etcd = client(&server, &runtime);
     let lease = won(&etcd, A);
     let mut feed = Feed::NEW;
-    etcd.begin(lease.fence(), feed.last).unwrap();
-    feed.append(&etcd, lease.fence(), 10);
+    etcd.begin(&lease, feed.last).unwrap();
+    feed.append(&etcd, &lease, 10);
     let (old, aside) = (feed.last, server.data(0).with_extension("old"));
     server.kill(0);
     copy(&server.data(0), &aside);
     server.begin(0);
     server.wait(0);
-    feed.append(&etcd, lease.fence(), 10);
+    feed.append(&etcd, &lease, 10);
     let mut follower = etcd.follow(old);
     for _ in 0..10 {
         next_row(&mut follower);
@@ -148,22 +144,22 @@ fn an_etcd_that_was_restored_from_an_older_copy_is_noticed() {
     server.wait(0);
     // The writer's lease and fence are in the copy, but the feed does not end where the writer is.
     let next = feed.clone().grow(100);
-    assert_eq!(etcd.append(lease.fence(), &next).unwrap(), Appended::Apart(Some(old)));
+    assert_eq!(etcd.append(&lease, &next).unwrap(), Appended::Apart(Some(old)));
     assert_eq!(until_other(&mut follower), Followed::Rewound(Some(old)));
     // Another writer with other rows passes the follower: positions agree, digests do not.
-    lease.release(&etcd).unwrap();
+    etcd.release(&lease).unwrap();
     let lease = won(&etcd, B);
     let mut other = Feed { last: old, content: 9 };
-    other.append(&etcd, lease.fence(), 10);
+    other.append(&etcd, &lease, 10);
     let there = other.last.digest;
     assert_eq!(until_other(&mut follower), Followed::Diverged { here: feed.last, there });
-    other.append(&etcd, lease.fence(), 5);
+    other.append(&etcd, &lease, 5);
     assert_eq!(until_other(&mut follower), Followed::Diverged { here: feed.last, there });
     // Also where the row at its position is gone, by what the next one follows.
-    assert_eq!(etcd.trim(lease.fence(), 20).unwrap(), 20);
+    assert_eq!(etcd.trim(&lease, 20).unwrap(), 20);
     assert_eq!(until_other(&mut follower), Followed::Diverged { here: feed.last, there });
     assert_eq!(
-        etcd.append(lease.fence(), &next).unwrap(),
+        etcd.append(&lease, &next).unwrap(),
         Appended::Conflict({
             let mut again = Feed { last: old, content: 9 };
             (0..11).map(|_| again.grow(100).point().digest).last().unwrap()

@@ -1,6 +1,6 @@
 //! Servers that are no etcd of ours: too old, cut off, endless, without sense.
 
-use crate::{A, CLUSTER, runtime};
+use crate::{A, CLUSTER, LEASE, runtime};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Options, Point};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -74,7 +74,7 @@ fn an_etcd_before_3_6_is_refused() {
     assert!(matches!(&refused, Error::TooOld { version, .. } if version == "3.4.23"));
     let text = refused.to_string();
     assert!(text.contains("3.4.23") && text.contains("upgrade it to 3.6"), "{text}");
-    assert!(matches!(etcd.lease(A), Err(Error::TooOld { .. })));
+    assert!(matches!(etcd.take(A, LEASE), Err(Error::TooOld { .. })));
     assert!(matches!(etcd.follow(Point::START).next(Duration::ZERO), Err(Error::TooOld { .. })));
 }
 

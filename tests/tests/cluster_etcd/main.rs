@@ -9,13 +9,15 @@ mod rows;
 mod steps;
 mod tls;
 
-use keyway_cluster_etcd::{Campaign, ClusterId, Etcd, Lease, MemberId, Options};
+use keyway_cluster_etcd::{ClusterId, Etcd, Fence, MemberId, Options};
 use keyway_tests::etcd;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// How long anything may take that takes milliseconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A lease outlives what happens on a slow machine, unless a test is about its end.
+const LEASE: Duration = Duration::from_secs(600);
 const CLUSTER: ClusterId = ClusterId([7; 16]);
 const A: MemberId = MemberId(0xa);
 const B: MemberId = MemberId(0xb);
@@ -29,9 +31,8 @@ fn runtime() -> Runtime {
 fn options(server: &etcd::Etcd) -> Options {
     let endpoints = server.addresses();
     let endpoints = endpoints.iter().map(|address| format!("http://{address}").parse().unwrap());
-    // A lease outlives what happens on a slow machine, unless a test is about its end.
     let call_limit = Duration::from_secs(20);
-    Options { lease_s: 60, call_limit, ..Options::new(endpoints.collect(), CLUSTER) }
+    Options { lease_s: LEASE.as_secs(), call_limit, ..Options::new(endpoints.collect(), CLUSTER) }
 }
 
 fn client(server: &etcd::Etcd, runtime: &Runtime) -> Etcd {
@@ -40,9 +41,6 @@ fn client(server: &etcd::Etcd, runtime: &Runtime) -> Etcd {
 
 /// Becomes the writer.
 #[track_caller]
-fn won(etcd: &Etcd, member: MemberId) -> Lease {
-    match etcd.lease(member).unwrap() {
-        Campaign::Won(lease) => lease,
-        Campaign::Held(holder) => panic!("{holder:?} is the writer"),
-    }
+fn won(etcd: &Etcd, member: MemberId) -> Fence {
+    etcd.take(member, LEASE).unwrap().unwrap_or_else(|| panic!("another one is the writer"))
 }

@@ -17,14 +17,14 @@ fn the_rate_of_appends_is_printed() {
         let etcd = client(&server, &runtime);
         let lease = won(&etcd, A);
         let mut feed = Feed::NEW;
-        etcd.begin(lease.fence(), Point::START).unwrap();
+        etcd.begin(&lease, Point::START).unwrap();
         for bytes in [600, 60_000] {
-            feed.append(&etcd, lease.fence(), 10);
+            feed.append(&etcd, &lease, 10);
             let mut times: Vec<_> = (0..rows)
                 .map(|_| {
                     let row = feed.grow(bytes);
                     let begun = Instant::now();
-                    assert_eq!(etcd.append(lease.fence(), &row).unwrap(), Appended::Done);
+                    assert_eq!(etcd.append(&lease, &row).unwrap(), Appended::Done);
                     begun.elapsed()
                 })
                 .collect();

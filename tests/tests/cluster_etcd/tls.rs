@@ -54,9 +54,9 @@ fn etcd_is_spoken_to_over_tls_with_certificates_on_both_sides() {
     let etcd = client(Some(tls(&ours, &ours, true))).unwrap();
     eventually("it listens", || etcd.head().is_ok());
     let lease = won(&etcd, A);
-    etcd.begin(lease.fence(), Point::START).unwrap();
+    etcd.begin(&lease, Point::START).unwrap();
     let mut feed = Feed::NEW;
-    feed.append(&etcd, lease.fence(), 3);
+    feed.append(&etcd, &lease, 3);
     // Servers of another authority, clients of another one, clients without a certificate, and without TLS.
     for (trusted, own, is_known) in
         [(&theirs, &ours, true), (&ours, &theirs, true), (&ours, &ours, false)]

@@ -41,6 +41,9 @@ pub struct Status {
     pub followers: Vec<FollowerStatus>,
     /// Of its contents at the last position that a thousand divides.
     pub contents: Option<Contents>,
+    /// Of the access rules that it is configured with, which are to be all members'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Digest>,
 }
 
 /// What a member does.

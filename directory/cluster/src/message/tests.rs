@@ -36,6 +36,7 @@ fn status() -> Status {
             heard_seconds: 1.5,
         }],
         contents: Some(Contents { position: 1000, digest: Digest([2; 32]) }),
+        rules: Some(Digest([3; 32])),
     }
 }
 

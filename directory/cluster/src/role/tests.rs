@@ -51,6 +51,7 @@ fn status(member: MemberId, position: u64, is_connected: bool) -> Status {
         last_error: None,
         followers: Vec::new(),
         contents: None,
+        rules: None,
     }
 }
 

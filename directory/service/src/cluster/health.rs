@@ -117,6 +117,7 @@ mod tests {
             last_error: None,
             followers: Vec::new(),
             contents: None,
+            rules: None,
         }
     }
 

@@ -4,10 +4,11 @@
 use super::appending::{ToEtcd, row_of};
 use super::node::Node;
 use super::tail::TailSettings;
+use super::telling::Telling;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
 use keyway_cluster::lease::{Doubt, Lease, Own, Step};
-use keyway_cluster::message::{ClusterId, Digest, MemberId, Status};
-use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Member, Point, Presence, Tail};
+use keyway_cluster::message::{ClusterId, MemberId, Status};
+use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Point, Tail};
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
@@ -28,13 +29,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(500);
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How long another member may take for its answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
-/// How often a member says in etcd how far it is, and how often the writer removes rows that all have.
-const TELL_EVERY: Duration = Duration::from_secs(5);
-const TRIM_EVERY: Duration = Duration::from_secs(30);
-/// How often etcd gives back the space of what was removed.
-const RECLAIM_EVERY: Duration = Duration::from_secs(600);
-/// Rows that stay in etcd in any case.
-const ROWS_KEPT: u64 = 1000;
+/// How often etcd is tried out before there is a cluster.
+const TRY_EVERY: Duration = Duration::from_secs(5);
 
 /// Answers of members, with the time at which each was asked, and the way to give one.
 type Answers = (Sender<(Duration, Status)>, Receiver<(Duration, Status)>);
@@ -48,13 +44,10 @@ struct Holding {
     tail: Tail,
     lease: Lease,
     follower: Option<Follower>,
-    presence: Option<Presence>,
+    telling: Telling,
     asked: Duration,
     /// What others have answered, and when they were asked.
     answers: Answers,
-    told: Duration,
-    trimmed: Duration,
-    reclaimed: Duration,
 }
 
 /// Looks at etcd before there is a cluster, so that what is wrong with it is seen before another server depends on it.
@@ -76,7 +69,7 @@ pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, e
         let cluster = node.standing().row().map(|row| row.cluster);
         let Some(cluster) = cluster else {
             let now = node.now();
-            if tried.is_none_or(|tried| now.saturating_sub(tried) >= TELL_EVERY) {
+            if tried.is_none_or(|tried| now.saturating_sub(tried) >= TRY_EVERY) {
                 tried = Some(now);
                 try_out(&node, settings, runtime);
             }
@@ -96,12 +89,9 @@ pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, e
             lease: Lease::new(own, settings.lease, now),
             etcd,
             follower: None,
-            presence: None,
+            telling: Telling::new(own, now),
             asked: Duration::ZERO,
             answers: channel(),
-            told: Duration::ZERO,
-            trimmed: now,
-            reclaimed: now,
             node: node.clone(),
         };
         while !ends.load(Ordering::Acquire) {
@@ -119,11 +109,13 @@ impl Holding {
         match self.node.is_open() {
             true => {
                 self.follower = None;
-                sleep(BEAT / 4);
+                sleep(BEAT);
             }
             false => self.turn_follow(),
         }
-        self.tell();
+        if let Err(why) = self.telling.turn(&self.node, &self.etcd, self.lease.fence()) {
+            self.answered(Some(&why));
+        }
     }
 
     fn turn_lease(&mut self) {
@@ -280,7 +272,8 @@ impl Holding {
         let here = Point { position: place.position, digest: place.digest };
         let state = self.etcd.look().map_err(Failure::new)?;
         let end = match state.head {
-            None => self.etcd.begin(&fence, here).map_err(Failure::new)?,
+            // A member that has joined just now may lack rows of before.
+            None => self.etcd.begin(&fence, self.node.feed_start()?).map_err(Failure::new)?,
             Some(end) => end,
         };
         if end.position > here.position {
@@ -288,7 +281,7 @@ impl Holding {
             self.follower = None;
             return Ok(());
         }
-        // An etcd that was restored from an older copy lacks what members have.
+        // An etcd that is new, or was restored from an older copy, lacks what members have.
         for row in self.node.rows_between(end.position, here.position)? {
             match self.tail.append(&fence, &row_of(&row)) {
                 Appended::Done => {}
@@ -306,62 +299,13 @@ impl Holding {
         self.node.begin_reign(here.position, state.store, append)
     }
 
-    /// Says in etcd how far this member is; the writer removes there what all have.
-    fn tell(&mut self) {
-        let now = self.node.now();
-        if now.saturating_sub(self.told) < TELL_EVERY && self.presence.is_some() {
-            return;
-        }
-        self.told = now;
-        if let Err(why) = self.say_where() {
-            self.presence = None;
-            self.answered(Some(&why));
-        }
-        let Some(fence) = self.lease.fence().filter(|_| self.node.is_open()) else { return };
-        if let Ok(members) = self.etcd.members() {
-            for member in members.iter().filter(|member| member.id != self.own) {
-                self.node.acknowledged(member.id, member.applied.position);
-            }
-        }
-        if now.saturating_sub(self.trimmed) >= TRIM_EVERY {
-            self.trimmed = now;
-            let wanted = self.node.place().map_or(0, |place| place.position);
-            if let Some(until) = self.node.trim_until(wanted.saturating_sub(ROWS_KEPT)) {
-                // It is tried again, and nothing depends on it now.
-                let _ = self.etcd.trim(&fence, until);
-            }
-        }
-        if now.saturating_sub(self.reclaimed) >= RECLAIM_EVERY {
-            self.reclaimed = now;
-            let _ = self.etcd.reclaim();
-        }
-    }
-
-    fn say_where(&mut self) -> Result<(), Error> {
-        let Ok(place) = self.node.place() else { return Ok(()) };
-        let (name, url) = {
-            let standing = self.node.standing();
-            let own = standing.row().and_then(|row| row.member(self.own));
-            own.map(|own| (own.name.clone(), own.url.clone())).unwrap_or_default()
-        };
-        let applied = Point { position: place.position, digest: Digest(place.digest.0) };
-        let member = Member { id: self.own, name, url, applied };
-        match &mut self.presence {
-            Some(presence) => presence.update(&self.etcd, &member),
-            None => {
-                self.presence = Some(self.etcd.join(&member)?);
-                Ok(())
-            }
-        }
-    }
-
     /// Gives the lease back, so that another member need not wait for its end.
     fn end(mut self) {
         self.node.close("the server is stopping", false);
         // Both end by themselves: an etcd that does not answer holds the server up for one call only.
         let is_released = self.lease.fence().is_none_or(|fence| self.etcd.release(&fence).is_ok());
-        if let Some(presence) = self.presence.take().filter(|_| is_released) {
-            let _ = presence.leave(&self.etcd);
+        if is_released {
+            self.telling.end(&self.etcd);
         }
     }
 }

@@ -6,15 +6,22 @@ use super::node::{Leased, Node};
 use super::row_header::{header, is_cluster_row};
 use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal, Status};
 use keyway_cluster::role::Role;
+use keyway_cluster_etcd::Point;
+use keyway_cluster_etcd::limits::ROW_BYTES_MAX;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use keyway_server::{ChangeNote, Reason};
 use keyway_store::{Error, RawRow};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+/// Rows, and bytes of them, that an etcd which has none is given at most.
+const ROWS_BEGUN: u64 = 1000;
+const BYTES_BEGUN: usize = 8 << 20;
 
 impl Node {
     /// Whether it decides by a lease in etcd who writes.
@@ -118,6 +125,38 @@ impl Node {
         let rows = read.view().feed_after(after).map_err(lacking)?.raw();
         let rows = rows.take_while(|row| row.as_ref().map_or(true, |row| row.position() <= to));
         rows.collect::<Result<_, _>>().map_err(lacking)
+    }
+
+    /// Behind which point this member's rows are put into an etcd that has none: its last ones, as far as they are kept and
+    /// fit there.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn feed_start(&self) -> Result<Point, Failure> {
+        let unreadable = |why: Error| Failure::new(format!("cannot read the feed: {why}"));
+        let read = self.parts.store.read().map_err(unreadable)?;
+        let Some(head) = read.view().feed_head().map_err(unreadable)? else {
+            return Ok(Point::START);
+        };
+        let least = head.first.saturating_sub(1).max(head.position.saturating_sub(ROWS_BEGUN));
+        let (mut rows, mut bytes) = (VecDeque::new(), 0);
+        for row in read.view().feed_after(least).map_err(unreadable)?.raw() {
+            let row = row.map_err(unreadable)?;
+            let length = row.bytes().len();
+            if length > ROW_BYTES_MAX {
+                (rows, bytes) = (VecDeque::new(), 0);
+                continue;
+            }
+            rows.push_back((row.position(), Digest(row.before().0), length));
+            bytes += length;
+            while bytes > BYTES_BEGUN {
+                bytes -= rows.pop_front().map_or(bytes, |(_, _, length)| length);
+            }
+        }
+        Ok(match rows.front() {
+            Some((position, before, _)) => Point { position: position - 1, digest: *before },
+            None => Point { position: head.position, digest: Digest(head.digest.0) },
+        })
     }
 
     /// How the members at these URLs are, of those that answer.

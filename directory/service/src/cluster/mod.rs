@@ -32,6 +32,7 @@ mod shown;
 mod start;
 mod stream;
 mod tail;
+mod telling;
 mod token;
 mod tokening;
 mod tokens;

@@ -42,6 +42,8 @@ pub struct NodeSettings {
     pub by_address: bool,
     /// For how long rows are kept for a member that is silent.
     pub member_age_max: Duration,
+    /// Of the access rules of the configuration.
+    pub rules: Digest,
 }
 
 /// The parts that a member is made of.

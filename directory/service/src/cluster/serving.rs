@@ -330,6 +330,7 @@ impl Node {
             followers: followers.collect(),
             contents: contents
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
+            rules: Some(self.settings().rules),
         })
     }
 }

@@ -8,6 +8,7 @@ use keyway_host::failure::Failure;
 use keyway_host::output::{self, grouped, shell};
 use keyway_host::timestamp::Timestamp;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -79,6 +80,12 @@ pub fn say_status(all: &[Asked], in_json: bool) -> Result<bool, Failure> {
     if writers > 1 {
         output::note(
             "more than one member writes: the one of the highest epoch counts; look whether each reaches the others' URLs",
+        );
+    }
+    let rules = all.iter().filter_map(|asked| asked.status.as_ref().ok()?.rules);
+    if rules.collect::<BTreeSet<_>>().len() > 1 {
+        output::note(
+            "the members have different access rules, so that clients see other things at each: compare with keyway acl diff",
         );
     }
     Ok(writers <= 1 && all.iter().all(|asked| asked.status.is_ok()))

@@ -6,7 +6,7 @@ use super::node::{Node, NodeSettings, Parts};
 use super::row;
 use super::serve::MemberServer;
 use super::tail::TailSettings;
-use keyway_cluster::message::MemberId;
+use keyway_cluster::message::{Digest, MemberId};
 use keyway_config::{Configuration, MemberUrl, OwnWrites};
 use keyway_engine::Engine;
 use keyway_folder::member;
@@ -15,6 +15,7 @@ use keyway_ldapd::LdapServer;
 use keyway_server::Directory;
 use keyway_server::log::Log;
 use keyway_store::Store;
+use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,11 +54,13 @@ pub struct Serving<'a> {
 /// What a member is told by the configuration.
 pub fn node_settings(configuration: &Configuration) -> NodeSettings {
     let cluster = &configuration.cluster;
+    let rules = configuration.settings.get("access").map(|rules| rules.value.to_string());
     NodeSettings {
         forward: cluster.forward,
         own_writes_wait: cluster.own_writes_wait,
         by_address: cluster.own_writes == OwnWrites::Address,
         member_age_max: cluster.member_age_max,
+        rules: Digest(Sha256::digest(rules.unwrap_or_default()).into()),
     }
 }
 
