@@ -17,6 +17,7 @@ mod capture;
 mod certificate;
 #[path = "../../crypto/daemon/tests/daemon/client.rs"]
 mod client;
+mod cluster_frames;
 mod control;
 mod definitions;
 mod dn;
@@ -55,6 +56,7 @@ pub use agent::agent;
 pub use backup::backup;
 pub use capture::{capture, segments};
 pub use certificate::certificate;
+pub use cluster_frames::cluster_frames;
 pub use control::control;
 pub use definitions::definitions;
 pub use dn::dn;
@@ -97,6 +99,7 @@ pub const TARGETS: &[Target] = &[
     ("backup", backup),
     ("capture", capture),
     ("certificate", certificate),
+    ("cluster_frames", cluster_frames),
     ("control", control),
     ("definitions", definitions),
     ("dn", dn),
