@@ -60,10 +60,12 @@ pub(super) fn write_out(
         match reading.next(last) {
             Ok(Some(described)) => {
                 described.iter().for_each(|change| change.write_ldif(&mut out));
-                let entries = described.iter().filter(|change| change.entry().is_some()).count();
-                changes += entries as u64;
-                // One change of the schema is several rows; rows beside an entry come again with it.
-                rows += u64::from(entries == 0);
+                for commit in described.chunk_by(|one, next| one.position == next.position) {
+                    let entries = commit.iter().filter(|change| change.entry().is_some()).count();
+                    changes += entries as u64;
+                    // One change of the schema is several rows; rows beside an entry come again with it.
+                    rows += u64::from(entries == 0);
+                }
             }
             Ok(None) => break,
             Err(Refusal::Other(why)) => return Err(why),
