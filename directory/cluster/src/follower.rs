@@ -201,10 +201,14 @@ impl Follower {
     }
 
     fn refused(&mut self, reason: &Refusal, now: Duration) {
-        if let Refusal::NotWriter { writer_url: Some(url) } = reason {
-            self.targets.redirect(url);
+        let is_sent_on = match reason {
+            Refusal::NotWriter { writer_url: Some(url) } => self.targets.redirect(url),
+            _ => false,
+        };
+        // The one that it is sent to says what is wrong, if anything is.
+        if !is_sent_on {
+            self.last_error = Some(reason.to_string());
         }
-        self.last_error = Some(reason.to_string());
         self.again(now);
     }
 

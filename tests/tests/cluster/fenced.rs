@@ -150,6 +150,33 @@ fn a_copy_of_the_writers_folder_does_not_write_beside_it() {
     three.wait_for_all();
 }
 
+/// Of a follower's folder and its copy, one follows: the one that was first, until it is gone.
+#[test]
+fn a_copy_of_a_followers_folder_follows_when_the_first_one_is_gone() {
+    let mut three = Three::new();
+    three.wait_for_all();
+    let twin = three.at(2).with_file_name("twin");
+    copy(&three.at(2), &twin);
+    let _server = Server::start(&twin, &[]);
+    let status = || {
+        let said = cluster(&twin, &["status", "--json"]).expect(0).out;
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()
+    };
+    let line = "another process with this member's identifier is running";
+    eventually("it says so", || {
+        status()["last_error"].as_str().is_some_and(|it| it.contains(line))
+    });
+    assert_eq!(status()["is_connected"], false);
+    three.admin(0).modify(BELOW, CHANGE, &[]).unwrap().ok();
+    three.wait_for_all();
+    let last = three.status(2).unwrap()["position"].clone();
+    assert_ne!(status()["position"], last);
+    let log = fs::read_to_string(twin.join("log/error.log")).unwrap();
+    assert_eq!(log.matches(line).count(), 1, "{log}");
+    three.kill(2);
+    eventually("it follows", || status()["is_connected"] == true && status()["position"] == last);
+}
+
 /// A follower that was away for so long that the rows it lacks are gone says so in one line, and begins anew.
 #[test]
 fn a_follower_that_lacks_rows_which_are_gone_says_so() {
@@ -174,6 +201,10 @@ fn a_follower_that_lacks_rows_which_are_gone_says_so() {
     eventually("it says so", || last_error(&three, 2).contains("keyway cluster rejoin"));
     let status = three.status(2).unwrap();
     assert!(must_rejoin(&status), "{status}");
+    // The writer lives and has what this one lacks: it is not made the writer by mistake.
+    let refused = three.asked(2, "promote").unwrap_err();
+    assert!(refused.contains("is at position") && refused.contains("--force"), "{refused}");
+    assert_eq!(three.status(0).unwrap()["role"], "writer");
     let log = fs::read_to_string(three.at(2).join("log/error.log")).unwrap();
     let told: Vec<&str> =
         log.lines().filter(|line| line.contains("keyway cluster rejoin")).collect();

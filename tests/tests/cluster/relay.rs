@@ -1,6 +1,6 @@
 //! What lies between servers, and between these and their clients: links that can be cut, delayed, or made a hole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -32,6 +32,7 @@ pub struct Network(Arc<(Mutex<State>, Condvar)>);
 struct State {
     ways: HashMap<(usize, usize), Way>,
     open: Vec<((usize, usize), TcpStream)>,
+    hidden: HashSet<usize>,
     /// The folder of each server, which its command line names.
     folders: HashMap<usize, PathBuf>,
 }
@@ -59,6 +60,11 @@ impl Network {
             });
         }
         self.0.1.notify_all();
+    }
+
+    /// From now on nothing connects to a server, as where its URL is wrong; it connects to others.
+    pub fn hide(&self, server: usize) {
+        self.state().hidden.insert(server);
     }
 
     /// Opens all links.
@@ -103,6 +109,9 @@ impl Network {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else { return };
                 let (to, address) = pick();
+                if network.state().hidden.contains(&to) {
+                    continue;
+                }
                 let from = from.or_else(|| network.owner(&stream));
                 // A command's own connections are on no link.
                 let link = pair(from.unwrap_or(to), to);

@@ -126,10 +126,15 @@ impl Three {
 
     /// Waits until all servers have what the writer has now.
     pub fn wait_for_all(&self) {
-        eventually("all have what the writer has", || {
+        let begun = Instant::now();
+        loop {
             let all: Vec<_> = (0..SERVERS).map(|server| self.status(server)).collect();
-            self.are_one(&all)
-        });
+            if self.are_one(&all) {
+                return;
+            }
+            let is_early = begun.elapsed() < PATIENCE;
+            assert!(is_early, "not all have what the writer has:\n{all:#?}\n{}", self.logs());
+        }
     }
 
     pub fn password(&self) -> String {

@@ -49,12 +49,14 @@ impl Targets {
         self.row.len() + self.folder.len()
     }
 
-    /// The one that was asked has named another.
-    pub fn redirect(&mut self, url: &str) {
-        if self.redirects < REDIRECTS_LIMIT {
+    /// The one that was asked has named another. Whether that one is asked next.
+    pub fn redirect(&mut self, url: &str) -> bool {
+        let is_taken = self.redirects < REDIRECTS_LIMIT;
+        if is_taken {
             self.redirects += 1;
             self.redirect = Some(url.to_owned());
         }
+        is_taken
     }
 
     /// The attempt has failed: how many times all were asked; `None` if the next one is to be asked at once.

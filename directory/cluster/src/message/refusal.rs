@@ -75,10 +75,16 @@ impl Refusal {
     /// Whether asking again later, or another member, can help. If not, the member stops following until a person has
     /// mended it.
     pub(crate) fn is_passing(&self) -> bool {
-        use Refusal::{Behind, Busy, Forked, NotWriter, OlderEpoch, Other};
+        use Refusal::{Behind, Busy, Forked, NotWriter, OlderEpoch, Other, Twin};
         matches!(
             self,
-            NotWriter { .. } | Busy | OlderEpoch { .. } | Behind { .. } | Forked { .. } | Other
+            NotWriter { .. }
+                | Busy
+                | OlderEpoch { .. }
+                | Behind { .. }
+                | Forked { .. }
+                | Twin
+                | Other
         )
     }
 
@@ -144,7 +150,8 @@ impl Display for Refusal {
             ),
             Refusal::Twin => f.write_str(
                 "another process with this member's identifier is running: one folder is a copy of the other; \
-                 end one of them, and give the copy an identifier of its own: `keyway cluster rejoin`",
+                 end one of them; to have one more server, join with an empty folder and a token: \
+                 `keyway cluster token` at the writer",
             ),
             Refusal::BadToken => f.write_str(
                 "the token is not known, was used already, or has ended; \

@@ -5,7 +5,7 @@ use super::node::Node;
 use super::row_header::{header, is_cluster_row};
 use super::stream::{MemberStream, StreamError};
 use keyway_cluster::follower::{Follower, SILENCE, Step, Stop};
-use keyway_cluster::message::{Digest, Frame, History, LARGE_FRAME, Place};
+use keyway_cluster::message::{Answer, Digest, Frame, History, LARGE_FRAME, Place, Refusal};
 use keyway_folder::member;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
@@ -15,6 +15,7 @@ use keyway_store::{Error, RawRow};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -115,24 +116,71 @@ impl Node {
     /// Says in the log why a connection ended, if rows came over it.
     fn note_lost(&self, why: &str) {
         if self.with(|follower| follower.is_following()).unwrap_or(false) {
-            self.say(Severity::Warning, &format!("the writer is not reached any more: {why}"));
+            self.say(Severity::Warning, &format!("the writer is not followed any more: {why}"));
+        }
+    }
+
+    /// Says in the log that another process is this member too, once for all tries in a row.
+    fn note_twin(&self, answer: &Answer, error_before: Option<&str>) {
+        if let Answer::Refused { reason: reason @ Refusal::Twin, .. } = answer {
+            let text = reason.to_string();
+            if error_before != Some(&text) {
+                self.say(Severity::Error, &text);
+            }
+        }
+    }
+
+    /// Has the follower hear of the highest reign that this member knows.
+    ///
+    /// # Errors
+    /// If it did not know of it: the member that it follows does not write any more, and is to hear of that too.
+    fn tell_follower(&self) -> Result<(), Over> {
+        let Some(highest) = self.standing().highest() else { return Ok(()) };
+        let is_news = self.with(|follower| {
+            let is_news = follower.highest() < Some(highest);
+            follower.heard(highest);
+            is_news
+        })?;
+        match is_news {
+            true => Err(Over::Lost(format!("member {} writes by now", highest.writer))),
+            false => Ok(()),
+        }
+    }
+
+    /// The next frame, as long as its sender is of the highest reign that this member knows.
+    async fn next_frame(
+        &self,
+        stream: &mut MemberStream,
+        turns: &mut watch::Receiver<u64>,
+    ) -> Result<Frame, Over> {
+        let mut next = pin!(stream.next(SILENCE));
+        loop {
+            tokio::select! {
+                frame = &mut next => return Ok(frame?),
+                _ = turns.changed() => self.tell_follower()?,
+            }
         }
     }
 
     /// Follows over a connection, to its end.
     async fn follow_on(self: &Arc<Self>, mut stream: MemberStream) -> Result<(), Over> {
+        let mut turns = self.turns();
+        // The request has it.
+        let _ = self.tell_follower();
         let request = self.with(|follower| follower.connected(self.now()))?;
         stream.send(&Frame::Request(request), SEND_WAIT).await?;
         stream.allow(LARGE_FRAME);
         let mut is_told = false;
         loop {
-            match stream.next(SILENCE).await? {
+            match self.next_frame(&mut stream, &mut turns).await? {
                 Frame::Answer(answer) => {
+                    let error = self.with(|it| it.last_error().map(str::to_owned))?;
                     let answered = self.with(|follower| follower.answered(&answer, self.now()))?;
                     let heard = self.with(|follower| follower.highest())?;
                     self.heard(heard);
                     self.stopped_by(answered)?;
                     if !self.with(|follower| follower.is_asking())? {
+                        self.note_twin(&answer, error.as_deref());
                         return Ok(());
                     }
                     if self.with(|follower| follower.is_following())? && !is_told {

@@ -17,7 +17,7 @@ pub struct OwnChanges {
     pub file: PathBuf,
     /// How many there are of entries.
     pub changes: u64,
-    /// How many there are of the schema, of naming contexts and of the cluster; the file has comments on them.
+    /// How many there are of the schema and of the cluster, without an entry; the file has comments on them.
     pub rows: u64,
     /// The last position that both stores have; `None` if none is known, and all that is kept was written out.
     pub common: Option<u64>,
@@ -59,12 +59,12 @@ pub(super) fn write_out(
     loop {
         match reading.next(last) {
             Ok(Some(described)) => {
-                for change in &described {
-                    change.write_ldif(&mut out);
-                    match change.entry() {
-                        Some(_) => changes += 1,
-                        None => rows += 1,
-                    }
+                described.iter().for_each(|change| change.write_ldif(&mut out));
+                for commit in described.chunk_by(|one, next| one.position == next.position) {
+                    let entries = commit.iter().filter(|change| change.entry().is_some()).count();
+                    changes += entries as u64;
+                    // One change of the schema is several rows; rows beside an entry come again with it.
+                    rows += u64::from(entries == 0);
                 }
             }
             Ok(None) => break,

@@ -1,0 +1,138 @@
+//! Who writes, and which members hear of it: promotions among members that are behind, ahead, out of reach, or have stopped.
+
+use crate::clients::BELOW;
+use crate::relay::Way;
+use crate::site::cluster;
+use crate::three::{Three, must_rejoin};
+use crate::wire::Wire;
+use keyway_codec::message::ChangeOperation::Replace;
+use keyway_codec::message::ResultCode;
+use keyway_tests::cryptod::eventually;
+use keyway_tests::keyway;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SETTLED_WITHIN: Duration = Duration::from_secs(120);
+
+fn describe(wire: &mut Wire, value: &str) -> ResultCode {
+    wire.modify(BELOW, &[(Replace, "description", &[value])], &[]).unwrap().code
+}
+
+fn position(three: &Three, server: usize) -> u64 {
+    three.status(server).unwrap()["position"].as_u64().unwrap()
+}
+
+/// A cluster whose second member lacks a change that the two others have, with that change's value.
+fn one_is_behind() -> (Three, &'static str) {
+    let (three, value) = (Three::new(), "what one lacks");
+    three.wait_for_all();
+    three.network.set(0, 1, Way::Cut);
+    assert_eq!(describe(&mut three.admin(0), value), ResultCode::Success);
+    eventually("the other one has it", || position(&three, 2) == position(&three, 0));
+    assert!(position(&three, 1) < position(&three, 0));
+    (three, value)
+}
+
+/// The same, where that member has been made the writer, and reaches the others.
+fn one_that_is_behind_writes() -> (Three, &'static str) {
+    let (three, value) = one_is_behind();
+    let refused = three.asked(1, "promote").unwrap_err();
+    assert!(refused.contains("c is at position") && refused.contains("--force"), "{refused}");
+    assert_eq!(three.status(1).unwrap()["role"], "follower");
+    assert_eq!(three.status(0).unwrap()["role"], "writer");
+    let promoted = cluster(&three.at(1), &["promote", "--force"]).expect(0);
+    assert!(promoted.out.contains("(epoch 2)"), "{}", promoted.out);
+    three.network.heal();
+    eventually("the other one stops", || must_rejoin(&three.status(2).unwrap()));
+    (three, value)
+}
+
+#[test]
+fn an_old_writer_hears_of_a_new_one_that_none_reaches() {
+    let three = Three::new();
+    three.wait_for_all();
+    let mut old = three.admin(0);
+    three.network.hide(1);
+    three.network.set(0, 1, Way::Cut);
+    three.network.set(1, 2, Way::Cut);
+    assert_eq!(three.asked(1, "promote").unwrap()["epoch"], 2);
+    // No member could be told yet: two write, and whoever asks is told so.
+    assert_eq!(describe(&mut old, "x"), ResultCode::Success);
+    let told = cluster(&three.at(1), &["status", "--all"]).expect(1);
+    assert!(told.err.contains("more than one member writes"), "{}", told.err);
+    assert_eq!(told.out.matches("  writer, epoch").count(), 2, "{}", told.out);
+    three.network.heal();
+    eventually("it refuses changes", || describe(&mut old, "y") != ResultCode::Success);
+    let refused = old.modify(BELOW, &[(Replace, "description", &["y"])], &[]).unwrap();
+    assert!(refused.text.contains("keyway cluster rejoin"), "{refused:?}");
+    let told = cluster(&three.at(1), &["status", "--all"]).expect(0);
+    assert_eq!(told.out.matches("  writer, epoch").count(), 1, "{}", told.out);
+    assert!(!told.err.contains("more than one"), "{}", told.err);
+}
+
+/// The two writers never reach each other; the third member reaches both.
+#[test]
+fn an_old_writer_hears_of_a_new_one_from_a_follower() {
+    let three = Three::new();
+    three.wait_for_all();
+    let mut old = three.admin(0);
+    three.network.set(0, 1, Way::Cut);
+    assert_eq!(three.asked(1, "promote").unwrap()["epoch"], 2);
+    eventually("it refuses changes", || describe(&mut old, "x") != ResultCode::Success);
+    eventually("the follower follows the new one", || {
+        let status = three.status(2).unwrap();
+        status["epoch"] == 2 && status["is_connected"] == true
+    });
+    assert_eq!(describe(&mut three.admin(2), "y"), ResultCode::Success);
+}
+
+#[test]
+fn a_promotion_waits_for_what_a_living_member_has() {
+    let (three, value) = one_is_behind();
+    let last = position(&three, 0);
+    let mut promote = Command::new(keyway());
+    promote.args(["cluster", "promote", "--data"]).arg(three.at(1)).stdout(Stdio::null());
+    let mut promote = promote.spawn().unwrap();
+    three.network.heal();
+    assert!(promote.wait().unwrap().success());
+    assert!(position(&three, 1) > last);
+    let read = three.admin(1).read(BELOW, &["description"], &[]).unwrap().ok();
+    assert_eq!(read.entries[0].values("description"), [value]);
+}
+
+#[test]
+fn members_that_are_ahead_of_a_new_writer_stop_with_one_line() {
+    let (mut three, value) = one_that_is_behind_writes();
+    let status = three.status(2).unwrap();
+    let why = status["last_error"].as_str().unwrap();
+    assert!(why.contains("following has stopped") && why.contains("keyway cluster rejoin"));
+    assert_eq!((&status["role"], &status["is_connected"]), (&"follower".into(), &false.into()));
+    // It sends changes to the new writer, and says no more of it meanwhile.
+    let mut wire = three.admin(2);
+    eventually("changes are taken", || describe(&mut wire, "after") == ResultCode::Success);
+    let log = fs::read_to_string(three.at(2).join("log/error.log")).unwrap();
+    assert_eq!(log.matches("keyway cluster rejoin").count(), 1, "{log}");
+    assert_eq!(three.status(2).unwrap()["last_error"], why);
+    three.settle(SETTLED_WITHIN);
+    assert!(three.own_changes().contains(value), "{}", three.own_changes());
+}
+
+/// A person decides for those that have the change: the old writer is promoted once more. A follower that has stopped goes
+/// on with it, with the store that it has.
+#[test]
+fn a_follower_that_has_stopped_follows_a_newer_reign() {
+    let (three, value) = one_that_is_behind_writes();
+    eventually("the old writer is fenced", || three.status(0).unwrap()["role"] == "fenced");
+    cluster(&three.at(0), &["promote", "--force"]).expect(0);
+    eventually("it follows again", || {
+        let status = three.status(2).unwrap();
+        status["is_connected"] == true && status["epoch"] == 3 && !must_rejoin(&status)
+    });
+    assert_eq!(describe(&mut three.admin(0), "after"), ResultCode::Success);
+    eventually("it has all", || position(&three, 2) == position(&three, 0));
+    let folder = fs::read_dir(three.at(2)).unwrap().map(|it| it.unwrap().file_name());
+    let kept = folder.filter(|name| name.to_string_lossy().contains("before-rejoin")).count();
+    assert_eq!((kept, three.own_changes().contains(value)), (0, false));
+    eventually("the second one is fenced", || three.status(1).unwrap()["role"] == "fenced");
+}
