@@ -9,7 +9,7 @@ use heed::RwTxn;
 
 use crate::contents::Contents;
 use crate::deferred::Deferred;
-use crate::feed::{Came, LargeNotes, RawRow, Recorder, put_large, put_move, put_update, put_whole};
+use crate::feed::{Came, LargeNotes, Recorder, put_large, put_move, put_update, put_whole};
 use crate::format::{
     FORMAT_WITH_LARGE, META_CONTENTS, META_FORMAT, META_NEXT_ID, META_RENAMES, meta_row, tree_row,
 };
@@ -36,8 +36,8 @@ pub struct Write<'e> {
     deferred: Deferred,
     /// Changes for the feed; `None` if it gets none.
     recorder: Option<Recorder>,
-    /// The row that the feed gets in place of what was recorded.
-    applied: Option<RawRow>,
+    /// Whether a row of another store's feed is being applied.
+    is_applying: bool,
     /// The position that it puts, and whether it is another store's.
     position: Option<(u64, bool)>,
     /// The row that it puts, if others take it before the disk does.
@@ -73,7 +73,7 @@ impl<'e> Write<'e> {
             path: None,
             deferred: Deferred::default(),
             recorder: shared.feed.map(|_| Recorder::default()),
-            applied: None,
+            is_applying: false,
             position: None,
             sealed: None,
             recordable: 0,

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Why a row was not applied. Nothing of it was.
+/// Why rows were not applied. Nothing of them was.
 #[derive(Clone, Debug)]
 pub enum ApplyError {
     /// The store's reason.
     Store(keyway_store::Error),
-    /// It changes the schema into one that this server's files and sets do not make.
+    /// One changes the schema into one that this server's files and sets do not make, or comes with others.
     Schema(String),
 }
 
@@ -102,17 +102,24 @@ impl Directory {
         matches!(tokio::time::timeout(within, reached).await, Ok(Ok(_)))
     }
 
-    /// Makes the changes of a row again, which is the next one of this history, lists entries in this directory's own
-    /// indexes, and uses what has changed of rules, groups, naming contexts and the schema from then on. Blocks until it is
-    /// on the disk.
+    /// Makes the changes of rows again, which are the next ones of this history, lists entries in this directory's own
+    /// indexes, and uses what has changed of rules, groups, naming contexts and the schema from then on. They are one commit,
+    /// and all or none is done. A row that changes the schema comes alone. Blocks until they are on the disk.
     ///
     /// # Errors
-    /// Why it was not.
-    pub fn apply(&self, row: RawRow) -> std::result::Result<(), ApplyError> {
+    /// Why they were not.
+    pub fn apply(&self, rows: Arc<[RawRow]>) -> std::result::Result<(), ApplyError> {
+        let Some(last) = rows.last() else { return Ok(()) };
         let snapshot = self.snapshot();
-        let redefined = self.redefined_by(&row)?;
-        let effects = Effects::of(&snapshot, &row);
-        let (position, latest) = (row.position(), self.current.clone());
+        let mut redefined = None;
+        for row in rows.iter() {
+            redefined = self.redefined_by(row)?;
+            if redefined.is_some() && rows.len() > 1 {
+                return Err(ApplyError::Schema("a change of the schema comes alone".into()));
+            }
+        }
+        let effects = Effects::of(&snapshot, &rows);
+        let (position, latest) = (last.position(), self.current.clone());
         let (next, anew) = match redefined {
             Some(Redefined { next, anew }) => (Some(next), anew),
             None => (None, Kinds::new()),
@@ -120,12 +127,13 @@ impl Directory {
         let wanted = next.as_ref().map(|next: &Arc<Snapshot>| next.indexes.kinds());
         self.store.write_now(move |write: &mut Write<'_>| {
             let snapshot = latest.read().unpoisoned().clone();
-            write.apply_row(&row, &mut |view, change| {
-                relist(&snapshot, view, change).map_err(|failure| keyway_store::Error::Damaged {
-                    what: failure.diagnostic,
-                    entry: None,
-                })
-            })?;
+            for row in rows.iter() {
+                write.apply_row(row, &mut |view, change| {
+                    relist(&snapshot, view, change).map_err(|failure| {
+                        keyway_store::Error::Damaged { what: failure.diagnostic, entry: None }
+                    })
+                })?;
+            }
             match &wanted {
                 Some(wanted) => turn(write, wanted, &anew).map(drop).map_err(ApplyError::from),
                 None => Ok(()),

@@ -13,7 +13,7 @@ use keyway_lock::Unpoisoned;
 use keyway_schema::base;
 use keyway_store::{Change, EntryId, RawRow};
 
-/// What is to be looked up again when a row is in the store.
+/// What is to be looked up again when rows are in the store.
 #[derive(Default)]
 pub(super) struct Effects {
     rules: bool,
@@ -24,14 +24,14 @@ pub(super) struct Effects {
 }
 
 impl Effects {
-    /// Those of a row.
-    pub fn of(snapshot: &Snapshot, row: &RawRow) -> Effects {
+    /// Those of rows.
+    pub fn of(snapshot: &Snapshot, rows: &[RawRow]) -> Effects {
         let mut effects = Effects::default();
         let is_of_binds =
             |note: &[u8]| ChangeNote::decode(note).is_some_and(|note| note.reason == Reason::Bind);
-        let of_binds = row.notes().all(is_of_binds);
-        for change in row.changes() {
-            effects.add(snapshot, change, of_binds);
+        for row in rows {
+            let of_binds = row.notes().all(is_of_binds);
+            row.changes().for_each(|change| effects.add(snapshot, change, of_binds));
         }
         effects
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::policy::micros;
 use crate::{ChangeNote, FeedReader, FeedRetention, Reason};
-use keyway_store::FeedRow;
+use keyway_store::{Change, FeedRow, RawRow};
 use std::cell::Cell;
 
 thread_local! {
@@ -30,11 +30,13 @@ pub fn replays(directory: &Directory) {
     let replayed = replayed.read().unwrap();
     assert_eq!(read.view().difference(replayed.view()).unwrap(), None);
     read.view().check().unwrap();
-    is_followed(directory);
+    for together in [1, 7] {
+        is_followed(directory, together);
+    }
 }
 
-/// Applies all changes of a directory in one that follows it, whose indexes are whole at each moment.
-fn is_followed(directory: &Directory) {
+/// Applies all changes of a directory in one that follows it, up to so many rows at once.
+fn is_followed(directory: &Directory, together: usize) {
     let folder = TempDir::new().unwrap();
     let follower = store(&folder);
     let read = directory.store.read().unwrap();
@@ -45,10 +47,13 @@ fn is_followed(directory: &Directory) {
     follower.follow(true);
     let settings = directory.shared.settings.read().unwrap().clone();
     let follower = Directory::open(follower, &settings, engine()).unwrap();
-    for row in rows {
-        let position = row.position();
-        follower.apply(row).unwrap();
-        assert_eq!(follower.position().unwrap(), position);
+    let rows: Vec<RawRow> = rows.collect();
+    let is_of_entries = |row: &RawRow| !row.changes().any(|it| matches!(it, Change::Meta(_)));
+    for run in rows.chunk_by(|one, next| is_of_entries(one) && is_of_entries(next)) {
+        for rows in run.chunks(together) {
+            follower.apply(rows.into()).unwrap();
+            assert_eq!(follower.position().unwrap(), rows.last().unwrap().position());
+        }
     }
     follower.check(&mut |_, _| {}).unwrap();
     let applied = follower.store.read().unwrap();

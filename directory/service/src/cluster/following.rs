@@ -2,7 +2,7 @@
 
 use super::limits::SEND_WAIT;
 use super::node::Node;
-use super::row_header::{header, is_cluster_row};
+use super::row_header::{header, is_cluster_row, is_of_entries};
 use super::stream::{MemberStream, StreamError};
 use keyway_cluster::follower::{Follower, SILENCE, Step, Stop};
 use keyway_cluster::message::{Answer, Digest, Frame, History, LARGE_FRAME, Place, Refusal};
@@ -170,9 +170,13 @@ impl Node {
         let request = self.with(|follower| follower.connected(self.now()))?;
         stream.send(&Frame::Request(request), SEND_WAIT).await?;
         stream.allow(LARGE_FRAME);
-        let mut is_told = false;
+        let (mut is_told, mut ready) = (false, None);
         loop {
-            match self.next_frame(&mut stream, &mut turns).await? {
+            let frame = match ready.take() {
+                Some(frame) => frame,
+                None => self.next_frame(&mut stream, &mut turns).await?,
+            };
+            match frame {
                 Frame::Answer(answer) => {
                     let error = self.with(|it| it.last_error().map(str::to_owned))?;
                     let answered = self.with(|follower| follower.answered(&answer, self.now()))?;
@@ -189,12 +193,22 @@ impl Node {
                     }
                 }
                 Frame::Row { position, stored } => {
-                    let row = RawRow::parse(position, &stored)
-                        .map_err(|why| Over::Lost(format!("position {position}: {why}")))?;
-                    let header = header(&row).map_err(|why| Over::Lost(why.to_string()))?;
-                    let fits = self.with(|follower| follower.row(&header, self.now()))?;
-                    self.stopped_by(fits)?;
-                    self.apply(row).await?;
+                    let mut rows = vec![self.received(position, &stored)?];
+                    // What has come while the last ones were written goes to the disk with one sync.
+                    ready = loop {
+                        match stream.ready()? {
+                            Some(Frame::Row { position, stored }) => {
+                                rows.push(self.received(position, &stored)?);
+                            }
+                            other => break other,
+                        }
+                    };
+                    let position = rows.last().map_or(position, RawRow::position);
+                    for together in
+                        rows.chunk_by(|one, next| is_of_entries(one) && is_of_entries(next))
+                    {
+                        self.apply(together.into()).await?;
+                    }
                     stream.send(&Frame::Acknowledge { position }, SEND_WAIT).await?;
                 }
                 Frame::Heartbeat(heartbeat) => {
@@ -208,6 +222,16 @@ impl Node {
         }
     }
 
+    /// A row that came, if it is the next one.
+    fn received(&self, position: u64, stored: &[u8]) -> Result<RawRow, Over> {
+        let row = RawRow::parse(position, stored)
+            .map_err(|why| Over::Lost(format!("position {position}: {why}")))?;
+        let header = header(&row).map_err(|why| Over::Lost(why.to_string()))?;
+        let fits = self.with(|follower| follower.row(&header, self.now()))?;
+        self.stopped_by(fits)?;
+        Ok(row)
+    }
+
     fn stopped_by(&self, outcome: Result<(), Stop>) -> Result<(), Over> {
         outcome.map_err(|why| {
             self.say(Severity::Error, &why.to_string());
@@ -215,21 +239,29 @@ impl Node {
         })
     }
 
-    /// Applies a row, and takes what it changes of the cluster.
-    async fn apply(self: &Arc<Self>, row: RawRow) -> Result<(), Over> {
-        let (position, digest) = (row.position(), Digest(row.digest().0));
-        let is_of_cluster = row.changes().any(is_cluster_row);
+    /// Applies rows with one commit, and takes what one changes of the cluster. One that does so comes alone.
+    async fn apply(self: &Arc<Self>, rows: Arc<[RawRow]>) -> Result<(), Over> {
+        let Some(last) = rows.last() else { return Ok(()) };
+        let (position, digest) = (last.position(), Digest(last.digest().0));
+        let is_of_cluster = last.changes().any(is_cluster_row);
         loop {
             let turn = self.applying.lock().await;
             if !self.follows_writer() {
                 return Err(Over::Stopped);
             }
-            let (directory, next) = (self.parts.directory.clone(), row.clone());
+            let (directory, next) = (self.parts.directory.clone(), rows.clone());
             // It goes on to its end also if this future is dropped: the turn goes with it.
             let applied = spawn_blocking(move || directory.apply(next)).await;
             drop(turn);
             let why = match applied {
                 Ok(Ok(())) => break,
+                // One of them is the reason, and those before it are well.
+                Ok(Err(why)) if rows.len() > 1 && !why.may_pass() => {
+                    for row in rows.iter() {
+                        Box::pin(self.apply(Arc::new([row.clone()]))).await?;
+                    }
+                    return Ok(());
+                }
                 Ok(Err(ApplyError::Store(Error::ContentsDiffer))) => {
                     let stopped = self.with(|follower| follower.differs(position))?;
                     return self.stopped_by(Err(stopped));

@@ -185,7 +185,7 @@ impl Node {
             return Ok(());
         }
         let is_of_cluster = row.changes().any(is_cluster_row);
-        let applied = self.parts.directory.apply(row);
+        let applied = self.parts.directory.apply(Arc::new([row]));
         applied.map_err(|why| {
             Failure::new(format!("position {} cannot be applied: {why}", header.position))
         })?;

@@ -10,6 +10,11 @@ pub(super) fn is_cluster_row(change: &Change) -> bool {
     matches!(change, Change::Meta(meta) if meta.name == ClusterRow::NAME)
 }
 
+/// Whether a row changes entries and nothing else, so that others can be applied together with it.
+pub(super) fn is_of_entries(row: &RawRow) -> bool {
+    !row.changes().any(|change| matches!(change, Change::Meta(_)))
+}
+
 /// What a row says of itself.
 pub(super) fn header(row: &RawRow) -> Result<RowHeader, Failure> {
     let mut reign = None;

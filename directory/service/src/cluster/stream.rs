@@ -97,6 +97,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MemberStream<S> {
         timeout(time, next).await.unwrap_or(Err(StreamError::Silent(time)))
     }
 
+    /// The next frame, if all of it has come already.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn ready(&mut self) -> Result<Option<Frame>, StreamError> {
+        self.decoder.next_frame().map_err(StreamError::Frame)
+    }
+
     /// Sends a frame; the peer has to take it within `time`.
     ///
     /// # Errors

@@ -64,8 +64,9 @@ impl Updated {
 }
 
 impl Write<'_> {
-    /// As [`Store::apply_row`], as one job. `relist` says before each change under which keys its entry is listed by it.
-    /// No other job of the same commit may make a change that the feed has.
+    /// As [`Store::apply_row`], as one job or a part of one: several rows may come in one commit. `relist` says before each
+    /// change under which keys its entry is listed by it. No job before it in the commit may make a change of its own that
+    /// the feed has.
     ///
     /// # Errors
     /// As [`Store::apply_row`], [`Error::ContentsDiffer`], and those of `relist`.
@@ -79,12 +80,13 @@ impl Write<'_> {
         if row.position != head.position + 1 || row.before != head.digest {
             return Err(Error::NotNext { position: row.position, last: head.position });
         }
-        self.take_row(raw.clone());
-        for change in row.jobs.iter().flat_map(|job| &job.changes) {
-            let relisted = relist(self.view(), change)?;
-            self.replay(change, &relisted)?;
-        }
-        Ok(())
+        self.apply_as(head, raw, |write| {
+            let mut changes = row.jobs.iter().flat_map(|job| &job.changes);
+            changes.try_for_each(|change| {
+                let relisted = relist(write.view(), change)?;
+                write.replay(change, &relisted)
+            })
+        })
     }
 
     /// Makes a change again, in a store that is in the state in which it was made. Entries keep their identifiers.

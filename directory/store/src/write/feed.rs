@@ -102,7 +102,7 @@ impl Write<'_> {
     /// # Errors
     /// [`Error::Following`] if it is none of a row that is applied, and the store makes no changes of its own.
     pub(super) fn record(&mut self, change: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
-        if self.applied.is_none() && self.shared.is_following() {
+        if !self.is_applying && self.shared.is_following() {
             return Err(Error::Following);
         }
         self.recordable += 1;
@@ -141,10 +141,7 @@ impl Write<'_> {
             };
         };
         let head = head.unwrap_or_else(FeedHead::of_an_older_store);
-        match self.applied.take() {
-            Some(row) => self.put_applied(head, &row, recorder),
-            None => self.extend_feed(head, recorder),
-        }
+        self.extend_feed(head, recorder)
     }
 
     /// Compares the digest of all entries with the one that another store has had in this state. A store that keeps none
@@ -157,9 +154,21 @@ impl Write<'_> {
         }
     }
 
-    /// The changes that are made from now on are those of this row, which another store has had.
-    pub(crate) fn take_row(&mut self, row: RawRow) {
-        self.applied = Some(row);
+    /// Has `make` make the changes of a row, which another store has had, and puts that row.
+    pub(crate) fn apply_as(
+        &mut self,
+        head: FeedHead,
+        row: &RawRow,
+        make: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.is_applying = true;
+        let made = make(self);
+        self.is_applying = false;
+        made?;
+        let none = || Error::damaged("a store without a feed takes no row of one");
+        let recorder = self.recorder.replace(Recorder::default()).ok_or_else(none)?;
+        self.recordable = 0;
+        self.put_applied(head, row, recorder)
     }
 
     fn put_applied(
