@@ -105,6 +105,11 @@ impl Follower {
         }
     }
 
+    /// Whether all rows were given out that etcd had when it was looked at last.
+    pub fn has_all(&self) -> bool {
+        self.rows.is_empty() && !matches!(self.mode, Mode::Reads)
+    }
+
     async fn step(&mut self, end: Instant) -> Result<Option<Followed>, Error> {
         match &mut self.mode {
             Mode::Reads => self.read().await,

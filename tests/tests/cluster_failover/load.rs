@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 const CLIENTS: usize = 4;
 /// Changes of a connection before the client goes to the next server.
 const CHANGES_PER_CONNECTION: u32 = 25;
+/// They turn away from a server that is stopped, so that they find the one that writes.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The machine is not to be busy with clients alone.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -94,7 +96,7 @@ impl Load {
         while !self.ends.load(Ordering::Relaxed) {
             at += 1;
             let address = &self.addresses[at % self.addresses.len()];
-            let Ok(mut connection) = connect(address, &self.password) else {
+            let Ok(mut connection) = connect(address, &self.password, PATIENCE) else {
                 sleep(PAUSE);
                 continue;
             };

@@ -1,7 +1,7 @@
 //! All of it is gone at once, and is started again; and one member of etcd alone.
 
 use crate::load::under_load;
-use crate::site::{NAMES, Site, add_until_taken, connect, until};
+use crate::site::{NAMES, SILENCE_MAX, Site, add_until_taken, connect, until};
 use keyway_tests::etcd;
 use std::time::Instant;
 
@@ -70,6 +70,6 @@ fn servers_that_start_before_their_etcd_begin_to_write_with_it() {
     }
     site.etcd.begin(0);
     let (address, password) = (site.places[1].addresses[0].clone(), site.password().to_owned());
-    add_until_taken("changes are taken", "late", || connect(&address, &password).ok());
+    add_until_taken("changes are taken", "late", || connect(&address, &password, SILENCE_MAX).ok());
     site.end();
 }

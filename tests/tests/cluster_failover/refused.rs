@@ -1,6 +1,6 @@
 //! An etcd that loses events.
 
-use crate::site::{Place, add, connect, until};
+use crate::site::{Place, SILENCE_MAX, add, connect, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -48,7 +48,7 @@ fn an_etcd_before_3_6_is_refused_and_the_status_says_so() {
     });
     assert!(said.contains("upgrade it to 3.6"), "{said}");
     let password = place.server().password();
-    let mut client = connect(&place.addresses[0], &password).unwrap();
+    let mut client = connect(&place.addresses[0], &password, SILENCE_MAX).unwrap();
     assert_eq!(client.read("dc=example,dc=com").unwrap(), 1);
     // It is alone yet, and depends on no other.
     add(&mut client, "alone").unwrap();

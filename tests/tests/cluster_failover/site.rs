@@ -21,7 +21,7 @@ pub const NAMES: [&str; 3] = ["a", "b", "c"];
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Longer than any server holds an answer back.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Waits until something is there.
 #[track_caller]
@@ -134,7 +134,7 @@ impl Site {
 
     /// A connection of the administrator.
     pub fn client(&self, place: usize) -> Client {
-        connect(&self.places[place].addresses[0], &self.password).unwrap()
+        connect(&self.places[place].addresses[0], &self.password, SILENCE_MAX).unwrap()
     }
 
     /// The name in etcd of a key of this cluster, in base64 as etcd's JSON has it.
@@ -204,10 +204,10 @@ impl Site {
     }
 }
 
-pub fn connect(address: &str, password: &str) -> Result<Client, String> {
+pub fn connect(address: &str, password: &str, silence: Duration) -> Result<Client, String> {
     let address: SocketAddr = address.parse().unwrap();
     let mut client = Client::connect(address)?;
-    client.give_up_after(SILENCE_MAX)?;
+    client.give_up_after(silence)?;
     client.bind("cn=admin,cn=keyway", password)?;
     Ok(client)
 }

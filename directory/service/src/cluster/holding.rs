@@ -197,15 +197,21 @@ impl Holding {
         let here = Point { position: place.position, digest: place.digest };
         let follower = self.follower.get_or_insert_with(|| self.etcd.follow(here));
         let followed = follower.next(BEAT);
-        if matches!(followed, Ok(Followed::Idle)) {
-            *self.node.had_all.lock().unpoisoned() = Some(self.node.now());
-        }
+        let has_all = follower.has_all();
         match followed {
-            Ok(Followed::Row(row)) => self.take(&row),
-            Ok(Followed::Idle | Followed::Rewound(_)) => {
-                if !self.is_diverged() {
-                    self.node.note_trouble(|leased| (leased.stuck, leased.closed) = (None, None));
+            Ok(Followed::Row(row)) => {
+                if self.take(&row) && has_all {
+                    self.note_all();
                 }
+            }
+            Ok(Followed::Idle) => {
+                self.note_all();
+                if let Some(fence) = self.lease.fence() {
+                    self.begin(fence);
+                }
+            }
+            Ok(Followed::Rewound(_)) => {
+                self.note_well();
                 if let Some(fence) = self.lease.fence() {
                     self.begin(fence);
                 }
@@ -243,16 +249,29 @@ impl Holding {
         sleep(AGAIN_AFTER);
     }
 
-    /// Applies a row of etcd.
-    fn take(&mut self, row: &keyway_cluster_etcd::Row) {
+    /// Notes that all that is in etcd is here.
+    fn note_all(&self) {
+        *self.node.had_all.lock().unpoisoned() = Some(self.node.now());
+        self.note_well();
+    }
+
+    fn note_well(&self) {
+        if !self.is_diverged() {
+            self.node.note_trouble(|leased| (leased.stuck, leased.closed) = (None, None));
+        }
+    }
+
+    /// Applies a row of etcd. Whether that was done.
+    fn take(&mut self, row: &keyway_cluster_etcd::Row) -> bool {
         let point = row.point();
         let applied = RawRow::parse(point.position, row.bytes())
             .map_err(|why| Failure::new(format!("position {}: {why}", point.position)))
             .and_then(|row| self.node.apply_of_etcd(row));
-        match applied {
+        match &applied {
             Ok(()) => self.node.note_trouble(|leased| leased.stuck = None),
             Err(why) => self.stuck(&why.to_string()),
         }
+        applied.is_ok()
     }
 
     /// Begins to write: all that is in etcd is here.
