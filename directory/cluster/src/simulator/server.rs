@@ -214,6 +214,7 @@ impl World {
             last_error: None,
             followers: Vec::new(),
             contents: server.store.contents(),
+            rules: None,
         };
         Some((status, server.durable))
     }
