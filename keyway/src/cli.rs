@@ -252,7 +252,7 @@ pub struct Up {
     /// not the directory's user, else keyway-cryptod, if that user exists]
     #[arg(long, value_name = "USER", value_parser = Account::parse)]
     pub cryptod_user: Option<Account>,
-    /// First start only: follow the server there, ldaps://HOST[:PORT], whose directory is taken
+    /// First start only: follow the server there, ldaps://HOST:PORT, whose directory is taken
     #[arg(long, value_name = "URL", requires = "join", conflicts_with_all = ["sample", "import", "empty"])]
     pub follow: Option<MemberUrl>,
     /// The token to join it by (keyway cluster token), or '-' for standard input
@@ -261,7 +261,7 @@ pub struct Up {
     /// What this server is called among others [default: the host's name]
     #[arg(long, value_name = "NAME", requires = "follow", value_parser = member_name)]
     pub member_name: Option<String>,
-    /// Where others reach this server: ldaps://HOST[:PORT] [default: by --listen-tls]
+    /// Where others reach this server: ldaps://HOST:PORT [default: by --listen-tls]
     #[arg(long, value_name = "URL", requires = "follow")]
     pub url: Option<MemberUrl>,
 }

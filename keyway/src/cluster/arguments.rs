@@ -55,7 +55,7 @@ Examples:
   keyway cluster join --follow ldaps://a.example.com --join - --data b < token
       the folder b is a follower's; keyway up --data b starts it")]
 pub struct Join {
-    /// Where the server is that writes: ldaps://HOST[:PORT]
+    /// Where the server is that writes: ldaps://HOST:PORT
     #[arg(long, value_name = "URL")]
     pub follow: MemberUrl,
     /// The token, or '-' for standard input
