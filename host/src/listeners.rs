@@ -40,6 +40,7 @@ pub fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener, Failure> {
 }
 
 /// The sockets of a directory.
+#[derive(Default)]
 pub struct Sockets {
     /// LDAP with StartTLS.
     pub plain: Option<TcpListener>,

@@ -10,6 +10,7 @@ pub mod browser;
 pub mod capture;
 pub mod client;
 pub mod cryptod;
+pub mod debian;
 pub mod dice;
 pub mod dirsrv;
 pub mod disk;

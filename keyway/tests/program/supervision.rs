@@ -10,6 +10,7 @@ use keyway_codec::message::ResultCode;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -227,6 +228,25 @@ fn it_ends_in_order() {
     assert!(!is_alive(server) && !is_alive(cryptod) && !place.is_there("cryptod/socket"));
     let log = place.error_log();
     assert!(log.contains(" info stop") && !log.contains(" error "), "{log}");
+}
+
+/// A connection that no process takes would wait for nothing; a proxy goes elsewhere with one that is refused.
+#[test]
+fn it_listens_no_more_while_it_ends() {
+    let place = Place::new();
+    let up = place.up();
+    let cryptod = up.child("cryptod").unwrap();
+    let addresses =
+        ["ldap", "ldaps"].map(|name| up.text(name).split_once("://").unwrap().1.to_owned());
+    // It is waited for at the end.
+    kill(cryptod, Signal::STOP);
+    up.signal(Signal::TERM);
+    until(|| up.child("ldapd").is_none(), "ldapd does not end");
+    let refused = addresses.map(|address| TcpStream::connect(address).is_err());
+    assert_eq!(up.child("cryptod"), Some(cryptod));
+    assert_eq!(refused, [true, true]);
+    kill(cryptod, Signal::CONT);
+    assert!(up.end().0.success());
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use super::site::{BASE, CA, HOST, OTHER_HOST, SECRET, Site, skipped};
 use keyway_tests::Finished;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 const JNDI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/Jndi.java");
@@ -12,9 +10,8 @@ const STORE: &str = "/run/keyway.p12";
 const READER: &str = "cn=reader,ou=Services,dc=example,dc=com";
 
 /// Maven's coordinates, and the SHA-256 of what is there.
-const UNBOUNDID: &str = "com.unboundid:unboundid-ldapsdk:7.0.3";
+const UNBOUNDID: &str = "com.unboundid:unboundid-ldapsdk:7.0.3:jar";
 const UNBOUNDID_HASH: &str = "7f1b9141f2c955d3a03b3f5da2c450bd616826e921a87fc19264a3f22b35e2fb";
-const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy";
 
 /// With the trust store that the guide makes, and files with passwords.
 fn served() -> Option<Site> {
@@ -42,42 +39,22 @@ fn jndi() {
     assert!(done.out.ends_with("all well\n"), "{}{}", done.out, done.err);
 }
 
-/// Where UnboundID's library is.
-fn jar() -> PathBuf {
-    let version = UNBOUNDID.rsplit_once(':').unwrap().1;
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unboundid-ldapsdk-{version}.jar"))
+/// UnboundID's library, which is fetched once.
+static JAR: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+
+fn jar() -> &'static Path {
+    JAR.get().unwrap().as_ref().unwrap()
 }
 
-/// The library is fetched once.
 fn served_with_unboundid() -> Option<Site> {
-    static FETCHED: OnceLock<Result<(), String>> = OnceLock::new();
     let site = served()?;
-    match FETCHED.get_or_init(|| fetch(&site)) {
-        Ok(()) => Some(site),
+    match JAR.get_or_init(|| site.fetched(UNBOUNDID, UNBOUNDID_HASH)) {
+        Ok(_) => Some(site),
         Err(why) => {
             skipped(why);
             None
         }
     }
-}
-
-fn fetch(site: &Site) -> Result<(), String> {
-    let folder = env!("CARGO_TARGET_TMPDIR");
-    if !jar().exists() {
-        let mut maven = site.inside("mvn");
-        maven.args(["-q", "-B", MAVEN_COPY]).arg(format!("-Dartifact={UNBOUNDID}"));
-        maven.arg(format!("-DoutputDirectory={folder}")).current_dir(folder);
-        let done = keyway_tests::finish(&mut maven, "");
-        if done.code != 0 {
-            return Err(format!("Maven does not fetch {UNBOUNDID}: {}", done.out));
-        }
-    }
-    let sum = keyway_tests::finish(Command::new("sha256sum").arg(jar()), "").expect(0).out;
-    if !sum.starts_with(UNBOUNDID_HASH) {
-        fs::remove_file(jar()).unwrap();
-        panic!("not what it was: {sum}");
-    }
-    Ok(())
 }
 
 /// One of its tools over StartTLS, as the reader or as the administrator.

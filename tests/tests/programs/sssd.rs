@@ -1,10 +1,8 @@
 //! sssd: name service, PAM over StartTLS, sudo, SSH keys.
 
 use super::site::{BASE, HOST, OTHER_HOST, SECRET, Site, free_port};
+use keyway_tests::debian::sssd::{self, IN, login};
 
-/// A service that logs in as Debian's own do.
-const SERVICE: &str = "@include common-auth\n@include common-account\n@include common-password\n\
-                       @include common-session\n";
 /// So that a test sees what has changed. In use this would only make work.
 const IMPATIENT: &str = "\
 entry_cache_timeout = 1
@@ -22,10 +20,7 @@ enum_cache_timeout = 0
 
 pub fn begin(site: &Site, change: impl Fn(String) -> String) {
     let lines = change(site.configuration("/etc/sssd/sssd.conf")) + IMPATIENT;
-    site.write("/etc/sssd/sssd.conf", &lines);
-    site.write("/etc/pam.d/keyway", SERVICE);
-    site.out("chmod 600 /etc/sssd/sssd.conf; pam-auth-update --package --remove ldap");
-    site.daemon("sssd -i -d 3");
+    sssd::start(site, &lines);
 }
 
 fn configured(change: impl Fn(String) -> String) -> Option<Site> {
@@ -39,14 +34,6 @@ fn served() -> Option<Site> {
     site.until("getent passwd ann");
     Some(site)
 }
-
-/// The answer of PAM to a user who logs in.
-fn login(site: &Site, user: &str, password: &str) -> String {
-    let script = format!("pamtester keyway {user} authenticate acct_mgmt open_session 2>&1");
-    site.sh(&script, &format!("{password}\n")).out
-}
-
-const IN: &str = "successfully opened a session";
 
 #[test]
 fn users_and_groups_by_dn() {

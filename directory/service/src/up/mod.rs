@@ -235,9 +235,7 @@ impl Supervisor<'_> {
                 break over;
             }
         };
-        if let Some(ldapd) = self.ldapd.process.take() {
-            self.end(ldapd).await;
-        }
+        self.end_ldapd().await;
         self.end_cryptod().await;
         match over {
             Over::Ended(status) => Ok(code(status)),
@@ -248,10 +246,7 @@ impl Supervisor<'_> {
     /// Ends both in good order: ldapd first, which needs the other one until its end.
     async fn stop(&mut self) -> Result<ExitCode, Failure> {
         notify::stopping();
-        let status = match self.ldapd.process.take() {
-            Some(process) => Some(self.end(process).await),
-            None => None,
-        };
+        let status = self.end_ldapd().await;
         self.end_cryptod().await;
         match status {
             Some(status) if is_crash(status) => {
@@ -263,6 +258,15 @@ impl Supervisor<'_> {
                 Ok(ExitCode::SUCCESS)
             }
         }
+    }
+
+    /// Also lets go of the sockets: who connects meanwhile is refused and can go elsewhere, instead of waiting at a socket
+    /// from which no process takes connections any more.
+    async fn end_ldapd(&mut self) -> Option<ExitStatus> {
+        self.sockets = Sockets::default();
+        self.offered = None;
+        let process = self.ldapd.process.take()?;
+        Some(self.end(process).await)
     }
 
     async fn end_cryptod(&mut self) {
