@@ -70,6 +70,30 @@ impl Waiting {
     }
 }
 
+/// A request's place among those that wait. It is given back if the request is given up before it is on its way; after that
+/// its answer gives it back.
+struct WaitingPlace {
+    state: Arc<Mutex<Waiting>>,
+    id: u32,
+    is_sent: bool,
+}
+
+impl Drop for WaitingPlace {
+    fn drop(&mut self) {
+        if !self.is_sent {
+            self.state.lock().unpoisoned().replies.remove(&self.id);
+        }
+    }
+}
+
+/// A request that is ready to go.
+struct Begun {
+    out: mpsc::Sender<Zeroizing<Vec<u8>>>,
+    request: Zeroizing<Vec<u8>>,
+    reply: oneshot::Receiver<Answered>,
+    place: WaitingPlace,
+}
+
 /// The end of a connection, whatever has ended it: requests on their way are refused.
 struct Over<'f> {
     shared: &'f Shared,
@@ -143,7 +167,9 @@ impl Forwarder {
             value: Some(value.into()),
         });
         let controls = others.chain([on_behalf]).chain(carried).collect();
-        self.send(Message { id: 0, op: op.clone(), controls })
+        // Clients without a name leave room for those that have one.
+        let most = if asker.who.is_some() { FORWARDED_MAX } else { FORWARDED_MAX / 2 };
+        self.send(Message { id: 0, op: op.clone(), controls }, most)
     }
 
     /// Sends the ends of binds; the position by which they are noted, or `None` if that is not known.
@@ -152,7 +178,7 @@ impl Forwarder {
         binds: &[u8],
     ) -> impl Future<Output = Option<u64>> + Send + 'static + use<> {
         let request = ExtendedRequest { oid: NOTE_BINDS, value: Some(binds) };
-        let answered = self.send(Message::new(0, Op::ExtendedRequest(request)));
+        let answered = self.send(Message::new(0, Op::ExtendedRequest(request)), FORWARDED_MAX);
         async move {
             let answered = answered.await.ok()?;
             let message = Message::decode(answered.messages.last()?).ok()?;
@@ -161,17 +187,19 @@ impl Forwarder {
         }
     }
 
-    /// Sends a message whose id is still to be given.
+    /// Sends a message whose id is still to be given, if no more than `most` wait.
     pub(crate) fn send(
         &self,
         mut message: Message<'_>,
+        most: usize,
     ) -> impl Future<Output = Result<Answered, Failure>> + Send + 'static + use<> {
-        let begun = self.begin(&mut message);
+        let begun = self.begin(&mut message, most);
         async move {
-            let (out, request, reply) = begun?;
+            let Begun { out, request, reply, mut place } = begun?;
             if out.send(request).await.is_err() {
                 return Err(lost());
             }
+            place.is_sent = true;
             match timeout(ANSWER_MAX, reply).await {
                 Ok(answered) => answered.map_err(|_| lost()),
                 Err(_) => Err(lost()),
@@ -179,14 +207,7 @@ impl Forwarder {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "the parts of one request on its way")]
-    fn begin(
-        &self,
-        message: &mut Message<'_>,
-    ) -> Result<
-        (mpsc::Sender<Zeroizing<Vec<u8>>>, Zeroizing<Vec<u8>>, oneshot::Receiver<Answered>),
-        Failure,
-    > {
+    fn begin(&self, message: &mut Message<'_>, most: usize) -> Result<Begun, Failure> {
         let connected = self.shared.connected.lock().unpoisoned();
         let connected = connected.as_ref().ok_or_else(unreached)?;
         let (sender, receiver) = oneshot::channel();
@@ -194,7 +215,7 @@ impl Forwarder {
         if state.is_closed {
             return Err(unreached());
         }
-        if state.replies.len() >= FORWARDED_MAX {
+        if state.replies.len() >= most {
             let text = "too many requests wait for the server that writes; try again";
             return Err(Failure::new(ResultCode::Busy, text));
         }
@@ -203,7 +224,8 @@ impl Forwarder {
         state.replies.insert(message.id, (sender, nothing, 0));
         let mut bytes = Zeroizing::new(Vec::new());
         message.encode(&mut bytes);
-        Ok((connected.out.clone(), bytes, receiver))
+        let place = WaitingPlace { state: connected.state.clone(), id: message.id, is_sent: false };
+        Ok(Begun { out: connected.out.clone(), request: bytes, reply: receiver, place })
     }
 }
 

@@ -158,8 +158,8 @@ impl Display for Refusal {
                  make another one at the writer: `keyway cluster token`",
             ),
             Refusal::UnknownMember => f.write_str(
-                "the cluster has no such member, or has it no more; \
-                 make a token at the writer with `keyway cluster token` and join with it",
+                "the cluster has no such member, or has it no more; to join again, take an empty folder and a \
+                 token: `keyway cluster token` at the writer",
             ),
             Refusal::NoRoom => f.write_str(
                 "the cluster has 64 members already, or one with this name; \

@@ -21,7 +21,10 @@ use tokio::time::{interval, sleep};
 
 /// Octets of rows that are read at once, and how many.
 const PIECE_BYTES: usize = 4 << 20;
-const PIECE_ROWS: usize = 1024;
+const PIECE_ROWS: usize = 256;
+/// Further rows go out while fewer than so many are on their way. A follower that is far behind hears with each piece where
+/// the feed ends, and would not if all rows were on their way before that.
+const WINDOW_ROWS: u64 = 256;
 
 /// A member to which rows are sent, as long as this lives.
 struct Fed<'n> {
@@ -126,8 +129,9 @@ impl Node {
         let mut positions = self.parts.directory.positions();
         let mut turns = self.turns();
         let mut beat = interval(HEARTBEAT_EVERY);
+        let mut acknowledged = after;
         loop {
-            loop {
+            while after.saturating_sub(acknowledged) < WINDOW_ROWS {
                 let rows = self.rows(after).await;
                 let rows = match rows {
                     Ok(rows) => rows,
@@ -138,8 +142,9 @@ impl Node {
                         return self.refuse(stream, Refused::because(why)).await;
                     }
                 };
-                if rows.is_empty() {
-                    break;
+                let Some(last) = rows.last().map(RawRow::position) else { break };
+                if self.parts.directory.position().is_ok_and(|head| head > last) {
+                    self.beat(stream, epoch, last).await?;
                 }
                 for row in rows {
                     after = row.position();
@@ -150,6 +155,7 @@ impl Node {
             tokio::select! {
                 frame = stream.next(SILENCE) => match frame? {
                     Frame::Acknowledge { position } => {
+                        acknowledged = position;
                         self.progress.lock().unpoisoned().acknowledged(member, position, self.now());
                     }
                     _ => return Ok(()),
@@ -157,7 +163,14 @@ impl Node {
                 _ = positions.changed() => {}
                 _ = turns.changed() => {
                     // One after the other: both take the lock.
-                    let reign = self.standing().reign();
+                    let (reign, is_member) = {
+                        let standing = self.standing();
+                        let row = standing.row();
+                        (standing.reign(), row.is_some_and(|row| row.member(member).is_some()))
+                    };
+                    if !is_member {
+                        return self.refuse(stream, Refusal::UnknownMember.into()).await;
+                    }
                     if let Err(why) = self.may_write() {
                         return self.refuse(stream, why.into()).await;
                     }
@@ -166,13 +179,21 @@ impl Node {
                         return Ok(());
                     }
                 }
-                _ = beat.tick() => {
-                    let head = self.parts.directory.position().unwrap_or(after);
-                    let beat = Heartbeat { head, epoch, unix_us: now_unix_us(), contents: None };
-                    stream.send(&Frame::Heartbeat(beat), SEND_WAIT).await?;
-                }
+                _ = beat.tick() => self.beat(stream, epoch, after).await?,
             }
         }
+    }
+
+    /// Says that this member is there, and where its feed ends: not before `least`.
+    async fn beat(
+        &self,
+        stream: &mut MemberStream,
+        epoch: u64,
+        least: u64,
+    ) -> Result<(), StreamError> {
+        let head = self.parts.directory.position().unwrap_or(least);
+        let beat = Heartbeat { head, epoch, unix_us: now_unix_us(), contents: None };
+        stream.send(&Frame::Heartbeat(beat), SEND_WAIT).await
     }
 
     /// Says no, and the highest reign that this member has heard of.

@@ -7,7 +7,7 @@ use super::tail::TailSettings;
 use super::telling::Telling;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
 use keyway_cluster::lease::{Doubt, Lease, Own, Step};
-use keyway_cluster::message::{ClusterId, MemberId, Status};
+use keyway_cluster::message::{ClusterId, MemberId, Refusal, Status};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Point, Tail};
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
@@ -103,6 +103,9 @@ pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, e
 
 impl Holding {
     fn turn(&mut self) {
+        if !self.is_member() {
+            return self.stuck(&Refusal::UnknownMember.to_string());
+        }
         self.turn_lease();
         self.ask_others();
         self.hear_others();
@@ -116,6 +119,11 @@ impl Holding {
         if let Err(why) = self.telling.turn(&self.node, &self.etcd, self.lease.fence()) {
             self.answered(Some(&why));
         }
+    }
+
+    /// Whether the cluster has this server as a member still.
+    fn is_member(&self) -> bool {
+        self.node.standing().row().is_some_and(|row| row.member(self.own).is_some())
     }
 
     fn turn_lease(&mut self) {

@@ -45,7 +45,7 @@ impl MemberService for Node {
         Box::pin(self.feed(stream, asked))
     }
 
-    fn forward(self: Arc<Self>, mut stream: MemberStream, _: MemberId) -> Boxed<()> {
+    fn forward(self: Arc<Self>, mut stream: MemberStream, member: MemberId) -> Boxed<()> {
         Box::pin(async move {
             if let Err(why) = Node::may_write(&self) {
                 // It may be gone.
@@ -58,13 +58,27 @@ impl MemberService for Node {
             let (stream, _) = stream.into_parts();
             let Ok(from) = stream.get_ref().0.peer_addr() else { return };
             if let TlsStream::Server(stream) = stream {
-                self.parts.server.serve_member(stream, from).await;
+                tokio::select! {
+                    () = self.parts.server.serve_member(stream, from) => {}
+                    () = self.is_removed(member) => {}
+                }
             }
         })
     }
 }
 
 impl Node {
+    /// Resolves when another one is no member any more.
+    async fn is_removed(&self, member: MemberId) {
+        let mut turns = self.turns();
+        let is_member = || self.standing().row().is_some_and(|row| row.member(member).is_some());
+        while is_member() {
+            if turns.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Works until it is dropped.
     pub async fn run(self: Arc<Self>) {
         tokio::join!(
