@@ -1,6 +1,7 @@
 //! Joins that are refused, and peers that are no members.
 
 use crate::site::{Site, cluster, export};
+use keyway_tests::cryptod::eventually;
 use keyway_tests::{Server, available, finish, keyway};
 use std::fs;
 use std::process::Command;
@@ -144,6 +145,10 @@ fn a_member_that_was_removed_is_let_in_no_more() {
     assert!(refused.err.contains("no member c"), "{}", refused.err);
     cluster(&site.at("a"), &["remove", "b"]).expect(0);
     assert_eq!(site.members(), members[..1]);
+    eventually("it is put out while it runs", || {
+        let status = cluster(&site.at("b"), &["status"]).out;
+        status.contains("not connected") && status.contains("the cluster has no such member")
+    });
     assert!(follower.stop().success());
     let url = site.writer.ldaps();
     let refused = cluster(&site.at("b"), &["rejoin", "--from", url]).expect(1);

@@ -86,6 +86,17 @@ impl Wire {
         Wire { stream, last: 0, input: Vec::new() }
     }
 
+    /// Sends a request so many times at once, waits for the first octets of an answer, and is gone.
+    pub fn ask_and_leave(mut self, op: &Op<'_>, times: u32) {
+        let mut out = Vec::new();
+        for id in 1..=times {
+            Message { id, op: op.clone(), controls: Vec::new() }.encode(&mut out);
+        }
+        // The server may end the connection meanwhile.
+        let _ = self.stream.write_all(&out);
+        let _ = self.stream.read(&mut [0; 64]);
+    }
+
     /// Sends a request and waits for its answer.
     ///
     /// # Errors

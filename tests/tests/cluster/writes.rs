@@ -8,7 +8,7 @@ use keyway_codec::controls::{
 };
 use keyway_codec::filter::Filter;
 use keyway_codec::message::ChangeOperation::{Add, Delete, Replace};
-use keyway_codec::message::{Control, ResultCode};
+use keyway_codec::message::{Control, Op, ResultCode};
 use keyway_tests::cryptod::eventually;
 use std::borrow::Cow;
 use std::fs;
@@ -253,4 +253,19 @@ fn passwords_are_changed_and_accounts_locked_through_followers() {
             wire.bind(&ann, "another one of theirs").unwrap().code == ResultCode::Success
         });
     }
+}
+
+/// Requests on their way to the writer whose client has gone give their places back.
+#[test]
+fn clients_that_leave_at_once_keep_none_from_writing() {
+    let three = Three::new();
+    for _ in 0..80 {
+        let wire = Wire::connect(three.ldap(1), PATIENCE).unwrap();
+        wire.ask_and_leave(&Op::DeleteRequest(BELOW), 300);
+    }
+    let mut admin = three.admin(1);
+    eventually("changes are taken", || {
+        let change = [(Replace, "description", &["well"] as &[&str])];
+        admin.modify(BELOW, &change, &[]).unwrap().code == ResultCode::Success
+    });
 }
