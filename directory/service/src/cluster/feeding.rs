@@ -117,7 +117,7 @@ impl Node {
     }
 
     async fn send_rows(
-        &self,
+        self: &Arc<Self>,
         stream: &mut MemberStream,
         member: MemberId,
         following: Following,
@@ -163,12 +163,8 @@ impl Node {
                 _ = positions.changed() => {}
                 _ = turns.changed() => {
                     // One after the other: both take the lock.
-                    let (reign, is_member) = {
-                        let standing = self.standing();
-                        let row = standing.row();
-                        (standing.reign(), row.is_some_and(|row| row.member(member).is_some()))
-                    };
-                    if !is_member {
+                    let reign = self.standing().reign();
+                    if !self.has_member(member) {
                         return self.refuse(stream, Refusal::UnknownMember.into()).await;
                     }
                     if let Err(why) = self.may_write() {

@@ -136,6 +136,7 @@ impl MemberServer {
         let text =
             format!("member {} ({}) has joined from {address}", joining.name, joining.member);
         joining.done();
+        self.service.clone().members_changed();
         self.say(Severity::Info, &text);
         stream.send(&kept, SEND_WAIT).await?;
         stream.close(SEND_WAIT).await
@@ -233,6 +234,7 @@ impl MemberServer {
             row::remove(&store, found.id).map_err(Refused::because)
         });
         removed.await.map_err(Refused::because)??;
+        self.service.clone().members_changed();
         self.say(Severity::Info, &text);
         Ok(Answer::Removed {})
     }

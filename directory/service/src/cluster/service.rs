@@ -70,6 +70,9 @@ pub trait MemberService: Send + Sync + 'static {
     /// Why not.
     fn may_add(&self) -> Result<(), Refused>;
 
+    /// Its store has another list of members than before.
+    fn members_changed(self: Arc<Self>);
+
     /// How it is.
     fn status(&self) -> Boxed<Result<Status, Refused>>;
 

@@ -32,6 +32,10 @@ impl MemberService for Node {
         Node::may_write(self).map_err(Refused::from)
     }
 
+    fn members_changed(self: Arc<Self>) {
+        self.look();
+    }
+
     fn status(&self) -> Boxed<Result<Status, Refused>> {
         let status = self.own_status().map_err(Refused::because);
         Box::pin(async move { status })
@@ -68,11 +72,20 @@ impl MemberService for Node {
 }
 
 impl Node {
+    /// Whether the cluster has another one as a member.
+    pub(super) fn has_member(self: &Arc<Self>, member: MemberId) -> bool {
+        let is_known = || self.standing().row().is_some_and(|row| row.member(member).is_some());
+        // It may have joined just now.
+        is_known() || {
+            self.look();
+            is_known()
+        }
+    }
+
     /// Resolves when another one is no member any more.
-    async fn is_removed(&self, member: MemberId) {
+    async fn is_removed(self: &Arc<Self>, member: MemberId) {
         let mut turns = self.turns();
-        let is_member = || self.standing().row().is_some_and(|row| row.member(member).is_some());
-        while is_member() {
+        while self.has_member(member) {
             if turns.changed().await.is_err() {
                 return;
             }
