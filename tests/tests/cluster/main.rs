@@ -1,15 +1,19 @@
 //! Several servers of one directory, as an administrator sets them up: tokens, joins, and what goes wrong with them.
 
+mod applications;
+mod balancer;
 mod chaos;
 mod clients;
 mod everywhere;
 mod fenced;
 mod haproxy;
 mod joins;
+mod keycloak;
 mod refusals;
 mod rejoins;
 mod relay;
 mod site;
+mod sssd;
 mod three;
 mod wire;
 mod writes;
