@@ -39,7 +39,8 @@ Commands:
                    done: the same tests at full length (imports of 100,000 people, stores spoilt at
                    hundreds of places, disks full at every point, more power cuts, more damages of
                    backups and kills of what makes them, 100 kills of a cluster's writer, btrfs,
-                   quic-go, and sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients) with the
+                   quic-go, sssd, nslcd, httpd, Postfix, PostgreSQL and Java as clients, sssd and
+                   Keycloak while a cluster's writer is changed) with the
                    release program, the Debian package and an image built and tried on a copy of this
                    system, then `emulate`, `arm`, `race`, `loom`, `evp` and `fuzz`; an hour and a half
   check            formatting, spelling, `structure`, clippy without warnings, each feature alone, the

@@ -31,7 +31,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/debian/machine.sh
 const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/packages");
 /// Debian's packages of what is tested, and of what tests it. `passwd` of sssd asks for passwords by `pam_pwquality`, which
 /// needs a dictionary.
-const PACKAGES: &str = "sssd-ldap libsss-sudo sudo nslcd libnss-ldapd libpam-ldapd pamtester \
+const PACKAGES: &str = "sssd-ldap sssd-tools libsss-sudo sudo nslcd libnss-ldapd libpam-ldapd pamtester \
      cracklib-runtime openssh-server openssh-client apache2 curl postfix postfix-ldap postgresql \
      default-jdk-headless maven ldap-utils ldapvi \
      shelldap libio-socket-ssl-perl openssl";

@@ -5,7 +5,7 @@ use crate::site::cluster;
 use crate::wire::Wire;
 use keyway_codec::message::{ChangeOperation, ResultCode};
 use keyway_tests::cryptod::eventually;
-use keyway_tests::{Server, finish, keyway, port};
+use keyway_tests::{Server, finish, keyway, port, secret};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub const SERVERS: usize = 3;
-const NAMES: [&str; SERVERS] = ["a", "b", "c"];
+pub const NAMES: [&str; SERVERS] = ["a", "b", "c"];
 
 /// How long a command is waited for that asks a server which may be paused.
 const COMMAND_WAIT: &str = "20";
@@ -41,6 +41,11 @@ impl Three {
 
     /// The same, with something done to the first folder before others have it too.
     pub fn with(prepare: impl FnOnce(&Path)) -> Three {
+        Three::filled("", &["--sample", "20"], prepare)
+    }
+
+    /// The same, with these settings, and these flags of `keyway up` in place of the sample.
+    pub fn filled(settings: &str, flags: &[&str], prepare: impl FnOnce(&Path)) -> Three {
         let place = tempfile::tempdir().unwrap();
         let network = Network::default();
         let addresses = [(); SERVERS].map(|()| (port(), port()));
@@ -52,7 +57,11 @@ impl Three {
             .collect();
         let (servers, is_paused) = ([const { None }; SERVERS], [false; SERVERS]);
         let mut three = Three { place, network, addresses, servers, is_paused };
-        three.start_with(0, &["--sample", "20"]);
+        if !settings.is_empty() {
+            fs::create_dir(three.at(0)).unwrap();
+            secret(&three.at(0).join("keyway.toml"), settings);
+        }
+        three.start_with(0, flags);
         three.stop(0);
         prepare(&three.at(0));
         for at in 0..SERVERS {
@@ -96,6 +105,11 @@ impl Three {
     /// Where a server takes clients, without TLS.
     pub fn ldap(&self, server: usize) -> &str {
         &self.addresses[server].0
+    }
+
+    /// The same, with TLS.
+    pub fn ldaps(&self, server: usize) -> &str {
+        &self.addresses[server].1
     }
 
     /// Where clients connect, for a server that `pick` says.
