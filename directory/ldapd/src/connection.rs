@@ -9,8 +9,8 @@ use crate::administrator::FINGERPRINT_BYTES;
 use crate::channel::{Channel, Ending, Stop};
 use crate::handshake::{handshaken, note_handshake};
 use crate::limits::{
-    CLOSE_MAX, ENTRY_STALL_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX, READ_BYTES,
-    UNFINISHED_MAX,
+    CLOSE_MAX, ENTRY_STALL_MAX, FIRST_REQUEST_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX,
+    READ_BYTES, UNFINISHED_MAX,
 };
 use crate::listen::Mode;
 use crate::peer::Peer;
@@ -194,6 +194,8 @@ struct Connection {
     makes_room: bool,
     /// Until it was asked to go.
     stop: Option<oneshot::Receiver<Leave>>,
+    /// After that, for how long its first request is waited for.
+    grace: Option<Pin<Box<Sleep>>>,
     idle: Pin<Box<Sleep>>,
     /// Bytes moved since it last waited.
     active: bool,
@@ -222,6 +224,7 @@ impl Connection {
             winding_up: false,
             makes_room: false,
             stop: Some(stop),
+            grace: None,
             idle,
             active: false,
             last_active: Instant::now(),
@@ -268,7 +271,7 @@ impl Connection {
             progress |= self.take_input();
         }
         progress |= self.session.step_searches();
-        if self.winding_up {
+        if self.winding_up && self.grace.is_none() {
             self.session.wind_up();
         }
         progress |= self.poll_write(context)?;
@@ -301,11 +304,21 @@ impl Connection {
     }
 
     fn poll_stop(&mut self, context: &mut Context<'_>) {
-        let Some(stop) = &mut self.stop else { return };
-        if let Poll::Ready(leave) = Pin::new(stop).poll(context) {
+        if let Some(stop) = &mut self.stop
+            && let Poll::Ready(leave) = Pin::new(stop).poll(context)
+        {
             self.stop = None;
             self.makes_room = leave == Ok(Leave::MakeRoom);
             self.winding_up = !self.makes_room;
+            // It may have come a moment ago, with a login that its program does not try again.
+            let has_grace = self.winding_up && self.is_silent;
+            self.grace = has_grace.then(|| Box::pin(tokio::time::sleep(FIRST_REQUEST_MAX)));
+        }
+        if let Some(grace) = &mut self.grace {
+            let is_over = grace.as_mut().poll(context).is_ready();
+            if is_over || !self.is_silent || self.end_of_input {
+                self.grace = None;
+            }
         }
     }
 
@@ -313,7 +326,7 @@ impl Connection {
     fn may_read(&self) -> bool {
         self.stopped == Stop::Incomplete
             && !self.end_of_input
-            && !self.winding_up
+            && (!self.winding_up || self.grace.is_some())
             && self.session.ending.is_none()
     }
 

@@ -92,6 +92,8 @@ pub(crate) const SEARCH_STEP_BYTES: usize = 32 << 10;
 pub(crate) const READ_BYTES: usize = 64 << 10;
 /// Room that an idle connection's buffers keep, in bytes.
 pub(crate) const KEPT_BUFFER_BYTES_MAX: usize = 4 << 10;
+/// How long a shutdown waits for the first request of a connection that has made none, and before that for its handshake.
+pub(crate) const FIRST_REQUEST_MAX: Duration = Duration::from_secs(1);
 /// How long the last answers and a proper close may take.
 pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(5);
 /// How long what a peer still sends is read and dropped, so that it sees the last answer.

@@ -1,11 +1,13 @@
 //! How connections of LDAPS begin: with a handshake, by which members of a cluster are told from clients.
 
 use crate::handshake::{handshaken, note_handshake};
+use crate::limits::FIRST_REQUEST_MAX;
 use crate::proxied::begins_with_tls;
 use crate::registry::Leave;
 use crate::request_log::Origin;
 use crate::state::ServerState;
 use crate::stream::Stream;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -22,16 +24,29 @@ pub async fn begin(
 ) -> Option<Stream> {
     let began = Instant::now();
     let members = shared.members();
-    let handshake = timeout(shared.settings().limits.handshake_max, async {
-        begins_with_tls(&tcp).await?;
-        match &members {
-            None => Stream::accept_tls(tcp, tls).await,
-            Some(members) => members.accept(tcp, tls).await,
+    let result = {
+        let mut handshake = pin!(timeout(shared.settings().limits.handshake_max, async {
+            begins_with_tls(&tcp).await?;
+            match &members {
+                None => Stream::accept_tls(tcp, tls).await,
+                Some(members) => members.accept(tcp, tls).await,
+            }
+        }));
+        let leave = tokio::select! {
+            result = &mut handshake => Ok(result),
+            leave = &mut *stop => Err(leave),
+        };
+        match leave {
+            Ok(result) => result,
+            Err(Ok(Leave::Shutdown)) => {
+                // The first request of one that has just come is answered still.
+                let (say, again) = oneshot::channel();
+                let _ = say.send(Leave::Shutdown);
+                *stop = again;
+                timeout(FIRST_REQUEST_MAX, handshake).await.ok()?
+            }
+            Err(_) => return None,
         }
-    });
-    let result = tokio::select! {
-        result = handshake => result,
-        _ = &mut *stop => return None,
     };
     let stream = handshaken(result, shared, origin)?;
     note_handshake(&stream, shared, origin, began);

@@ -112,7 +112,7 @@ impl Applications {
     }
 
     /// Does rounds with users who are there and with new ones while the writer is changed on purpose and by its death. None
-    /// may fail, but for so many at the moment of the death: a program may not send again what was cut off on its way.
+    /// may fail, but for so many at the moments of these: a program may not send again what was cut off on its way.
     pub fn change_the_writer(
         &mut self,
         cut_off_max: usize,
@@ -122,7 +122,7 @@ impl Applications {
         let Applications { three, front } = self;
         let (end, begun) = (AtomicBool::new(false), Instant::now());
         let all = [Rounds::default(), Rounds::default()];
-        let death = std::thread::scope(|scope| {
+        let cuts = std::thread::scope(|scope| {
             scope.spawn(|| all[0].run(&end, begun, &known));
             scope.spawn(|| all[1].run(&end, begun, |number| new(front, number)));
             // They end as well if this does not go on.
@@ -133,7 +133,8 @@ impl Applications {
         for (kind, rounds) in ["known", "new"].into_iter().zip(all) {
             eprintln!("{} rounds with {kind} users", rounds.done.into_inner());
             for Failure { time, why } in rounds.failures.into_inner().unwrap() {
-                let is_cut_off = time.start < death.end && death.start < time.end;
+                let is_cut_off =
+                    cuts.iter().any(|cut| time.start < cut.end && cut.start < time.end);
                 let list = if is_cut_off { &mut cut_off } else { &mut failed };
                 list.push(format!("{time:?}: {why}"));
             }
@@ -143,14 +144,21 @@ impl Applications {
     }
 }
 
-/// Returns when the second writer died.
-fn change(three: &mut Three, front: &Front, all: &[Rounds], begun: Instant) -> Range<Duration> {
+/// Returns when the first writer was stopped and the second one died.
+fn change(
+    three: &mut Three,
+    front: &Front,
+    all: &[Rounds],
+    begun: Instant,
+) -> [Range<Duration>; 2] {
     let go_on = |what: &str| {
         eprintln!("{:?}: {what}", begun.elapsed());
         all.iter().for_each(Rounds::some);
     };
     go_on("three servers");
+    let from = begun.elapsed();
     three.stop(0);
+    let stop = from..begun.elapsed();
     three.asked(1, "promote").unwrap();
     go_on("the writer was stopped, and another one promoted");
     bring_back(three, 0);
@@ -170,7 +178,7 @@ fn change(three: &mut Three, front: &Front, all: &[Rounds], begun: Instant) -> R
     go_on("three servers in the end");
     let _none = front.creating();
     three.wait_for_all();
-    death
+    [stop, death]
 }
 
 /// Starts a server that was the writer, and gives it the contents of the one that is.

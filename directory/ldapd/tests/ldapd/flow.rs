@@ -290,12 +290,16 @@ async fn a_shutdown_answers_what_it_accepted_and_says_goodbye() {
     let server = start_gated(Mode::Plain, ConnectionSettings::default(), false).await;
     let mut idle = Client::connect(server.address).await;
     assert_eq!(idle.ask(who_am_i()).await.code(), ResultCode::Success);
+    let mut new = Client::connect(server.address).await;
     let mut client = bound(&server).await;
     let change = client.request_all(vec![extended(PASSWORD_MODIFY, None), who_am_i()]).await;
     // The request that came behind it is answered, so it has been taken.
     assert_eq!(client.receive().await.id(), change + 1);
     let shutdown = tokio::spawn(server.server.shutdown());
     idle.expect_disconnection(ResultCode::Unavailable).await;
+    // One that has asked for nothing yet may have come for a login.
+    assert_eq!(new.ask(who_am_i()).await.code(), ResultCode::Success);
+    new.expect_disconnection(ResultCode::Unavailable).await;
     server.gate.open();
     let answer = client.receive().await;
     assert_eq!((answer.id(), answer.code()), (change, ResultCode::Success));
