@@ -54,11 +54,37 @@ struct Connected {
 #[derive(Default)]
 struct Waiting {
     last: u32,
-    replies: HashMap<u32, (Reply, Answered, usize)>,
+    replies: HashMap<u32, Waiter>,
     is_closed: bool,
 }
 
+/// A request on its way.
+struct Waiter {
+    by: By,
+    reply: Reply,
+    answered: Answered,
+    /// Bytes of the answers by now.
+    held: usize,
+}
+
+/// The one that a request is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// This server itself.
+    Server,
+    /// A user by the number of its entry; all without a name are one.
+    User(Option<u64>),
+}
+
 impl Waiting {
+    /// Whether one more has no place. No user has more than half of them, whatever its connections.
+    fn is_full_for(&self, by: By) -> bool {
+        let user_max = FORWARDED_MAX / 2;
+        let all = self.replies.len();
+        let own = || self.replies.values().filter(|waiter| waiter.by == by).count();
+        all >= FORWARDED_MAX || (all >= user_max && by != By::Server && own() >= user_max)
+    }
+
     /// A message id that no request on its way has.
     fn take_id(&mut self) -> u32 {
         loop {
@@ -167,9 +193,8 @@ impl Forwarder {
             value: Some(value.into()),
         });
         let controls = others.chain([on_behalf]).chain(carried).collect();
-        // Clients without a name leave room for those that have one.
-        let most = if asker.who.is_some() { FORWARDED_MAX } else { FORWARDED_MAX / 2 };
-        self.send(Message { id: 0, op: op.clone(), controls }, most)
+        let by = By::User(asker.who.as_ref().map(|(_, id)| *id));
+        self.send(Message { id: 0, op: op.clone(), controls }, by)
     }
 
     /// Sends the ends of binds; the position by which they are noted, or `None` if that is not known.
@@ -178,7 +203,7 @@ impl Forwarder {
         binds: &[u8],
     ) -> impl Future<Output = Option<u64>> + Send + 'static + use<> {
         let request = ExtendedRequest { oid: NOTE_BINDS, value: Some(binds) };
-        let answered = self.send(Message::new(0, Op::ExtendedRequest(request)), FORWARDED_MAX);
+        let answered = self.send(Message::new(0, Op::ExtendedRequest(request)), By::Server);
         async move {
             let answered = answered.await.ok()?;
             let message = Message::decode(answered.messages.last()?).ok()?;
@@ -187,13 +212,13 @@ impl Forwarder {
         }
     }
 
-    /// Sends a message whose id is still to be given, if no more than `most` wait.
-    pub(crate) fn send(
+    /// Sends a message whose id is still to be given, if not too many wait.
+    fn send(
         &self,
         mut message: Message<'_>,
-        most: usize,
+        by: By,
     ) -> impl Future<Output = Result<Answered, Failure>> + Send + 'static + use<> {
-        let begun = self.begin(&mut message, most);
+        let begun = self.begin(&mut message, by);
         async move {
             let Begun { out, request, reply, mut place } = begun?;
             if out.send(request).await.is_err() {
@@ -207,7 +232,7 @@ impl Forwarder {
         }
     }
 
-    fn begin(&self, message: &mut Message<'_>, most: usize) -> Result<Begun, Failure> {
+    fn begin(&self, message: &mut Message<'_>, by: By) -> Result<Begun, Failure> {
         let connected = self.shared.connected.lock().unpoisoned();
         let connected = connected.as_ref().ok_or_else(unreached)?;
         let (sender, receiver) = oneshot::channel();
@@ -215,13 +240,13 @@ impl Forwarder {
         if state.is_closed {
             return Err(unreached());
         }
-        if state.replies.len() >= most {
+        if state.is_full_for(by) {
             let text = "too many requests wait for the server that writes; try again";
             return Err(Failure::new(ResultCode::Busy, text));
         }
         message.id = state.take_id();
-        let nothing = Answered { messages: Vec::new(), written: None };
-        state.replies.insert(message.id, (sender, nothing, 0));
+        let answered = Answered { messages: Vec::new(), written: None };
+        state.replies.insert(message.id, Waiter { by, reply: sender, answered, held: 0 });
         let mut bytes = Zeroizing::new(Vec::new());
         message.encode(&mut bytes);
         let place = WaitingPlace { state: connected.state.clone(), id: message.id, is_sent: false };
@@ -269,16 +294,16 @@ fn take_answer(bytes: Vec<u8>, state: &Mutex<Waiting>) -> Result<(), String> {
     };
     let mut state = state.lock().unpoisoned();
     // The client may have gone meanwhile, and its request with it.
-    let Some((_, answered, held)) = state.replies.get_mut(&id) else { return Ok(()) };
-    *held += bytes.len();
-    if *held > FORWARDED_ANSWER_BYTES_MAX && !is_last {
+    let Some(waiter) = state.replies.get_mut(&id) else { return Ok(()) };
+    waiter.held += bytes.len();
+    if waiter.held > FORWARDED_ANSWER_BYTES_MAX && !is_last {
         // It is dropped, and its client is told that the answer is lost.
         state.replies.remove(&id);
         return Ok(());
     }
-    answered.messages.push(bytes);
-    answered.written = written.or(answered.written);
-    if is_last && let Some((reply, answered, _)) = state.replies.remove(&id) {
+    waiter.answered.messages.push(bytes);
+    waiter.answered.written = written.or(waiter.answered.written);
+    if is_last && let Some(Waiter { reply, answered, .. }) = state.replies.remove(&id) {
         // The client may have gone.
         let _ = reply.send(answered);
     }
@@ -293,4 +318,33 @@ fn unreached() -> Failure {
 fn lost() -> Failure {
     let text = "the server that writes did not answer: whether the change was made is not known";
     Failure::new(ResultCode::Unavailable, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_user_has_more_than_half_of_the_places() {
+        let (out, _requests) = mpsc::channel(1);
+        let connected = Connected { out, state: Arc::default() };
+        let forwarder = Forwarder::default();
+        *forwarder.shared.connected.lock().unpoisoned() = Some(connected);
+        let take = |by, times| -> Vec<Begun> {
+            let begin = || forwarder.begin(&mut Message::new(0, Op::DeleteRequest("dc=org")), by);
+            std::iter::repeat_with(begin).take(times).flatten().collect()
+        };
+        let (anonymous, one, other) = (By::User(None), By::User(Some(1)), By::User(Some(2)));
+        let half = FORWARDED_MAX / 2;
+        let all = take(one, FORWARDED_MAX);
+        assert_eq!(all.len(), half);
+        assert_eq!(take(other, 3).len(), 3);
+        let rest = take(anonymous, FORWARDED_MAX);
+        assert_eq!(rest.len(), half);
+        // None is left for another one, until one is given back.
+        assert!(take(other, 1).is_empty() && take(By::Server, 1).is_empty());
+        drop(all);
+        assert_eq!((take(other, 1).len(), take(By::Server, 1).len()), (1, 1));
+        assert!(take(anonymous, 1).is_empty());
+    }
 }

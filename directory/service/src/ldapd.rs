@@ -495,6 +495,7 @@ impl Serving<'_> {
             tree,
             holder: supervision.as_ref().map_or_else(std::process::id, |it| it.up),
             reads: 0,
+            untold: None,
         };
         reload.remember();
         reload.publish(None);
@@ -555,6 +556,7 @@ impl Serving<'_> {
                     instance.directory.build_indexes();
                 }),
                 _ = look_around.tick() => {
+                    block_in_place(|| reload.publish_again());
                     gauges::show_engine(engine);
                     size.show(&instance.store);
                     feed.show(&instance.directory);

@@ -72,6 +72,8 @@ pub struct Reload<'a> {
     pub holder: u32,
     /// How often it has said what it reads.
     pub reads: u64,
+    /// The report that could not be written.
+    pub untold: Option<Running>,
 }
 
 impl Reload<'_> {
@@ -287,10 +289,20 @@ impl Reload<'_> {
             waiting: self.waiting.clone(),
             refused,
         };
+        self.untold = None;
         if let Err(why) = running.publish(self.folder) {
-            let text = format!("keyway config get does not see what is in force: {why}");
+            let text = format!(
+                "no command for this data folder sees that it runs, or with which settings, until this works: {why}"
+            );
             self.logs.say(Severity::Warning, "reload", &[("text", Value::Text(&text))]);
+            output::note(text);
+            self.untold = Some(running);
         }
+    }
+
+    /// Writes the report that could not be written before: the disk was full, perhaps.
+    pub fn publish_again(&mut self) {
+        self.untold.take_if(|running| running.publish(self.folder).is_ok());
     }
 
     /// Nothing changes, but that files which were renamed are left alone.

@@ -1,6 +1,9 @@
-//! An etcd that loses events.
+//! An etcd that loses events, and members that do not have one etcd.
 
-use crate::site::{Place, SILENCE_MAX, add, connect, until};
+use crate::site::{Place, SILENCE_MAX, Site, add, connect, until};
+use keyway_tests::etcd::{self, Etcd};
+use keyway_tests::secret;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -53,4 +56,55 @@ fn an_etcd_before_3_6_is_refused_and_the_status_says_so() {
     // It is alone yet, and depends on no other.
     add(&mut client, "alone").unwrap();
     assert!(place.server.take().unwrap().stop().success());
+}
+
+/// Starts a server anew, with one line of its settings in the place of another one.
+fn start_with(place: &mut Place, old: &str, new: &str) {
+    if let Some(server) = place.server.take() {
+        assert!(server.stop().success());
+    }
+    let file = place.folder.join("keyway.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(old), "{text}");
+    secret(&file, &text.replace(old, new));
+    place.start(&[]);
+}
+
+#[test]
+fn members_without_the_writers_etcd_do_not_write_and_say_so() {
+    if !etcd::available() {
+        return;
+    }
+    let (mut site, other) = (Site::new(3, 1, 2), Etcd::start(1));
+    let writer = site.writer();
+    let strayed: Vec<_> = (0..3).filter(|place| *place != writer).collect();
+    let setting = |etcd: &Etcd| format!("etcd = [\"http://{}\"]\n", etcd.addresses()[0]);
+    let (own, others) = (setting(&site.etcd), setting(&other));
+    let says = |site: &Site, place: usize, text: &str| {
+        let status = until(text, || {
+            let status = site.places[place].status()?;
+            status["last_error"].as_str()?.contains(text).then_some(status)
+        });
+        assert_ne!(status["role"], "writer", "{status}");
+        assert_eq!(status["is_connected"], false, "{status}");
+    };
+    for place in &strayed {
+        start_with(&mut site.places[*place], &own, &others);
+    }
+    let mut client = site.client(writer);
+    for (place, uid) in strayed.iter().zip(["one", "two"]) {
+        says(&site, *place, "not by this server's etcd");
+        add(&mut client, uid).unwrap();
+    }
+    assert_eq!(site.writer(), writer);
+    // The writer's contents come over a connection to it then, and that is no failure.
+    let one = strayed[0];
+    start_with(&mut site.places[one], &others, "");
+    let without = "cluster.etcd is not set here";
+    until(without, || site.places[one].trouble().contains(without).then_some(()));
+    add(&mut client, "three").unwrap();
+    start_with(&mut site.places[one], "[cluster]\n", &format!("[cluster]\n{own}"));
+    start_with(&mut site.places[strayed[1]], &others, &own);
+    assert_eq!(site.writer(), writer);
+    site.settle();
 }

@@ -57,7 +57,8 @@ pub fn is_member(folder: &Path) -> bool {
 /// If its file cannot be read.
 pub fn read(folder: &Path) -> Result<Option<Member>, Failure> {
     let file = folder.join(name::cluster::MEMBER);
-    if !file.exists() {
+    // A folder of another user's is not taken for one that is no member's.
+    if !file.try_exists().map_err(|why| Failure::system("look for", &file, &why))? {
         return Ok(None);
     }
     let member: Member =

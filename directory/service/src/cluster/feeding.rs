@@ -1,11 +1,11 @@
 //! The writer's side of a follower's connection: rows go out as they are committed, and what the follower has on its disk
 //! comes back.
 
-use super::limits::SEND_WAIT;
+use super::limits::{FOLLOWER_WAIT, SEND_WAIT};
 use super::node::Node;
 use super::service::{Follow, Refused};
 use super::stream::{MemberStream, StreamError};
-use keyway_cluster::follower::{HEARTBEAT_EVERY, SILENCE};
+use keyway_cluster::follower::HEARTBEAT_EVERY;
 use keyway_cluster::message::{Answer, Digest, Frame, Heartbeat, MemberId, Place, Refusal};
 use keyway_cluster::writer::{Following, answer_follow};
 use keyway_host::failure::Failure;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::{interval, sleep};
+use tokio::time::{Instant, interval, sleep, sleep_until};
 
 /// Octets of rows that are read at once, and how many.
 const PIECE_BYTES: usize = 4 << 20;
@@ -130,6 +130,7 @@ impl Node {
         let mut turns = self.turns();
         let mut beat = interval(HEARTBEAT_EVERY);
         let mut acknowledged = after;
+        let mut heard = Instant::now();
         loop {
             while after.saturating_sub(acknowledged) < WINDOW_ROWS {
                 let rows = self.rows(after).await;
@@ -153,8 +154,12 @@ impl Node {
                 }
             }
             tokio::select! {
-                frame = stream.next(SILENCE) => match frame? {
+                () = sleep_until(heard + FOLLOWER_WAIT) => {
+                    return Err(StreamError::Silent(FOLLOWER_WAIT));
+                }
+                frame = stream.next(FOLLOWER_WAIT) => match frame? {
                     Frame::Acknowledge { position } => {
+                        heard = Instant::now();
                         acknowledged = position;
                         self.progress.lock().unpoisoned().acknowledged(member, position, self.now());
                     }

@@ -7,7 +7,7 @@ use super::tail::TailSettings;
 use super::telling::Telling;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
 use keyway_cluster::lease::{Doubt, Lease, Own, Step};
-use keyway_cluster::message::{ClusterId, MemberId, Refusal, Status};
+use keyway_cluster::message::{ClusterId, MemberId, Refusal, RoleName, Status};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Point, Tail};
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
@@ -29,6 +29,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(500);
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How long another member may take for its answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// How long a member that wrote counts as writing: it is asked again meanwhile.
+const ELSEWHERE_MAX: Duration = Duration::from_secs(4);
 /// How often etcd is tried out before there is a cluster.
 const TRY_EVERY: Duration = Duration::from_secs(5);
 
@@ -48,6 +50,8 @@ struct Holding {
     asked: Duration,
     /// What others have answered, and when they were asked.
     answers: Answers,
+    /// A member that wrote, when it was asked last, though the lease in this server's etcd is free.
+    elsewhere: Option<(Duration, String)>,
 }
 
 /// Looks at etcd before there is a cluster, so that what is wrong with it is seen before another server depends on it.
@@ -92,6 +96,7 @@ pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, e
             telling: Telling::new(own, now),
             asked: Duration::ZERO,
             answers: channel(),
+            elsewhere: None,
             node: node.clone(),
         };
         while !ends.load(Ordering::Acquire) {
@@ -109,6 +114,7 @@ impl Holding {
         self.turn_lease();
         self.ask_others();
         self.hear_others();
+        self.note_elsewhere();
         match self.node.is_open() {
             true => {
                 self.follower = None;
@@ -195,9 +201,27 @@ impl Holding {
     /// Takes what the others have answered.
     fn hear_others(&mut self) {
         while let Ok((asked, status)) = self.answers.1.try_recv() {
-            self.lease.stands(status.member, status.position, asked);
+            match status.role {
+                // The lease is not taken from one that writes without it, or by another etcd.
+                RoleName::Writer => self.elsewhere = Some((asked, status.name)),
+                _ => self.lease.stands(status.member, status.position, asked),
+            }
             self.node.heard(status.heard);
         }
+    }
+
+    /// Says that another member writes, and that this etcd has no part in it.
+    fn note_elsewhere(&mut self) {
+        let now = self.node.now();
+        let is_open = self.node.is_open();
+        self.elsewhere.take_if(|(asked, _)| is_open || now.saturating_sub(*asked) > ELSEWHERE_MAX);
+        let text = self.elsewhere.as_ref().map(|(_, name)| {
+            format!(
+                "{name} writes, and not by this server's etcd: set cluster.etcd to one value on all members, and start \
+                 them all again"
+            )
+        });
+        self.node.note_trouble(|leased| leased.elsewhere = text);
     }
 
     fn turn_follow(&mut self) {
@@ -229,7 +253,10 @@ impl Holding {
                  cluster rejoin"
             )),
             Ok(Followed::Gap { missing }) => {
-                self.stuck(&format!("position {missing} is missing in etcd: look at it (etcdctl)"));
+                self.stuck(&format!(
+                    "position {missing} is missing in etcd, though only Keyway may remove changes there: take the \
+                     writer's contents with keyway cluster rejoin"
+                ));
             }
             Ok(Followed::Diverged { here, .. }) => self.stuck(&format!(
                 "position {} in etcd is not what this server has: begin it anew with keyway cluster rejoin",
@@ -257,8 +284,11 @@ impl Holding {
         sleep(AGAIN_AFTER);
     }
 
-    /// Notes that all that is in etcd is here.
+    /// Notes that all that is in etcd is here, and so all that the writer has.
     fn note_all(&self) {
+        if self.elsewhere.is_some() {
+            return;
+        }
         *self.node.had_all.lock().unpoisoned() = Some(self.node.now());
         self.note_well();
     }

@@ -12,6 +12,8 @@ pub const CONNECT_WAIT: Duration = Duration::from_secs(10);
 pub const TOLD_WAIT: Duration = Duration::from_secs(3);
 /// How long a peer that is waited for may be silent: the other end has to look at its disk, perhaps.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// How long a follower may acknowledge nothing: it answers each heartbeat, unless its disk is slow.
+pub const FOLLOWER_WAIT: Duration = Duration::from_secs(60);
 /// Requests of one connection.
 pub const REQUESTS_MAX: usize = 64;
 /// Bases that are sent at one time: each keeps a state of the store.

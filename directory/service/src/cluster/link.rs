@@ -204,6 +204,9 @@ fn not_taken(url: &MemberUrl, why: &io::Error) -> Failure {
         )) => format!(
             "{url} is no member of a cluster; make a token there first: keyway cluster token"
         ),
+        Some(rustls::Error::InvalidMessage(_)) => format!(
+            "{url} does not speak TLS: name the address of the server's LDAPS (listen_tls, port 636), not of its LDAP"
+        ),
         Some(why) => format!("{url} does not take this server as a member: {why}"),
         None => format!("cannot reach {url}: {}", io_words(why)),
     })

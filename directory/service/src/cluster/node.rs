@@ -94,6 +94,8 @@ pub(super) struct Leased {
     pub is_open: bool,
     /// Why it writes no more, until it writes again or has all that is in etcd.
     pub closed: Option<String>,
+    /// That another member writes without this server's etcd.
+    pub elsewhere: Option<String>,
     /// Why etcd did not do what it was asked for last.
     pub unreached: Option<String>,
     /// Why the changes in etcd cannot be applied here: a person has to look at it.
@@ -103,7 +105,8 @@ pub(super) struct Leased {
 impl Leased {
     /// What is wrong, if anything is: what a person has to mend first.
     pub fn trouble(&self) -> Option<&String> {
-        self.stuck.as_ref().or(self.unreached.as_ref()).or(self.closed.as_ref())
+        let all = [&self.stuck, &self.elsewhere, &self.unreached, &self.closed];
+        all.into_iter().find_map(Option::as_ref)
     }
 }
 

@@ -81,10 +81,20 @@ pub(super) fn write_out(
     if changes == 0 && rows == 0 {
         return Ok(None);
     }
-    let time = now.to_string().replace([':', '-'], "");
-    let path = format!("{}/own-changes-{time}.ldif", name::CLUSTER);
+    let path = unused(folder, &format!("{}/own-changes-", name::CLUSTER), now, ".ldif");
     folder.write_secret(&path, &out)?;
     Ok(Some(OwnChanges { file: folder.file(&path), changes, rows, common }))
+}
+
+/// A name with a time in it that no file of a data folder has. The caller has the folder's lock.
+pub(super) fn unused(folder: &Folder, before: &str, now: Timestamp, after: &str) -> String {
+    let time: String = now.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
+    let name = |number: u32| match number {
+        1 => format!("{before}{time}{after}"),
+        _ => format!("{before}{time}-{number}{after}"),
+    };
+    let free = (1..).map(name).find(|name| !folder.file(name).exists());
+    free.unwrap_or_else(|| name(1))
 }
 
 /// The last position at which both feeds have one row; `None` if what is kept of them does not say.
@@ -117,5 +127,25 @@ fn digest_at(view: View<'_>, position: u64) -> Result<Option<FeedDigest>, keyway
     match view.feed_after(position)?.raw().next() {
         Some(row) => Ok(Some(row?.before())),
         None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_files_of_one_second_have_two_names() {
+        let place = tempfile::tempdir().unwrap();
+        let now = Timestamp::now();
+        let folder = Folder::open(&place.path().join("data"), now).unwrap();
+        let mut names = Vec::new();
+        for _ in 0..3 {
+            let name = unused(&folder, "kept-", now, ".ldif");
+            folder.write_secret(&name, b"").unwrap();
+            names.push(name);
+        }
+        assert_eq!(names[1], names[0].replace(".ldif", "-2.ldif"));
+        assert_eq!(names[2], names[0].replace(".ldif", "-3.ldif"));
     }
 }

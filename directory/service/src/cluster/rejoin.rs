@@ -3,7 +3,7 @@
 use super::copied::own_store;
 use super::limits::{WRITER_LOOK_EVERY, WRITER_WAIT};
 use super::link::Link;
-use super::own_changes::{OwnChanges, write_out};
+use super::own_changes::{OwnChanges, unused, write_out};
 use super::receive::receive;
 use crate::backup::files::BEFORE_REJOIN;
 use crate::scratch::Scratch;
@@ -66,7 +66,7 @@ pub fn rejoin(folder: &Path, from: Option<&MemberUrl>) -> Result<Rejoined, Failu
     let made = scratch.path().join(name::STORE);
     let incarnation = own_store(&made, configuration.as_deref())?;
     let own = write_out(&folder, &made, Timestamp::now())?;
-    let kept = folder.file(&format!("{BEFORE_REJOIN}{}", compact(Timestamp::now())));
+    let kept = folder.file(&unused(&folder, BEFORE_REJOIN, Timestamp::now(), ""));
     exchange(&folder, &made, &kept)?;
     // The next start notes it if this does not.
     if let Err(why) = folder.note_store(incarnation) {
@@ -177,9 +177,4 @@ impl Found {
             Err(why) => self.reasons.push(why.to_string()),
         }
     }
-}
-
-/// A time as a part of a file's name.
-fn compact(time: Timestamp) -> String {
-    time.to_string().chars().filter(|c| c.is_ascii_alphanumeric()).collect()
 }

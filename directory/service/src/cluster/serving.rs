@@ -320,6 +320,11 @@ impl Node {
         }
         let standing = self.standing();
         let row = standing.row();
+        let lacks_etcd = !self.has_etcd && row.is_some_and(|row| row.etcd.is_some());
+        let lacks_etcd = lacks_etcd.then(|| {
+            "the writer of this cluster holds a lease in etcd, and cluster.etcd is not set here: set it as on the others"
+                .to_owned()
+        });
         let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());
         let progress = self.progress.lock().unpoisoned();
         let is_followed = standing.role() != Role::Follower;
@@ -353,7 +358,7 @@ impl Node {
                 Role::Fenced => None,
                 _ => Some(0.0),
             },
-            last_error: trouble.or(error),
+            last_error: trouble.or(error).or(lacks_etcd),
             followers: followers.collect(),
             contents: contents
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
