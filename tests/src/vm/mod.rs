@@ -40,8 +40,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The memory of each machine, in bytes.
-pub const MEMORY: u64 = 512 << 20;
+/// The memory of each machine, in bytes. While it starts, an image with a program of 130 MB is there twice.
+pub const MEMORY: u64 = 1 << 30;
 
 /// How long anything may take that is waited for: a machine that boots while all processors have other work takes
 /// twenty seconds.

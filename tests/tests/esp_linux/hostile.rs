@@ -436,9 +436,12 @@ fn no_number_is_used_twice_whatever_ends_the_gateway() {
         // While packets go out.
         let case = &site.cases[0];
         let probe = site.probe(Asks::Udp, case);
+        let numbers = || seen.lock().unwrap().numbers.len();
+        let before = numbers();
         for bytes in 200..232 {
             probe.send(bytes).unwrap();
         }
+        eventually("packets go out", || numbers() > before);
         let mut gateway = site.gateway.take().expect("a gateway");
         if end == "kill" {
             drop(gateway);
@@ -450,7 +453,8 @@ fn no_number_is_used_twice_whatever_ends_the_gateway() {
     }
     let seen = seen.lock().unwrap();
     assert!(seen.twice.is_empty(), "{:?}", seen.twice);
-    assert!(seen.numbers.len() > 4 * 5 * 192);
+    let numbers = seen.numbers.len();
+    assert!(numbers > 4 * 5 * 192, "{numbers} numbers");
     // Linux's window has seen none twice either, nor one that is too old.
     let drops = machine::drops(&site.guest);
     assert!(!drops.contains("SeqError"), "{drops}");
