@@ -99,6 +99,10 @@ pub struct Lease {
     went_back: Option<u64>,
     /// Until when this member asks the others first: it has just started, or has not seen etcd for a while.
     starts_until: Duration,
+    /// Where the tail ended when it saw etcd again.
+    start_end: Option<u64>,
+    /// The last holder that it has seen append since then.
+    wrote: Option<MemberId>,
     /// When it saw etcd last.
     seen: Duration,
     /// Since when there has been no holder and a doubt: who answers what was asked before may have got rows since.
@@ -132,7 +136,7 @@ pub enum Doubt {
     /// It has not applied the whole tail.
     Behind,
     /// It has just started or was cut off, and has not seen whether etcd was restored: the others are asked how far they
-    /// are, for [`START_WAIT`].
+    /// are, for [`START_WAIT`], or until all have answered but a holder that it has seen append.
     Starting,
     /// etcd is not the one that it has followed, or has lost rows: it was restored. All members are to be asked how far
     /// they are; the one that is furthest takes the lease, and puts what the tail lacks.
@@ -156,6 +160,8 @@ impl Lease {
             revision: 0,
             went_back: None,
             starts_until: now.saturating_add(START_WAIT),
+            start_end: None,
+            wrote: None,
             seen: now,
             doubting: None,
             others: BTreeMap::new(),
@@ -200,8 +206,15 @@ impl Lease {
                     // There may have been a holder in between, which this member has not seen.
                     self.doubting = None;
                     self.others.clear();
+                    self.start_end = None;
                 }
                 (self.seen, self.revision, self.store) = (now, *revision, Some(*store));
+                let end = last.map_or(0, |(end, _)| end);
+                match self.start_end {
+                    None => (self.start_end, self.wrote) = (Some(end), None),
+                    Some(first) if first < end => self.wrote = holder.or(self.wrote),
+                    Some(_) => {}
+                }
                 let found = self.doubt(*store, *last, own, own_at, now);
                 if holder.is_some() || matches!(found, None | Some(Doubt::Behind | Doubt::Diverged))
                 {
@@ -275,13 +288,15 @@ impl Lease {
         if self.went_back.is_some_and(|end| began > end) {
             self.went_back = None;
         }
-        let others = own.row.iter().flat_map(|row| &row.members).map(|member| member.id);
-        let mut others = others.filter(|id| *id != self.own);
+        let ids = || {
+            let ids = own.row.iter().flat_map(|row| &row.members).map(|member| member.id);
+            ids.filter(|id| *id != self.own)
+        };
         let rank = |at: u64, id: MemberId| (at, std::cmp::Reverse(id));
         let is_before = |id: MemberId, at: u64| rank(at, id) < rank(place.position, self.own);
         let is_fresh = |at: &&Stands| now.saturating_sub(at.asked) < self.ttl;
         let stands = |id: MemberId| self.others.get(&id).filter(is_fresh);
-        let is_furthest = others.all(|id| stands(id).is_some_and(|at| is_before(id, at.position)));
+        let is_furthest = ids().all(|id| stands(id).is_some_and(|at| is_before(id, at.position)));
         let is_trusted = own.row.is_some_and(|row| row.etcd == Some(store.0))
             && self.went_back.is_none()
             && end == place.position;
@@ -290,7 +305,11 @@ impl Lease {
             (false, false) => Some(Doubt::Restored { store }),
             (true, false) => {
                 let is_ahead = self.others.values().any(|at| at.position > place.position);
-                (is_ahead || now < self.starts_until).then_some(Doubt::Starting)
+                // Only the last holder is missed, which is why the lease is free. This is the etcd that it wrote to.
+                let is_answered = self.wrote.is_some()
+                    && ids().all(|id| self.wrote == Some(id) || stands(id).is_some());
+                let waits = now < self.starts_until && !is_answered;
+                (is_ahead || waits).then_some(Doubt::Starting)
             }
         }
     }
@@ -298,9 +317,14 @@ impl Lease {
     /// Another member that was asked at `asked` says where it stands, while [`Lease::doubt_found`] is [`Doubt::Restored`] or
     /// [`Doubt::Starting`].
     pub fn stands(&mut self, member: MemberId, position: u64, asked: Duration) {
-        if self.doubting.is_some_and(|since| since <= asked) {
+        if self.is_free_since(asked) {
             self.others.insert(member, Stands { position, asked });
         }
+    }
+
+    /// Whether there has been no holder, and a doubt, since this time or before.
+    pub fn is_free_since(&self, time: Duration) -> bool {
+        self.doubting.is_some_and(|since| since <= time)
     }
 
     /// What keeps this member from taking the lease.

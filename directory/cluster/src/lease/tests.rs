@@ -5,6 +5,7 @@ use crate::message::{ClusterId, History, Member};
 
 const A: MemberId = MemberId(1);
 const B: MemberId = MemberId(2);
+const C: MemberId = MemberId(3);
 const TTL: Duration = Duration::from_secs(6);
 
 fn at(milliseconds: u64) -> Duration {
@@ -20,9 +21,14 @@ fn state(revision: u64, holder: Option<MemberId>, last: u64) -> Told {
 }
 
 fn told(lease: &mut Lease, told: &Told, position: u64, now: u64) {
+    told_of(&[A, B], lease, told, position, now);
+}
+
+/// In a cluster of these members.
+fn told_of(members: &[MemberId], lease: &mut Lease, told: &Told, position: u64, now: u64) {
     let place = Place { history: History([1; 16]), epoch: 1, position, digest: digest(position) };
     let member = |id| Member { id, name: id.to_string(), url: "ldaps://a".into(), since: 0 };
-    let members = [A, B].map(member).into();
+    let members = members.iter().copied().map(member).collect();
     let row = ClusterRow {
         cluster: ClusterId([1; 16]),
         epoch: 1,
@@ -126,6 +132,28 @@ fn a_member_that_starts_asks_the_others_first() {
     told(&mut lease, &state(50, Some(B), 10), 10, 0);
     told(&mut lease, &state(50, None, 10), 10, 20_000);
     assert_eq!(lease.doubt_found(), Some(Doubt::Starting), "etcd may have been restored meanwhile");
+}
+
+#[test]
+fn a_member_that_has_started_waits_for_no_dead_holder_that_it_has_seen_append() {
+    // The holder, B, dies behind this position, and C says that it has that one.
+    for (end, c, waits) in
+        [(11, Some(11), false), (10, Some(10), true), (11, None, true), (11, Some(12), true)]
+    {
+        let mut lease = Lease::new(A, TTL, at(0));
+        let mut told = |told: &Told, position, now| {
+            told_of(&[A, B, C], &mut lease, told, position, now);
+            if let Some(c) = c {
+                lease.stands(C, c, at(now));
+            }
+            lease.doubt_found()
+        };
+        told(&state(50, Some(B), 10), 10, 0);
+        told(&state(60, Some(B), end), end, 250);
+        assert_eq!(told(&state(60, None, end), end, 500), Some(Doubt::Starting), "C was not asked");
+        let found = told(&state(60, None, end), end, 750);
+        assert_eq!(found, waits.then_some(Doubt::Starting), "{end} {c:?}");
+    }
 }
 
 #[test]

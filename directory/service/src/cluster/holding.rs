@@ -203,7 +203,10 @@ impl Holding {
         while let Ok((asked, status)) = self.answers.1.try_recv() {
             match status.role {
                 // The lease is not taken from one that writes without it, or by another etcd.
-                RoleName::Writer => self.elsewhere = Some((asked, status.name)),
+                RoleName::Writer if self.lease.is_free_since(asked) => {
+                    self.elsewhere = Some((asked, status.name));
+                }
+                RoleName::Writer => {}
                 _ => self.lease.stands(status.member, status.position, asked),
             }
             self.node.heard(status.heard);
