@@ -102,6 +102,8 @@ fn members_without_the_writers_etcd_do_not_write_and_say_so() {
     start_with(&mut site.places[one], &others, "");
     let without = "cluster.etcd is not set here";
     until(without, || site.places[one].trouble().contains(without).then_some(()));
+    let refused = site.places[one].cluster(&["promote"]).expect(1).err;
+    assert!(refused.contains("may hold it still"), "{refused}");
     add(&mut client, "three").unwrap();
     start_with(&mut site.places[one], "[cluster]\n", &format!("[cluster]\n{own}"));
     start_with(&mut site.places[strayed[1]], &others, &own);

@@ -7,7 +7,7 @@ use crate::offline::store_to_read;
 use keyway_cluster::message::{Answer, Member, Request, Status};
 use keyway_config::{Configuration, Given, MemberUrl, Running};
 use keyway_engine::Engine;
-use keyway_folder::data::name;
+use keyway_folder::data::{self, name};
 use keyway_folder::member;
 use keyway_folder::user::become_owner;
 use keyway_host::failure::Failure;
@@ -135,13 +135,21 @@ fn connect(engine: &Engine, folder: &Path, url: &MemberUrl) -> Result<Link, Fail
 
 /// Where the folder's own server listens.
 fn here(folder: &Path, running: Option<&Running>) -> Result<MemberUrl, Failure> {
-    let data = shell(&folder.to_string_lossy());
+    let shown = shell(&folder.to_string_lossy());
+    // A folder of another user's says nothing of its server.
+    member::read(folder)?;
     let running = running.ok_or_else(|| {
-        Failure::new(format!("no server runs on {data}: start it with keyway up --data {data}"))
+        Failure::new(match data::user_id(folder) {
+            Some(process) => format!(
+                "process {process} uses {shown}, and has not said yet where it listens: it has just started, or its disk is \
+                 full (error.log)"
+            ),
+            None => format!("no server runs on {shown}: start it with keyway up --data {shown}"),
+        })
     })?;
     let ldaps = running.ldaps.ok_or_else(|| {
         Failure::new(format!(
-            "the server on {data} does not listen for LDAPS, over which members speak: set listen_tls in {}",
+            "the server on {shown} does not listen for LDAPS, over which members speak: set listen_tls in {}",
             folder.join(name::CONFIGURATION).display()
         ))
     })?;

@@ -3,7 +3,7 @@
 use super::asking::{Asked, status};
 use super::shown::role;
 use keyway_cluster::message::{RoleName, Status};
-use keyway_folder::member::is_member;
+use keyway_folder::member;
 use keyway_host::failure::Failure;
 use keyway_host::output;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct Health {
 /// # Errors
 /// If it does not answer.
 pub fn health(folder: &Path, max_lag: Option<Duration>) -> Result<Health, Failure> {
-    if !is_member(folder) {
+    if member::read(folder)?.is_none() {
         return Ok(Health { why_not: None, status: None });
     }
     let own = status(folder, false)?.into_iter().next().map(|Asked { status, .. }| status);

@@ -207,6 +207,8 @@ impl Holding {
                     self.elsewhere = Some((asked, status.name));
                 }
                 RoleName::Writer => {}
+                // A later reign is there without its last changes, and it takes no lease before it rejoins.
+                RoleName::Fenced => self.lease.stands(status.member, 0, asked),
                 _ => self.lease.stands(status.member, status.position, asked),
             }
             self.node.heard(status.heard);
@@ -216,8 +218,9 @@ impl Holding {
     /// Says that another member writes, and that this etcd has no part in it.
     fn note_elsewhere(&mut self) {
         let now = self.node.now();
-        let is_open = self.node.is_open();
-        self.elsewhere.take_if(|(asked, _)| is_open || now.saturating_sub(*asked) > ELSEWHERE_MAX);
+        // The lease is held by now, perhaps, or the answer is an old one.
+        let is_over = self.node.is_open() || !self.lease.is_free_since(now);
+        self.elsewhere.take_if(|(asked, _)| is_over || now.saturating_sub(*asked) > ELSEWHERE_MAX);
         let text = self.elsewhere.as_ref().map(|(_, name)| {
             format!(
                 "{name} writes, and not by this server's etcd: set cluster.etcd to one value on all members, and start \

@@ -302,6 +302,13 @@ impl Node {
             ));
         }
         if !force {
+            let had_lease = self.standing().row().is_some_and(|row| row.etcd.is_some());
+            if had_lease {
+                return Err(Failure::new(
+                    "the writer had a lease in etcd when it began, and may hold it still, while cluster.etcd is not set here: \
+                     set it as on the others; where no server has it any more, add --force",
+                ));
+            }
             self.is_furthest().await?;
         }
         let turn = self.applying.lock().await;

@@ -319,10 +319,16 @@ impl Node {
             is_connected = behind.is_some() && trouble.is_none();
         }
         let standing = self.standing();
+        if self.has_etcd && standing.row().is_some() && standing.highest() > standing.reign() {
+            // A later writer is known, and nothing of it has come.
+            (behind, is_connected) = (None, false);
+        }
         let row = standing.row();
-        let lacks_etcd = !self.has_etcd && row.is_some_and(|row| row.etcd.is_some());
+        let is_follower = standing.role() == Role::Follower;
+        let lacks_etcd = is_follower && !self.has_etcd && row.is_some_and(|row| row.etcd.is_some());
         let lacks_etcd = lacks_etcd.then(|| {
-            "the writer of this cluster holds a lease in etcd, and cluster.etcd is not set here: set it as on the others"
+            "the writer had a lease in etcd when it began, and cluster.etcd is not set here: set it as on the others; \
+             where no server has it any more, keyway cluster promote --force begins without it"
                 .to_owned()
         });
         let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());
