@@ -305,7 +305,7 @@ impl Lease {
             (false, false) => Some(Doubt::Restored { store }),
             (true, false) => {
                 let is_ahead = self.others.values().any(|at| at.position > place.position);
-                // Only the last holder is missed, which is why the lease is free. This is the etcd that it wrote to.
+                // The lease is free since its last holder is gone, which wrote to this etcd: all others have answered.
                 let is_answered = self.wrote.is_some()
                     && ids().all(|id| self.wrote == Some(id) || stands(id).is_some());
                 let waits = now < self.starts_until && !is_answered;

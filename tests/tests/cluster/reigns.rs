@@ -57,7 +57,7 @@ fn an_old_writer_hears_of_a_new_one_that_none_reaches() {
     three.network.set(0, 1, Way::Cut);
     three.network.set(1, 2, Way::Cut);
     assert_eq!(three.asked(1, "promote").unwrap()["epoch"], 2);
-    // No member could be told yet: two write, and whoever asks is told so.
+    // No member could be told yet: two write, and `status --all` says so.
     assert_eq!(describe(&mut old, "x"), ResultCode::Success);
     let told = cluster(&three.at(1), &["status", "--all"]).expect(1);
     assert!(told.err.contains("more than one member writes"), "{}", told.err);

@@ -207,8 +207,6 @@ impl Holding {
                     self.elsewhere = Some((asked, status.name));
                 }
                 RoleName::Writer => {}
-                // A later reign is there without its last changes, and it takes no lease before it rejoins.
-                RoleName::Fenced => self.lease.stands(status.member, 0, asked),
                 _ => self.lease.stands(status.member, status.position, asked),
             }
             self.node.heard(status.heard);
