@@ -5,9 +5,12 @@ use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::fence::{holds, is_held};
 use crate::row::{Point, Row};
-use crate::wire::{created, puts, range, reads, valued};
+use crate::wire::{created, deletes, puts, range, reads, valued};
 use keyway_cluster::append::Fence;
 use keyway_cluster::message::Digest;
+
+/// How often a feed is begun whose end changes meanwhile, though only the writer puts one.
+const BEGIN_TRIES: usize = 3;
 
 /// The end of an append that etcd has answered, or that it may have done.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,7 +72,7 @@ impl Etcd {
         if let Some(there) = there {
             return Ok(Appended::Conflict(there));
         }
-        let head = head.map(|head| Point::from_bytes(&head.value)).transpose()?;
+        let head = head.and_then(|head| Point::from_bytes(&head.value));
         match head == Some(row.before()) {
             false => Ok(Appended::Apart(head)),
             true => Err(Error::Answer("a row was refused that fits".into())),
@@ -93,29 +96,52 @@ impl Etcd {
         }
     }
 
-    /// Begins the feed behind a point, which is the writer's, where etcd has no feed yet. The end of the feed: that
-    /// point, or another one if there is a feed.
+    /// Begins the feed behind a point, which is the writer's, where etcd has no end of a feed: there is no feed yet, or its
+    /// end was lost, and then its rows are removed. The end of the feed: that point, or another one if there is a feed.
     ///
     /// # Errors
     /// [`Error::Fenced`], and those of a call.
     pub fn begin(&self, fence: &Fence, point: Point) -> Result<Point, Error> {
         let begun = async {
             let (writer, head) = (self.keys.writer(), self.keys.head());
-            let mut compare = holds(&self.keys, fence);
-            compare.push(created(&head, 0));
-            let success = vec![puts(&head, &point.to_bytes(), 0)];
-            let failure = [&writer, &head].map(|key| reads(range(key))).to_vec();
-            let mut answer = self.transact(compare, success, failure).await?;
-            if answer.succeeded {
-                return Ok(point);
+            let mut lost: Option<Vec<u8>> = None;
+            for _ in 0..BEGIN_TRIES {
+                let mut compare = holds(&self.keys, fence);
+                compare.push(match &lost {
+                    Some(value) => valued(&head, value),
+                    None => created(&head, 0),
+                });
+                let rows = deletes(&self.keys.row(0), &self.keys.rows_end());
+                let success = vec![rows, puts(&head, &point.to_bytes(), 0)];
+                let failure = [&writer, &head].map(|key| reads(range(key))).to_vec();
+                let mut answer = self.transact(compare, success, failure).await?;
+                if answer.succeeded {
+                    return Ok(point);
+                }
+                let (writer, head) = (answer.one(0), answer.one(1));
+                if !is_held(writer.as_ref(), fence) {
+                    return Err(Error::Fenced);
+                }
+                lost = head.map(|head| head.value);
+                if let Some(end) = lost.as_deref().and_then(Point::from_bytes) {
+                    return Ok(end);
+                }
             }
-            let (writer, head) = (answer.one(0), answer.one(1));
-            if !is_held(writer.as_ref(), fence) {
-                return Err(Error::Fenced);
-            }
-            let none = || Error::Answer("a feed was refused that fits".into());
-            Point::from_bytes(&head.ok_or_else(none)?.value)
+            Err(Error::Damaged("the end of the feed changes by itself".into()))
         };
         self.runtime.block_on(begun)
+    }
+
+    /// Removes rows behind the end of the feed, which are left where that was set back.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`] also if the feed has another end; and those of a call.
+    pub fn cut(&self, fence: &Fence, end: Point) -> Result<(), Error> {
+        let mut compare = holds(&self.keys, fence);
+        compare.push(valued(&self.keys.head(), &end.to_bytes()));
+        let next = self.keys.row(end.position.saturating_add(1));
+        let success = vec![deletes(&next, &self.keys.rows_end())];
+        let answer = self.runtime.block_on(self.transact(compare, success, vec![]))?;
+        if answer.succeeded { Ok(()) } else { Err(Error::Fenced) }
     }
 }

@@ -25,6 +25,10 @@ pub enum Error {
     Refused(String),
     /// An answer that is none of etcd 3.6: cut off, too long, or without sense.
     Answer(String),
+    /// A key has something else than Keyway has put there.
+    Damaged(String),
+    /// The feed does not end with what the writer has put there.
+    Apart,
     /// The lease of a call has expired.
     Expired,
     /// The caller does not hold the writer's lease (any more).
@@ -50,6 +54,14 @@ impl fmt::Display for Error {
             ),
             Error::Refused(why) => write!(f, "etcd refuses: {why}"),
             Error::Answer(why) => write!(f, "not an answer of etcd 3.6: {why}; check the endpoint"),
+            Error::Damaged(why) => write!(
+                f,
+                "etcd has something else than Keyway has put there: {why}; stop all servers, delete the cluster's keys \
+                 (etcdctl del --prefix /keyway/CLUSTER/, as keyway cluster members names it), and start all servers"
+            ),
+            Error::Apart => f.write_str(
+                "the changes in etcd are not the last ones that this server has put there: were they removed, or restored?",
+            ),
             Error::Expired => f.write_str("the lease in etcd has expired"),
             Error::Fenced => {
                 f.write_str("another server holds the writer's lease, or it has expired")

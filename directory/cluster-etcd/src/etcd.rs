@@ -71,7 +71,7 @@ impl Etcd {
         Ok(Etcd { client, keys: Keys::new(cluster), runtime, call_limit, lease_s })
     }
 
-    /// The end of the feed; `None` if there is no feed yet.
+    /// The end of the feed; `None` if there is no feed yet, or its end is lost.
     ///
     /// # Errors
     /// Those of a call.
@@ -81,7 +81,7 @@ impl Etcd {
 
     pub(crate) async fn read_head(&self) -> Result<Option<Point>, Error> {
         let found = self.one(&self.keys.head()).await?;
-        found.map(|found| Point::from_bytes(&found.value)).transpose()
+        Ok(found.and_then(|found| Point::from_bytes(&found.value)))
     }
 
     /// A key, as a majority has it.

@@ -20,7 +20,7 @@ pub(crate) fn holder(found: &KeyValue) -> Result<Fence, Error> {
         let nonce = number(lease.strip_prefix(b" ")?)?;
         Some(Fence { revision: found.create_revision, member: MemberId(number(member)?), nonce })
     };
-    holder().ok_or_else(|| Error::Answer("the writer's key makes no sense".into()))
+    holder().ok_or_else(|| Error::Damaged("the writer's key makes no sense".into()))
 }
 
 /// That the key is this holder's.

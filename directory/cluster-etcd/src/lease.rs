@@ -19,7 +19,7 @@ pub struct State {
     pub revision: u64,
     /// The writer.
     pub holder: Option<Fence>,
-    /// The end of the feed; `None` if there is no feed.
+    /// The end of the feed; `None` if there is no feed, or its end is lost.
     pub head: Option<Point>,
 }
 
@@ -36,7 +36,7 @@ impl Etcd {
         let looks = [self.keys.writer(), self.keys.head()].map(|key| reads(range(&key)));
         let mut answer = self.transact(vec![], looks.to_vec(), vec![]).await?;
         let holder = answer.one(0).map(|found| holder(&found)).transpose()?;
-        let head = answer.one(1).map(|found| Point::from_bytes(&found.value)).transpose()?;
+        let head = answer.one(1).and_then(|found| Point::from_bytes(&found.value));
         let (store, revision) = (answer.header.cluster_id, answer.header.revision);
         Ok(State { store, revision, holder, head })
     }

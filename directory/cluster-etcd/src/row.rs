@@ -19,23 +19,17 @@ pub struct Point {
 impl Point {
     /// Before the first row.
     pub const START: Point = Point { position: 0, digest: Digest([0; 32]) };
-    const BYTES: usize = 8 + 32;
 
     /// `position (8 B BE) | digest (32 B)`
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         [&self.position.to_be_bytes()[..], &self.digest.0].concat()
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Point, Error> {
-        let point = || {
-            let (position, digest) = bytes.split_first_chunk()?;
-            let digest = Digest(digest.try_into().ok()?);
-            Some(Point { position: u64::from_be_bytes(*position), digest })
-        };
-        point().ok_or_else(|| {
-            let (length, right) = (bytes.len(), Point::BYTES);
-            Error::Answer(format!("the end of the feed has {length} bytes in place of {right}"))
-        })
+    /// `None` if it makes no sense: it is as good as lost then.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Point> {
+        let (position, digest) = bytes.split_first_chunk()?;
+        let digest = Digest(digest.try_into().ok()?);
+        Some(Point { position: u64::from_be_bytes(*position), digest })
     }
 }
 
@@ -97,7 +91,7 @@ impl Row {
 
     /// Reads a value of etcd, and checks its digest.
     pub(crate) fn from_value(position: u64, value: &[u8]) -> Result<Row, Error> {
-        let bad = |why: &str| Error::Answer(format!("position {position} of the feed {why}"));
+        let bad = |why: &str| Error::Damaged(format!("position {position} of the feed {why}"));
         let (digest, bytes) = value.split_first_chunk().ok_or_else(|| bad("is too short"))?;
         let row = Row::new(position, bytes.to_vec()).map_err(|why| bad(&why.to_string()))?;
         match row.point.digest == Digest(*digest) {
@@ -129,8 +123,8 @@ mod tests {
             assert!(Row::from_value(7, &value[..length]).is_err(), "{length}");
         }
         let point = row.point();
-        assert_eq!(Point::from_bytes(&point.to_bytes()).unwrap(), point);
-        assert!(Point::from_bytes(&point.to_bytes()[1..]).is_err());
+        assert_eq!(Point::from_bytes(&point.to_bytes()), Some(point));
+        assert_eq!(Point::from_bytes(&point.to_bytes()[1..]), None);
     }
 
     #[test]

@@ -21,11 +21,11 @@ pub(crate) struct Found {
 
 impl Found {
     fn read(keys: &Keys, mut answer: Transacted, count: usize) -> Result<Found, Error> {
-        let head = answer.one(1).map(|head| Point::from_bytes(&head.value)).transpose()?;
+        let head = answer.one(1).and_then(|head| Point::from_bytes(&head.value));
         let found = answer.found(0);
         let is_all = found.len() < count;
         let row = |found: &KeyValue| {
-            let none = || Error::Answer("the key of a row makes no sense".into());
+            let none = || Error::Damaged("the key of a row makes no sense".into());
             Row::from_value(keys.position(&found.key).ok_or_else(none)?, &found.value)
         };
         let rows = found.iter().map(row).collect::<Result<_, _>>()?;

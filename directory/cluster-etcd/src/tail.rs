@@ -24,7 +24,7 @@ impl Tail {
         self.failure.take()
     }
 
-    fn appended(&self, fence: &Fence, row: &append::Row) -> Result<Appended, Error> {
+    fn appended(&mut self, fence: &Fence, row: &append::Row) -> Result<Appended, Error> {
         let ours = Row::new(row.position, row.stored.clone())?;
         if (ours.before().digest, ours.point().digest) != (row.before, row.digest) {
             let position = row.position;
@@ -35,8 +35,12 @@ impl Tail {
         use crate::append::Appended as Ours;
         Ok(match self.etcd.append(fence, &ours)? {
             Ours::Done => Appended::Done,
-            // Another feed than this member's: the next look at etcd says so.
-            Ours::Fenced | Ours::Conflict(_) | Ours::Apart(_) => Appended::Fenced,
+            Ours::Fenced => Appended::Fenced,
+            // Another feed than this member's: it writes no more until it has looked at what is there.
+            Ours::Conflict(_) | Ours::Apart(_) => {
+                self.failure = Some(Error::Apart);
+                Appended::Fenced
+            }
             Ours::Unknown(_) => Appended::Unknown,
         })
     }

@@ -3,12 +3,13 @@
 //! A lease is a clock, and clocks differ. So what a holder believes of its end is a hint, by which it says early that it
 //! does not write; an append is right or wrong by its [`Fence`], in etcd's own transaction.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::fence::Fence;
-use crate::message::{ClusterRow, Digest, MemberId, Place};
+use crate::message::{ClusterRow, Digest, MemberId, Place, Status};
 use crate::role::START_WAIT;
 
 /// Looks at who holds the lease, in the time of one, and the longest pause between two: so much later it is seen that
@@ -146,6 +147,15 @@ pub enum Doubt {
     },
     /// The tail ends with another row than this member's: the member rejoins.
     Diverged,
+}
+
+/// Another member that keeps this one from taking a lease that is free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Obstacle {
+    /// It has to answer first, and has not.
+    Silent(MemberId),
+    /// It is to take the lease: it has more, or as much and the lower number.
+    Ahead(MemberId),
 }
 
 impl Lease {
@@ -288,15 +298,10 @@ impl Lease {
         if self.went_back.is_some_and(|end| began > end) {
             self.went_back = None;
         }
-        let ids = || {
-            let ids = own.row.iter().flat_map(|row| &row.members).map(|member| member.id);
-            ids.filter(|id| *id != self.own)
-        };
-        let rank = |at: u64, id: MemberId| (at, std::cmp::Reverse(id));
-        let is_before = |id: MemberId, at: u64| rank(at, id) < rank(place.position, self.own);
-        let is_fresh = |at: &&Stands| now.saturating_sub(at.asked) < self.ttl;
-        let stands = |id: MemberId| self.others.get(&id).filter(is_fresh);
-        let is_furthest = ids().all(|id| stands(id).is_some_and(|at| is_before(id, at.position)));
+        let mut ids = others(self.own, own.row);
+        let is_before = |id: MemberId, at: u64| rank(at, id) < self.rank(own);
+        let is_furthest =
+            ids.clone().all(|id| self.answer(id, now).is_some_and(|at| is_before(id, at.position)));
         let is_trusted = own.row.is_some_and(|row| row.etcd == Some(store.0))
             && self.went_back.is_none()
             && end == place.position;
@@ -307,19 +312,56 @@ impl Lease {
                 let is_ahead = self.others.values().any(|at| at.position > place.position);
                 // The lease is free since its last holder is gone, which wrote to this etcd: all others have answered.
                 let is_answered = self.wrote.is_some()
-                    && ids().all(|id| self.wrote == Some(id) || stands(id).is_some());
+                    && ids.all(|id| self.wrote == Some(id) || self.answer(id, now).is_some());
                 let waits = now < self.starts_until && !is_answered;
                 (is_ahead || waits).then_some(Doubt::Starting)
             }
         }
     }
 
-    /// Another member that was asked at `asked` says where it stands, while [`Lease::doubt_found`] is [`Doubt::Restored`] or
+    /// Another member that was asked at `asked` says how it is, while [`Lease::doubt_found`] is [`Doubt::Restored`] or
     /// [`Doubt::Starting`].
-    pub fn stands(&mut self, member: MemberId, position: u64, asked: Duration) {
+    pub fn stands(&mut self, status: &Status, asked: Duration) {
         if self.is_free_since(asked) {
-            self.others.insert(member, Stands { position, asked });
+            // One that this etcd contradicts cannot take the lease, and what it has beyond is not this feed's.
+            let diverged_from = status.diverged_from.map(StoreId);
+            let counts = diverged_from.is_none() || diverged_from != self.store;
+            let position = if counts { status.position } else { 0 };
+            self.others.insert(status.member, Stands { position, asked });
         }
+    }
+
+    /// The etcd whose last row contradicts what this member has.
+    pub fn diverged_from(&self) -> Option<StoreId> {
+        self.store.filter(|_| self.doubt_found() == Some(Doubt::Diverged))
+    }
+
+    /// The member that has kept this one from a free lease for [`START_WAIT`], if one has.
+    pub fn obstacle(&self, own: Own<'_>, now: Duration) -> Option<Obstacle> {
+        let asked = now.checked_sub(START_WAIT)?;
+        let is_restored = match self.doubt_found()? {
+            Doubt::Restored { .. } => true,
+            Doubt::Starting => false,
+            Doubt::Behind | Doubt::Diverged => return None,
+        };
+        if !self.is_free_since(asked) {
+            return None;
+        }
+        let others = || others(self.own, own.row);
+        let silent = others().find(|id| is_restored && self.answer(*id, now).is_none());
+        let is_ahead = |id: &MemberId| {
+            self.others.get(id).is_some_and(|at| rank(at.position, *id) > self.rank(own))
+        };
+        silent.map(Obstacle::Silent).or_else(|| others().find(is_ahead).map(Obstacle::Ahead))
+    }
+
+    /// The fresh answer of another member.
+    fn answer(&self, id: MemberId, now: Duration) -> Option<&Stands> {
+        self.others.get(&id).filter(|at| now.saturating_sub(at.asked) < self.ttl)
+    }
+
+    fn rank(&self, own: Own<'_>) -> (u64, Reverse<MemberId>) {
+        rank(own.place.position, self.own)
     }
 
     /// Whether there has been no holder, and a doubt, since this time or before.
@@ -358,6 +400,17 @@ impl Lease {
             _ => false,
         }
     }
+}
+
+/// How far a member is; of two that are at one position, the lower number is further.
+fn rank(position: u64, id: MemberId) -> (u64, Reverse<MemberId>) {
+    (position, Reverse(id))
+}
+
+/// The members but this one.
+fn others(own: MemberId, row: Option<&ClusterRow>) -> impl Iterator<Item = MemberId> + Clone {
+    let ids = row.into_iter().flat_map(|row| &row.members).map(|member| member.id);
+    ids.filter(move |id| *id != own)
 }
 
 #[cfg(test)]

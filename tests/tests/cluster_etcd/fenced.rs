@@ -1,10 +1,13 @@
 //! One writer at a time, and each row once.
 
 use crate::rows::Feed;
-use crate::{A, B, LEASE, client, options, runtime, won};
+use crate::{A, B, CLUSTER, LEASE, client, options, runtime, won};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use keyway_cluster_etcd::{Appended, Digest, Error, Etcd, Member, Point, Row, limits};
 use keyway_tests::cryptod::eventually;
 use keyway_tests::etcd;
+use serde_json::json;
 use std::time::Duration;
 
 #[test]
@@ -35,6 +38,45 @@ fn rows_are_appended_in_order_and_once() {
     apart.last.digest = Digest([9; 32]);
     assert_eq!(etcd.append(&lease, &apart.grow(100)).unwrap(), Appended::Apart(Some(feed.last)));
     assert_eq!(etcd.head().unwrap(), Some(feed.last));
+}
+
+#[test]
+fn an_end_of_the_feed_that_is_lost_or_set_back_is_put_again() {
+    if !etcd::available() {
+        return;
+    }
+    let (server, runtime) = (etcd::Etcd::start(1), runtime());
+    let etcd = client(&server, &runtime);
+    let lease = won(&etcd, A);
+    let mut feed = Feed::NEW;
+    etcd.begin(&lease, feed.last).unwrap();
+    feed.append(&etcd, &lease, 5);
+    let key = STANDARD.encode(format!("/keyway/{CLUSTER}/head"));
+    let senseless = STANDARD.encode("senseless");
+    for value in [None, Some(&senseless)] {
+        match value {
+            None => server.call("/v3/kv/deleterange", &json!({ "key": key })),
+            Some(value) => server.call("/v3/kv/put", &json!({ "key": key, "value": value })),
+        };
+        assert_eq!(etcd.head().unwrap(), None);
+        let mut ahead = feed;
+        assert_eq!(etcd.append(&lease, &ahead.grow(100)).unwrap(), Appended::Apart(None));
+        // Its rows were in the way of those that begin earlier.
+        let mut again = Feed::NEW;
+        assert_eq!(etcd.begin(&lease, again.last).unwrap(), again.last);
+        again.append(&etcd, &lease, 5);
+        assert_eq!(etcd.head().unwrap(), Some(feed.last));
+    }
+    let mut earlier = Feed::NEW;
+    let earlier = earlier.grow(100).point();
+    let value = STANDARD.encode([&1u64.to_be_bytes()[..], &earlier.digest.0].concat());
+    server.call("/v3/kv/put", &json!({ "key": key, "value": value }));
+    assert!(matches!(etcd.cut(&lease, feed.last), Err(Error::Fenced)), "another end");
+    etcd.cut(&lease, earlier).unwrap();
+    Feed { last: earlier, content: 8 }.append(&etcd, &lease, 6);
+    etcd.release(&lease).unwrap();
+    let head = etcd.head().unwrap().unwrap();
+    assert!(matches!(etcd.cut(&lease, head), Err(Error::Fenced)), "the lease is over");
 }
 
 #[test]

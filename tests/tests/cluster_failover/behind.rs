@@ -1,6 +1,6 @@
 //! A follower that was away while etcd has lost the changes that it lacks.
 
-use crate::site::{Site, add, until};
+use crate::site::{Site, add, add_in_time, until};
 use keyway_tests::{etcd, finish, keyway};
 use serde_json::json;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn a_follower_that_etcd_has_no_changes_for_says_so_and_rejoins() {
     let writer = site.writer();
     let away = (writer + 1) % 3;
     site.kill(away);
-    (0..5).for_each(|n| add(&mut site.client(writer), &format!("missed{n}")).unwrap());
+    (0..5).for_each(|n| add_in_time(&format!("missed{n}"), || site.client(writer)));
     let trimmed = json!({
         "key": site.key("feed/"),
         "range_end": site.key(&format!("feed/{:016x}", before + 4)),

@@ -1,6 +1,6 @@
 //! Clients that write at all servers in turn, and what they were answered.
 
-use crate::site::{Site, add, connect, dn};
+use crate::site::{Site, add, add_in_time, connect, dn};
 use keyway_tests::client::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -52,7 +52,7 @@ pub fn under_load<R>(site: &mut Site, work: impl FnOnce(&mut Site, &Load) -> R) 
     };
     let writer = site.writer();
     for number in 0..CLIENTS {
-        add(&mut site.client(writer), &format!("counter{number}")).unwrap();
+        add_in_time(&format!("counter{number}"), || site.client(writer));
     }
     let made = scope(|scope| {
         for number in 0..CLIENTS {

@@ -2,6 +2,7 @@
 //! write.
 
 mod behind;
+mod damaged;
 mod etcd_away;
 mod fenced;
 mod kills;

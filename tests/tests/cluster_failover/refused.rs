@@ -1,9 +1,7 @@
 //! An etcd that loses events, and members that do not have one etcd.
 
-use crate::site::{Place, SILENCE_MAX, Site, add, connect, until};
+use crate::site::{Place, SILENCE_MAX, Site, add, add_in_time, connect, until};
 use keyway_tests::etcd::{self, Etcd};
-use keyway_tests::secret;
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -58,15 +56,8 @@ fn an_etcd_before_3_6_is_refused_and_the_status_says_so() {
     assert!(place.server.take().unwrap().stop().success());
 }
 
-/// Starts a server anew, with one line of its settings in the place of another one.
-fn start_with(place: &mut Place, old: &str, new: &str) {
-    if let Some(server) = place.server.take() {
-        assert!(server.stop().success());
-    }
-    let file = place.folder.join("keyway.toml");
-    let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains(old), "{text}");
-    secret(&file, &text.replace(old, new));
+fn restart(place: &mut Place, old: &str, new: &str) {
+    place.set(old, new);
     place.start(&[]);
 }
 
@@ -89,24 +80,23 @@ fn members_without_the_writers_etcd_do_not_write_and_say_so() {
         assert_eq!(status["is_connected"], false, "{status}");
     };
     for place in &strayed {
-        start_with(&mut site.places[*place], &own, &others);
+        restart(&mut site.places[*place], &own, &others);
     }
-    let mut client = site.client(writer);
     for (place, uid) in strayed.iter().zip(["one", "two"]) {
         says(&site, *place, "not by this server's etcd");
-        add(&mut client, uid).unwrap();
+        add_in_time(uid, || site.client(writer));
     }
     assert_eq!(site.writer(), writer);
     // The writer's contents come over a connection to it then, and that is no failure.
     let one = strayed[0];
-    start_with(&mut site.places[one], &others, "");
+    restart(&mut site.places[one], &others, "");
     let without = "cluster.etcd is not set here";
     until(without, || site.places[one].trouble().contains(without).then_some(()));
     let refused = site.places[one].cluster(&["promote"]).expect(1).err;
     assert!(refused.contains("may hold it still"), "{refused}");
-    add(&mut client, "three").unwrap();
-    start_with(&mut site.places[one], "[cluster]\n", &format!("[cluster]\n{own}"));
-    start_with(&mut site.places[strayed[1]], &others, &own);
+    add_in_time("three", || site.client(writer));
+    restart(&mut site.places[one], "[cluster]\n", &format!("[cluster]\n{own}"));
+    restart(&mut site.places[strayed[1]], &others, &own);
     assert_eq!(site.writer(), writer);
     site.settle();
 }

@@ -63,6 +63,17 @@ impl Place {
         self.server = Some(server);
     }
 
+    /// Stops it if it runs, and puts other text into its settings in the place of some.
+    pub fn set(&mut self, old: &str, new: &str) {
+        if let Some(server) = self.server.take() {
+            assert!(server.stop().success());
+        }
+        let file = self.folder.join("keyway.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(old), "{text}");
+        secret(&file, &text.replace(old, new));
+    }
+
     pub fn server(&self) -> &Server {
         self.server.as_ref().expect("it runs")
     }
@@ -224,6 +235,21 @@ pub fn add(client: &mut Client, uid: &str) -> Result<(), String> {
 
 pub fn dn(uid: &str) -> String {
     format!("uid={uid},{PEOPLE}")
+}
+
+/// Adds one entry, for as long as there is no writer: on a slow disk etcd may be late, and the lease ends.
+pub fn add_in_time(uid: &str, mut client: impl FnMut() -> Client) {
+    let mut is_tried = false;
+    until("an entry is added", || {
+        let added = add(&mut client(), uid);
+        // One that was unavailable may be done.
+        let is_done = is_tried && added.as_ref().is_err_and(|why| why.contains("AlreadyExists"));
+        is_tried = true;
+        match added {
+            Err(why) if !is_done && !why.contains("unavailable") => panic!("{uid}: {why}"),
+            added => (is_done || added.is_ok()).then_some(()),
+        }
+    });
 }
 
 /// Adds entries with such names, until one is taken.

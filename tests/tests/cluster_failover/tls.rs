@@ -1,6 +1,6 @@
 //! etcd with TLS, and certificates on both sides.
 
-use crate::site::{Site, until};
+use crate::site::{Site, add_in_time, until};
 use keyway_tests::authority::Authority;
 use keyway_tests::cryptod::eventually;
 use keyway_tests::etcd::{Certificates, Etcd};
@@ -39,7 +39,7 @@ fn etcd_with_certificates_is_used_and_a_wrong_authority_is_said() {
     let good = settings(&file("ca.pem"), true);
     let mut site = Site::with(2, server, &good);
     let writer = site.writer();
-    crate::site::add(&mut site.client(1 - writer), "over-tls").unwrap();
+    add_in_time("over-tls", || site.client(1 - writer));
     site.settle();
     let wrong = [
         (settings(&theirs.path("ca.pem").display().to_string(), true), "invalid peer certificate"),
@@ -47,10 +47,7 @@ fn etcd_with_certificates_is_used_and_a_wrong_authority_is_said() {
     ];
     for (wrong, why) in wrong {
         let place = &mut site.places[1 - writer];
-        assert!(place.server.take().unwrap().stop().success());
-        let toml = place.folder.join("keyway.toml");
-        let text = fs::read_to_string(&toml).unwrap();
-        secret(&toml, &text.replace(&good, &wrong));
+        place.set(&good, &wrong);
         place.start(&[]);
         let said = until("its status says so", || {
             let trouble = place.trouble();
@@ -58,8 +55,7 @@ fn etcd_with_certificates_is_used_and_a_wrong_authority_is_said() {
         });
         eprintln!("{said}");
         assert!(said.contains(why), "{said}");
-        assert!(place.server.take().unwrap().stop().success());
-        secret(&toml, &text);
+        place.set(&wrong, &good);
         place.start(&[]);
     }
     assert!(site.end().contains("uid=over-tls,"));

@@ -20,6 +20,10 @@ fn state(revision: u64, holder: Option<MemberId>, last: u64) -> Told {
     Told::State { store: StoreId(1), revision, holder, last: Some((last, digest(last))) }
 }
 
+fn status(member: MemberId, position: u64) -> Status {
+    Status::follower(member, position)
+}
+
 fn told(lease: &mut Lease, told: &Told, position: u64, now: u64) {
     told_of(&[A, B], lease, told, position, now);
 }
@@ -27,18 +31,21 @@ fn told(lease: &mut Lease, told: &Told, position: u64, now: u64) {
 /// In a cluster of these members.
 fn told_of(members: &[MemberId], lease: &mut Lease, told: &Told, position: u64, now: u64) {
     let place = Place { history: History([1; 16]), epoch: 1, position, digest: digest(position) };
+    let row = row(members);
+    let own = Own { place: &place, row: Some(&row) };
+    lease.told(told, own, |position| Some(digest(position)), (at(now), at(now)));
+}
+
+fn row(members: &[MemberId]) -> ClusterRow {
     let member = |id| Member { id, name: id.to_string(), url: "ldaps://a".into(), since: 0 };
-    let members = members.iter().copied().map(member).collect();
-    let row = ClusterRow {
+    ClusterRow {
         cluster: ClusterId([1; 16]),
         epoch: 1,
         writer: B,
-        members,
+        members: members.iter().copied().map(member).collect(),
         began: Vec::new(),
         etcd: Some(1),
-    };
-    let own = Own { place: &place, row: Some(&row) };
-    lease.told(told, own, |position| Some(digest(position)), (at(now), at(now)));
+    }
 }
 
 /// A member that has started before.
@@ -89,10 +96,10 @@ fn an_etcd_that_went_back_is_filled_by_the_member_that_is_furthest() {
         told(&mut lease, &state(50, Some(B), 10), 10, 0);
         told(&mut lease, &state(40, None, last), 10, 0);
         assert_eq!(lease.doubt_found(), Some(Doubt::Restored { store: StoreId(1) }));
-        lease.stands(B, 11, at(500));
+        lease.stands(&status(B, 11), at(500));
         told(&mut lease, &state(40, None, last), 10, 600);
         assert_eq!(lease.doubt_found(), Some(Doubt::Restored { store: StoreId(1) }));
-        lease.stands(B, 10, at(500));
+        lease.stands(&status(B, 10), at(500));
         told(&mut lease, &state(40, None, last), 10, 1200);
         assert_eq!(lease.step(at(1200)), Step::Ask(Ask::Take { member: A, ttl: TTL }));
     }
@@ -115,7 +122,7 @@ fn a_member_that_starts_asks_the_others_first() {
     let mut lease = Lease::new(A, TTL, at(0));
     told(&mut lease, &state(50, None, 10), 10, 0);
     assert_eq!(lease.doubt_found(), Some(Doubt::Starting));
-    lease.stands(B, 11, at(500));
+    lease.stands(&status(B, 11), at(500));
     told(&mut lease, &state(50, None, 10), 10, 20_000);
     assert_eq!(
         lease.doubt_found(),
@@ -144,7 +151,7 @@ fn a_member_that_has_started_waits_for_no_dead_holder_that_it_has_seen_append() 
         let mut told = |told: &Told, position, now| {
             told_of(&[A, B, C], &mut lease, told, position, now);
             if let Some(c) = c {
-                lease.stands(C, c, at(now));
+                lease.stands(&status(C, c), at(now));
             }
             lease.doubt_found()
         };
@@ -154,6 +161,41 @@ fn a_member_that_has_started_waits_for_no_dead_holder_that_it_has_seen_append() 
         let found = told(&state(60, None, end), end, 750);
         assert_eq!(found, waits.then_some(Doubt::Starting), "{end} {c:?}");
     }
+}
+
+#[test]
+fn a_member_that_etcd_contradicts_keeps_none_from_the_lease() {
+    for (contradicted_by, obstacle) in
+        [(None, Some(Obstacle::Ahead(B))), (Some(2), Some(Obstacle::Ahead(B))), (Some(1), None)]
+    {
+        let mut lease = Lease::new(A, TTL, at(0));
+        let further = Status { diverged_from: contradicted_by, ..status(B, 19) };
+        for now in (0..=20_000).step_by(1000) {
+            told(&mut lease, &state(50, None, 10), 10, now);
+            lease.stands(&further, at(now));
+        }
+        assert_eq!(lease.doubt_found(), obstacle.map(|_| Doubt::Starting), "{contradicted_by:?}");
+        let place = Place { history: History([1; 16]), epoch: 1, position: 10, digest: digest(10) };
+        let row = row(&[A, B]);
+        let own = Own { place: &place, row: Some(&row) };
+        assert_eq!(lease.obstacle(own, at(20_000)), obstacle);
+        assert_eq!(lease.obstacle(own, at(10_000)), None, "it may be over soon");
+    }
+}
+
+#[test]
+fn a_member_that_has_to_answer_and_does_not_is_named() {
+    let mut lease = Lease::new(A, TTL, at(0));
+    let place = Place { history: History([1; 16]), epoch: 1, position: 10, digest: digest(10) };
+    let row = row(&[A, B, C]);
+    for now in (0..=20_000).step_by(1000) {
+        told_of(&[A, B, C], &mut lease, &state(50, None, 0), 10, now);
+        lease.stands(&status(B, 9), at(now));
+    }
+    let own = Own { place: &place, row: Some(&row) };
+    assert_eq!(lease.obstacle(own, at(20_000)), Some(Obstacle::Silent(C)));
+    lease.stands(&status(C, 12), at(20_000));
+    assert_eq!(lease.obstacle(own, at(20_000)), Some(Obstacle::Ahead(C)));
 }
 
 #[test]

@@ -31,8 +31,8 @@ pub struct Status {
     pub digest: Digest,
     /// The writer's last position, as far as it knows it.
     pub head: u64,
-    /// How many changes it is behind.
-    pub lag_changes: u64,
+    /// How many changes it is behind, as far as it knows it; `None` if it has heard of no writer.
+    pub lag_changes: Option<u64>,
     /// Since when, in seconds; `None` if it does not know because the writer is silent.
     pub lag_seconds: Option<f64>,
     /// What went wrong last.
@@ -44,6 +44,9 @@ pub struct Status {
     /// Of the access rules that it is configured with, which are to be all members'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Digest>,
+    /// The etcd whose last row contradicts what it has: it takes no lease there before it has rejoined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diverged_from: Option<u64>,
 }
 
 /// What a member does.
@@ -98,5 +101,32 @@ impl Status {
             return Err(Invalid("a status with more than 64 followers"));
         }
         self.followers.iter().try_for_each(|follower| check::name(&follower.name))
+    }
+}
+
+#[cfg(test)]
+impl Status {
+    /// Of a follower that has heard of no writer.
+    pub fn follower(member: MemberId, position: u64) -> Status {
+        Status {
+            role: RoleName::Follower,
+            member,
+            name: "x".into(),
+            url: None,
+            epoch: 1,
+            writer: None,
+            heard: None,
+            is_connected: false,
+            position,
+            digest: Digest([0; 32]),
+            head: position,
+            lag_changes: None,
+            lag_seconds: None,
+            last_error: None,
+            followers: Vec::new(),
+            contents: None,
+            rules: None,
+            diverged_from: None,
+        }
     }
 }

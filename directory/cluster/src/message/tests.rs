@@ -26,7 +26,7 @@ fn status() -> Status {
         position: 1000,
         digest: Digest([1; 32]),
         head: 1001,
-        lag_changes: 1,
+        lag_changes: Some(1),
         lag_seconds: Some(0.25),
         last_error: None,
         followers: vec![FollowerStatus {
@@ -37,6 +37,7 @@ fn status() -> Status {
         }],
         contents: Some(Contents { position: 1000, digest: Digest([2; 32]) }),
         rules: Some(Digest([3; 32])),
+        diverged_from: Some(u64::MAX),
     }
 }
 

@@ -35,23 +35,11 @@ fn place(position: u64) -> Place {
 
 fn status(member: MemberId, position: u64, is_connected: bool) -> Status {
     Status {
-        role: RoleName::Follower,
-        member,
-        name: "x".into(),
-        url: None,
-        epoch: 1,
         writer: Some(A),
         heard: Some(Reign { epoch: 1, writer: A }),
         is_connected,
-        position,
         digest: place(position).digest,
-        head: position,
-        lag_changes: 0,
-        lag_seconds: None,
-        last_error: None,
-        followers: Vec::new(),
-        contents: None,
-        rules: None,
+        ..Status::follower(member, position)
     }
 }
 

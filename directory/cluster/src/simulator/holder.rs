@@ -53,8 +53,4 @@ impl Holder {
         self.is_open
             || matches!(self.lease.doubt_found(), Some(Doubt::Restored { .. } | Doubt::Starting))
     }
-
-    pub fn stands(&mut self, member: MemberId, position: u64, asked: Duration) {
-        self.lease.stands(member, position, asked);
-    }
 }

@@ -209,12 +209,17 @@ impl World {
             position: place.position,
             digest: place.digest,
             head: place.position,
-            lag_changes: lag.map_or(0, |lag| lag.changes),
+            lag_changes: lag.map(|lag| lag.changes),
             lag_seconds: None,
             last_error: None,
             followers: Vec::new(),
             contents: server.store.contents(),
             rules: None,
+            diverged_from: process
+                .holder
+                .as_ref()
+                .and_then(|it| it.lease.diverged_from())
+                .map(|it| it.0),
         };
         Some((status, server.durable))
     }
@@ -284,7 +289,7 @@ impl World {
         match reply {
             RpcReply::Status(mut status, durable, asked) => {
                 if let Some(holder) = &mut process.holder {
-                    holder.stands(status.member, status.position, asked);
+                    holder.lease.stands(&status, asked);
                     process.progress.acknowledged(status.member, durable, now);
                 }
                 if self.options.broken == Some(Broken::Fencing) {

@@ -75,10 +75,11 @@ pub fn read(folder: &Path) -> Result<Option<Member>, Failure> {
 /// If one of them is not there, or they are of different members.
 pub fn complete(folder: &Path) -> Result<Key, Failure> {
     let not_one = || {
-        let folder = folder.display();
-        Failure::new(format!(
-            "{folder} is no member of a cluster (keyway cluster token begins one)"
-        ))
+        let shown = folder.display();
+        Failure::new(match folder.exists() {
+            true => format!("{shown} is no member of a cluster (keyway cluster token begins one)"),
+            false => format!("{shown} is not there; name the data folder with --data DIR"),
+        })
     };
     let member = read(folder)?.ok_or_else(not_one)?;
     let file = folder.join(name::cluster::CERTIFICATE);

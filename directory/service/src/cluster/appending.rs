@@ -69,7 +69,9 @@ impl Append for ToEtcd {
                     return Err(self.ends(&why, true));
                 }
                 Outcome::Fenced => {
-                    return Err(self.ends("another member writes now; nothing was changed", false));
+                    let why =
+                        failure.map_or("another member writes now".into(), |why| why.to_string());
+                    return Err(self.ends(&format!("{why}; nothing was changed"), false));
                 }
             }
         }

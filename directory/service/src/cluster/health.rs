@@ -78,7 +78,7 @@ impl Health {
             "why_not": self.why_not,
             "role": status.map(|status| status.role),
             "position": status.map(|status| status.position),
-            "lag_changes": status.map(|status| status.lag_changes),
+            "lag_changes": status.and_then(|status| status.lag_changes),
             "lag_seconds": status.and_then(|status| status.lag_seconds),
         })
     }
@@ -112,12 +112,13 @@ mod tests {
             position: 7,
             digest: Digest([0; 32]),
             head: 9,
-            lag_changes: 2,
+            lag_changes: Some(2),
             lag_seconds,
             last_error: None,
             followers: Vec::new(),
             contents: None,
             rules: None,
+            diverged_from: None,
         }
     }
 

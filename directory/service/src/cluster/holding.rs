@@ -6,7 +6,7 @@ use super::node::Node;
 use super::tail::TailSettings;
 use super::telling::Telling;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
-use keyway_cluster::lease::{Doubt, Lease, Own, Step};
+use keyway_cluster::lease::{Doubt, Lease, Obstacle, Own, Step};
 use keyway_cluster::message::{ClusterId, MemberId, Refusal, RoleName, Status};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Point, Tail};
 use keyway_host::failure::Failure;
@@ -161,15 +161,33 @@ impl Holding {
             self.lease.lost(self.node.now());
             self.node.close("etcd has not answered for the time of the writer's lease", false);
         }
-        if self.is_diverged() && !self.node.is_stuck() {
+        let diverged_from = self.lease.diverged_from();
+        let held_up = self.lease.obstacle(own, self.node.now()).map(|it| self.held_up(it));
+        self.node.note_trouble(|leased| {
+            (leased.diverged_from, leased.held_up) = (diverged_from, held_up);
+        });
+        if diverged_from.is_some() && !self.node.is_stuck() {
             let text = "what is in etcd is not what this server has: begin it anew with keyway cluster rejoin";
             self.node.stuck(text);
         }
     }
 
-    /// Whether etcd ends with a row that this server has another one for.
-    fn is_diverged(&self) -> bool {
-        self.lease.doubt_found() == Some(Doubt::Diverged)
+    /// Says which member is to be looked at.
+    fn held_up(&self, by: Obstacle) -> String {
+        let (Obstacle::Silent(id) | Obstacle::Ahead(id)) = by;
+        let standing = self.node.standing();
+        let name =
+            standing.row().and_then(|row| row.member(id)).map_or("another member", |it| &it.name);
+        match by {
+            Obstacle::Silent(_) => format!(
+                "the changes in etcd are not the last ones that this server has (etcd is new, or was restored), so that all \
+                 members have to answer before one writes, and {name} does not: start it"
+            ),
+            Obstacle::Ahead(_) => format!(
+                "{name} is to take the writer's lease, since it has the last changes, and does not: its last error says why \
+                 (keyway cluster status --all)"
+            ),
+        }
     }
 
     /// Asks the others how far they are, where it is not clear which one may write.
@@ -207,7 +225,7 @@ impl Holding {
                     self.elsewhere = Some((asked, status.name));
                 }
                 RoleName::Writer => {}
-                _ => self.lease.stands(status.member, status.position, asked),
+                _ => self.lease.stands(&status, asked),
             }
             self.node.heard(status.heard);
         }
@@ -298,7 +316,7 @@ impl Holding {
     }
 
     fn note_well(&self) {
-        if !self.is_diverged() {
+        if self.lease.diverged_from().is_none() {
             self.node.note_trouble(|leased| (leased.stuck, leased.closed) = (None, None));
         }
     }
@@ -343,6 +361,9 @@ impl Holding {
             return Ok(());
         }
         // An etcd that is new, or was restored from an older copy, lacks what members have.
+        if end.position < here.position {
+            self.etcd.cut(&fence, end).map_err(Failure::new)?;
+        }
         for row in self.node.rows_between(end.position, here.position)? {
             match self.tail.append(&fence, &row_of(&row)) {
                 Appended::Done => {}

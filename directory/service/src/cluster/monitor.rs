@@ -63,7 +63,7 @@ fn values(status: &Status, there: Duration) -> [u64; 6] {
         status.epoch,
         u64::from(status.role == RoleName::Writer),
         u64::from(status.is_connected),
-        status.lag_changes,
+        status.lag_changes.unwrap_or_default(),
         if is_follower { u64::try_from(lag.as_millis()).unwrap_or(u64::MAX / 2) } else { 0 },
         status.followers.len() as u64,
     ]
@@ -78,11 +78,11 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
         ("position", status.position.to_string()),
         ("digest", status.digest.to_string()),
         ("connected", status.is_connected.to_string()),
-        ("lag_changes", status.lag_changes.to_string()),
     ];
     let more = [
         ("url", status.url.clone()),
         ("writer", status.writer.map(|writer| writer.to_string())),
+        ("lag_changes", status.lag_changes.map(|changes| changes.to_string())),
         ("lag_seconds", status.lag_seconds.map(|seconds| format!("{seconds:.3}"))),
         ("contents_position", status.contents.map(|it| it.position.to_string())),
         ("contents_digest", status.contents.map(|it| it.digest.to_string())),

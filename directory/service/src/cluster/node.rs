@@ -2,6 +2,7 @@
 
 use super::row;
 use keyway_cluster::follower::Follower;
+use keyway_cluster::lease::StoreId;
 use keyway_cluster::message::{
     ClusterRow, Digest, History, MemberId, Place, Refusal, Reign, RoleName, Status,
 };
@@ -100,12 +101,16 @@ pub(super) struct Leased {
     pub unreached: Option<String>,
     /// Why the changes in etcd cannot be applied here: a person has to look at it.
     pub stuck: Option<String>,
+    /// The member that keeps this one from the lease.
+    pub held_up: Option<String>,
+    /// The etcd whose last row contradicts what is here.
+    pub diverged_from: Option<StoreId>,
 }
 
 impl Leased {
     /// What is wrong, if anything is: what a person has to mend first.
     pub fn trouble(&self) -> Option<&String> {
-        let all = [&self.stuck, &self.elsewhere, &self.unreached, &self.closed];
+        let all = [&self.stuck, &self.elsewhere, &self.unreached, &self.held_up, &self.closed];
         all.into_iter().find_map(Option::as_ref)
     }
 }

@@ -310,7 +310,10 @@ impl Node {
         };
         let waits_for_lease = self.is_leased() && !self.is_open();
         let trouble = self.trouble.lock().unpoisoned().clone();
-        let trouble = self.leased.lock().unpoisoned().trouble().cloned().or(trouble);
+        let (trouble, diverged_from) = {
+            let leased = self.leased.lock().unpoisoned();
+            (leased.trouble().cloned().or(trouble), leased.diverged_from)
+        };
         let mut behind = lag.and_then(|lag| lag.time);
         let mut is_connected = is_connected;
         if self.is_leased() {
@@ -358,7 +361,13 @@ impl Node {
             position: place.position,
             digest: place.digest,
             head: place.position.saturating_add(lag.map_or(0, |lag| lag.changes)),
-            lag_changes: lag.map_or(0, |lag| lag.changes),
+            lag_changes: match standing.role() {
+                // With etcd it has all that is there, or does not know.
+                Role::Follower if self.has_etcd => behind.map(|_| 0),
+                Role::Follower => behind.and(lag).map(|lag| lag.changes),
+                Role::Fenced => None,
+                Role::Writer | Role::Alone => Some(0),
+            },
             lag_seconds: match standing.role() {
                 Role::Follower => behind.map(|time| time.as_secs_f64()),
                 Role::Fenced => None,
@@ -369,6 +378,7 @@ impl Node {
             contents: contents
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
             rules: Some(self.settings().rules),
+            diverged_from: diverged_from.map(|store| store.0),
         })
     }
 }

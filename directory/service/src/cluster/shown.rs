@@ -152,9 +152,9 @@ fn show(f: &mut fmt::Formatter<'_>, url: &str, status: &Status) -> fmt::Result {
     if !knows {
         write!(f, ", not connected to a writer")?;
     }
-    if status.lag_changes > 0 {
+    if let Some(changes) = status.lag_changes.filter(|changes| *changes > 0) {
         let least = if knows { "" } else { "at least " };
-        write!(f, ", {least}{} changes behind", grouped(status.lag_changes))?;
+        write!(f, ", {least}{} changes behind", grouped(changes))?;
     }
     if let Some(seconds) = status.lag_seconds {
         write!(f, ", {seconds:.1} s behind")?;
