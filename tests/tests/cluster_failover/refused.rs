@@ -100,3 +100,43 @@ fn members_without_the_writers_etcd_do_not_write_and_say_so() {
     assert_eq!(site.writer(), writer);
     site.settle();
 }
+
+#[test]
+fn a_writer_whose_etcd_was_taken_from_it_writes_when_a_person_says_so() {
+    if !etcd::available() {
+        return;
+    }
+    let mut site = Site::new(2, 1, 4);
+    let writer = site.writer();
+    site.settle();
+    let setting = format!("etcd = [\"http://{}\"]\n", site.etcd.addresses()[0]);
+    // First the writer alone: the other one takes the lease.
+    restart(&mut site.places[writer], &setting, "");
+    let refused = add(&mut site.client(writer), "early").unwrap_err();
+    assert!(refused.contains("unwillingToPerform"), "{refused}");
+    let status = site.places[writer].status().unwrap();
+    assert_eq!(status["role"], "fenced");
+    add_in_time("by-the-other", || site.client(1 - writer));
+    restart(&mut site.places[writer], "[cluster]\n", &format!("[cluster]\n{setting}"));
+    site.settle();
+    // Then all.
+    let writer = site.writer();
+    site.places.iter_mut().for_each(|place| place.set(&setting, ""));
+    site.places.iter_mut().for_each(|place| place.start(&[]));
+    for place in [writer, 1 - writer] {
+        let said = until("its status says so", || {
+            let trouble = site.places[place].trouble();
+            trouble.contains("promote --force").then_some(trouble)
+        });
+        assert!(said.contains("had a lease in etcd"), "{said}");
+        let refused = site.places[place].cluster(&["promote"]).expect(1).err;
+        assert!(refused.contains("add --force"), "{refused}");
+    }
+    site.places[writer].cluster(&["promote", "--force"]).expect(0);
+    add(&mut site.client(writer), "alone").unwrap();
+    let export = site.end();
+    for uid in ["by-the-other", "alone"] {
+        assert!(export.contains(&format!("\ndn: uid={uid},")), "{uid}");
+    }
+    assert!(!export.contains("uid=early,"));
+}

@@ -58,6 +58,8 @@ pub enum Refusal {
     },
     /// Another process with this member's identifier is being served: one of them is a copy of the other's folder.
     Twin,
+    /// The member that was asked wrote by a lease in etcd, and has no etcd now: another member may have taken the lease.
+    Unleased,
     /// The token is not known, was used, or has ended.
     BadToken,
     /// The cluster has no such member.
@@ -75,7 +77,7 @@ impl Refusal {
     /// Whether asking again later, or another member, can help. If not, the member stops following until a person has
     /// mended it.
     pub(crate) fn is_passing(&self) -> bool {
-        use Refusal::{Behind, Busy, Forked, NotWriter, OlderEpoch, Other, Twin};
+        use Refusal::{Behind, Busy, Forked, NotWriter, OlderEpoch, Other, Twin, Unleased};
         matches!(
             self,
             NotWriter { .. }
@@ -84,6 +86,7 @@ impl Refusal {
                 | Behind { .. }
                 | Forked { .. }
                 | Twin
+                | Unleased
                 | Other
         )
     }
@@ -152,6 +155,11 @@ impl Display for Refusal {
                 "another process with this member's identifier is running: one folder is a copy of the other; \
                  end one of them; to have one more server, join with an empty folder and a token: \
                  `keyway cluster token` at the writer",
+            ),
+            Refusal::Unleased => f.write_str(
+                "the last writer had a lease in etcd, which another member may have by now, and has no cluster.etcd: set \
+                 it there as on the others; where no server has it any more, `keyway cluster promote --force` at the one \
+                 with the highest position begins without it",
             ),
             Refusal::BadToken => f.write_str(
                 "the token is not known, was used already, or has ended; \

@@ -55,6 +55,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::Forked { position: 5 },
         Refusal::OtherContents { position: 1000 },
         Refusal::Twin,
+        Refusal::Unleased,
         Refusal::BadToken,
         Refusal::UnknownMember,
         Refusal::NoRoom,

@@ -125,7 +125,11 @@ impl Node {
         let row = row::read(&parts.store)?;
         let heard = read_heard(&parts.folder)?;
         let id = own.as_ref().and_then(Member::number).map_or(MemberId(0), MemberId);
-        let standing = Standing::new(id, row.filter(|_| own.is_some()), heard, Duration::ZERO);
+        let mut standing = Standing::new(id, row.filter(|_| own.is_some()), heard, Duration::ZERO);
+        let had_lease = standing.row().is_some_and(|row| row.etcd.is_some());
+        if had_lease && !has_etcd && standing.role() == Role::Writer {
+            standing.stop(Refusal::Unleased);
+        }
         let node = Arc::new(Node {
             parts,
             settings: RwLock::new(settings),
@@ -285,9 +289,7 @@ impl Node {
                     "no server holds the writer's lease in etcd yet{why}: changes are not taken until one does; try again"
                 ))
             }
-            (Err(why), Role::Fenced) => Writes::Refused(format!(
-                "{why}; this server refuses changes until it is given the writer's contents (keyway cluster rejoin)"
-            )),
+            (Err(why), Role::Fenced) => Writes::Refused(fenced(&why)),
             (Err(why), _) => Writes::Refused(why.to_string()),
         });
         drop(standing);
@@ -394,6 +396,16 @@ impl Node {
 
 fn own(folder: &std::path::Path) -> Result<Option<Member>, Failure> {
     member::read(folder)
+}
+
+/// Why a member refuses changes that has written before, with the way out.
+pub(super) fn fenced(why: &Refusal) -> String {
+    match why {
+        Refusal::Unleased => why.to_string(),
+        _ => format!(
+            "{why}; this server refuses changes until it is given the writer's contents (keyway cluster rejoin)"
+        ),
+    }
 }
 
 /// The highest reign that this member had heard of.

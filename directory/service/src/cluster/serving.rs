@@ -1,7 +1,7 @@
 //! A running member's work for others, and its work of its own: following, the way to the writer, questions to members.
 
 use super::limits::{SEND_WAIT, TOLD_WAIT};
-use super::node::Node;
+use super::node::{Node, fenced};
 use super::service::{Boxed, Follow, MemberService, Refused};
 use super::stream::MemberStream;
 use keyway_cluster::message::{
@@ -321,7 +321,10 @@ impl Node {
             behind = self.had_all.lock().unpoisoned().map(|at| now.saturating_sub(at));
             is_connected = behind.is_some() && trouble.is_none();
         }
-        let standing = self.standing();
+        let mut standing = self.standing();
+        let refused = standing.may_write(now).err();
+        let is_fenced = standing.role() == Role::Fenced && !self.has_etcd;
+        let refused = refused.filter(|_| is_fenced).map(|why| fenced(&why));
         if self.has_etcd && standing.row().is_some() && standing.highest() > standing.reign() {
             // A later writer is known, and nothing of it has come.
             (behind, is_connected) = (None, false);
@@ -373,7 +376,7 @@ impl Node {
                 Role::Fenced => None,
                 _ => Some(0.0),
             },
-            last_error: trouble.or(error).or(lacks_etcd),
+            last_error: trouble.or(error).or(lacks_etcd).or(refused),
             followers: followers.collect(),
             contents: contents
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
