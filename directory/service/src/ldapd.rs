@@ -413,6 +413,10 @@ fn add_naming_contexts(
     configuration: &Configuration,
     instance: &Instance,
 ) -> Result<(), Failure> {
+    if instance.store.is_following() {
+        // The one that writes adds them, as soon as one does.
+        return Ok(());
+    }
     for dn in &configuration.naming_contexts {
         instance.ensure_naming_context(dn).map_err(|why| {
             let file = folder.file(name::CONFIGURATION);

@@ -128,7 +128,10 @@ impl Three {
 
     /// A connection to a server as this user.
     pub fn bound(&self, server: usize, name: &str, password: &str) -> Wire {
-        let mut wire = Wire::connect(self.ldap(server), PATIENCE).unwrap();
+        let connected = Wire::connect(self.ldap(server), PATIENCE);
+        let mut wire = connected.unwrap_or_else(|why| {
+            panic!("{} cannot be reached: {why}\n{}", NAMES[server], self.logs())
+        });
         wire.bind(name, password).unwrap().ok();
         wire
     }
@@ -176,8 +179,9 @@ impl Three {
 
     pub fn stop(&mut self, server: usize) {
         self.resume(server);
-        if let Some(server) = self.servers[server].take() {
-            assert!(server.stop().success());
+        if let Some(running) = self.servers[server].take() {
+            let ended = running.stop();
+            assert!(ended.success(), "{}: {ended}\n{}", NAMES[server], self.logs());
         }
     }
 
@@ -296,10 +300,13 @@ impl Three {
     pub fn logs(&self) -> String {
         let mut all = String::new();
         for (server, name) in NAMES.iter().enumerate() {
-            let log = fs::read_to_string(self.at(server).join("log/error.log")).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let last = &lines[lines.len().saturating_sub(60)..];
-            all.push_str(&format!("--- {name}\n{}\n", last.join("\n")));
+            let said = self.place.path().join(format!("{name}.err"));
+            for file in [self.at(server).join("log/error.log"), said] {
+                let log = fs::read_to_string(&file).unwrap_or_default();
+                let lines: Vec<&str> = log.lines().collect();
+                let last = &lines[lines.len().saturating_sub(60)..];
+                all.push_str(&format!("--- {name}\n{}\n", last.join("\n")));
+            }
         }
         all
     }

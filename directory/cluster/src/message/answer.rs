@@ -61,6 +61,8 @@ pub enum Answer {
     },
     /// It is no member any more.
     Removed {},
+    /// The members know where the one that asked is reached.
+    Moved {},
     /// An answer that this version does not know.
     #[serde(other)]
     Unknown,

@@ -63,6 +63,11 @@ pub enum Request {
         /// The member's name.
         name: String,
     },
+    /// To be reached at another URL from now on.
+    Move {
+        /// Where the member that asks listens.
+        url: String,
+    },
     /// A request that this version does not know.
     #[serde(other)]
     Unknown,
@@ -70,8 +75,10 @@ pub enum Request {
 
 impl Request {
     pub(super) fn check(&self) -> Result<(), Invalid> {
-        if let Request::Remove { name } = self {
-            return check::name(name);
+        match self {
+            Request::Remove { name } => return check::name(name),
+            Request::Move { url } => return check::url(url),
+            _ => {}
         }
         let Request::Join { token, name, url, public_key } = self else {
             return Ok(());

@@ -75,6 +75,8 @@ fn frames() -> Vec<Frame> {
         Frame::Request(Request::Follow { member: MemberId(2), place: place(17), heard: None }),
         Frame::Request(Request::Forward { member: MemberId(u64::MAX) }),
         Frame::Request(Request::Status {}),
+        Frame::Request(Request::Move { url: "ldaps://b.example.com:636".into() }),
+        Frame::Answer(Answer::Moved {}),
         Frame::Answer(Answer::Joined {
             member: MemberId(1),
             cluster: ClusterId([3; 16]),

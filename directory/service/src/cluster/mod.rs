@@ -2,6 +2,7 @@
 //! base, which a follower begins with; and the cluster's row in the store.
 
 mod appending;
+mod as_configured;
 mod asking;
 mod authority;
 mod base;

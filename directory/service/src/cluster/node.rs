@@ -45,6 +45,10 @@ pub struct NodeSettings {
     pub member_age_max: Duration,
     /// Of the access rules of the configuration.
     pub rules: Digest,
+    /// Where others are to reach this server, if that is configured.
+    pub url: Option<String>,
+    /// The naming contexts of the configuration.
+    pub naming_contexts: Vec<String>,
 }
 
 /// The parts that a member is made of.

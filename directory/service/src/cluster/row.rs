@@ -81,6 +81,37 @@ pub fn add(
     })
 }
 
+/// Has a member reached at another URL, and waits until that is on the disk.
+///
+/// # Errors
+/// If `own` does not write, another member is reached there, or the store's.
+pub fn move_to(
+    store: &Store,
+    own: MemberId,
+    member: MemberId,
+    url: &str,
+) -> Result<(), NotChanged> {
+    let url = url.to_owned();
+    let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
+    store.write_now(move |write| {
+        let invalid = |why| NotChanged::Failed(format!("the row of the cluster: {why}"));
+        let found = write.view().meta_get(ClusterRow::NAME)?.map(ClusterRow::parse);
+        let Some(mut row) = found.transpose().map_err(invalid)? else { return Ok(()) };
+        writes(&row, own)?;
+        if let Some(other) = row.members.iter().find(|one| one.url == url && one.id != member) {
+            let name = &other.name;
+            return Err(NotChanged::Failed(format!("{url} is where {name} is reached")));
+        }
+        match row.members.iter_mut().find(|one| one.id == member) {
+            Some(found) if found.url != url => found.url.clone_from(&url),
+            _ => return Ok(()),
+        }
+        let json = row.to_json().map_err(invalid)?;
+        write.note(&note);
+        Ok(write.meta_put(ClusterRow::NAME, &json)?)
+    })
+}
+
 /// Removes a member whose join was not done.
 ///
 /// # Errors

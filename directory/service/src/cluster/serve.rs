@@ -193,6 +193,7 @@ impl MemberServer {
                 Request::Remove { .. } => Err(Refused::because(
                     "a member is removed by keyway cluster remove on the writer's own host",
                 )),
+                Request::Move { url } => self.moved(member, url).await,
                 Request::Join { .. } => Err(Refused::because("it is a member already")),
                 Request::Unknown => {
                     Err(Refused::because("this version does not know the request; upgrade it"))
@@ -237,6 +238,23 @@ impl MemberServer {
         self.service.clone().members_changed();
         self.say(Severity::Info, &text);
         Ok(Answer::Removed {})
+    }
+
+    async fn moved(&self, member: MemberId, url: String) -> Result<Answer, Refused> {
+        self.service.may_add()?;
+        let url = url.parse::<MemberUrl>().map_err(Refused::because)?.to_string();
+        let (store, folder) = (self.store.clone(), self.folder.clone());
+        let text = format!("member {member} is reached at {url} from now on");
+        let moved = spawn_blocking(move || {
+            let own = member::read(&folder).map_err(Refused::because)?;
+            let own = own.and_then(|own| own.number()).map(MemberId);
+            let own = own.ok_or(Refusal::UnknownMember)?;
+            row::move_to(&store, own, member, &url).map_err(Refused::because)
+        });
+        moved.await.map_err(Refused::because)??;
+        self.service.clone().members_changed();
+        self.say(Severity::Info, &text);
+        Ok(Answer::Moved {})
     }
 
     /// Sends a base; `beside` the store the files that go with it.

@@ -99,6 +99,7 @@ impl Node {
             self.clone().stay_in_reach(),
             self.clone().ask_others(),
             self.clone().look_around(),
+            self.clone().stay_as_configured(),
         );
     }
 

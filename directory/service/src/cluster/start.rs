@@ -61,6 +61,8 @@ pub fn node_settings(configuration: &Configuration) -> NodeSettings {
         by_address: cluster.own_writes == OwnWrites::Address,
         member_age_max: cluster.member_age_max,
         rules: Digest(Sha256::digest(rules.unwrap_or_default()).into()),
+        url: cluster.url.as_ref().map(ToString::to_string),
+        naming_contexts: configuration.naming_contexts.clone(),
     }
 }
 
