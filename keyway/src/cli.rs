@@ -258,10 +258,10 @@ pub struct Up {
     /// The token to join it by (keyway cluster token), or '-' for standard input
     #[arg(long, value_name = "TOKEN", requires = "follow", value_parser = join_token)]
     pub join: Option<JoinToken>,
-    /// What this server is called among others [default: the host's name]
+    /// First start only: what this server is called among others [default: the host's name]
     #[arg(long, value_name = "NAME", requires = "follow", value_parser = member_name)]
     pub member_name: Option<String>,
-    /// Where others reach this server: ldaps://HOST:PORT [default: by --listen-tls]
+    /// First start only: where others reach this server: ldaps://HOST:PORT; later cluster.url says it [default: by --listen-tls]
     #[arg(long, value_name = "URL", requires = "follow")]
     pub url: Option<MemberUrl>,
 }

@@ -8,6 +8,7 @@ use keyway_config::Running;
 use keyway_host::failure::Failure;
 use keyway_service::cluster::{self, Health};
 use keyway_watch::ldap::SearchClient;
+use std::fs;
 
 /// Say whether the server that runs on a data folder answers, and whether clients may be sent to it
 ///
@@ -37,6 +38,8 @@ pub struct HealthOf {
 /// If it does not answer.
 pub fn run(arguments: &HealthOf) -> Result<bool, Failure> {
     let folder = &arguments.data.folder;
+    // Another user's folder does not say whether a server runs.
+    fs::read_dir(folder).map_err(|why| Failure::system("read", folder, &why))?;
     let running = Running::look(folder)
         .ok_or_else(|| Failure::new(format!("no server runs on {}", folder.display())))?;
     SearchClient::probe_own(running.ldaps, running.ldap, provider)?;

@@ -2,14 +2,14 @@
 //! started again.
 
 use crate::cryptod::eventually;
+use crate::port;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -215,20 +215,6 @@ impl Drop for Etcd {
         for child in self.members.iter_mut().filter_map(|member| member.child.as_mut()) {
             let _ = child.kill();
             let _ = child.wait();
-        }
-    }
-}
-
-/// An address of loopback that no program has now, and that no connection gets for its own end: a server that was killed
-/// finds it free again.
-pub fn port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = (std::process::id() % 97) as u16 * 100;
-    loop {
-        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
-        let address = format!("127.0.0.1:{port}");
-        if TcpListener::bind(&address).is_ok() {
-            return address;
         }
     }
 }

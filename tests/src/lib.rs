@@ -37,6 +37,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use tempfile::TempDir;
 
 /// Whether all of these are here: a program's name, the path of a file, or `python:MODULE` for Debian's Python.
@@ -171,13 +172,22 @@ pub fn nightly() -> bool {
     std::env::var_os("KEYWAY_NIGHTLY").is_some()
 }
 
-/// An address of loopback that no program has now.
+/// An address of loopback that no program has now, and that no connection gets for its own end: a server that was killed
+/// finds it free again.
 ///
 /// # Panics
 /// If the system has none.
 pub fn port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").to_string()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Below those that the system gives to clients, and no other one of this process.
+    let first = (std::process::id() % 97) as u16 * 100;
+    loop {
+        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let address = format!("127.0.0.1:{port}");
+        if std::net::TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// A running `keyway up` on free ports of 127.0.0.1. Killed when dropped.
@@ -210,8 +220,9 @@ impl Server {
         let mut output = BufReader::new(child.stdout.take().expect("its output"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a first line");
-        let ready = serde_json::from_str(&line)
+        let ready: Value = serde_json::from_str(&line)
             .unwrap_or_else(|why| panic!("keyway did not come up: {line:?}: {why}"));
+        assert_ne!(ready["event"], "failed", "keyway did not come up: {line}");
         Server { child, ready, output }
     }
 

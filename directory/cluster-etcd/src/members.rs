@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::limits::MEMBERS_MAX;
 use crate::member::Member;
-use crate::wire::{puts, range_to, reads};
+use crate::wire::{created, leased, puts, range, range_to, reads};
 
 /// A member's own row, kept alive until this is dropped.
 pub struct Presence {
@@ -13,16 +13,26 @@ pub struct Presence {
 }
 
 impl Etcd {
-    /// Says that a member is there.
+    /// Says that a member is there. `None` if another process has said so of this member, and is there still, or was a
+    /// moment ago: its lease lasts.
     ///
     /// # Errors
     /// Those of a call, and [`Error::TooLarge`] for a name and URL of more than 4 KiB.
-    pub fn join(&self, member: &Member) -> Result<Presence, Error> {
+    pub fn join(&self, member: &Member) -> Result<Option<Presence>, Error> {
         let value = member.to_bytes()?;
         self.runtime.block_on(async {
             let alive = Alive::grant(self).await?;
-            self.put_member(member, &value, &alive).await?;
-            Ok(Presence { alive })
+            let key = self.keys.member(member.id);
+            let success = vec![puts(&key, &value, alive.id)];
+            let failure = vec![reads(range(&key))];
+            let mut answer = self.transact(vec![created(&key, 0)], success, failure).await?;
+            // A try that seemed to fail may have put it.
+            let is_own = answer.succeeded || answer.one(0).is_some_and(|it| it.lease == alive.id);
+            if is_own {
+                return Ok(Some(Presence { alive }));
+            }
+            revoke(self, alive.id).await?;
+            Ok(None)
         })
     }
 
@@ -42,29 +52,22 @@ impl Etcd {
         };
         answer.found(0).iter().map(member).collect()
     }
-
-    async fn put_member(&self, member: &Member, value: &[u8], alive: &Alive) -> Result<(), Error> {
-        let step = puts(&self.keys.member(member.id), value, alive.id);
-        self.transact(vec![], vec![step], vec![]).await?;
-        Ok(())
-    }
 }
 
 impl Presence {
-    /// Says anew what a member is and how far it has come, under a new lease where the old one has expired.
+    /// Says anew what a member is and how far it has come.
     ///
     /// # Errors
-    /// As [`Etcd::join`].
-    pub fn update(&mut self, etcd: &Etcd, member: &Member) -> Result<(), Error> {
+    /// As [`Etcd::join`]; [`Error::Expired`] if the lease has: then it is joined anew.
+    pub fn update(&self, etcd: &Etcd, member: &Member) -> Result<(), Error> {
         let value = member.to_bytes()?;
-        etcd.runtime.block_on(async {
-            match etcd.put_member(member, &value, &self.alive).await {
-                Err(Error::Expired) => {}
-                result => return result,
-            }
-            self.alive = Alive::grant(etcd).await?;
-            etcd.put_member(member, &value, &self.alive).await
-        })
+        let key = etcd.keys.member(member.id);
+        let put = vec![puts(&key, &value, self.alive.id)];
+        let put = etcd.transact(vec![leased(&key, self.alive.id)], put, vec![]);
+        match etcd.runtime.block_on(put)?.succeeded {
+            true => Ok(()),
+            false => Err(Error::Expired),
+        }
     }
 
     /// Says that the member has gone.

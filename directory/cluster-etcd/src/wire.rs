@@ -48,6 +48,12 @@ pub(crate) fn created(key: &str, revision: u64) -> Value {
     json!({ "key": text(key), "target": "CREATE", "result": "EQUAL", "create_revision": revision })
 }
 
+/// That a key is under a lease.
+pub(crate) fn leased(key: &str, lease: u64) -> Value {
+    let lease = lease.to_string();
+    json!({ "key": text(key), "target": "LEASE", "result": "EQUAL", "lease": lease })
+}
+
 /// That a key has a value.
 pub(crate) fn valued(key: &str, value: &[u8]) -> Value {
     json!({ "key": text(key), "target": "VALUE", "result": "EQUAL", "value": text(value) })
@@ -83,6 +89,9 @@ pub(crate) struct KeyValue {
     pub value: Vec<u8>,
     #[serde(default, deserialize_with = "count")]
     pub create_revision: u64,
+    /// 0 if it is under none.
+    #[serde(default, deserialize_with = "count")]
+    pub lease: u64,
 }
 
 #[derive(Deserialize, Default)]

@@ -4,6 +4,7 @@ mod applications;
 mod balancer;
 mod chaos;
 mod clients;
+mod configured;
 mod everywhere;
 mod fenced;
 mod haproxy;

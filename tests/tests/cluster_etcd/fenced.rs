@@ -144,12 +144,15 @@ fn members_are_there_until_they_leave_or_are_gone() {
         applied: Point { position, digest: Digest([3; 32]) },
     };
     let other = Etcd::new(options(), other_runtime.handle().clone()).unwrap();
-    let gone = other.join(&member(B, 1)).unwrap();
-    let mut presence = etcd.join(&member(A, 5)).unwrap();
+    let gone = other.join(&member(B, 1)).unwrap().unwrap();
+    let presence = etcd.join(&member(A, 5)).unwrap().unwrap();
+    assert!(other.join(&member(A, 7)).unwrap().is_none(), "it is there already");
     presence.update(&etcd, &member(A, 6)).unwrap();
     assert_eq!(etcd.members().unwrap(), [member(A, 6), member(B, 1)]);
     drop(gone);
     eventually("the other one is gone", || etcd.members().unwrap() == [member(A, 6)]);
+    let again = other.join(&member(B, 2)).unwrap().unwrap();
+    again.leave(&other).unwrap();
     presence.leave(&etcd).unwrap();
     assert_eq!(etcd.members().unwrap(), []);
     assert_eq!(etcd.look().unwrap().holder, None);

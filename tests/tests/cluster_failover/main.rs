@@ -2,6 +2,7 @@
 //! write.
 
 mod behind;
+mod contexts;
 mod damaged;
 mod etcd_away;
 mod fenced;

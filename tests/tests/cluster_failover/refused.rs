@@ -2,8 +2,10 @@
 
 use crate::site::{Place, SILENCE_MAX, Site, add, add_in_time, connect, until};
 use keyway_tests::etcd::{self, Etcd};
+use keyway_tests::port;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::thread;
 
 /// Says that it is etcd 3.4, whatever it is asked.
@@ -99,6 +101,46 @@ fn members_without_the_writers_etcd_do_not_write_and_say_so() {
     restart(&mut site.places[strayed[1]], &others, &own);
     assert_eq!(site.writer(), writer);
     site.settle();
+}
+
+/// A copy of a member's folder that runs beside it: two of one name would hold the lease in turns.
+#[test]
+fn a_copy_of_a_folder_takes_no_lease_and_says_so() {
+    if !etcd::available() {
+        return;
+    }
+    let mut site = Site::new(2, 1, 2);
+    let writer = site.writer();
+    let follower = 1 - writer;
+    site.settle();
+    let first = &mut site.places[follower];
+    assert!(first.server.take().unwrap().stop().success());
+    let folder = first.folder.with_file_name("twin");
+    assert!(
+        Command::new("cp").arg("-a").args([&first.folder, &folder]).status().unwrap().success()
+    );
+    first.start(&[]);
+    let mut twin = Place { folder, addresses: [port(), port()], server: None };
+    let [old, new] = [&first.addresses[1], &twin.addresses[1]].map(|at| format!("ldaps://{at}"));
+    twin.set(&old, &new);
+    twin.start(&[]);
+    let said = until("its status says so", || {
+        let trouble = twin.trouble();
+        trouble.contains("another process with this member's identifier").then_some(trouble)
+    });
+    assert!(said.contains("end one of them"), "{said}");
+    assert_eq!(site.places[follower].trouble(), "");
+    site.kill(writer);
+    let log = twin.folder.join("log/error.log");
+    add_in_time("by-the-first", || site.client(follower));
+    let twins = twin.status().unwrap();
+    assert!(twins["role"] != "writer" && twins["is_connected"] == false, "{twins}");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(!log.contains("this server holds the writer's lease"), "{log}");
+    // It is the only one when the first is gone.
+    site.kill(follower);
+    until("it writes", || (twin.status()?["role"] == "writer").then_some(()));
+    assert!(twin.server.take().unwrap().stop().success());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use keyway_tests::client::Client;
-use keyway_tests::etcd::{self, Etcd};
-use keyway_tests::{Finished, Server, finish, keyway, secret};
+use keyway_tests::etcd::Etcd;
+use keyway_tests::{Finished, Server, finish, keyway, port, secret};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -46,7 +46,7 @@ pub struct Place {
 
 impl Place {
     pub fn new(root: &Path, name: &str, etcd: &str) -> Place {
-        let (folder, addresses) = (root.join(name), [etcd::port(), etcd::port()]);
+        let (folder, addresses) = (root.join(name), [port(), port()]);
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
         let text = format!("[cluster]\n{etcd}url = \"ldaps://{}\"\n", addresses[1]);

@@ -138,7 +138,8 @@ impl Display for Refusal {
             Refusal::Behind { last } => write!(
                 f,
                 "the writer ends at position {last} and lacks changes that it had made: it was restored from an older \
-                 copy; make this member the writer with `keyway cluster promote`, then `keyway cluster rejoin` there",
+                 copy; `keyway cluster promote` at the member with the highest position (`keyway cluster status \
+                 --all`), then `keyway cluster rejoin` at that writer",
             ),
             Refusal::Forked { position } => write!(
                 f,

@@ -6,7 +6,7 @@ use super::node::Node;
 use super::tail::TailSettings;
 use super::telling::Telling;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
-use keyway_cluster::lease::{Doubt, Lease, Obstacle, Own, Step};
+use keyway_cluster::lease::{Ask, Doubt, Lease, Obstacle, Own, Step, Told};
 use keyway_cluster::message::{ClusterId, MemberId, Refusal, RoleName, Status};
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Point, Tail};
 use keyway_host::failure::Failure;
@@ -45,6 +45,8 @@ struct Holding {
     etcd: Etcd,
     tail: Tail,
     lease: Lease,
+    /// How long a lease lasts that is not renewed.
+    lease_time: Duration,
     follower: Option<Follower>,
     telling: Telling,
     asked: Duration,
@@ -91,6 +93,7 @@ pub(super) fn hold(node: Arc<Node>, settings: &TailSettings, runtime: &Handle, e
             own,
             tail: Tail::new(etcd.clone()),
             lease: Lease::new(own, settings.lease, now),
+            lease_time: settings.lease,
             etcd,
             follower: None,
             telling: Telling::new(own, now),
@@ -125,6 +128,12 @@ impl Holding {
         if let Err(why) = self.telling.turn(&self.node, &self.etcd, self.lease.fence()) {
             self.answered(Some(&why));
         }
+        let is_twin = self.telling.is_twin(self.node.now(), self.lease_time);
+        let twin = is_twin.then(|| Refusal::Twin.to_string());
+        if twin.is_some() && !self.node.has_twin() {
+            self.node.say(Severity::Error, &Refusal::Twin.to_string());
+        }
+        self.node.note_trouble(|leased| leased.twin = twin);
     }
 
     /// Whether the cluster has this server as a member still.
@@ -136,7 +145,11 @@ impl Holding {
         let sent = self.node.now();
         let Step::Ask(ask) = self.lease.step(sent) else { return };
         let before = self.lease.fence();
-        let told = self.tail.lease(&ask);
+        let told = match ask {
+            // Two processes would hold it in turns, and only one of them is where others look for the writer.
+            Ask::Take { .. } if self.telling.may_be_twin() => Told::Refused,
+            _ => self.tail.lease(&ask),
+        };
         let failure = self.tail.failure();
         self.answered(failure.as_ref());
         let Ok(place) = self.node.place() else { return };
@@ -199,11 +212,7 @@ impl Holding {
             return;
         }
         self.asked = now;
-        let urls: Vec<String> = {
-            let standing = self.node.standing();
-            let members = standing.row().into_iter().flat_map(|row| &row.members);
-            members.filter(|one| one.id != self.own).map(|one| one.url.clone()).collect()
-        };
+        let urls = self.node.other_urls();
         // One that is stopped, or cut off, does not hold up the lease.
         for url in urls {
             let (node, answers) = (self.node.clone(), self.answers.0.clone());

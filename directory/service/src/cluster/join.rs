@@ -43,12 +43,12 @@ pub struct JoinOptions {
     pub cryptod_user: Option<Account>,
 }
 
-/// Joins, unless the data folder is a member's already: that is said. The process becomes the folder's user for good.
+/// Joins, unless the data folder is a member's already: that is said, and `false` returned. The process becomes the folder's user for good.
 /// What it does goes to standard error.
 ///
 /// # Errors
 /// Whatever keeps it from joining. Then the folder holds nothing that a start would take for a directory.
-pub fn join(options: &JoinOptions) -> Result<(), Failure> {
+pub fn join(options: &JoinOptions) -> Result<bool, Failure> {
     let folder = std::path::absolute(&options.folder)
         .map_err(|why| Failure::system("find the data folder", &options.folder, &why))?;
     let half = Half::Up(options.cryptod_user.as_ref());
@@ -58,7 +58,7 @@ pub fn join(options: &JoinOptions) -> Result<(), Failure> {
             "{} is a member of a cluster already: --follow and --join are not looked at",
             folder.display()
         ));
-        return Ok(());
+        return Ok(false);
     };
     let engine = keyway_drivers::engine();
     let (public_key, key) = member::make_key(&engine)?;
@@ -95,7 +95,7 @@ pub fn join(options: &JoinOptions) -> Result<(), Failure> {
         joined.member,
         shell(&folder.to_string_lossy())
     ));
-    Ok(())
+    Ok(true)
 }
 
 /// Joins under the name that was given, or else the host's: that with a number, if another member has it.

@@ -1,10 +1,9 @@
 //! A member whose writer holds a lease in etcd: what its thread for etcd changes of it.
 
 use super::appending::ToEtcd;
-use super::limits::TOLD_WAIT;
 use super::node::{Leased, Node};
 use super::row_header::{header, is_cluster_row};
-use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal, Status};
+use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal};
 use keyway_cluster::role::Role;
 use keyway_cluster_etcd::Point;
 use keyway_cluster_etcd::limits::ROW_BYTES_MAX;
@@ -16,8 +15,6 @@ use keyway_store::{Error, RawRow};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 /// Rows, and bytes of them, that an etcd which has none is given at most.
 const ROWS_BEGUN: u64 = 1000;
@@ -91,6 +88,11 @@ impl Node {
         self.leased.lock().unpoisoned().stuck.is_some()
     }
 
+    /// Whether another process is this member too.
+    pub(super) fn has_twin(&self) -> bool {
+        self.leased.lock().unpoisoned().twin.is_some()
+    }
+
     /// The changes in etcd cannot be applied here. It is said once.
     pub(super) fn stuck(self: &Arc<Self>, text: &str) {
         let is_new = self.leased.lock().unpoisoned().stuck.as_deref() != Some(text);
@@ -157,21 +159,6 @@ impl Node {
             Some((position, before, _)) => Point { position: position - 1, digest: *before },
             None => Point { position: head.position, digest: Digest(head.digest.0) },
         })
-    }
-
-    /// How the members at these URLs are, of those that answer.
-    pub(super) async fn statuses(self: Arc<Self>, urls: Vec<String>) -> Vec<Status> {
-        let mut questions = JoinSet::new();
-        for url in urls {
-            let node = self.clone();
-            questions.spawn(async move { timeout(TOLD_WAIT, node.status_at(&url)).await });
-        }
-        let mut found = Vec::new();
-        // One that does not answer keeps none of the others waiting.
-        while let Some(asked) = questions.join_next().await {
-            found.extend(asked.into_iter().flatten().flatten());
-        }
-        found
     }
 
     /// Applies a row that etcd has. Blocks until it is on the disk.

@@ -188,7 +188,7 @@ fn not_taken(url: &MemberUrl, why: &io::Error) -> Failure {
     let tls = why.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     Failure::new(match tls {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => format!(
-            "{url} is another server than the one that the token is of, or its authority is another one by now: its \
+            "{url} is no server of this cluster (at a join: of the token's), or its authority is another one by now: its \
              certificate is not issued by the authority that this server trusts; nothing was sent to it"
         ),
         Some(rustls::Error::InvalidCertificate(

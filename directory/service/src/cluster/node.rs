@@ -1,12 +1,12 @@
 //! A running member: where it stands in its cluster, and where changes of its clients are made because of that.
 
 use super::row;
-use keyway_cluster::follower::Follower;
+use keyway_cluster::follower::{Follower, Stop};
 use keyway_cluster::lease::StoreId;
 use keyway_cluster::message::{
-    ClusterRow, Digest, History, MemberId, Place, Refusal, Reign, RoleName, Status,
+    Answer, ClusterRow, Digest, History, MemberId, Place, Refusal, Reign, RoleName, Status,
 };
-use keyway_cluster::role::{Role, Standing};
+use keyway_cluster::role::{NotPromoted, Role, Standing};
 use keyway_cluster::writer::Progress;
 use keyway_engine::Engine;
 use keyway_folder::data;
@@ -105,6 +105,8 @@ pub(super) struct Leased {
     pub unreached: Option<String>,
     /// Why the changes in etcd cannot be applied here: a person has to look at it.
     pub stuck: Option<String>,
+    /// That another process is this member too.
+    pub twin: Option<String>,
     /// The member that keeps this one from the lease.
     pub held_up: Option<String>,
     /// The etcd whose last row contradicts what is here.
@@ -114,7 +116,8 @@ pub(super) struct Leased {
 impl Leased {
     /// What is wrong, if anything is: what a person has to mend first.
     pub fn trouble(&self) -> Option<&String> {
-        let all = [&self.stuck, &self.elsewhere, &self.unreached, &self.held_up, &self.closed];
+        let Leased { stuck, twin, elsewhere, unreached, held_up, closed, .. } = self;
+        let all = [stuck, twin, elsewhere, unreached, held_up, closed];
         all.into_iter().find_map(Option::as_ref)
     }
 }
@@ -294,6 +297,7 @@ impl Node {
                 ))
             }
             (Err(why), Role::Fenced) => Writes::Refused(fenced(&why)),
+            (Err(why @ Refusal::Busy), _) => Writes::Unavailable(why.to_string()),
             (Err(why), _) => Writes::Refused(why.to_string()),
         });
         drop(standing);
@@ -312,6 +316,11 @@ impl Node {
                 "the lease in etcd says which server writes ([cluster] etcd): stop the one that does, and another one takes it",
             ));
         }
+        let answers = self.answers(self.other_urls()).await;
+        if self.was_removed(&answers) {
+            // It and the one that writes would never hear of each other.
+            return Err(Failure::new(NotPromoted::NoMember));
+        }
         if !force {
             let had_lease = self.standing().row().is_some_and(|row| row.etcd.is_some());
             if had_lease {
@@ -320,7 +329,7 @@ impl Node {
                      set it as on the others; where no server has it any more, add --force",
                 ));
             }
-            self.is_furthest().await?;
+            self.is_furthest(answers).await?;
         }
         let turn = self.applying.lock().await;
         let last = self.place()?.position;
@@ -353,15 +362,34 @@ impl Node {
         Ok(epoch)
     }
 
-    /// That no member which answers is further, or that what it has comes here soon.
-    async fn is_furthest(self: &Arc<Self>) -> Result<(), Failure> {
-        let (urls, own) = {
-            let standing = self.standing();
-            let members = standing.row().into_iter().flat_map(|row| &row.members);
-            let others = members.filter(|one| one.id != standing.own());
-            (others.map(|one| one.url.clone()).collect(), self.place()?)
+    /// Where the other members are reached.
+    pub(super) fn other_urls(&self) -> Vec<String> {
+        let standing = self.standing();
+        let members = standing.row().into_iter().flat_map(|row| &row.members);
+        members.filter(|one| one.id != standing.own()).map(|one| one.url.clone()).collect()
+    }
+
+    /// Whether other members have said that this one is none any more.
+    fn was_removed(&self, answers: &[Answer]) -> bool {
+        let says_so = |answer: &Answer| {
+            matches!(answer, Answer::Refused { reason: Refusal::UnknownMember, .. })
         };
-        let found = self.clone().statuses(urls).await;
+        let follower = self.follower.lock().unpoisoned();
+        let stopped = follower.as_ref().and_then(Follower::stopped);
+        answers.iter().any(says_so)
+            || stopped.is_some_and(|why| *why == Stop::Refused(Refusal::UnknownMember))
+    }
+
+    /// That no member which answers is further, or that what it has comes here soon.
+    async fn is_furthest(self: &Arc<Self>, answers: Vec<Answer>) -> Result<(), Failure> {
+        let own = self.place()?;
+        let found: Vec<_> = answers
+            .into_iter()
+            .filter_map(|answer| match answer {
+                Answer::Status(status) => Some(*status),
+                _ => None,
+            })
+            .collect();
         // What a replaced writer has beside that counts no more.
         let counts = |one: &&Status| one.epoch >= own.epoch && one.role != RoleName::Fenced;
         let Some(first) = found.iter().filter(counts).max_by_key(|one| one.position) else {
@@ -405,10 +433,11 @@ fn own(folder: &std::path::Path) -> Result<Option<Member>, Failure> {
 /// Why a member refuses changes that has written before, with the way out.
 pub(super) fn fenced(why: &Refusal) -> String {
     match why {
-        Refusal::Unleased => why.to_string(),
-        _ => format!(
+        Refusal::NotWriter { .. } => format!(
             "{why}; this server refuses changes until it is given the writer's contents (keyway cluster rejoin)"
         ),
+        // The others say what is to be done.
+        _ => why.to_string(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections of a running member to others.
 
-use super::limits::{ANSWER_WAIT, CONNECT_WAIT, SEND_WAIT};
+use super::limits::{ANSWER_WAIT, CONNECT_WAIT, SEND_WAIT, TOLD_WAIT};
 use super::node::Node;
 use super::stream::MemberStream;
 use keyway_cluster::message::{Answer, Frame, Request, Status};
@@ -10,6 +10,7 @@ use keyway_host::failure::{Failure, plain};
 use rustls::pki_types::ServerName;
 use std::sync::Arc;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -59,6 +60,23 @@ impl Node {
             Frame::Answer(answer) => Ok((stream, answer)),
             _ => Err(Failure::new(format!("{url}: it gave no answer"))),
         }
+    }
+
+    /// What the members at these URLs say to the question how they are, of those that answer.
+    pub(super) async fn answers(self: &Arc<Self>, urls: Vec<String>) -> Vec<Answer> {
+        let mut questions = JoinSet::new();
+        for url in urls {
+            let node = self.clone();
+            questions.spawn(async move {
+                timeout(TOLD_WAIT, node.ask(&url, Request::Status {})).await.ok()?.ok()
+            });
+        }
+        let mut found = Vec::new();
+        // One that does not answer keeps none of the others waiting.
+        while let Some(asked) = questions.join_next().await {
+            found.extend(asked.ok().flatten().map(|(_, answer)| answer));
+        }
+        found
     }
 
     /// How the member at this URL is.

@@ -165,8 +165,10 @@ impl Node {
                 let asked = standing.to_ask(|member| following.contains(&member));
                 asked.map(|member| member.url.clone()).collect()
             };
-            for status in self.clone().statuses(asked).await {
-                self.told(&status);
+            for answer in self.answers(asked).await {
+                if let Answer::Status(status) = answer {
+                    self.told(&status);
+                }
             }
         }
     }
@@ -174,11 +176,7 @@ impl Node {
     /// Tells all other members which reign it is, as far as they can be reached: one of them may not know that this server
     /// writes, and have no way to hear of it.
     pub(super) async fn tell_all(self: &Arc<Self>) {
-        let urls: Vec<String> = {
-            let standing = self.standing();
-            let members = standing.row().into_iter().flat_map(|row| &row.members);
-            members.filter(|one| one.id != standing.own()).map(|one| one.url.clone()).collect()
-        };
+        let urls = self.other_urls();
         let mut told = JoinSet::new();
         for url in urls {
             let node = self.clone();

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// How often a member says how far it is, and how often the writer removes rows that all have.
 const TELL_EVERY: Duration = Duration::from_secs(5);
+/// How often a member looks whether another process is that member still.
+const JOIN_EVERY: Duration = Duration::from_secs(1);
 const TRIM_EVERY: Duration = Duration::from_secs(30);
 /// How often etcd gives back the space of what was removed.
 const RECLAIM_EVERY: Duration = Duration::from_secs(600);
@@ -18,14 +20,16 @@ const ROWS_KEPT: u64 = 1000;
 pub(super) struct Telling {
     own: MemberId,
     presence: Option<Presence>,
-    told: Duration,
+    /// Since when another process says that it is this member.
+    twin: Option<Duration>,
+    told: Option<Duration>,
     trimmed: Duration,
     reclaimed: Duration,
 }
 
 impl Telling {
     pub fn new(own: MemberId, now: Duration) -> Telling {
-        Telling { own, presence: None, told: Duration::ZERO, trimmed: now, reclaimed: now }
+        Telling { own, presence: None, twin: None, told: None, trimmed: now, reclaimed: now }
     }
 
     /// Does what is due. A member that writes has a fence.
@@ -34,18 +38,37 @@ impl Telling {
     /// If etcd does not take this member's row; it is tried again at the next turn.
     pub fn turn(&mut self, node: &Node, etcd: &Etcd, fence: Option<Fence>) -> Result<(), Error> {
         let now = node.now();
-        if now.saturating_sub(self.told) < TELL_EVERY && self.presence.is_some() {
+        let pause = match (&self.presence, self.twin) {
+            (Some(_), _) => TELL_EVERY,
+            (None, Some(_)) => JOIN_EVERY,
+            (None, None) => Duration::ZERO,
+        };
+        if self.told.is_some_and(|told| now.saturating_sub(told) < pause) {
             return Ok(());
         }
-        self.told = now;
-        let told = self.say_where(node, etcd);
+        self.told = Some(now);
+        let told = self.say_where(node, etcd, now);
         if told.is_err() {
             self.presence = None;
         }
         if let Some(fence) = fence.filter(|_| node.is_open()) {
             self.make_space(node, etcd, &fence, now);
         }
-        told
+        match told {
+            // It joins at the next turn.
+            Err(Error::Expired) => Ok(()),
+            told => told,
+        }
+    }
+
+    /// Whether another process may be this member. One that was killed counts until its lease has ended.
+    pub fn may_be_twin(&self) -> bool {
+        self.twin.is_some()
+    }
+
+    /// Whether one has said so for longer than a lease lasts that is not renewed.
+    pub fn is_twin(&self, now: Duration, lease: Duration) -> bool {
+        self.twin.is_some_and(|since| now.saturating_sub(since) > lease.saturating_mul(2))
     }
 
     /// Says that this member has gone. If etcd does not hear it, it notices later.
@@ -55,7 +78,7 @@ impl Telling {
         }
     }
 
-    fn say_where(&mut self, node: &Node, etcd: &Etcd) -> Result<(), Error> {
+    fn say_where(&mut self, node: &Node, etcd: &Etcd, now: Duration) -> Result<(), Error> {
         let Ok(place) = node.place() else { return Ok(()) };
         let (name, url) = {
             let standing = node.standing();
@@ -64,10 +87,14 @@ impl Telling {
         };
         let applied = Point { position: place.position, digest: place.digest };
         let member = Member { id: self.own, name, url, applied };
-        match &mut self.presence {
+        match &self.presence {
             Some(presence) => presence.update(etcd, &member),
             None => {
-                self.presence = Some(etcd.join(&member)?);
+                self.presence = etcd.join(&member)?;
+                self.twin = match self.presence {
+                    Some(_) => None,
+                    None => self.twin.or(Some(now)),
+                };
                 Ok(())
             }
         }
