@@ -154,6 +154,9 @@ fn a_member_that_was_removed_is_let_in_no_more() {
     assert!(follower.stop().success());
     cluster(&site.at("a"), &["remove", "d"]).expect(0);
     let follower = Server::start(&site.at("d"), &[]);
+    eventually("it has asked", || {
+        cluster(&site.at("d"), &["status"]).out.contains("the cluster has no such member")
+    });
     for words in [&["promote"][..], &["promote", "--force"]] {
         let refused = cluster(&site.at("d"), words).expect(1);
         assert!(refused.err.contains("no member of its cluster any more"), "{}", refused.err);

@@ -4,7 +4,7 @@
 use super::node::Node;
 use super::row;
 use crate::instance::describe;
-use keyway_cluster::message::{Answer, MemberId, Request};
+use keyway_cluster::message::{Answer, MemberId, Refusal, Request};
 use keyway_codec::message::ResultCode;
 use keyway_host::failure::Failure;
 use keyway_server::log::Severity;
@@ -51,7 +51,8 @@ impl Node {
         // A writer that is not reached is looked for elsewhere.
         let Ok((_, answer)) = self.ask(&writer, Request::Move { url }).await else { return Ok(()) };
         match answer {
-            Answer::Refused { text, .. } => {
+            // One that does not write, or not yet, is asked again.
+            Answer::Refused { reason: Refusal::Other, text, .. } => {
                 Err(Failure::new(format!("cluster.url is not taken: {text}")))
             }
             _ => Ok(()),

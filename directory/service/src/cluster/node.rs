@@ -316,12 +316,21 @@ impl Node {
                 "the lease in etcd says which server writes ([cluster] etcd): stop the one that does, and another one takes it",
             ));
         }
-        let answers = self.answers(self.other_urls()).await;
-        if self.was_removed(&answers) {
+        if self.was_removed() {
             // It and the one that writes would never hear of each other.
             return Err(Failure::new(NotPromoted::NoMember));
         }
         if !force {
+            let answers = self.answers(self.other_urls()).await;
+            let says_so = |answer: &Answer| {
+                matches!(answer, Answer::Refused { reason: Refusal::UnknownMember, .. })
+            };
+            if answers.iter().any(says_so) {
+                return Err(Failure::new(
+                    "a member that answers does not know this server: it was removed, and can join again with a token; or \
+                     that member has not heard yet that this one has joined, and then add --force",
+                ));
+            }
             let had_lease = self.standing().row().is_some_and(|row| row.etcd.is_some());
             if had_lease {
                 return Err(Failure::new(
@@ -369,15 +378,11 @@ impl Node {
         members.filter(|one| one.id != standing.own()).map(|one| one.url.clone()).collect()
     }
 
-    /// Whether other members have said that this one is none any more.
-    fn was_removed(&self, answers: &[Answer]) -> bool {
-        let says_so = |answer: &Answer| {
-            matches!(answer, Answer::Refused { reason: Refusal::UnknownMember, .. })
-        };
+    /// Whether the writer has said that this is no member any more.
+    fn was_removed(&self) -> bool {
         let follower = self.follower.lock().unpoisoned();
         let stopped = follower.as_ref().and_then(Follower::stopped);
-        answers.iter().any(says_so)
-            || stopped.is_some_and(|why| *why == Stop::Refused(Refusal::UnknownMember))
+        stopped.is_some_and(|why| *why == Stop::Refused(Refusal::UnknownMember))
     }
 
     /// That no member which answers is further, or that what it has comes here soon.
