@@ -1,5 +1,7 @@
 //! How a member is.
 
+use std::fmt::{self, Display, Formatter};
+
 use serde::{Deserialize, Serialize};
 
 use super::check::{self, Invalid};
@@ -66,6 +68,19 @@ pub enum RoleName {
     /// A role that this version does not know.
     #[serde(other)]
     Unknown,
+}
+
+impl Display for RoleName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RoleName::Alone => "alone",
+            RoleName::Writer => "writer",
+            RoleName::Starting => "starting",
+            RoleName::Fenced => "fenced",
+            RoleName::Follower => "follower",
+            RoleName::Unknown => "unknown",
+        })
+    }
 }
 
 /// A digest of a store's contents.

@@ -1,7 +1,6 @@
 //! Whether a member has contents that clients may be sent to.
 
 use super::asking::{Asked, status};
-use super::shown::role;
 use keyway_cluster::message::{RoleName, Status};
 use keyway_folder::member;
 use keyway_host::failure::Failure;
@@ -88,7 +87,7 @@ impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.why_not, &self.status) {
             (Some(why), _) => write!(f, "not ready: {why}"),
-            (None, Some(status)) => write!(f, "ready ({})", role(status.role)),
+            (None, Some(status)) => write!(f, "ready ({})", status.role),
             (None, None) => write!(f, "ready"),
         }
     }

@@ -1,7 +1,6 @@
 //! How a member is, as `cn=Cluster,cn=monitor` and as gauges show it.
 
 use super::node::Node;
-use super::shown::role;
 use keyway_cluster::message::{FollowerStatus, RoleName, Status};
 use keyway_ldapd::monitor_branch;
 use keyway_lock::Unpoisoned;
@@ -73,7 +72,7 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("member", status.member.to_string()),
         ("name", status.name.clone()),
-        ("role", role(status.role)),
+        ("role", status.role.to_string()),
         ("epoch", status.epoch.to_string()),
         ("position", status.position.to_string()),
         ("digest", status.digest.to_string()),

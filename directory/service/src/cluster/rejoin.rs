@@ -5,7 +5,6 @@ use super::limits::{WRITER_LOOK_EVERY, WRITER_WAIT};
 use super::link::Link;
 use super::own_changes::{OwnChanges, unused, write_out};
 use super::receive::receive;
-use super::shown::role;
 use crate::backup::files::BEFORE_REJOIN;
 use crate::scratch::Scratch;
 use keyway_cluster::message::{Answer, ClusterRow, Request, RoleName, Status};
@@ -173,7 +172,7 @@ impl Found {
             }
             Ok((_, status)) => {
                 self.may_come |= status.role == RoleName::Starting;
-                self.reasons.push(format!("{url} does not write ({})", role(status.role)));
+                self.reasons.push(format!("{url} does not write ({})", status.role));
             }
             Err(why) => self.reasons.push(why.to_string()),
         }

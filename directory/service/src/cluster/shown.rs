@@ -136,17 +136,9 @@ pub fn say_removed(name: &str, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// The name of a role.
-pub(super) fn role(role: RoleName) -> String {
-    serde_json::to_value(role)
-        .ok()
-        .and_then(|it| it.as_str().map(str::to_owned))
-        .unwrap_or_default()
-}
-
 fn show(f: &mut fmt::Formatter<'_>, url: &str, status: &Status) -> fmt::Result {
     let url = status.url.as_deref().unwrap_or(url);
-    let (role, position) = (role(status.role), grouped(status.position));
+    let (role, position) = (status.role, grouped(status.position));
     write!(f, "{}  {url}  {role}, epoch {}, position {position}", status.name, status.epoch)?;
     let knows = status.is_connected || status.role != RoleName::Follower;
     if !knows {
