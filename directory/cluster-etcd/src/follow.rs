@@ -190,6 +190,12 @@ impl Follower {
             }
             // Rows first; the next look says it.
             _ if !self.rows.is_empty() => Ok(None),
+            Some(head) if head.position > self.last.position && is_joined => {
+                let (end, last) = (head.position, self.last.position);
+                Err(Error::Damaged(format!(
+                    "the feed is said to end at position {end}, and its last row is {last}"
+                )))
+            }
             Some(head) if head.position > self.last.position => {
                 Ok(Some(Followed::Compacted { first: head.position.saturating_add(1) }))
             }

@@ -25,10 +25,19 @@ impl Etcd {
             let key = self.keys.member(member.id);
             let success = vec![puts(&key, &value, alive.id)];
             let failure = vec![reads(range(&key))];
-            let mut answer = self.transact(vec![created(&key, 0)], success, failure).await?;
+            let put = self.transact(vec![created(&key, 0)], success.clone(), failure.clone());
+            let mut answer = put.await?;
+            let mut found = answer.one(0);
+            // No process keeps one alive that is under no lease: another program has put it there.
+            if !answer.succeeded && found.as_ref().is_some_and(|it| it.lease == 0) {
+                let mut answer = self.transact(vec![leased(&key, 0)], success, failure).await?;
+                found = answer.one(0);
+                if answer.succeeded {
+                    return Ok(Some(Presence { alive }));
+                }
+            }
             // A try that seemed to fail may have put it.
-            let is_own = answer.succeeded || answer.one(0).is_some_and(|it| it.lease == alive.id);
-            if is_own {
+            if answer.succeeded || found.is_some_and(|it| it.lease == alive.id) {
                 return Ok(Some(Presence { alive }));
             }
             revoke(self, alive.id).await?;

@@ -1,8 +1,10 @@
 //! Keys of etcd that are lost, or have what another program has put there; and a member that etcd contradicts.
 
-use crate::site::{SILENCE_MAX, Site, add, add_in_time, connect, until};
+use crate::site::{Place, SILENCE_MAX, Site, add, add_in_time, connect, until};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use keyway_tests::etcd;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What no member has put there, in base64.
 const SENSELESS: &str = "c2Vuc2VsZXNz";
@@ -30,10 +32,33 @@ fn an_end_of_the_feed_that_is_lost_is_put_again() {
     site.settle();
     site.etcd.call("/v3/kv/put", &json!({ "key": site.key("head"), "value": head }));
     add_in_time("after", || site.client(1));
+    // No process keeps these alive, so that they are none of another one.
+    let members = site.places[0].cluster(&["members", "--json"]).expect(0).out;
+    let members: Value = serde_json::from_str(&members).unwrap();
+    for member in members["members"].as_array().unwrap() {
+        let key = site.key(&format!("members/{}", member["id"].as_str().unwrap()));
+        site.etcd.call("/v3/kv/put", &json!({ "key": key, "value": SENSELESS }));
+    }
+    let writer = site.writer();
+    site.kill(writer);
+    add_in_time("no-members", || site.client((writer + 1) % 3));
+    site.places[writer].start(&[]);
     let export = site.end();
-    for uid in ["before", "lost", "senseless", "set-back0", "set-back1", "after"] {
+    let names = ["before", "lost", "senseless", "set-back0", "set-back1", "after", "no-members"];
+    for uid in names {
         assert!(export.contains(&format!("\ndn: uid={uid},")), "{uid}");
     }
+}
+
+/// As the texts say.
+fn begin_anew(site: &mut Site) {
+    let all = json!({ "key": site.key(""), "range_end": site.key("~") });
+    for place in &mut site.places {
+        assert!(place.server.take().unwrap().stop().success());
+    }
+    site.etcd.call("/v3/kv/deleterange", &all);
+    site.places.iter_mut().for_each(|place| place.start(&[]));
+    site.writer();
 }
 
 #[test]
@@ -56,15 +81,24 @@ fn a_row_that_is_damaged_is_said_and_the_way_out_is_one() {
     });
     assert!(said.contains(&format!("position {}", before + 2)), "{said}");
     add_in_time("meanwhile", || site.client(writer));
-    for place in &mut site.places {
-        assert!(place.server.take().unwrap().stop().success());
-    }
-    let all = json!({ "key": site.key(""), "range_end": site.key("~") });
-    site.etcd.call("/v3/kv/deleterange", &all);
-    site.places.iter_mut().for_each(|place| place.start(&[]));
-    site.writer();
+    begin_anew(&mut site);
+    add_in_time("anew", || site.client(writer));
+    site.settle();
+    // An end of the feed where there is no row.
+    let head = site.etcd.call("/v3/kv/range", &json!({ "key": site.key("head") }));
+    let mut head = STANDARD.decode(head["kvs"][0]["value"].as_str().unwrap()).unwrap();
+    head[6] += 1;
+    let head = json!({ "key": site.key("head"), "value": STANDARD.encode(&head) });
+    site.etcd.call("/v3/kv/put", &head);
+    add(&mut site.client(writer), "refused").unwrap_err();
+    until("all say so", || {
+        let says = |place: &Place| place.trouble().contains("etcdctl del --prefix");
+        site.places.iter().all(says).then_some(())
+    });
+    begin_anew(&mut site);
+    add_in_time("again", || site.client(writer));
     let export = site.end();
-    for uid in ["missed0", "missed2", "meanwhile"] {
+    for uid in ["missed0", "missed2", "meanwhile", "anew", "again"] {
         assert!(export.contains(&format!("\ndn: uid={uid},")), "{uid}");
     }
 }

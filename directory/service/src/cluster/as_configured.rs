@@ -7,6 +7,7 @@ use crate::instance::describe;
 use keyway_cluster::message::{Answer, MemberId, Refusal, Request};
 use keyway_codec::message::ResultCode;
 use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,8 @@ impl Node {
             if let Some(why) = why.as_ref().filter(|_| said != why) {
                 self.say(Severity::Warning, why);
             }
-            said = why;
+            said.clone_from(&why);
+            *self.not_as_configured.lock().unpoisoned() = why;
         }
     }
 

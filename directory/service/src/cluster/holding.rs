@@ -8,6 +8,7 @@ use super::telling::Telling;
 use keyway_cluster::append::{Appended, Fence, Tail as _};
 use keyway_cluster::lease::{Ask, Doubt, Lease, Obstacle, Own, Step, Told};
 use keyway_cluster::message::{ClusterId, MemberId, Refusal, RoleName, Status};
+use keyway_cluster::role::Role;
 use keyway_cluster_etcd::{Error, Etcd, Followed, Follower, Point, Tail};
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
@@ -115,6 +116,7 @@ impl Holding {
             return self.stuck(&Refusal::UnknownMember.to_string());
         }
         self.turn_lease();
+        self.hear_later();
         self.ask_others();
         self.hear_others();
         self.note_elsewhere();
@@ -185,6 +187,15 @@ impl Holding {
         }
     }
 
+    /// A member that was made the writer without etcd, by force, has the later epoch; but the lease says which one writes, and
+    /// so this one begins another epoch.
+    fn hear_later(&self) {
+        if self.node.is_open() && self.node.role() == Role::Fenced {
+            self.node
+                .close("another member writes without the lease in etcd, in a later epoch", false);
+        }
+    }
+
     /// Says which member is to be looked at.
     fn held_up(&self, by: Obstacle) -> String {
         let (Obstacle::Silent(id) | Obstacle::Ahead(id)) = by;
@@ -194,7 +205,9 @@ impl Holding {
         match by {
             Obstacle::Silent(_) => format!(
                 "the changes in etcd are not the last ones that this server has (etcd is new, or was restored), so that all \
-                 members have to answer before one writes, and {name} does not: start it"
+                 members have to answer before one writes, and {name} does not: start it; or, if it is lost for good, set \
+                 cluster.etcd to [] on all others, start them anew, and there: keyway cluster promote --force, keyway \
+                 cluster remove {name}; then set etcd up again"
             ),
             Obstacle::Ahead(_) => format!(
                 "{name} is to take the writer's lease, since it has the last changes, and does not: its last error says why \

@@ -79,6 +79,10 @@ pub struct Node {
     pub(super) follower: Mutex<Option<Follower>>,
     /// What went wrong last while a row was applied.
     pub(super) trouble: Mutex<Option<String>>,
+    /// Why the cluster is not as this server's configuration says.
+    pub(super) not_as_configured: Mutex<Option<String>>,
+    /// Why clients' changes do not come to the writer.
+    pub(super) not_forwarding: Mutex<Option<String>>,
     /// Held while a row is applied, or while this becomes the writer.
     pub(super) applying: tokio::sync::Mutex<()>,
     /// Members whose connections rows are sent over now.
@@ -146,6 +150,8 @@ impl Node {
             forwarder: Forwarder::default(),
             follower: Mutex::default(),
             trouble: Mutex::default(),
+            not_as_configured: Mutex::default(),
+            not_forwarding: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
             fed: watch::Sender::default(),
             has_etcd,

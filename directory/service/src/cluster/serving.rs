@@ -113,19 +113,27 @@ impl Node {
                 (standing.role(), standing.writer_url().map(str::to_owned), standing.own())
             };
             let Some(url) = url.filter(|_| role == Role::Follower) else {
+                *self.not_forwarding.lock().unpoisoned() = None;
                 if turns.changed().await.is_err() {
                     return;
                 }
                 continue;
             };
             let forwarding = async {
-                if let Ok((stream, Answer::Forwarding {})) =
-                    self.ask(&url, Request::Forward { member: own }).await
-                {
-                    // Requests that were on their way are told so.
-                    let _ = self.forwarder.run(stream.into_parts().0).await;
-                    pause = AGAIN_AFTER;
-                }
+                let why_not = match self.ask(&url, Request::Forward { member: own }).await {
+                    Ok((stream, Answer::Forwarding {})) => {
+                        *self.not_forwarding.lock().unpoisoned() = None;
+                        // Requests that were on their way are told so.
+                        let _ = self.forwarder.run(stream.into_parts().0).await;
+                        pause = AGAIN_AFTER;
+                        None
+                    }
+                    Ok((_, Answer::Refused { text, .. })) => Some(format!("{url}: {text}")),
+                    Ok(_) => None,
+                    Err(why) => Some(why.to_string()),
+                };
+                *self.not_forwarding.lock().unpoisoned() = why_not
+                    .map(|why| format!("changes of clients do not come to the writer: {why}"));
                 sleep(pause).await;
                 pause = (pause * 2).min(AGAIN_AFTER_MAX);
             };
@@ -329,13 +337,15 @@ impl Node {
             (behind, is_connected) = (None, false);
         }
         let row = standing.row();
-        let is_follower = standing.role() == Role::Follower;
-        let lacks_etcd = is_follower && !self.has_etcd && row.is_some_and(|row| row.etcd.is_some());
+        let may_lack = matches!(standing.role(), Role::Follower | Role::Fenced) && !self.has_etcd;
+        let lacks_etcd = may_lack && row.is_some_and(|row| row.etcd.is_some());
         let lacks_etcd = lacks_etcd.then(|| {
             "the writer had a lease in etcd when it began, and cluster.etcd is not set here: set it as on the others; \
              where no server has it any more, keyway cluster promote --force begins without it"
                 .to_owned()
         });
+        let apart = self.not_forwarding.lock().unpoisoned().clone();
+        let apart = apart.or_else(|| self.not_as_configured.lock().unpoisoned().clone());
         let name_of = |id: MemberId| row.and_then(|row| row.member(id)).map(|it| it.name.clone());
         let progress = self.progress.lock().unpoisoned();
         let is_followed = standing.role() != Role::Follower;
@@ -375,7 +385,7 @@ impl Node {
                 Role::Fenced => None,
                 _ => Some(0.0),
             },
-            last_error: trouble.or(error).or(lacks_etcd).or(refused),
+            last_error: trouble.or(lacks_etcd).or(error).or(refused).or(apart),
             followers: followers.collect(),
             contents: contents
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
