@@ -43,22 +43,21 @@ pub struct JoinOptions {
     pub cryptod_user: Option<Account>,
 }
 
-/// Joins, unless the data folder is a member's already: that is said, and `false` returned. The process becomes the folder's user for good.
-/// What it does goes to standard error.
+/// Joins. The process becomes the folder's user for good. What it does goes to standard error.
 ///
 /// # Errors
-/// Whatever keeps it from joining. Then the folder holds nothing that a start would take for a directory.
-pub fn join(options: &JoinOptions) -> Result<bool, Failure> {
+/// Whatever keeps it from joining, also that the data folder is a member's already ([`has_joined`](super::has_joined)). Else the folder holds nothing that a start would take for a directory.
+pub fn join(options: &JoinOptions) -> Result<(), Failure> {
     let folder = std::path::absolute(&options.folder)
         .map_err(|why| Failure::system("find the data folder", &options.folder, &why))?;
     let half = Half::Up(options.cryptod_user.as_ref());
     user::enter(options.user.as_ref(), &folder, half)?.keep_nothing()?;
     let Some(placing) = Placing::begin(&folder)? else {
-        output::note(format_args!(
-            "{} is a member of a cluster already: --follow and --join are not looked at",
+        return Err(Failure::new(format!(
+            "{} is a member of a cluster already, and nothing was done; to join another cluster, or again after a \
+             removal, take an empty folder (--data DIR)",
             folder.display()
-        ));
-        return Ok(false);
+        )));
     };
     let engine = keyway_drivers::engine();
     let (public_key, key) = member::make_key(&engine)?;
@@ -95,7 +94,7 @@ pub fn join(options: &JoinOptions) -> Result<bool, Failure> {
         joined.member,
         shell(&folder.to_string_lossy())
     ));
-    Ok(true)
+    Ok(())
 }
 
 /// Joins under the name that was given, or else the host's: that with a number, if another member has it.

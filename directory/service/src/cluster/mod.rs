@@ -47,6 +47,7 @@ pub use monitor::Monitor;
 pub use node::{Node, NodeSettings, Parts};
 pub use own_changes::OwnChanges;
 pub use own_url::own_url;
+pub use placing::has_joined;
 pub use rejoin::{Rejoined, rejoin};
 pub use serve::MemberServer;
 pub use service::{Boxed, Follow, MemberService, Refused};

@@ -25,6 +25,11 @@ pub struct Placing {
     _lock: File,
 }
 
+/// Whether a data folder is a member's, with its store.
+pub fn has_joined(folder: &Path) -> bool {
+    member::is_member(folder) && Store::is_at(&folder.join(name::STORE))
+}
+
 impl Placing {
     /// Takes a folder, which is made if it is not there; `None` if it is a member's already.
     ///
@@ -34,7 +39,7 @@ impl Placing {
         data::may_look(folder)?;
         make(folder)?;
         let lock = data::lock_edits(folder)?;
-        if member::is_member(folder) && Store::is_at(&folder.join(name::STORE)) {
+        if has_joined(folder) {
             return Ok(None);
         }
         if data::has_had_store(folder)? {

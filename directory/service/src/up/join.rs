@@ -2,10 +2,12 @@
 //! one still has ports to bind.
 
 use super::process::{Program, code};
+use crate::cluster::has_joined;
 use crate::options::{FollowOptions, UpOptions};
 use keyway_config::MemberUrl;
 use keyway_host::failure::{Failure, plain};
 use keyway_host::listeners::Listen;
+use keyway_host::output;
 use std::io::{self, Write};
 use std::process::{ExitCode, Stdio};
 
@@ -15,6 +17,13 @@ use std::process::{ExitCode, Stdio};
 /// If it cannot be started.
 pub fn join(arguments: &UpOptions, follow: &FollowOptions) -> Result<Option<ExitCode>, Failure> {
     let serve = &arguments.serve;
+    if has_joined(&serve.folder) {
+        output::note(format_args!(
+            "{} is a member of a cluster already: --follow and --join are not looked at",
+            serve.folder.display()
+        ));
+        return Ok(None);
+    }
     let mut command = Program::new()?.command("cluster");
     // What is on a command line can be seen by all users of a machine.
     command.args(["join", "--join", "-"]).arg("--data").arg(&serve.folder);
