@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::etcd::Etcd;
 use crate::limits::MEMBERS_MAX;
 use crate::member::Member;
-use crate::wire::{created, leased, puts, range, range_to, reads};
+use crate::wire::{leased, puts, range, range_to, reads};
 
 /// A member's own row, kept alive until this is dropped.
 pub struct Presence {
@@ -25,19 +25,10 @@ impl Etcd {
             let key = self.keys.member(member.id);
             let success = vec![puts(&key, &value, alive.id)];
             let failure = vec![reads(range(&key))];
-            let put = self.transact(vec![created(&key, 0)], success.clone(), failure.clone());
-            let mut answer = put.await?;
-            let mut found = answer.one(0);
-            // No process keeps one alive that is under no lease: another program has put it there.
-            if !answer.succeeded && found.as_ref().is_some_and(|it| it.lease == 0) {
-                let mut answer = self.transact(vec![leased(&key, 0)], success, failure).await?;
-                found = answer.one(0);
-                if answer.succeeded {
-                    return Ok(Some(Presence { alive }));
-                }
-            }
+            // It is not there, or another program has put it there: no process keeps one alive that is under no lease.
+            let mut answer = self.transact(vec![leased(&key, 0)], success, failure).await?;
             // A try that seemed to fail may have put it.
-            if answer.succeeded || found.is_some_and(|it| it.lease == alive.id) {
+            if answer.succeeded || answer.one(0).is_some_and(|it| it.lease == alive.id) {
                 return Ok(Some(Presence { alive }));
             }
             revoke(self, alive.id).await?;

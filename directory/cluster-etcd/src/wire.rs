@@ -48,7 +48,7 @@ pub(crate) fn created(key: &str, revision: u64) -> Value {
     json!({ "key": text(key), "target": "CREATE", "result": "EQUAL", "create_revision": revision })
 }
 
-/// That a key is under a lease.
+/// That a key is under a lease; 0 if it is under none, or not there.
 pub(crate) fn leased(key: &str, lease: u64) -> Value {
     let lease = lease.to_string();
     json!({ "key": text(key), "target": "LEASE", "result": "EQUAL", "lease": lease })

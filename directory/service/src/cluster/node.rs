@@ -311,7 +311,7 @@ impl Node {
     }
 
     /// Makes this server the writer: the first change of the next epoch says so. Returns the epoch. Without `force` it is
-    /// refused while a member that answers has changes that do not come to this one.
+    /// refused while a member that answers has changes that do not come to this one, or does not know it.
     ///
     /// # Errors
     /// Why it cannot be.

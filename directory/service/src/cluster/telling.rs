@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// How often a member says how far it is, and how often the writer removes rows that all have.
 const TELL_EVERY: Duration = Duration::from_secs(5);
+const TRIM_EVERY: Duration = Duration::from_secs(30);
 /// How often a member looks whether another process is that member still.
 const JOIN_EVERY: Duration = Duration::from_secs(1);
-const TRIM_EVERY: Duration = Duration::from_secs(30);
 /// How often etcd gives back the space of what was removed.
 const RECLAIM_EVERY: Duration = Duration::from_secs(600);
 /// Rows that stay in etcd in any case.
