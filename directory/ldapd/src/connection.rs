@@ -7,15 +7,15 @@
 
 use crate::administrator::FINGERPRINT_BYTES;
 use crate::channel::{Channel, Ending, Stop};
-use crate::handshake::{handshaken, note_handshake};
+use crate::handshake::{handshaken, note_handshake, until_asked};
 use crate::limits::{
-    CLOSE_MAX, ENTRY_STALL_MAX, FIRST_REQUEST_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX,
-    READ_BYTES, UNFINISHED_MAX,
+    CLOSE_MAX, ENTRY_STALL_MAX, GRACE_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX,
+    LOGIN_AGE_MAX, READ_BYTES, UNFINISHED_MAX,
 };
 use crate::listen::Mode;
 use crate::peer::Peer;
 use crate::proxied::NOT_ASKED;
-use crate::registry::Leave;
+use crate::registry::{Leave, asked_to_go};
 use crate::request_log::Origin;
 use crate::second_read::SecondRead;
 use crate::secured;
@@ -125,11 +125,22 @@ pub(crate) async fn serve_member(
     let stream = Stream::Tls(Box::new(stream));
     let channel = Channel { is_member: true, ..tls_channel(&shared, &stream) };
     let origin = shared.origin(0, shared.seen(Peer::Tcp(from)));
+    // A shutdown waits until these are dropped.
+    let mut end = shared.end_on_behalf.subscribe();
     let session = Session::new(shared, channel, origin);
-    // Its connection has a place already: that is told to go, and this ends with it.
-    let (_never, stop) = oneshot::channel();
+    // Its connection has a place already, which leaves last.
+    let (ask, stop) = oneshot::channel();
     let mut connection = Connection::new(stream, session, stop);
-    if let Next::Close = poll_fn(|context| connection.poll_turn(context)).await {
+    let asks = async {
+        let _ = end.wait_for(|ends| *ends).await;
+        let _ = ask.send(Leave::Shutdown);
+        std::future::pending::<()>().await;
+    };
+    let next = tokio::select! {
+        next = poll_fn(|context| connection.poll_turn(context)) => next,
+        () = asks => return,
+    };
+    if let Next::Close = next {
         let _ = timeout(CLOSE_MAX, connection.close()).await;
     }
 }
@@ -194,8 +205,9 @@ struct Connection {
     makes_room: bool,
     /// Until it was asked to go.
     stop: Option<oneshot::Receiver<Leave>>,
-    /// After that, for how long its first request is waited for.
+    /// After that, for how long it may go on with what it is in the middle of.
     grace: Option<Pin<Box<Sleep>>>,
+    began: Instant,
     idle: Pin<Box<Sleep>>,
     /// Bytes moved since it last waited.
     active: bool,
@@ -225,6 +237,7 @@ impl Connection {
             makes_room: false,
             stop: Some(stop),
             grace: None,
+            began: Instant::now(),
             idle,
             active: false,
             last_active: Instant::now(),
@@ -250,7 +263,7 @@ impl Connection {
                     if let Some(next) = self.next() {
                         return Poll::Ready(next);
                     }
-                    if !progress {
+                    if !progress && !self.ends_grace() {
                         return self.poll_idle(context);
                     }
                 }
@@ -310,16 +323,29 @@ impl Connection {
             self.stop = None;
             self.makes_room = leave == Ok(Leave::MakeRoom);
             self.winding_up = !self.makes_room;
-            // It may have come a moment ago, with a login that its program does not try again.
-            let has_grace = self.winding_up && self.is_silent;
-            self.grace = has_grace.then(|| Box::pin(tokio::time::sleep(FIRST_REQUEST_MAX)));
+            let has_grace = self.winding_up && !self.end_of_input;
+            self.grace = has_grace.then(|| Box::pin(tokio::time::sleep(GRACE_MAX)));
         }
-        if let Some(grace) = &mut self.grace {
-            let is_over = grace.as_mut().poll(context).is_ready();
-            if is_over || !self.is_silent || self.end_of_input {
-                self.grace = None;
-            }
+        if let Some(grace) = &mut self.grace
+            && grace.as_mut().poll(context).is_ready()
+        {
+            self.grace = None;
         }
+    }
+
+    /// Ends the grace of one that makes no progress and is in the middle of nothing; says whether it did.
+    fn ends_grace(&mut self) -> bool {
+        // A program may not try a login again that was cut off.
+        let may_log_in = self.session.is_stranger() && self.began.elapsed() < LOGIN_AGE_MAX;
+        let is_amidst = self.session.in_flight() > 0
+            || !self.session.outbox.unsent().is_empty()
+            || !self.input.is_empty()
+            || may_log_in;
+        let ends = self.grace.is_some() && (self.end_of_input || !is_amidst);
+        if ends {
+            self.grace = None;
+        }
+        ends
     }
 
     /// Whether more input could be taken: none of it waits already.
@@ -482,25 +508,24 @@ impl Connection {
         }
     }
 
-    /// The outcome of a handshake; `None` if it is asked to go meanwhile.
+    /// The outcome of a handshake; `None` if it is asked to go meanwhile and is not through soon.
     async fn start_tls(
         self,
         config: Arc<ServerConfig>,
         handshake_max: Duration,
     ) -> Option<Result<io::Result<Self>, Elapsed>> {
-        let Connection { stream: Stream::Plain(tcp), mut session, stop: Some(mut stop), .. } = self
-        else {
+        let Connection { stream: Stream::Plain(tcp), mut session, stop, began, .. } = self else {
             return None;
         };
-        let stream = tokio::select! {
-            stream = timeout(handshake_max, Stream::accept_tls(tcp, config)) => stream,
-            _ = &mut stop => return None,
-        };
+        // Where it was asked to go already, it has its grace.
+        let mut stop = stop.unwrap_or_else(asked_to_go);
+        let handshake = timeout(handshake_max, Stream::accept_tls(tcp, config));
+        let stream = until_asked(handshake, &mut stop).await?;
         Some(stream.map(|stream| {
             let stream = stream?;
             let channel = tls_channel(&session.shared, &stream);
             session.tls_started(channel);
-            Ok(Connection::new(stream, session, stop))
+            Ok(Connection { began, ..Connection::new(stream, session, stop) })
         }))
     }
 

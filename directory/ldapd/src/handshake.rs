@@ -1,13 +1,35 @@
 //! How a TLS handshake went: counted, and written down if it failed.
 
+use crate::limits::GRACE_MAX;
+use crate::registry::{Leave, asked_to_go};
 use crate::request_log::Origin;
 use crate::state::ServerState;
 use crate::stream::Stream;
 use keyway_server::log::{Access, Value};
 use std::fmt::Display;
 use std::io;
-use tokio::time::Instant;
+use std::pin::pin;
+use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout};
+
+/// What comes of a handshake; `None` if its connection is asked to go meanwhile. A server that goes down gives it a grace:
+/// there may be a login behind it.
+pub(crate) async fn until_asked<T>(
+    handshake: impl Future<Output = T>,
+    stop: &mut oneshot::Receiver<Leave>,
+) -> Option<T> {
+    let mut handshake = pin!(handshake);
+    let leave = tokio::select! {
+        result = &mut handshake => return Some(result),
+        leave = &mut *stop => leave,
+    };
+    if leave != Ok(Leave::Shutdown) {
+        return None;
+    }
+    *stop = asked_to_go();
+    timeout(GRACE_MAX, handshake).await.ok()
+}
 
 /// The outcome of a handshake; one that failed is written down.
 pub(crate) fn handshaken<T>(

@@ -92,8 +92,13 @@ pub(crate) const SEARCH_STEP_BYTES: usize = 32 << 10;
 pub(crate) const READ_BYTES: usize = 64 << 10;
 /// Room that an idle connection's buffers keep, in bytes.
 pub(crate) const KEPT_BUFFER_BYTES_MAX: usize = 4 << 10;
-/// How long a shutdown waits for the first request of a connection that has made none, and before that for its handshake.
-pub(crate) const FIRST_REQUEST_MAX: Duration = Duration::from_secs(1);
+/// How long a shutdown goes on with a connection that is in the middle of something: of a handshake, of its login, or of
+/// requests that came before.
+pub(crate) const GRACE_MAX: Duration = Duration::from_secs(1);
+/// How old a connection is at most that may be in the middle of its login.
+pub(crate) const LOGIN_AGE_MAX: Duration = Duration::from_secs(5);
+/// How many connections are accepted at most that wait when a listener ends.
+pub(crate) const LAST_ACCEPTED_MAX: usize = 4096;
 /// How long the last answers and a proper close may take.
 pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(5);
 /// How long what a peer still sends is read and dropped, so that it sees the last answer.

@@ -1,7 +1,10 @@
 //! Accepting connections, each into a task of its own.
 
 use crate::answer::Outbox;
-use crate::limits::{ACCEPT_PAUSE, LEAVING_MAX, PROXY_HEADERS_WAITING_MAX, SEND_BUFFER_BYTES};
+use crate::limits::{
+    ACCEPT_PAUSE, GRACE_MAX, LAST_ACCEPTED_MAX, LEAVING_MAX, PROXY_HEADERS_WAITING_MAX,
+    SEND_BUFFER_BYTES,
+};
 use crate::listen::{Mode, Socket};
 use crate::peer::{Peer, PeerCredentials};
 use crate::state::ServerState;
@@ -10,42 +13,46 @@ use crate::{connection, proxied};
 use keyway_codec::message::ResultCode;
 use keyway_server::log::{Access, Value};
 use rustix::net::sockopt;
+use std::convert::Infallible;
+use std::future::ready;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::task::JoinSet;
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::time::timeout;
 
 /// A listener that is ready.
-pub(crate) enum Accepting {
+pub(crate) enum Ready {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 /// Makes a bound listener ready. Its options hold for the connections it accepts.
-pub(crate) fn prepare(socket: Socket) -> io::Result<Accepting> {
+pub(crate) fn prepare(socket: Socket) -> io::Result<Ready> {
     match socket {
         Socket::Tcp(listener) => {
             listener.set_nonblocking(true)?;
             sockopt::set_tcp_nodelay(&listener, true)?;
             sockopt::set_socket_keepalive(&listener, true)?;
             sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES)?;
-            Ok(Accepting::Tcp(TcpListener::from_std(listener)?))
+            Ok(Ready::Tcp(TcpListener::from_std(listener)?))
         }
         Socket::Unix(listener) => {
             listener.set_nonblocking(true)?;
-            Ok(Accepting::Unix(UnixListener::from_std(listener)?))
+            Ok(Ready::Unix(UnixListener::from_std(listener)?))
         }
     }
 }
 
-impl Accepting {
+impl Ready {
     async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
-            Accepting::Tcp(listener) => {
+            Ready::Tcp(listener) => {
                 let (tcp, address) = listener.accept().await?;
                 Ok((Stream::Plain(tcp), Peer::Tcp(address)))
             }
-            Accepting::Unix(listener) => {
+            Ready::Unix(listener) => {
                 let (unix, _) = listener.accept().await?;
                 let credentials = PeerCredentials::from(unix.peer_cred()?);
                 Ok((Stream::Unix(unix), Peer::Unix(credentials)))
@@ -54,41 +61,106 @@ impl Accepting {
     }
 }
 
-/// Accepts until its task is aborted.
-pub(crate) async fn accept(shared: Arc<ServerState>, listener: Accepting, mode: Mode) {
-    // Those of proxies, whose header is read first. They end with this task.
-    let mut headers = JoinSet::new();
+/// A listener whose connections are accepted, until this is dropped.
+pub(crate) struct Accepting {
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Accepting {
+    pub fn begin(shared: Arc<ServerState>, listener: Ready, mode: Mode) -> Accepting {
+        let (end, mut ends) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            // Those of proxies, whose header is read first.
+            let mut headers = JoinSet::new();
+            tokio::select! {
+                never = accept(&shared, &listener, &mode, &mut headers) => match never {},
+                _ = &mut ends => {}
+            }
+            // For their programs these are connected already, and what they ask for is not tried elsewhere.
+            for _ in 0..LAST_ACCEPTED_MAX {
+                tokio::select! {
+                    biased;
+                    accepted = listener.accept() => take(&shared, accepted, &mode, &mut headers),
+                    () = ready(()) => break,
+                }
+            }
+            drop(listener);
+            let rest = async {
+                while let Some(read) = headers.join_next().await {
+                    admit_proxied(&shared, read, &mode);
+                }
+            };
+            let _ = timeout(GRACE_MAX, rest).await;
+        });
+        Accepting { end, task }
+    }
+
+    /// Ends it, and returns when all that had connected by now are served.
+    pub async fn end(self) {
+        drop(self.end);
+        // A panic of its own was said by it.
+        let _ = self.task.await;
+    }
+}
+
+type Headers = JoinSet<Option<(Stream, Peer)>>;
+
+async fn accept(
+    shared: &Arc<ServerState>,
+    listener: &Ready,
+    mode: &Mode,
+    headers: &mut Headers,
+) -> Infallible {
     loop {
         shared.registry.few_leave().await;
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            Some(read) = headers.join_next() => {
-                if let Ok(Some((stream, peer))) = read {
-                    admit(&shared, stream, peer, &mode);
-                }
-                continue;
-            }
-        };
-        match accepted {
-            Ok((Stream::Plain(tcp), Peer::Tcp(proxy)))
-                if shared.settings().proxies.are_at(&mode, &Peer::Tcp(proxy)) =>
-            {
-                if headers.len() < PROXY_HEADERS_WAITING_MAX {
-                    headers.spawn(proxied::admit(shared.clone(), tcp, proxy));
-                } else {
-                    let why = "too many connections of proxies wait for their header";
-                    proxied::refuse(&shared, Peer::Tcp(proxy), &why);
+        tokio::select! {
+            accepted = listener.accept() => {
+                let failed = accepted.as_ref().is_err_and(|error| !concerns_one_peer(error));
+                take(shared, accepted, mode, headers);
+                if failed {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
-            Ok((stream, peer)) => admit(&shared, stream, peer, &mode),
-            Err(error) if concerns_one_peer(&error) => {}
-            // Out of descriptors or memory: those who are connected leave some.
-            Err(error) => {
-                let made_room = shared.registry.make_room(LEAVING_MAX / 2);
-                shared.note_crowd(made_room, Some(&error));
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+            Some(read) = headers.join_next() => admit_proxied(shared, read, mode),
+        }
+    }
+}
+
+fn take(
+    shared: &Arc<ServerState>,
+    accepted: io::Result<(Stream, Peer)>,
+    mode: &Mode,
+    headers: &mut Headers,
+) {
+    match accepted {
+        Ok((Stream::Plain(tcp), Peer::Tcp(proxy)))
+            if shared.settings().proxies.are_at(mode, &Peer::Tcp(proxy)) =>
+        {
+            if headers.len() < PROXY_HEADERS_WAITING_MAX {
+                headers.spawn(proxied::admit(shared.clone(), tcp, proxy));
+            } else {
+                let why = "too many connections of proxies wait for their header";
+                proxied::refuse(shared, Peer::Tcp(proxy), &why);
             }
         }
+        Ok((stream, peer)) => admit(shared, stream, peer, mode),
+        Err(error) if concerns_one_peer(&error) => {}
+        // Out of descriptors or memory: those who are connected leave some.
+        Err(error) => {
+            let made_room = shared.registry.make_room(LEAVING_MAX / 2);
+            shared.note_crowd(made_room, Some(&error));
+        }
+    }
+}
+
+fn admit_proxied(
+    shared: &Arc<ServerState>,
+    read: Result<Option<(Stream, Peer)>, JoinError>,
+    mode: &Mode,
+) {
+    if let Ok(Some((stream, peer))) = read {
+        admit(shared, stream, peer, mode);
     }
 }
 

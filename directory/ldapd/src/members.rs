@@ -1,7 +1,7 @@
 //! Connections of other servers of a cluster: they come to the listener of LDAPS, ask there for a protocol of their own,
 //! and are handed over with their TLS.
 
-use crate::registry::Leave;
+use crate::registry::{Leave, Registry};
 use crate::request_log::Origin;
 use crate::stream::Stream;
 use keyway_server::access::Strength;
@@ -55,6 +55,7 @@ impl Members {
     pub(crate) async fn take(
         &self,
         stream: Stream,
+        registry: &Registry,
         origin: &Origin,
         stop: &mut oneshot::Receiver<Leave>,
     ) -> Option<Stream> {
@@ -67,6 +68,7 @@ impl Members {
         if tls.get_ref().1.peer_certificates().is_some() {
             // It is no stranger, who would have to make room.
             origin.seen.speaks_for(Some(MEMBER_NAME), Strength::default());
+            registry.leaves_last(origin.connection);
         }
         tokio::select! {
             () = (self.serve)(*tls, address) => {}

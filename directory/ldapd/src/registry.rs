@@ -13,9 +13,10 @@ use keyway_server::ADMINISTRATOR_DN;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -43,6 +44,8 @@ struct Entry {
     /// Its place among the strangers, and how often it had asked for something then.
     listed: Option<(Listed, u64)>,
     leaving: bool,
+    /// It is another member's of the cluster.
+    leaves_last: bool,
 }
 
 /// Why a connection is to go.
@@ -52,6 +55,13 @@ pub(crate) enum Leave {
     Shutdown,
     /// Others need its place, now.
     MakeRoom,
+}
+
+/// What asks a connection to go that was asked before, when the server went down.
+pub(crate) fn asked_to_go() -> oneshot::Receiver<Leave> {
+    let (say, asked) = oneshot::channel();
+    let _ = say.send(Leave::Shutdown);
+    asked
 }
 
 /// A connection's place; dropping it gives the place back.
@@ -86,7 +96,7 @@ impl Registry {
         let (sender, receiver) = oneshot::channel();
         state.last += 1;
         let id = state.last;
-        let entry = Entry { stop: Some(sender), task: None, seen, listed: None, leaving: false };
+        let entry = Entry { stop: Some(sender), task: None, seen, listed: None, leaving: false, leaves_last: false };
         state.open.insert(id, entry);
         state.list(id);
         self.note(&state);
@@ -144,18 +154,26 @@ impl Registry {
         }
     }
 
-    /// Asks all to finish and go.
-    pub fn stop_all(&self) {
-        for entry in self.lock().open.values_mut() {
-            // A missing receiver means that it is going already.
-            let _ = entry.stop.take().map(|stop| stop.send(Leave::Shutdown));
+    /// Lets a connection stay at a shutdown until all others have gone.
+    pub fn leaves_last(&self, id: u64) {
+        if let Some(entry) = self.lock().open.get_mut(&id) {
+            entry.leaves_last = true;
         }
     }
 
-    /// Ends the tasks of those who have not gone.
-    pub fn abort_all(&self) {
-        for entry in self.lock().open.values() {
-            entry.task.iter().for_each(AbortHandle::abort);
+    /// Asks all to finish and go, or all but those who leave last. Returns when they have gone; those who have not within
+    /// this time are ended.
+    pub async fn empty(&self, last_as_well: bool, max: Duration) {
+        let go = |entry: &&mut Entry| last_as_well || !entry.leaves_last;
+        for entry in self.lock().open.values_mut().filter(go) {
+            // A missing receiver means that it is going already.
+            let _ = entry.stop.take().map(|stop| stop.send(Leave::Shutdown));
+        }
+        if timeout(max, self.emptied(last_as_well)).await.is_err() {
+            for entry in self.lock().open.values_mut().filter(go) {
+                entry.task.iter().for_each(AbortHandle::abort);
+            }
+            self.emptied(last_as_well).await;
         }
     }
 
@@ -176,11 +194,10 @@ impl Registry {
         (open, total)
     }
 
-    /// Waits until none is left.
-    pub async fn emptied(&self) {
+    async fn emptied(&self, last_as_well: bool) {
         loop {
             let left = self.left.notified();
-            if self.lock().open.is_empty() {
+            if self.lock().open.values().all(|entry| !last_as_well && entry.leaves_last) {
                 return;
             }
             left.await;

@@ -10,20 +10,22 @@ use crate::slow::Slowest;
 use crate::state::ServerState;
 use crate::writes::{Elsewhere, Writes};
 use crate::written::Written;
-use crate::{connection, listener};
+use crate::listener::{self, Accepting};
+use crate::connection;
 use keyway_lock::Unpoisoned;
 use keyway_server::{Directory, Provider, VirtualEntry, VirtualTree, Wanted};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
 /// A running server. Dropping it without [`LdapServer::shutdown`] stops accepting and leaves the
 /// connections to their own end.
 pub struct LdapServer {
-    accepting: Mutex<Vec<(ListenerKind, JoinHandle<()>)>>,
+    accepting: Mutex<Vec<(ListenerKind, Accepting)>>,
     urls: Urls,
     shared: Arc<ServerState>,
     beside: Arc<Beside>,
@@ -61,6 +63,7 @@ impl LdapServer {
             elsewhere: Elsewhere::default(),
             written: Written::default(),
             members: RwLock::default(),
+            end_on_behalf: watch::Sender::default(),
         };
         let shared = Arc::new(shared);
         let urls = Urls::default();
@@ -99,15 +102,10 @@ impl LdapServer {
             None => None,
         };
         let mut accepting = self.accepting.lock().unpoisoned();
-        accepting.retain(|(other, task)| {
-            if *other == kind {
-                task.abort();
-            }
-            *other != kind
-        });
+        // Dropping it ends it.
+        accepting.retain(|(other, _)| *other != kind);
         if let Some((socket, mode)) = ready {
-            let accept = listener::accept(self.shared.clone(), socket, mode);
-            accepting.push((kind, tokio::spawn(accept)));
+            accepting.push((kind, Accepting::begin(self.shared.clone(), socket, mode)));
         }
         let mut urls = self.urls.write().unpoisoned();
         urls.retain(|(other, _)| *other != kind);
@@ -142,24 +140,24 @@ impl LdapServer {
         *self.shared.settings.write().unpoisoned() = Arc::new(settings);
     }
 
-    /// Stops: accepts no connection and no request more, answers the writes that were accepted, tells every
-    /// peer, and closes. Returns after [`Limits::drain_max`](crate::Limits::drain_max) at the latest, or a little later.
-    pub async fn shutdown(self) {
+    /// Stops: accepts no connection more, answers what was asked before and the logins that are under way, tells every
+    /// peer, and closes. Clients go first, for [`Limits::drain_max`](crate::Limits::drain_max) at the latest; then members
+    /// of the cluster, whose connections stay until `followed`, which begins when no more changes come.
+    pub async fn shutdown(self, followed: impl Future<Output = ()>) {
         let accepting = self.accepting.lock().unpoisoned().split_off(0);
-        for (_, task) in accepting {
-            task.abort();
-            // It ends by being aborted, which is an error in name only.
-            let _ = task.await;
+        for (_, accepting) in accepting {
+            accepting.end().await;
         }
-        self.shared.registry.stop_all();
         let drain_max = self.shared.settings().limits.drain_max;
-        if tokio::time::timeout(drain_max, self.shared.registry.emptied()).await.is_err() {
-            self.shared.registry.abort_all();
-            self.shared.registry.emptied().await;
-        }
+        self.shared.registry.empty(false, drain_max).await;
+        self.shared.end_on_behalf.send_replace(true);
+        // Those who are late are cut off with their connections.
+        let _ = timeout(drain_max, self.shared.end_on_behalf.closed()).await;
         // It waits for the disk.
         let directory = self.shared.directory.clone();
         let _ = tokio::task::spawn_blocking(move || directory.write_pending()).await;
+        followed.await;
+        self.shared.registry.empty(true, drain_max).await;
     }
 }
 
@@ -179,12 +177,5 @@ impl ServerHandle {
     /// shown that it is one: it is believed on whose behalf it asks.
     pub async fn serve_member(&self, stream: TlsStream<TcpStream>, from: SocketAddr) {
         connection::serve_member(self.shared.clone(), stream, from).await;
-    }
-}
-
-impl Drop for LdapServer {
-    fn drop(&mut self) {
-        let accepting = self.accepting.lock().unpoisoned();
-        accepting.iter().for_each(|(_, task)| task.abort());
     }
 }

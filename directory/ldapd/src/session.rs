@@ -329,6 +329,11 @@ impl Session {
         self.searches.front().is_some_and(|(_, search)| search.is_within_entry())
     }
 
+    /// Whether a client has not logged in, and may.
+    pub fn is_stranger(&self) -> bool {
+        self.subject.is_anonymous() && !self.channel.is_member
+    }
+
     /// Requests that are being worked on.
     pub fn in_flight(&self) -> usize {
         self.searches.len() + self.waiting.len()

@@ -18,6 +18,7 @@ use keyway_lock::Unpoisoned;
 use keyway_server::{Directory, Failure};
 use std::io;
 use std::sync::{Arc, RwLock};
+use tokio::sync::watch;
 
 /// The state that all connections share.
 pub(crate) struct ServerState {
@@ -32,6 +33,8 @@ pub(crate) struct ServerState {
     pub written: Written,
     /// The service of other servers of a cluster, if there is one.
     pub members: RwLock<Option<Members>>,
+    /// Whether the requests of members on behalf of their clients come to an end. Each connection of them has a receiver.
+    pub end_on_behalf: watch::Sender<bool>,
 }
 
 impl ServerState {

@@ -590,7 +590,13 @@ impl Serving<'_> {
         };
         tokio::spawn(signals.end_at_next());
         notify::stopping();
-        server.shutdown().await;
+        let node = cluster.as_ref().map(|cluster| cluster.node.clone());
+        let followed = async {
+            if let Some(node) = node {
+                node.followed().await;
+            }
+        };
+        server.shutdown(followed).await;
         block_in_place(|| tasks.end());
         let _ = settling.await;
         // Lines that cannot be settled now are at the next start.

@@ -33,7 +33,13 @@ fn a_writer_that_was_stopped_beyond_its_lease_changes_nothing_and_follows() {
             eprintln!("another one writes after {:?}", next - stopped);
             site.places[writer].signal(Signal::CONT);
             early.extend(waiting.join().unwrap());
+            let begun = Instant::now();
+            let mut last = None;
             until("it follows", || {
+                if begun.elapsed().as_secs() > 30 && last.is_none() {
+                    last = Some(site.places.iter().map(|it| it.status()).collect::<Vec<_>>());
+                    eprintln!("{last:#?}");
+                }
                 let status = site.places[writer].status()?;
                 (status["role"] == "follower" && status["last_error"].is_null()).then_some(())
             });

@@ -8,6 +8,7 @@ use keyway_codec::message::{
     Attribute, Change, ChangeOperation, ModifyRequest, Op, ResultCode, Scope, tag,
 };
 use keyway_ldapd::{ConnectionSettings, Limits, Mode};
+use std::future::ready;
 use std::sync::Arc;
 
 async fn bound(server: &Running) -> Client {
@@ -288,17 +289,18 @@ async fn long_requests_wait_for_each_other() {
 #[tokio::test]
 async fn a_shutdown_answers_what_it_accepted_and_says_goodbye() {
     let server = start_gated(Mode::Plain, ConnectionSettings::default(), false).await;
-    let mut idle = Client::connect(server.address).await;
-    assert_eq!(idle.ask(who_am_i()).await.code(), ResultCode::Success);
+    let mut idle = bound(&server).await;
     let mut new = Client::connect(server.address).await;
+    assert_eq!(new.ask(who_am_i()).await.code(), ResultCode::Success);
     let mut client = bound(&server).await;
     let change = client.request_all(vec![extended(PASSWORD_MODIFY, None), who_am_i()]).await;
     // The request that came behind it is answered, so it has been taken.
     assert_eq!(client.receive().await.id(), change + 1);
-    let shutdown = tokio::spawn(server.server.shutdown());
+    let shutdown = tokio::spawn(server.server.shutdown(ready(())));
     idle.expect_disconnection(ResultCode::Unavailable).await;
-    // One that has asked for nothing yet may have come for a login.
+    // One that has just come may have come for a login.
     assert_eq!(new.ask(who_am_i()).await.code(), ResultCode::Success);
+    assert_eq!(new.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
     new.expect_disconnection(ResultCode::Unavailable).await;
     server.gate.open();
     let answer = client.receive().await;

@@ -48,6 +48,6 @@ async fn who_asks_for_the_members_protocol_is_handed_over_and_others_are_clients
     assert_eq!(other.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
     // A connection that is served is asked to go with the others.
     let mut open = connect(running.address, &member).await;
-    running.server.shutdown().await;
+    running.server.shutdown(std::future::ready(())).await;
     assert_eq!(open.read(&mut [0]).await.unwrap_or(0), 0);
 }

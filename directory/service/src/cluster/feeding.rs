@@ -1,7 +1,7 @@
 //! The writer's side of a follower's connection: rows go out as they are committed, and what the follower has on its disk
 //! comes back.
 
-use super::limits::{FOLLOWER_WAIT, SEND_WAIT};
+use super::limits::{FOLLOWED_EVERY, FOLLOWED_WAIT, FOLLOWER_WAIT, SEND_WAIT};
 use super::node::Node;
 use super::service::{Follow, Refused};
 use super::stream::{MemberStream, StreamError};
@@ -98,6 +98,22 @@ impl Node {
         let before = heard();
         sleep(HEARTBEAT_EVERY + HEARTBEAT_EVERY / 2).await;
         self.fed.borrow().contains(&member) && heard() > before
+    }
+
+    /// Waits until the members that follow this one have all that is here; not long, as they may be far behind. With etcd
+    /// they find it there.
+    pub async fn followed(&self) {
+        let is_followed = || {
+            let Ok(end) = self.parts.directory.position() else { return true };
+            let fed = self.fed.borrow();
+            let progress = self.progress.lock().unpoisoned();
+            !progress.all().any(|(id, known)| fed.contains(&id) && known.position < Some(end))
+        };
+        let mut looks = interval(FOLLOWED_EVERY);
+        let until = Instant::now() + FOLLOWED_WAIT;
+        while !self.has_etcd && !is_followed() && Instant::now() < until {
+            looks.tick().await;
+        }
     }
 
     /// Whether a member may follow from a place.

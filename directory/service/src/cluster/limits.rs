@@ -14,6 +14,10 @@ pub const TOLD_WAIT: Duration = Duration::from_secs(3);
 pub const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// How long a follower may acknowledge nothing: it answers each heartbeat, unless its disk is slow.
 pub const FOLLOWER_WAIT: Duration = Duration::from_secs(60);
+/// How long a writer that stops waits for its followers to have all that it has, and how often it looks.
+pub const FOLLOWED_WAIT: Duration = Duration::from_secs(2);
+/// See [`FOLLOWED_WAIT`].
+pub const FOLLOWED_EVERY: Duration = Duration::from_millis(5);
 /// Requests of one connection.
 pub const REQUESTS_MAX: usize = 64;
 /// Bases that are sent at one time: each keeps a state of the store.
