@@ -207,6 +207,8 @@ struct Connection {
     stop: Option<oneshot::Receiver<Leave>>,
     /// After that, for how long it may go on with what it is in the middle of.
     grace: Option<Pin<Box<Sleep>>>,
+    /// It had come just before that.
+    logs_in: bool,
     began: Instant,
     idle: Pin<Box<Sleep>>,
     /// Bytes moved since it last waited.
@@ -237,6 +239,7 @@ impl Connection {
             makes_room: false,
             stop: Some(stop),
             grace: None,
+            logs_in: false,
             began: Instant::now(),
             idle,
             active: false,
@@ -325,6 +328,8 @@ impl Connection {
             self.winding_up = !self.makes_room;
             let has_grace = self.winding_up && !self.end_of_input;
             self.grace = has_grace.then(|| Box::pin(tokio::time::sleep(GRACE_MAX)));
+            // A program may not try a login again that was cut off, nor what it logged in for.
+            self.logs_in = self.session.is_stranger() && self.began.elapsed() < LOGIN_AGE_MAX;
         }
         if let Some(grace) = &mut self.grace
             && grace.as_mut().poll(context).is_ready()
@@ -335,12 +340,10 @@ impl Connection {
 
     /// Ends the grace of one that makes no progress and is in the middle of nothing; says whether it did.
     fn ends_grace(&mut self) -> bool {
-        // A program may not try a login again that was cut off.
-        let may_log_in = self.session.is_stranger() && self.began.elapsed() < LOGIN_AGE_MAX;
         let is_amidst = self.session.in_flight() > 0
             || !self.session.outbox.unsent().is_empty()
             || !self.input.is_empty()
-            || may_log_in;
+            || self.logs_in;
         let ends = self.grace.is_some() && (self.end_of_input || !is_amidst);
         if ends {
             self.grace = None;

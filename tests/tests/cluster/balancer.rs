@@ -24,16 +24,17 @@ pub enum Way {
 /// A HAProxy that takes connections for all servers.
 pub struct Balancer {
     child: Child,
-    /// Host and port, for clients without TLS or with StartTLS.
+    /// Host and port, for clients without TLS or with StartTLS, and another port for those who try one after the other.
     address: String,
-    /// The same, with TLS.
+    second_address: String,
+    /// For clients with TLS.
     tls_address: String,
 }
 
 impl Balancer {
     /// Starts one, with its files in this folder.
     pub fn start(three: &Three, folder: &Path, way: Way) -> Balancer {
-        let [address, tls_address] = [(); 2].map(|()| port());
+        let [address, second_address, tls_address] = [(); 3].map(|()| port());
         let (global, stick, check, inter) = match way {
             Way::InTurn => ("", "", "option ldap-check".to_owned(), "200ms"),
             Way::ByAddress => {
@@ -56,7 +57,7 @@ impl Balancer {
             "{global}\
              defaults\n  mode tcp\n  timeout connect 2s\n  timeout client 60s\n  timeout server 60s\n  \
              retries 3\n  option redispatch 1\n  balance roundrobin\n\
-             listen ldap\n  bind {address}\n  {stick}\n  {check}\n{plain}\
+             listen ldap\n  bind {address}\n  bind {second_address}\n  {stick}\n  {check}\n{plain}\
              listen ldaps\n  bind {tls_address}\n  {stick}\n{tls}"
         );
         let file = folder.join("haproxy.cfg");
@@ -65,11 +66,15 @@ impl Balancer {
         command.arg("-db").arg("-f").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         eventually("HAProxy listens", || TcpStream::connect(&address).is_ok());
-        Balancer { child, address, tls_address }
+        Balancer { child, address, second_address, tls_address }
     }
 
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    pub fn second_address(&self) -> &str {
+        &self.second_address
     }
 
     pub fn tls_address(&self) -> &str {

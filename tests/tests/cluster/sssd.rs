@@ -4,7 +4,7 @@ use crate::applications::{Applications, Front, USERS, known, user};
 use crate::balancer::HAPROXY;
 use crate::haproxy::until_done;
 use keyway_tests::debian::sssd::{self, IN};
-use keyway_tests::debian::{self, Machine, SECRET};
+use keyway_tests::debian::{self, HOST, Machine, SECRET, port_of};
 use keyway_tests::{available, finish};
 
 /// sssd does not remember, so that each look-up is one in the directory, and a machine may be slow.
@@ -52,6 +52,10 @@ fn users_of_sssd_get_in_while_the_writer_is_changed() {
     let balancer = &applications.front().balancer;
     let (ldap, ldaps) = (balancer.address(), balancer.tls_address());
     let lines = debian::configuration("/etc/sssd/sssd.conf", ldap, ldaps);
+    // A login that is cut off is tried again at the next URI only.
+    let [first, second] =
+        [ldap, balancer.second_address()].map(|at| format!("ldap://{HOST}:{}", port_of(at)));
+    let lines = lines.replace(&first, &format!("{first}, {second}"));
     sssd::start(&machine, &(lines + FORGETFUL));
     machine.until("getent passwd ann");
     applications.change_the_writer(

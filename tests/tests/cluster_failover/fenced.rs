@@ -1,7 +1,7 @@
 //! A writer that was stopped for longer than its lease lasts, and does not know it.
 
 use crate::load::under_load;
-use crate::site::{Site, add, dn, until};
+use crate::site::{Site, add, dn};
 use keyway_tests::etcd;
 use rustix::process::Signal;
 use std::thread;
@@ -17,6 +17,7 @@ fn a_writer_that_was_stopped_beyond_its_lease_changes_nothing_and_follows() {
         let mut early = Vec::new();
         for round in 0..3 {
             let writer = site.writer();
+            let epoch = site.until("its epoch", || site.places[writer].status()?["epoch"].as_u64());
             let mut clients: Vec<_> = (0..8).map(|_| site.client(writer)).collect();
             site.places[writer].signal(Signal::STOP);
             let stopped = Instant::now();
@@ -29,19 +30,14 @@ fn a_writer_that_was_stopped_beyond_its_lease_changes_nothing_and_follows() {
                 };
                 all.map(add).collect::<Vec<_>>()
             });
-            let next = until("another one writes", || load.acknowledged_after(stopped));
+            let next = site.until("another one writes", || load.acknowledged_after(stopped));
             eprintln!("another one writes after {:?}", next - stopped);
             site.places[writer].signal(Signal::CONT);
             early.extend(waiting.join().unwrap());
-            let begun = Instant::now();
-            let mut last = None;
-            until("it follows", || {
-                if begun.elapsed().as_secs() > 30 && last.is_none() {
-                    last = Some(site.places.iter().map(|it| it.status()).collect::<Vec<_>>());
-                    eprintln!("{last:#?}");
-                }
+            site.until("it follows, or has a lease of its own again", || {
                 let status = site.places[writer].status()?;
-                (status["role"] == "follower" && status["last_error"].is_null()).then_some(())
+                let is_later = status["epoch"].as_u64() > Some(epoch);
+                (is_later && status["last_error"].is_null()).then_some(())
             });
         }
         early

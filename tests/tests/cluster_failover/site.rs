@@ -180,15 +180,23 @@ impl Site {
         all.iter().position(writes)
     }
 
+    /// Waits until something is there. Where it takes long, what all servers say of themselves is written out.
+    #[track_caller]
+    pub fn until<R>(&self, what: &str, mut found: impl FnMut() -> Option<R>) -> R {
+        let (begun, mut is_said) = (Instant::now(), false);
+        until(what, || {
+            if begun.elapsed() > PATIENCE / 2 && !is_said {
+                is_said = true;
+                let all: Vec<_> = self.places.iter().map(Place::status).collect();
+                eprintln!("{all:#?}");
+            }
+            found()
+        })
+    }
+
     /// Waits until all servers that run stand at one position, with one digest of the last row and one of their entries.
     pub fn settle(&self) -> u64 {
-        let mut last = Vec::new();
-        let begun = Instant::now();
-        until("all servers at one position", || {
-            if begun.elapsed() > PATIENCE / 2 && last.is_empty() {
-                last = self.places.iter().map(Place::status).collect();
-                eprintln!("{last:#?}");
-            }
+        self.until("all servers at one position", || {
             let running = self.places.iter().filter(|place| place.server.is_some());
             let all: Option<Vec<_>> = running.map(Place::status).collect();
             let all = all?;

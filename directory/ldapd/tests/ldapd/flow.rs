@@ -301,6 +301,7 @@ async fn a_shutdown_answers_what_it_accepted_and_says_goodbye() {
     // One that has just come may have come for a login.
     assert_eq!(new.ask(who_am_i()).await.code(), ResultCode::Success);
     assert_eq!(new.ask(bind(FAST, PASSWORD)).await.code(), ResultCode::Success);
+    assert_eq!(new.ask(compare(BASE, "dc", "example")).await.code(), ResultCode::CompareTrue);
     new.expect_disconnection(ResultCode::Unavailable).await;
     server.gate.open();
     let answer = client.receive().await;
