@@ -96,7 +96,14 @@ impl Registry {
         let (sender, receiver) = oneshot::channel();
         state.last += 1;
         let id = state.last;
-        let entry = Entry { stop: Some(sender), task: None, seen, listed: None, leaving: false, leaves_last: false };
+        let entry = Entry {
+            stop: Some(sender),
+            task: None,
+            seen,
+            listed: None,
+            leaving: false,
+            leaves_last: false,
+        };
         state.open.insert(id, entry);
         state.list(id);
         self.note(&state);

@@ -1,7 +1,9 @@
 //! The running server: it accepts connections until it is shut down.
 
+use crate::connection;
 use crate::crowd::Crowd;
 use crate::listen::{Listener, ListenerKind, Urls};
+use crate::listener::{self, Accepting};
 use crate::members::Members;
 use crate::meters::Meters;
 use crate::monitor::{self, Beside, Monitor};
@@ -10,8 +12,6 @@ use crate::slow::Slowest;
 use crate::state::ServerState;
 use crate::writes::{Elsewhere, Writes};
 use crate::written::Written;
-use crate::listener::{self, Accepting};
-use crate::connection;
 use keyway_lock::Unpoisoned;
 use keyway_server::{Directory, Provider, VirtualEntry, VirtualTree, Wanted};
 use std::io;

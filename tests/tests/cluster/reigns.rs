@@ -11,6 +11,7 @@ use keyway_tests::cryptod::eventually;
 use keyway_tests::keyway;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
@@ -135,4 +136,49 @@ fn a_follower_that_has_stopped_follows_a_newer_reign() {
     let kept = folder.filter(|name| name.to_string_lossy().contains("before-rejoin")).count();
     assert_eq!((kept, three.own_changes().contains(value)), (0, false));
     eventually("the second one is fenced", || three.status(1).unwrap()["role"] == "fenced");
+}
+
+/// The numbers of entries that a client adds for as long as it is told that they are added.
+fn add_all(mut wire: Wire, name: &str, added: &AtomicUsize) -> Vec<String> {
+    let mut all = Vec::new();
+    for number in 0.. {
+        let dn = format!("cn={name}{number},{BELOW}");
+        let role: [(&str, &[&str]); 1] = [("objectClass", &["organizationalRole"])];
+        match wire.add(&dn, &role, &[]) {
+            Ok(answer) if answer.code == ResultCode::Success => all.push(dn),
+            _ => break,
+        }
+        added.fetch_add(1, Ordering::Relaxed);
+    }
+    all
+}
+
+#[test]
+fn a_writer_that_is_stopped_takes_no_acknowledged_change_with_it() {
+    let mut three = Three::new();
+    three.wait_for_all();
+    let added = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    let all = std::thread::scope(|scope| {
+        let added = &added;
+        let clients = [0, 1].map(|server| {
+            let wire = three.admin(server);
+            scope.spawn(move || add_all(wire, &format!("of{server}-"), &added[server]))
+        });
+        eventually("both add entries", || {
+            added.iter().all(|added| added.load(Ordering::Relaxed) > 20)
+        });
+        three.stop(0);
+        three.asked(1, "promote").unwrap();
+        clients.map(|client| client.join().unwrap()).concat()
+    });
+    for server in [1, 2] {
+        let mut wire = three.admin(server);
+        for dn in &all {
+            eventually(&format!("{dn} is there"), || {
+                wire.read(dn, &["cn"], &[]).is_ok_and(|found| found.code == ResultCode::Success)
+            });
+        }
+    }
+    let rejoined = three.rejoin(0).unwrap();
+    assert!(rejoined["own_changes"].is_null(), "{rejoined}");
 }
