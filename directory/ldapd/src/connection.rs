@@ -10,7 +10,7 @@ use crate::channel::{Channel, Ending, Stop};
 use crate::handshake::{handshaken, note_handshake, until_asked};
 use crate::limits::{
     CLOSE_MAX, ENTRY_STALL_MAX, GRACE_MAX, KEPT_BUFFER_BYTES_MAX, LEFT_MAX, LINGER_MAX,
-    LOGIN_AGE_MAX, READ_BYTES, UNFINISHED_MAX,
+    LOGIN_AGE_MAX, QUIET, READ_BYTES, UNFINISHED_MAX,
 };
 use crate::listen::Mode;
 use crate::peer::Peer;
@@ -39,7 +39,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
-use tokio::time::{Instant, Sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 use zeroize::{Zeroize, Zeroizing};
@@ -185,6 +185,12 @@ enum Next {
     StartTls,
 }
 
+/// The time that a connection has before the goodbye.
+struct Grace {
+    end: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
 struct Connection {
     stream: Stream,
     session: Session,
@@ -206,7 +212,7 @@ struct Connection {
     /// Until it was asked to go.
     stop: Option<oneshot::Receiver<Leave>>,
     /// After that, for how long it may go on with what it is in the middle of.
-    grace: Option<Pin<Box<Sleep>>>,
+    grace: Option<Grace>,
     /// It had come just before that.
     logs_in: bool,
     began: Instant,
@@ -266,7 +272,7 @@ impl Connection {
                     if let Some(next) = self.next() {
                         return Poll::Ready(next);
                     }
-                    if !progress && !self.ends_grace() {
+                    if !progress && !self.ends_grace(context) {
                         return self.poll_idle(context);
                     }
                 }
@@ -327,28 +333,39 @@ impl Connection {
             self.makes_room = leave == Ok(Leave::MakeRoom);
             self.winding_up = !self.makes_room;
             let has_grace = self.winding_up && !self.end_of_input;
-            self.grace = has_grace.then(|| Box::pin(tokio::time::sleep(GRACE_MAX)));
+            self.grace = has_grace.then(|| {
+                let end = Instant::now() + GRACE_MAX;
+                Grace { end, timer: Box::pin(sleep_until(end)) }
+            });
             // A program may not try a login again that was cut off, nor what it logged in for.
             self.logs_in = self.session.is_stranger() && self.began.elapsed() < LOGIN_AGE_MAX;
         }
-        if let Some(grace) = &mut self.grace
-            && grace.as_mut().poll(context).is_ready()
-        {
+        if self.grace.as_ref().is_some_and(|grace| grace.end <= Instant::now()) {
             self.grace = None;
         }
     }
 
-    /// Ends the grace of one that makes no progress and is in the middle of nothing; says whether it did.
-    fn ends_grace(&mut self) -> bool {
+    /// Ends the grace of one that makes no progress, if it is in the middle of nothing; says whether it did.
+    fn ends_grace(&mut self, context: &mut Context<'_>) -> bool {
         let is_amidst = self.session.in_flight() > 0
             || !self.session.outbox.unsent().is_empty()
             || !self.input.is_empty()
             || self.logs_in;
-        let ends = self.grace.is_some() && (self.end_of_input || !is_amidst);
-        if ends {
+        let Some(grace) = &mut self.grace else { return false };
+        let now = Instant::now();
+        if self.active {
+            self.last_active = now;
+        }
+        let quiet = self.last_active + QUIET;
+        let ends = self.end_of_input || grace.end <= now || !is_amidst && quiet <= now;
+        let next = if is_amidst { grace.end } else { quiet.min(grace.end) };
+        if !ends {
+            grace.timer.as_mut().reset(next);
+        }
+        if ends || grace.timer.as_mut().poll(context).is_ready() {
             self.grace = None;
         }
-        ends
+        self.grace.is_none()
     }
 
     /// Whether more input could be taken: none of it waits already.

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
-/// What comes of a handshake; `None` if its connection is asked to go meanwhile. A server that goes down gives it a grace:
+/// The result of a handshake; `None` if its connection is asked to go meanwhile. A server that goes down gives it a grace:
 /// there may be a login behind it.
 pub(crate) async fn until_asked<T>(
     handshake: impl Future<Output = T>,

@@ -95,10 +95,15 @@ pub(crate) const KEPT_BUFFER_BYTES_MAX: usize = 4 << 10;
 /// How long a shutdown goes on with a connection that is in the middle of something: of a handshake, of its login, or of
 /// requests that came before.
 pub(crate) const GRACE_MAX: Duration = Duration::from_secs(1);
+/// How long a client that had asked for something has to be quiet before the shutdown says goodbye: it may ask for the next
+/// thing as soon as it has an answer, and what it has sent then is lost.
+pub(crate) const QUIET: Duration = Duration::from_millis(50);
 /// How old a connection is at most that may be in the middle of its login.
 pub(crate) const LOGIN_AGE_MAX: Duration = Duration::from_secs(5);
 /// How many connections are accepted at most that wait when a listener ends.
 pub(crate) const LAST_ACCEPTED_MAX: usize = 4096;
+/// Descriptors that a server has beside its connections and that may come after them.
+pub(crate) const OTHER_DESCRIPTORS: usize = 512;
 /// How long the last answers and a proper close may take.
 pub(crate) const CLOSE_MAX: Duration = Duration::from_secs(5);
 /// How long what a peer still sends is read and dropped, so that it sees the last answer.

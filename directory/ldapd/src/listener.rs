@@ -2,8 +2,8 @@
 
 use crate::answer::Outbox;
 use crate::limits::{
-    ACCEPT_PAUSE, GRACE_MAX, LAST_ACCEPTED_MAX, LEAVING_MAX, PROXY_HEADERS_WAITING_MAX,
-    SEND_BUFFER_BYTES,
+    ACCEPT_PAUSE, GRACE_MAX, LAST_ACCEPTED_MAX, LEAVING_MAX, OTHER_DESCRIPTORS,
+    PROXY_HEADERS_WAITING_MAX, SEND_BUFFER_BYTES,
 };
 use crate::listen::{Mode, Socket};
 use crate::peer::{Peer, PeerCredentials};
@@ -12,12 +12,13 @@ use crate::stream::Stream;
 use crate::{connection, proxied};
 use keyway_codec::message::ResultCode;
 use keyway_server::log::{Access, Value};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::sockopt;
 use std::convert::Infallible;
-use std::future::ready;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::timeout;
@@ -28,10 +29,11 @@ pub(crate) enum Ready {
     Unix(UnixListener),
 }
 
-/// Makes a bound listener ready. Its options hold for the connections it accepts.
-pub(crate) fn prepare(socket: Socket) -> io::Result<Ready> {
+/// Makes a bound listener of a server with so many connections ready. Its options hold for the connections it accepts.
+pub(crate) fn prepare(socket: Socket, connections_max: usize) -> io::Result<Ready> {
     match socket {
         Socket::Tcp(listener) => {
+            let listener = above_connections(listener, connections_max);
             listener.set_nonblocking(true)?;
             sockopt::set_tcp_nodelay(&listener, true)?;
             sockopt::set_socket_keepalive(&listener, true)?;
@@ -39,9 +41,22 @@ pub(crate) fn prepare(socket: Socket) -> io::Result<Ready> {
             Ok(Ready::Tcp(TcpListener::from_std(listener)?))
         }
         Socket::Unix(listener) => {
+            let listener = above_connections(listener, connections_max);
             listener.set_nonblocking(true)?;
             Ok(Ready::Unix(UnixListener::from_std(listener)?))
         }
+    }
+}
+
+/// Gives a listener a higher descriptor than connections get. Linux closes the files of a process that is killed from the
+/// highest to the lowest: those who are cut off and come again at once are to be refused, and not to be cut off twice.
+fn above_connections<S: AsFd + From<OwnedFd>>(listener: S, connections_max: usize) -> S {
+    let least = RawFd::try_from(connections_max.saturating_add(OTHER_DESCRIPTORS));
+    let above = least.map(|least| fcntl_dupfd_cloexec(&listener, least));
+    // Where there is none so high, it keeps its own.
+    match above {
+        Ok(Ok(above)) => S::from(above),
+        _ => listener,
     }
 }
 
@@ -54,11 +69,49 @@ impl Ready {
             }
             Ready::Unix(listener) => {
                 let (unix, _) = listener.accept().await?;
-                let credentials = PeerCredentials::from(unix.peer_cred()?);
-                Ok((Stream::Unix(unix), Peer::Unix(credentials)))
+                Ready::unix(unix)
             }
         }
     }
+
+    fn unix(unix: UnixStream) -> io::Result<(Stream, Peer)> {
+        let credentials = PeerCredentials::from(unix.peer_cred()?);
+        Ok((Stream::Unix(unix), Peer::Unix(credentials)))
+    }
+
+    /// The connections that wait now, also those of which the runtime has not heard. Later ones are refused.
+    fn last(self) -> Vec<(Stream, Peer)> {
+        match self {
+            Ready::Tcp(listener) => {
+                let Ok(listener) = listener.into_std() else { return Vec::new() };
+                let all = waiting(|| {
+                    let (tcp, address) = listener.accept()?;
+                    tcp.set_nonblocking(true)?;
+                    Ok((Stream::Plain(TcpStream::from_std(tcp)?), Peer::Tcp(address)))
+                });
+                all.collect()
+            }
+            Ready::Unix(listener) => {
+                let Ok(listener) = listener.into_std() else { return Vec::new() };
+                let all = waiting(|| {
+                    let (unix, _) = listener.accept()?;
+                    unix.set_nonblocking(true)?;
+                    Ready::unix(UnixStream::from_std(unix)?)
+                });
+                all.collect()
+            }
+        }
+    }
+}
+
+/// Accepts without waiting, until none waits any more.
+fn waiting<R>(mut accept: impl FnMut() -> io::Result<R>) -> impl Iterator<Item = R> {
+    let accepted = (0..LAST_ACCEPTED_MAX).map_while(move |_| match accept() {
+        Ok(accepted) => Some(Some(accepted)),
+        Err(error) if concerns_one_peer(&error) => Some(None),
+        Err(_) => None,
+    });
+    accepted.flatten()
 }
 
 /// A listener whose connections are accepted, until this is dropped.
@@ -78,14 +131,9 @@ impl Accepting {
                 _ = &mut ends => {}
             }
             // For their programs these are connected already, and what they ask for is not tried elsewhere.
-            for _ in 0..LAST_ACCEPTED_MAX {
-                tokio::select! {
-                    biased;
-                    accepted = listener.accept() => take(&shared, accepted, &mode, &mut headers),
-                    () = ready(()) => break,
-                }
+            for accepted in listener.last() {
+                take(&shared, Ok(accepted), &mode, &mut headers);
             }
-            drop(listener);
             let rest = async {
                 while let Some(read) = headers.join_next().await {
                     admit_proxied(&shared, read, &mode);

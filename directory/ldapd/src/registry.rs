@@ -57,7 +57,7 @@ pub(crate) enum Leave {
     MakeRoom,
 }
 
-/// What asks a connection to go that was asked before, when the server went down.
+/// The request to go of a server that goes down, for a connection that took it before.
 pub(crate) fn asked_to_go() -> oneshot::Receiver<Leave> {
     let (say, asked) = oneshot::channel();
     let _ = say.send(Leave::Shutdown);

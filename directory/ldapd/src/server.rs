@@ -98,7 +98,10 @@ impl LdapServer {
     pub fn listen(&self, kind: ListenerKind, listener: Option<Listener>) -> io::Result<()> {
         let url = listener.as_ref().and_then(|it| monitor::url(&it.socket, &it.mode));
         let ready = match listener {
-            Some(Listener { socket, mode }) => Some((listener::prepare(socket)?, mode)),
+            Some(Listener { socket, mode }) => {
+                let connections_max = self.shared.settings().limits.connections_max;
+                Some((listener::prepare(socket, connections_max)?, mode))
+            }
             None => None,
         };
         let mut accepting = self.accepting.lock().unpoisoned();
@@ -149,8 +152,8 @@ impl LdapServer {
             accepting.end().await;
         }
         let drain_max = self.shared.settings().limits.drain_max;
-        self.shared.registry.empty(false, drain_max).await;
         self.shared.end_on_behalf.send_replace(true);
+        self.shared.registry.empty(false, drain_max).await;
         // Those who are late are cut off with their connections.
         let _ = timeout(drain_max, self.shared.end_on_behalf.closed()).await;
         // It waits for the disk.

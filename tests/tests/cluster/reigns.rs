@@ -9,6 +9,7 @@ use keyway_codec::message::ChangeOperation::Replace;
 use keyway_codec::message::ResultCode;
 use keyway_tests::cryptod::eventually;
 use keyway_tests::keyway;
+use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -167,7 +168,8 @@ fn a_writer_that_is_stopped_takes_no_acknowledged_change_with_it() {
         eventually("both add entries", || {
             added.iter().all(|added| added.load(Ordering::Relaxed) > 20)
         });
-        three.stop(0);
+        three.servers[0].as_ref().unwrap().signal(Signal::TERM);
+        // The promotion waits for its end.
         three.asked(1, "promote").unwrap();
         clients.map(|client| client.join().unwrap()).concat()
     });
@@ -179,6 +181,7 @@ fn a_writer_that_is_stopped_takes_no_acknowledged_change_with_it() {
             });
         }
     }
+    eventually("it has ended", || !three.servers[0].as_mut().unwrap().is_up());
     let rejoined = three.rejoin(0).unwrap();
     assert!(rejoined["own_changes"].is_null(), "{rejoined}");
 }

@@ -17,8 +17,9 @@ use tempfile::TempDir;
 pub const SERVERS: usize = 3;
 pub const NAMES: [&str; SERVERS] = ["a", "b", "c"];
 
-/// How long a command is waited for that asks a server which may be paused.
+/// How long a command is waited for that asks a server which may be paused; and a promotion, which waits for others itself.
 const COMMAND_WAIT: &str = "20";
+const PROMOTE_WAIT: &str = "60";
 
 /// How long a client of a test waits for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -219,7 +220,8 @@ impl Three {
     /// `keyway cluster` at a server, which answers JSON; `None` if it says no, or nothing for long.
     pub fn asked(&self, server: usize, word: &str) -> Result<Value, String> {
         let mut command = Command::new("timeout");
-        command.arg(COMMAND_WAIT).arg(keyway()).args(["cluster", word, "--json", "--data"]);
+        let wait = if word == "promote" { PROMOTE_WAIT } else { COMMAND_WAIT };
+        command.arg(wait).arg(keyway()).args(["cluster", word, "--json", "--data"]);
         let said = finish(command.arg(self.at(server)), "");
         match said.code {
             0 => Ok(serde_json::from_str(&said.out).unwrap()),

@@ -220,6 +220,7 @@ impl World {
                 .as_ref()
                 .and_then(|it| it.lease.diverged_from())
                 .map(|it| it.0),
+            has_stopped: follower.is_some_and(|it| it.stopped().is_some()),
         };
         Some((status, server.durable))
     }

@@ -37,10 +37,15 @@ pub fn health(folder: &Path, max_lag: Option<Duration>) -> Result<Health, Failur
 /// Why clients are not to be sent to it.
 fn why_not(status: &Status, max_lag: Option<Duration>) -> Option<String> {
     match (status.role, max_lag) {
-        (RoleName::Fenced, _) => {
-            Some("it is fenced: it needs the writer's contents (keyway cluster rejoin)".into())
-        }
+        (RoleName::Fenced, _) => Some(match &status.last_error {
+            Some(why) => format!("it is fenced: {why}"),
+            None => "it is fenced: it needs the writer's contents (keyway cluster rejoin)".into(),
+        }),
         (RoleName::Starting, _) => Some("it is asking the other members which one writes".into()),
+        (RoleName::Follower, _) if status.has_stopped || status.diverged_from.is_some() => {
+            let why = status.last_error.as_deref();
+            Some(why.unwrap_or("it follows no more (keyway cluster rejoin)").to_owned())
+        }
         (RoleName::Follower, Some(max_lag)) => match status.lag_seconds {
             _ if !status.is_connected => Some("it is connected to no writer".into()),
             Some(seconds) if seconds <= max_lag.as_secs_f64() => None,
@@ -118,6 +123,7 @@ mod tests {
             contents: None,
             rules: None,
             diverged_from: None,
+            has_stopped: false,
         }
     }
 
@@ -130,6 +136,8 @@ mod tests {
         assert!(!ready(&follower(true, None), five));
         assert!(!ready(&follower(false, Some(0.0)), five));
         assert!(ready(&follower(false, None), None), "reads go on without a writer");
+        let stopped = Status { has_stopped: true, ..follower(false, None) };
+        assert!(!ready(&stopped, None), "its contents are not the writer's");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A running member: where it stands in its cluster, and where changes of its clients are made because of that.
 
 use super::row;
-use keyway_cluster::follower::{Follower, Stop};
+use keyway_cluster::follower::{Follower, SILENCE, Stop};
 use keyway_cluster::lease::StoreId;
 use keyway_cluster::message::{
     Answer, ClusterRow, Digest, History, MemberId, Place, Refusal, Reign, RoleName, Status,
@@ -22,12 +22,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 /// The file in the data folder that has the highest reign that it has heard of.
 const HEARD: &str = "cluster/heard.json";
 
 /// How long a promotion waits for what another member has.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
+/// How long a promotion waits for the end of a writer that is being stopped, and how often it looks.
+const FEED_WAIT: Duration = SILENCE.saturating_add(Duration::from_secs(4));
+/// See [`FEED_WAIT`].
+const FEED_LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How long the consequences of binds may take to come back from the server that writes.
 const BINDS_WAIT: Duration = Duration::from_secs(30);
@@ -327,7 +332,17 @@ impl Node {
             return Err(Failure::new(NotPromoted::NoMember));
         }
         if !force {
-            let answers = self.answers(self.other_urls()).await;
+            let mut answers = self.answers(self.other_urls()).await;
+            if self.is_fed_by_one_that_ends(&answers) {
+                self.feed_ends().await;
+                answers = self.answers(self.other_urls()).await;
+                if self.is_fed_by_one_that_ends(&answers) {
+                    return Err(Failure::new(
+                        "the writer does not answer, and sends its changes still: it is being stopped, perhaps; try again \
+                         when it has ended, or add --force",
+                    ));
+                }
+            }
             let says_so = |answer: &Answer| {
                 matches!(answer, Answer::Refused { reason: Refusal::UnknownMember, .. })
             };
@@ -389,6 +404,30 @@ impl Node {
         let follower = self.follower.lock().unpoisoned();
         let stopped = follower.as_ref().and_then(Follower::stopped);
         stopped.is_some_and(|why| *why == Stop::Refused(Refusal::UnknownMember))
+    }
+
+    /// Whether rows may come still of a writer that is stopped: it takes no connections any more, and may answer changes yet.
+    fn is_fed_by_one_that_ends(&self, answers: &[Answer]) -> bool {
+        let writer = self.standing().row().map(|row| row.writer);
+        let answers_too = |answer: &Answer| match answer {
+            Answer::Status(status) => Some(status.member) == writer,
+            _ => false,
+        };
+        self.is_fed() && !answers.iter().any(answers_too)
+    }
+
+    fn is_fed(&self) -> bool {
+        self.follower.lock().unpoisoned().as_ref().is_some_and(Follower::is_following)
+    }
+
+    /// Waits until no rows come any more. The feed of a writer that hangs ends after a while as well.
+    async fn feed_ends(&self) {
+        let ended = async {
+            while self.is_fed() {
+                sleep(FEED_LOOK_EVERY).await;
+            }
+        };
+        let _ = timeout(FEED_WAIT, ended).await;
     }
 
     /// That no member which answers is further, or that what it has comes here soon.

@@ -309,11 +309,13 @@ impl Node {
         let place = self.place()?;
         let now = self.now();
         let own = member::read(&self.parts.folder)?;
-        let (lag, is_connected, error) = {
+        let (lag, is_connected, error, has_stopped) = {
             let follower = self.follower.lock().unpoisoned();
             let follower = follower.as_ref();
             let error = follower.and_then(|it| it.last_error().map(str::to_owned));
-            (follower.map(|it| it.lag(now)), follower.is_some_and(|it| it.is_following()), error)
+            let has_stopped = follower.is_some_and(|it| it.stopped().is_some());
+            let is_following = follower.is_some_and(|it| it.is_following());
+            (follower.map(|it| it.lag(now)), is_following, error, has_stopped)
         };
         let waits_for_lease = self.is_leased() && !self.is_open();
         let trouble = self.trouble.lock().unpoisoned().clone();
@@ -391,6 +393,7 @@ impl Node {
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
             rules: Some(self.settings().rules),
             diverged_from: diverged_from.map(|store| store.0),
+            has_stopped,
         })
     }
 }
