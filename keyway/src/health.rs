@@ -13,7 +13,8 @@ use std::fs;
 /// Say whether the server that runs on a data folder answers, and whether clients may be sent to it
 ///
 /// It sends a search over LDAP, without a login. The exit status is 1 if there is no answer within five seconds, and
-/// with --ready also if the server is fenced, or is still asking the other members of its cluster which one writes.
+/// with --ready also if the server is fenced or has to rejoin, or is still asking the other members of its cluster which
+/// one writes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

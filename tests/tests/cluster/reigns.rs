@@ -8,7 +8,7 @@ use crate::wire::Wire;
 use keyway_codec::message::ChangeOperation::Replace;
 use keyway_codec::message::ResultCode;
 use keyway_tests::cryptod::eventually;
-use keyway_tests::keyway;
+use keyway_tests::{finish, keyway};
 use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -110,6 +110,9 @@ fn members_that_are_ahead_of_a_new_writer_stop_with_one_line() {
     let why = status["last_error"].as_str().unwrap();
     assert!(why.contains("following has stopped") && why.contains("keyway cluster rejoin"));
     assert_eq!((&status["role"], &status["is_connected"]), (&"follower".into(), &false.into()));
+    let mut health = Command::new(keyway());
+    let health = finish(health.args(["health", "--ready", "--data"]).arg(three.at(2)), "");
+    assert!(health.expect(1).out.contains("keyway cluster rejoin"));
     // It sends changes to the new writer, and says no more of it meanwhile.
     let mut wire = three.admin(2);
     eventually("changes are taken", || describe(&mut wire, "after") == ResultCode::Success);
