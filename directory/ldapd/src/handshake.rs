@@ -1,4 +1,4 @@
-//! How a TLS handshake went: counted, and written down if it failed.
+//! TLS handshakes: how long a server that stops waits for one, and how it went: counted, and written down if it failed.
 
 use crate::limits::GRACE_MAX;
 use crate::registry::{Leave, asked_to_go};

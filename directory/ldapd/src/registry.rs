@@ -57,7 +57,7 @@ pub(crate) enum Leave {
     MakeRoom,
 }
 
-/// The request to go of a server that goes down, for a connection that took it before.
+/// Asks a connection to go that was asked before, as the server goes down: its state is made anew with TLS.
 pub(crate) fn asked_to_go() -> oneshot::Receiver<Leave> {
     let (say, asked) = oneshot::channel();
     let _ = say.send(Leave::Shutdown);

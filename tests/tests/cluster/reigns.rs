@@ -142,7 +142,7 @@ fn a_follower_that_has_stopped_follows_a_newer_reign() {
     eventually("the second one is fenced", || three.status(1).unwrap()["role"] == "fenced");
 }
 
-/// The numbers of entries that a client adds for as long as it is told that they are added.
+/// Adds entries until one is refused or not answered. Returns the names of those that the server said were added.
 fn add_all(mut wire: Wire, name: &str, added: &AtomicUsize) -> Vec<String> {
     let mut all = Vec::new();
     for number in 0.. {

@@ -46,7 +46,8 @@ pub struct JoinOptions {
 /// Joins. The process becomes the folder's user for good. What it does goes to standard error.
 ///
 /// # Errors
-/// Whatever keeps it from joining, also that the data folder is a member's already ([`has_joined`](super::has_joined)). Else the folder holds nothing that a start would take for a directory.
+/// If it cannot join, or the data folder is a member's already ([`has_joined`](super::has_joined)), which stays as it is. A
+/// folder that did not join holds nothing that a start would take for a directory.
 pub fn join(options: &JoinOptions) -> Result<(), Failure> {
     let folder = std::path::absolute(&options.folder)
         .map_err(|why| Failure::system("find the data folder", &options.folder, &why))?;
