@@ -29,6 +29,7 @@ pub mod follower;
 pub mod lease;
 pub mod message;
 pub mod own_writes;
+pub mod promise;
 pub mod role;
 #[cfg(feature = "simulator")]
 pub mod simulator;

@@ -1,14 +1,20 @@
 //! What a member does: it writes, follows, or has been replaced. Derived from its cluster row and from what it has heard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::message::{ClusterRow, Member, MemberId, Place, Refusal, Reign, RoleName, Status};
+use crate::promise::Promise;
 
 /// How long a writer that starts waits for the other members before it writes without their answers. Longer than a follower
 /// takes to notice that a writer is silent ([`SILENCE`](crate::follower::SILENCE)): after it, a follower that says that it
 /// is connected has another writer.
 pub const START_WAIT: Duration = Duration::from_secs(15);
+/// A writer that did nothing for so long has stood still, and may have been replaced meanwhile. A promotion takes longer: it
+/// waits for the answer of each member.
+pub const STILL_MIN: Duration = Duration::from_secs(2);
+/// How long such a writer waits for the other members before it goes on without their answers.
+pub const STILL_WAIT: Duration = Duration::from_secs(4);
 /// How often a writer asks the members that do not follow it.
 pub const ASK_EVERY: Duration = Duration::from_secs(3);
 
@@ -33,6 +39,19 @@ pub struct Standing {
     heard: Option<Reign>,
     start: Start,
     stopped: Option<Refusal>,
+    /// A promise to one that is to write.
+    promise: Option<Promise>,
+    /// When it was last seen to run.
+    ran: Duration,
+    /// It has stood still, and asks the others since then.
+    still: Option<Still>,
+}
+
+#[derive(Clone, Debug)]
+struct Still {
+    since: Duration,
+    /// The members that have not answered yet.
+    left: BTreeSet<MemberId>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,7 +85,16 @@ impl Standing {
         heard: Option<Reign>,
         now: Duration,
     ) -> Self {
-        let mut standing = Standing { own, row: None, heard, start: Start::Done, stopped: None };
+        let mut standing = Standing {
+            own,
+            row: None,
+            heard,
+            start: Start::Done,
+            stopped: None,
+            promise: None,
+            ran: now,
+            still: None,
+        };
         let left: BTreeMap<_, _> =
             row.iter().flat_map(|row| &row.members).map(|m| (m.id, false)).collect();
         let is_writer = row.as_ref().is_some_and(|row| row.writer == own);
@@ -88,14 +116,66 @@ impl Standing {
             // A person, or the lease, has decided anew which changes count.
             self.stopped = None;
             self.start = Start::Done;
+            self.still = None;
         }
+        self.keep_promise();
     }
 
     /// Another member speaks of this reign. Returns whether the member is fenced by it and was not before.
     pub fn heard(&mut self, reign: Reign) -> bool {
         let before = self.role();
         self.heard = self.heard.max(Some(reign));
+        self.keep_promise();
         self.role() == Role::Fenced && before != Role::Fenced
+    }
+
+    /// A promise is kept when its reign, or a later one, has begun.
+    fn keep_promise(&mut self) {
+        let epoch = self.heard.map(|heard| heard.epoch);
+        self.promise = self.promise.filter(|promise| Some(promise.to.epoch) > epoch);
+    }
+
+    /// Promises that a reign may begin: changes are not taken meanwhile, and no other member is promised anything. A member
+    /// that is to be promoted promises it to itself first.
+    ///
+    /// # Errors
+    /// If another reign of that epoch or a later one has begun, or another member has a promise.
+    pub fn promise(&mut self, asked: Reign, now: Duration) -> Result<(), Refusal> {
+        if self.heard.is_some_and(|heard| heard.epoch >= asked.epoch) {
+            return Err(Refusal::NotWriter { writer_url: self.writer_url().map(str::to_owned) });
+        }
+        if let Some(promise) = self.promise.filter(|promise| promise.lasts(now)) {
+            promise.gives_way(self.own, asked)?;
+        }
+        self.promise = Some(Promise::new(asked, now));
+        Ok(())
+    }
+
+    /// The member that was promised this gives it up.
+    pub fn release(&mut self, asked: Reign) {
+        self.promise = self.promise.filter(|promise| promise.to != asked);
+    }
+
+    /// Whether this member, which has promised itself a reign, may begin it now. After that nothing else is promised before
+    /// the row of that reign is applied, or the promise is released.
+    pub fn may_begin(&mut self, reign: Reign, now: Duration) -> bool {
+        let own = self.promise.as_mut().filter(|promise| promise.to == reign);
+        own.is_some_and(|promise| promise.make_final(now))
+    }
+
+    /// Whether changes that are on the disk may be acknowledged. `None`: this one has stood still, and all others are to be
+    /// asked how they are; [`Standing::answered`] or [`Standing::deadline`] ends that.
+    pub fn may_acknowledge(&mut self, now: Duration) -> Option<Result<(), Refusal>> {
+        self.tick(now);
+        let begins = self.promise.is_some_and(|it| it.is_final() && it.to.writer == self.own);
+        match self.role() {
+            Role::Writer if self.still.is_some() => None,
+            Role::Writer | Role::Alone => Some(Ok(())),
+            Role::Follower | Role::Fenced if begins => Some(Ok(())),
+            Role::Follower | Role::Fenced => {
+                Some(Err(Refusal::NotWriter { writer_url: self.writer_url().map(str::to_owned) }))
+            }
+        }
     }
 
     /// The writer's own changes contradict those of another member: it stops writing.
@@ -126,11 +206,23 @@ impl Standing {
         }
     }
 
-    /// Whether a change may be committed here now, and whether others may follow. With etcd the lease is needed too.
+    /// Whether a change may be committed here now. With etcd the lease is needed too.
     ///
     /// # Errors
     /// Why not.
     pub fn may_write(&mut self, now: Duration) -> Result<(), Refusal> {
+        self.may_serve(now)?;
+        match self.promise.filter(|it| it.lasts(now) && self.role() == Role::Writer) {
+            Some(promise) => Err(Refusal::Promised { to: promise.to.writer }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether others may follow. A writer that has promised another one to take no changes has some that they lack, perhaps.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_serve(&mut self, now: Duration) -> Result<(), Refusal> {
         self.tick(now);
         match self.role() {
             Role::Alone => Ok(()),
@@ -150,8 +242,8 @@ impl Standing {
         members.filter(move |member| member.id != self.own && !follows(member.id))
     }
 
-    /// A member has said how it is. `own` is where this member's store stands.
-    pub fn answered(&mut self, status: &Status, own: &Place, now: Duration) {
+    /// A member has said how it is, when it was asked at `asked`. `own` is where this member's store stands.
+    pub fn answered(&mut self, status: &Status, own: &Place, asked: Duration, now: Duration) {
         status.heard.into_iter().for_each(|reign| {
             self.heard(reign);
         });
@@ -172,11 +264,25 @@ impl Standing {
                 }
             }
         }
+        if let Some(still) = self.still.as_mut().filter(|still| still.since <= asked) {
+            still.left.remove(&status.member);
+        }
         self.tick(now);
     }
 
-    /// The time has come that [`Standing::deadline`] spoke of.
+    /// The member runs: to be called several times within [`STILL_MIN`], and when the time has come that
+    /// [`Standing::deadline`] spoke of.
     pub fn tick(&mut self, now: Duration) {
+        let has_run = now.saturating_sub(self.ran) < STILL_MIN;
+        self.ran = now.max(self.ran);
+        if !has_run && self.role() == Role::Writer && !self.is_leased() {
+            let members = self.row.iter().flat_map(|row| &row.members).map(|member| member.id);
+            let left = members.filter(|id| *id != self.own).collect();
+            self.still = Some(Still { since: now, left });
+        }
+        let is_over =
+            |still: &Still| still.left.is_empty() || now >= still.since.saturating_add(STILL_WAIT);
+        self.still.take_if(|still| is_over(still));
         let Start::Asking { until, left } = &self.start else { return };
         if left.is_empty() {
             self.start = Start::Done;
@@ -191,9 +297,10 @@ impl Standing {
 
     /// When [`Standing::tick`] is to be called.
     pub fn deadline(&self) -> Option<Duration> {
+        let still = self.still.as_ref().map(|still| still.since.saturating_add(STILL_WAIT));
         match &self.start {
-            Start::Asking { until, .. } => Some(*until),
-            Start::Done => None,
+            Start::Asking { until, .. } => Some(still.map_or(*until, |still| still.min(*until))),
+            Start::Done => still,
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Following {
 
 /// Whether the member that stands at `asked` may follow `own`.
 ///
-/// `serving` is [`Standing::may_write`](crate::role::Standing::may_write). `first_kept` is the position of the first row
+/// `serving` is [`Standing::may_serve`](crate::role::Standing::may_serve). `first_kept` is the position of the first row
 /// that is kept; one more than the last position if none is. `digest_at` gives the digest of the row at a position: its
 /// own, or what the row behind it names as the one before.
 ///
@@ -39,12 +39,14 @@ pub fn answer_follow(
     if asked.history != own.history {
         return Err(Refusal::OtherHistory);
     }
-    if asked.epoch > own.epoch {
+    // Two may have been promoted in one epoch. One that does not say whose it is in means the one that it asks.
+    let reign = |place: &Place| (place.epoch, place.writer.or(own.writer));
+    if reign(asked) > reign(own) {
         return Err(Refusal::OlderEpoch { epoch: own.epoch });
     }
     serving?;
-    // In the writer's own epoch a member can only have what the writer has made.
-    let is_own = asked.epoch == own.epoch;
+    // In the writer's own reign a member can only have what the writer has made.
+    let is_own = reign(asked) == reign(own);
     if asked.position > own.position {
         let last = own.position;
         return Err(if is_own { Refusal::Behind { last } } else { Refusal::Ahead { last } });
@@ -123,7 +125,8 @@ mod tests {
     use crate::message::History;
 
     fn place(epoch: u64, position: u64, digest: u8) -> Place {
-        Place { history: History([1; 16]), epoch, position, digest: Digest([digest; 32]) }
+        let writer = Some(MemberId(2));
+        Place { history: History([1; 16]), epoch, writer, position, digest: Digest([digest; 32]) }
     }
 
     /// A writer in epoch 3 with rows 5 to 10; the digest of a row is its number.
@@ -156,6 +159,23 @@ mod tests {
         assert_eq!(busy, Err(Refusal::Busy));
         assert_eq!(ask(place(u64::MAX, u64::MAX, 0)), Err(Refusal::OlderEpoch { epoch: 3 }));
         assert_eq!(ask(place(0, u64::MAX, 0)), Err(Refusal::Ahead { last: 10 }));
+    }
+
+    #[test]
+    fn what_another_writer_of_the_epoch_has_made_is_not_the_writers_own() {
+        let of = |writer, position, digest| Place {
+            writer: Some(MemberId(writer)),
+            ..place(3, position, digest)
+        };
+        assert_eq!(ask(of(1, 11, 11)), Err(Refusal::Ahead { last: 10 }));
+        assert_eq!(ask(of(1, 7, 8)), Err(Refusal::Diverged { position: 7 }));
+        assert_eq!(
+            ask(of(3, 7, 8)),
+            Err(Refusal::OlderEpoch { epoch: 3 }),
+            "the greater one counts"
+        );
+        let older = Place { writer: None, ..place(3, 7, 8) };
+        assert_eq!(ask(older), Err(Refusal::Forked { position: 7 }));
     }
 
     #[test]

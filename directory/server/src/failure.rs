@@ -128,9 +128,12 @@ impl From<keyway_store::Error> for Failure {
                 return Failure::new(ResultCode::Unavailable, text);
             }
             TooDeep | TooLarge { .. } | TooLargeToAppend { .. } => ResultCode::AdminLimitExceeded,
-            DiskFull | MapFull { .. } | Failed { .. } | Displaced { .. } | NotAppended { .. } => {
-                ResultCode::Unavailable
-            }
+            DiskFull
+            | MapFull { .. }
+            | Failed { .. }
+            | Displaced { .. }
+            | NotAppended { .. }
+            | NotConfirmed { .. } => ResultCode::Unavailable,
             FeedTrimmed { .. } | FeedAhead { .. } | NotNext { .. } => {
                 ResultCode::UnwillingToPerform
             }

@@ -196,6 +196,7 @@ impl<'s> Committer<'s> {
                     Error::DiskFull
                         | Error::MapFull { .. }
                         | Error::NotAppended { .. }
+                        | Error::NotConfirmed { .. }
                         | Error::TooLargeToAppend { .. }
                 );
                 if !harmless || self.shared.is_given_up() {

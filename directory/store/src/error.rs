@@ -83,6 +83,11 @@ pub enum Error {
         /// Its words.
         why: String,
     },
+    /// What the caller has [`Store::confirm_by`](crate::Store::confirm_by) has not confirmed the commit, which is made.
+    NotConfirmed {
+        /// Its words.
+        why: String,
+    },
     /// The caller's [`Append`](crate::Append) takes no commit of this size; nothing was changed.
     TooLargeToAppend {
         /// Its words.
@@ -179,7 +184,9 @@ impl fmt::Display for Error {
             Error::ContentsDiffer => {
                 f.write_str("the entries are not those of the store that is followed")
             }
-            Error::NotAppended { why } | Error::TooLargeToAppend { why } => f.write_str(why),
+            Error::NotAppended { why }
+            | Error::NotConfirmed { why }
+            | Error::TooLargeToAppend { why } => f.write_str(why),
             Error::JobPanicked => f.write_str("the change failed by a fault of the program"),
             Error::Displaced { path } => write!(
                 f,

@@ -19,6 +19,7 @@ use crate::{Append, Error, OpenError};
 
 /// Hears of positions that are on the disk, and whether each is another store's that was applied.
 pub(crate) type Heard = Arc<dyn Fn(u64, bool) + Send + Sync>;
+pub(crate) type Confirms = Arc<dyn Fn() -> Result<(), Error> + Send + Sync>;
 
 /// Fields drop in order: the lock goes last.
 pub(crate) struct Shared {
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     append: Mutex<Option<Arc<dyn Append>>>,
     /// Hears of each position that is on the disk.
     heard: Mutex<Option<Heard>>,
+    confirms: Mutex<Option<Confirms>>,
     failed: Mutex<Option<String>>,
     /// Why the last commit was refused, if it was.
     refused: Mutex<Option<Error>>,
@@ -85,6 +87,7 @@ impl Shared {
             following: AtomicBool::new(false),
             append: Mutex::new(None),
             heard: Mutex::new(None),
+            confirms: Mutex::new(None),
             failed,
             refused,
             reader_table,
@@ -122,6 +125,16 @@ impl Shared {
 
     pub(crate) fn append_to(&self, append: Option<Arc<dyn Append>>) {
         *self.append.lock().unpoisoned() = append;
+    }
+
+    pub(crate) fn confirm_by(&self, confirms: Confirms) {
+        *self.confirms.lock().unpoisoned() = Some(confirms);
+    }
+
+    /// Whether a commit of the store's own that is on the disk may be answered.
+    pub(crate) fn confirm(&self) -> Result<(), Error> {
+        let confirms = self.confirms.lock().unpoisoned().clone();
+        confirms.map_or(Ok(()), |confirms| confirms())
     }
 
     pub(crate) fn tell(&self, heard: Heard) {

@@ -167,6 +167,13 @@ impl Store {
         self.inner.shared.append_to(append);
     }
 
+    /// Asks `confirms` about each commit of the store's own that extends the feed and is on the disk, before it is answered,
+    /// on the committer's thread, from the next one on. A commit that is not confirmed stays, and is answered with the error,
+    /// [`Error::NotConfirmed`].
+    pub fn confirm_by(&self, confirms: impl Fn() -> Result<(), Error> + Send + Sync + 'static) {
+        self.inner.shared.confirm_by(Arc::new(confirms));
+    }
+
     /// Calls `heard` with each position of the feed when it is on the disk, and whether it is another store's that was
     /// applied, on the committer's thread, from the next one on.
     pub fn tell_positions(&self, heard: impl Fn(u64, bool) + Send + Sync + 'static) {

@@ -524,6 +524,9 @@ impl<'e> Write<'e> {
         committed.map_err(|e| shared.write_error("committing", e, bytes))?;
         if let Some((position, is_applied)) = self.position {
             shared.say(position, is_applied);
+            if !is_applied {
+                shared.confirm()?;
+            }
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::clients::BELOW;
 use crate::relay::Way;
 use crate::site::cluster;
-use crate::three::{Three, must_rejoin};
+use crate::three::{SERVERS, Three, must_rejoin};
 use crate::wire::Wire;
 use keyway_codec::message::ChangeOperation::Replace;
 use keyway_codec::message::ResultCode;
@@ -12,7 +12,7 @@ use keyway_tests::{finish, keyway};
 use rustix::process::Signal;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
@@ -176,15 +176,153 @@ fn a_writer_that_is_stopped_takes_no_acknowledged_change_with_it() {
         three.asked(1, "promote").unwrap();
         clients.map(|client| client.join().unwrap()).concat()
     });
-    for server in [1, 2] {
-        let mut wire = three.admin(server);
-        for dn in &all {
+    has_all(&three, &[1, 2], &all);
+    eventually("it has ended", || !three.servers[0].as_mut().unwrap().is_up());
+    let rejoined = three.rejoin(0).unwrap();
+    assert!(rejoined["own_changes"].is_null(), "{rejoined}");
+}
+
+/// Clients of all servers add entries, and promotions are made meanwhile. Returns what was said to be added.
+fn added_beside(three: &Three, promotions: impl FnOnce()) -> Vec<String> {
+    let added: [AtomicUsize; SERVERS] = Default::default();
+    let goes_on = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..SERVERS)
+            .map(|server| {
+                let wire = three.admin(server);
+                let (added, goes_on) = (&added[server], &goes_on);
+                scope.spawn(move || {
+                    let mut wire = wire;
+                    let mut all = Vec::new();
+                    for number in 0.. {
+                        let name = format!("of{server}-{number}");
+                        let dn = format!("cn={name},{BELOW}");
+                        let role: [(&str, &[&str]); 1] = [("objectClass", &["organizationalRole"])];
+                        let answer = wire.add(&dn, &role, &[]).unwrap();
+                        if answer.code == ResultCode::Success {
+                            all.push(dn);
+                            added.fetch_add(1, Ordering::Relaxed);
+                        }
+                        if !goes_on.load(Ordering::Relaxed) {
+                            return all;
+                        }
+                    }
+                    all
+                })
+            })
+            .collect();
+        eventually("all add entries", || {
+            added.iter().all(|added| added.load(Ordering::Relaxed) > 20)
+        });
+        promotions();
+        goes_on.store(false, Ordering::Relaxed);
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    })
+}
+
+fn has_all(three: &Three, servers: &[usize], all: &[String]) {
+    for server in servers {
+        let mut wire = three.admin(*server);
+        for dn in all {
             eventually(&format!("{dn} is there"), || {
                 wire.read(dn, &["cn"], &[]).is_ok_and(|found| found.code == ResultCode::Success)
             });
         }
     }
-    eventually("it has ended", || !three.servers[0].as_mut().unwrap().is_up());
+}
+
+#[test]
+fn a_promotion_beside_a_writer_that_lives_loses_no_change() {
+    let mut three = Three::new();
+    three.wait_for_all();
+    let all = added_beside(&three, || {
+        three.asked(1, "promote").unwrap();
+    });
+    has_all(&three, &[1, 2], &all);
+    let status = three.status(2).unwrap();
+    assert!(status["epoch"] == 2 && !must_rejoin(&status), "{status}");
     let rejoined = three.rejoin(0).unwrap();
     assert!(rejoined["own_changes"].is_null(), "{rejoined}");
+}
+
+#[test]
+fn of_two_that_are_promoted_at_one_moment_one_writes_and_the_other_follows() {
+    let mut three = Three::new();
+    three.wait_for_all();
+    let mut said = Vec::new();
+    let all = added_beside(&three, || {
+        std::thread::scope(|scope| {
+            let both = [1, 2].map(|server| {
+                let three = &three;
+                scope.spawn(move || three.asked(server, "promote"))
+            });
+            said.extend(both.map(|one| one.join().unwrap()));
+        });
+    });
+    // One may have begun when the other one has ended.
+    let epochs: Vec<u64> = said.iter().flatten().map(|it| it["epoch"].as_u64().unwrap()).collect();
+    let last = epochs.iter().max().unwrap();
+    assert!(epochs.len() == 1 || epochs[0] != epochs[1], "{said:?}");
+    let writer =
+        1 + said.iter().position(|it| it.as_ref().is_ok_and(|it| it["epoch"] == *last)).unwrap();
+    for why in said.iter().filter_map(|said| said.as_ref().err()) {
+        assert!(why.contains("promoted"), "{why}");
+    }
+    eventually("it writes, and the other one follows or was replaced", || {
+        let all = [writer, 3 - writer].map(|server| three.status(server).unwrap());
+        all[0]["role"] == "writer"
+            && (all[1]["role"] == "follower" && all[1]["is_connected"] == true || epochs.len() > 1)
+    });
+    if epochs.len() == 1 {
+        has_all(&three, &[1, 2], &all);
+        let rejoined = three.rejoin(0).unwrap();
+        assert!(rejoined["own_changes"].is_null(), "{rejoined}");
+    }
+    three.settle(SETTLED_WITHIN);
+    has_all(&three, &[0], &all);
+}
+
+#[test]
+fn a_writer_that_stood_still_beyond_a_promotion_acknowledges_nothing() {
+    let mut three = Three::new();
+    three.wait_for_all();
+    let wires: Vec<Wire> = (0..8).map(|_| three.admin(0)).collect();
+    three.pause(0);
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = wires
+            .into_iter()
+            .enumerate()
+            .map(|(client, mut wire)| {
+                scope.spawn(move || {
+                    (0..50)
+                        .map_while(|number| {
+                            let dn = format!("cn=late{client}-{number},{BELOW}");
+                            let role: [(&str, &[&str]); 1] =
+                                [("objectClass", &["organizationalRole"])];
+                            wire.add(&dn, &role, &[]).ok()
+                        })
+                        .filter(|answer| answer.code == ResultCode::Success)
+                        .count()
+                })
+            })
+            .collect();
+        three.asked(1, "promote").unwrap();
+        three.resume(0);
+        let acknowledged: usize = asked.into_iter().map(|one| one.join().unwrap()).sum();
+        assert_eq!(acknowledged, 0);
+    });
+    eventually("it is fenced", || three.status(0).unwrap()["role"] == "fenced");
+}
+
+/// It goes on when the others have said that no other one writes.
+#[test]
+fn a_writer_that_stood_still_goes_on() {
+    let mut three = Three::new();
+    three.wait_for_all();
+    let mut wire = three.admin(0);
+    three.pause(0);
+    eventually("the followers notice", || three.status(1).unwrap()["is_connected"] == false);
+    three.resume(0);
+    assert_eq!(describe(&mut wire, "x"), ResultCode::Success);
+    assert_eq!(three.status(0).unwrap()["role"], "writer");
 }

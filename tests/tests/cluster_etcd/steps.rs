@@ -14,7 +14,13 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// Does what a lease asks for until it waits or holds; what it was told last.
 fn go(lease: &mut Lease, tail: &mut Tail, now: Duration) -> Option<Told> {
-    let place = Place { history: History([1; 16]), epoch: 1, position: 0, digest: Digest([0; 32]) };
+    let place = Place {
+        history: History([1; 16]),
+        epoch: 1,
+        writer: None,
+        position: 0,
+        digest: Digest([0; 32]),
+    };
     let mut last = None;
     for _ in 0..5 {
         let Step::Ask(ask) = lease.step(now) else { break };

@@ -12,7 +12,7 @@ fn at(milliseconds: u64) -> Duration {
 }
 
 fn place(position: u64) -> Place {
-    Place { history: History([1; 16]), epoch: 2, position, digest: digest(position) }
+    Place { history: History([1; 16]), epoch: 2, writer: None, position, digest: digest(position) }
 }
 
 fn digest(position: u64) -> Digest {

@@ -54,6 +54,8 @@ pub enum Answer {
     Forwarding {},
     /// How it is.
     Status(Box<Status>),
+    /// It promises what it was asked for. It has all that it has acknowledged, and takes no changes now.
+    Promised(Box<Status>),
     /// It writes from now on.
     Promoted {
         /// In this epoch.
@@ -96,7 +98,7 @@ impl Answer {
                 Err(Invalid("a base of more than 512 files"))
             }
             Answer::Base { files } => files.iter().try_for_each(BaseFile::check),
-            Answer::Status(status) => status.check(),
+            Answer::Status(status) | Answer::Promised(status) => status.check(),
             _ => Ok(()),
         }
     }

@@ -117,6 +117,9 @@ pub struct Place {
     pub history: History,
     /// The epoch in its cluster row, as of `position`.
     pub epoch: u64,
+    /// The writer in that row; `None` from a version that does not say it. Two writers of one epoch have different pasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer: Option<MemberId>,
     /// Of its last row.
     pub position: u64,
     /// Of its last row.

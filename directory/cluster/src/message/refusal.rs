@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use serde::{Deserialize, Serialize};
 
 use super::check::{self, Invalid};
+use super::ids::MemberId;
 
 /// Why a request is refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -60,6 +61,11 @@ pub enum Refusal {
     Twin,
     /// The member that was asked wrote by a lease in etcd, and has no etcd now: another member may have taken the lease.
     Unleased,
+    /// The member that was asked has promised another one that it may begin to write: one of both is made the writer.
+    Promised {
+        /// The other one.
+        to: MemberId,
+    },
     /// The token is not known, was used, or has ended.
     BadToken,
     /// The cluster has no such member.
@@ -77,7 +83,9 @@ impl Refusal {
     /// Whether asking again later, or another member, can help. If not, the member stops following until a person has
     /// mended it.
     pub(crate) fn is_passing(&self) -> bool {
-        use Refusal::{Behind, Busy, Forked, NotWriter, OlderEpoch, Other, Twin, Unleased};
+        use Refusal::{
+            Behind, Busy, Forked, NotWriter, OlderEpoch, Other, Promised, Twin, Unleased,
+        };
         matches!(
             self,
             NotWriter { .. }
@@ -87,6 +95,7 @@ impl Refusal {
                 | Forked { .. }
                 | Twin
                 | Unleased
+                | Promised { .. }
                 | Other
         )
     }
@@ -161,6 +170,10 @@ impl Display for Refusal {
                 "the last writer had a lease in etcd, which another member may have by now, and has no cluster.etcd: set \
                  it there as on the others; where no server has it any more, `keyway cluster promote --force` at the one \
                  with the highest position begins without it",
+            ),
+            Refusal::Promised { to } => write!(
+                f,
+                "member {to} is being made the writer at this moment: changes are not taken until that is done; try again",
             ),
             Refusal::BadToken => f.write_str(
                 "the token is not known, was used already, or has ended; \

@@ -52,6 +52,12 @@ pub enum Request {
     },
     /// How it is.
     Status {},
+    /// To promise that the member that asks may begin this reign, and to take no changes meanwhile. The promise lasts as long
+    /// as the connection, and at most [`PROMISE_MAX`](crate::promise::PROMISE_MAX).
+    Prepare {
+        /// The reign that is to begin.
+        reign: Reign,
+    },
     /// To become the writer: only a client on its own host, with its own certificate, asks a member for that.
     Promote {
         /// Also if members that answer have changes that this one has not: those are lost then.

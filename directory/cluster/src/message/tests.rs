@@ -10,7 +10,13 @@ fn decode(octets: &[u8]) -> Result<Option<(Frame, usize)>, FrameError> {
 }
 
 fn place(position: u64) -> Place {
-    Place { history: History([7; 16]), epoch: 3, position, digest: Digest([9; 32]) }
+    Place {
+        history: History([7; 16]),
+        epoch: 3,
+        writer: Some(MemberId(1)),
+        position,
+        digest: Digest([9; 32]),
+    }
 }
 
 fn status() -> Status {
@@ -57,6 +63,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::OtherContents { position: 1000 },
         Refusal::Twin,
         Refusal::Unleased,
+        Refusal::Promised { to: MemberId(7) },
         Refusal::BadToken,
         Refusal::UnknownMember,
         Refusal::NoRoom,
@@ -76,6 +83,8 @@ fn frames() -> Vec<Frame> {
         Frame::Request(Request::Follow { member: MemberId(2), place: place(17), heard: None }),
         Frame::Request(Request::Forward { member: MemberId(u64::MAX) }),
         Frame::Request(Request::Status {}),
+        Frame::Request(Request::Prepare { reign: Reign { epoch: 4, writer: MemberId(2) } }),
+        Frame::Answer(Answer::Promised(Box::new(status()))),
         Frame::Request(Request::Move { url: "ldaps://b.example.com:636".into() }),
         Frame::Answer(Answer::Moved {}),
         Frame::Answer(Answer::Joined {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::message::{ClusterId, Digest, History};
+use crate::promise::PROMISE_MAX;
 
 const A: MemberId = MemberId(1);
 const B: MemberId = MemberId(2);
@@ -30,7 +31,13 @@ fn row(epoch: u64, writer: MemberId) -> ClusterRow {
 }
 
 fn place(position: u64) -> Place {
-    Place { history: History([1; 16]), epoch: 1, position, digest: Digest([position as u8; 32]) }
+    Place {
+        history: History([1; 16]),
+        epoch: 1,
+        writer: None,
+        position,
+        digest: Digest([position as u8; 32]),
+    }
 }
 
 fn status(member: MemberId, position: u64, is_connected: bool) -> Status {
@@ -85,9 +92,9 @@ fn a_writer_that_starts_asks_the_others_first() {
     let mut a = Standing::new(A, Some(row(1, A)), None, at(0));
     assert_eq!(a.may_write(at(1)), Err(Refusal::Busy));
     assert_eq!(a.to_ask(|_| false).count(), 2);
-    a.answered(&status(B, 5, false), &place(5), at(2));
+    a.answered(&status(B, 5, false), &place(5), at(2), at(2));
     assert_eq!(a.may_write(at(2)), Err(Refusal::Busy));
-    a.answered(&status(C, 4, false), &place(5), at(3));
+    a.answered(&status(C, 4, false), &place(5), at(3), at(3));
     assert_eq!(a.may_write(at(3)), Ok(()));
     assert_eq!(a.to_ask(|id| id == B).count(), 1);
 
@@ -99,7 +106,7 @@ fn a_writer_that_starts_asks_the_others_first() {
 fn a_writer_that_was_restored_or_copied_does_not_write() {
     let stopped = |statuses: &[Status]| {
         let mut a = Standing::new(A, Some(row(1, A)), None, at(0));
-        statuses.iter().for_each(|status| a.answered(status, &place(5), at(2)));
+        statuses.iter().for_each(|status| a.answered(status, &place(5), at(2), at(2)));
         a.may_write(START_WAIT)
     };
     assert_eq!(stopped(&[status(B, 6, false)]), Err(Refusal::Behind { last: 5 }));
@@ -125,4 +132,99 @@ fn a_person_can_decide_for_a_writer_that_stopped() {
     assert_eq!(a.promoted(5), Err(NotPromoted::IsWriter));
     a.heard(Reign { epoch: u64::MAX, writer: B });
     assert_eq!(a.promoted(5), Err(NotPromoted::NoEpoch));
+}
+
+fn reign(epoch: u64, writer: MemberId) -> Reign {
+    Reign { epoch, writer }
+}
+
+#[test]
+fn a_writer_that_has_promised_takes_no_changes_and_is_followed_still() {
+    let mut a = Standing::new(A, Some(row(1, A)), None, START_WAIT);
+    for member in [B, C] {
+        a.answered(&status(member, 5, false), &place(5), START_WAIT, START_WAIT);
+    }
+    assert_eq!(a.may_write(START_WAIT), Ok(()));
+    assert_eq!(a.promise(reign(2, B), START_WAIT), Ok(()));
+    assert_eq!(a.may_write(START_WAIT), Err(Refusal::Promised { to: B }));
+    assert_eq!(a.may_serve(START_WAIT), Ok(()));
+    assert_eq!(a.promise(reign(2, C), START_WAIT), Err(Refusal::Promised { to: B }));
+    a.release(reign(2, C));
+    assert!(a.may_write(START_WAIT).is_err(), "it is another one's");
+    a.release(reign(2, B));
+    assert_eq!(a.may_write(START_WAIT), Ok(()));
+    // One that asks and hangs.
+    assert_eq!(a.promise(reign(2, B), START_WAIT), Ok(()));
+    let late = START_WAIT + PROMISE_MAX;
+    assert!(a.may_write(late - at(1)).is_err());
+    assert_eq!(a.may_write(late), Ok(()));
+    assert_eq!(a.promise(reign(2, C), late), Ok(()));
+    a.heard(reign(2, C));
+    assert!(matches!(a.may_write(late), Err(Refusal::NotWriter { .. })));
+    assert!(matches!(a.promise(reign(2, B), late), Err(Refusal::NotWriter { .. })), "it has begun");
+    assert_eq!(a.promise(reign(3, B), late), Ok(()));
+}
+
+#[test]
+fn of_two_that_are_promoted_at_once_one_gives_way() {
+    let both = || [B, C].map(|own| Standing::new(own, Some(row(1, A)), None, at(0)));
+    let [mut b, mut c] = both();
+    assert_eq!((b.promise(reign(2, B), at(0)), c.promise(reign(2, C), at(0))), (Ok(()), Ok(())));
+    assert_eq!(b.promise(reign(2, C), at(0)), Err(Refusal::Promised { to: B }));
+    assert_eq!(c.promise(reign(2, B), at(0)), Ok(()));
+    assert!(!c.may_begin(reign(2, C), at(0)));
+    assert!(b.may_begin(reign(2, B), at(0)));
+    // The other one has begun before it is asked.
+    let [mut b, mut c] = both();
+    assert_eq!((b.promise(reign(2, B), at(0)), c.promise(reign(2, C), at(0))), (Ok(()), Ok(())));
+    assert!(c.may_begin(reign(2, C), at(0)));
+    assert_eq!(c.promise(reign(2, B), at(99)), Err(Refusal::Promised { to: C }));
+    b.heard(reign(2, C));
+    assert!(!b.may_begin(reign(2, B), at(0)));
+    // Too late.
+    let [mut b, _] = both();
+    assert_eq!(b.promise(reign(2, B), at(0)), Ok(()));
+    assert!(!b.may_begin(reign(2, B), PROMISE_MAX));
+}
+
+#[test]
+fn a_writer_that_stood_still_asks_before_it_acknowledges() {
+    let begun = || {
+        let mut a = Standing::new(A, Some(row(1, A)), None, at(0));
+        for member in [B, C] {
+            a.answered(&status(member, 5, false), &place(5), at(0), at(0));
+        }
+        assert_eq!(a.may_acknowledge(at(1)), Some(Ok(())));
+        a
+    };
+    let mut a = begun();
+    a.tick(at(2));
+    assert_eq!(a.may_acknowledge(at(3)), Some(Ok(())), "it has run");
+    assert_eq!(a.may_acknowledge(at(10)), None);
+    assert_eq!(a.may_write(at(10)), Ok(()), "changes wait");
+    a.answered(&status(B, 5, true), &place(5), at(3), at(10));
+    a.answered(&status(C, 5, true), &place(5), at(10), at(10));
+    assert_eq!(a.may_acknowledge(at(10)), None, "one was asked before");
+    a.answered(&status(B, 5, true), &place(5), at(10), at(10));
+    assert_eq!(a.may_acknowledge(at(10)), Some(Ok(())));
+
+    let mut a = begun();
+    assert_eq!(a.may_acknowledge(at(10)), None);
+    let newer = Status { heard: Some(reign(2, C)), ..status(B, 5, false) };
+    a.answered(&newer, &place(5), at(10), at(10));
+    assert!(matches!(a.may_acknowledge(at(10)), Some(Err(Refusal::NotWriter { .. }))));
+
+    let mut a = begun();
+    assert_eq!(a.may_acknowledge(at(10)), None);
+    assert_eq!(a.deadline(), Some(at(10) + STILL_WAIT));
+    a.tick(at(11));
+    a.tick(at(12));
+    a.tick(at(13));
+    assert_eq!(a.may_acknowledge(at(14)), Some(Ok(())), "none is there");
+
+    let mut b = Standing::new(B, Some(row(1, A)), None, at(0));
+    assert_eq!(b.promise(reign(2, B), at(0)), Ok(()));
+    assert!(b.may_acknowledge(at(0)).unwrap().is_err());
+    assert!(b.may_begin(reign(2, B), at(0)));
+    assert_eq!(b.may_acknowledge(at(0)), Some(Ok(())), "the first change of its reign");
 }

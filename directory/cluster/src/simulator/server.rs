@@ -297,7 +297,7 @@ impl World {
                     status.heard = None;
                 }
                 let before = process.standing.role();
-                process.standing.answered(&status, &place, now);
+                process.standing.answered(&status, &place, asked, now);
                 let after = process.standing.role();
                 let highest = process.standing.highest();
                 self.servers[at].heard = self.servers[at].heard.max(highest);

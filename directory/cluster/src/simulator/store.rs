@@ -85,7 +85,8 @@ impl Store {
     pub fn place(&self) -> Place {
         let position = self.position();
         let digest = self.digest_at(position).unwrap_or(Digest([0; 32]));
-        Place { history: self.history, epoch: self.epoch(), position, digest }
+        let writer = self.reign().map(|reign| reign.writer);
+        Place { history: self.history, epoch: self.epoch(), writer, position, digest }
     }
 
     pub fn epoch(&self) -> u64 {

@@ -119,7 +119,7 @@ impl Node {
     /// Whether a member may follow from a place.
     fn answer(&self, asked: &Place) -> Result<Result<Following, Refusal>, Failure> {
         let own = self.place()?;
-        let serving = self.may_write();
+        let serving = self.may_serve();
         let unreadable = |why| Failure::new(format!("cannot read the store: {why}"));
         let read = self.parts.store.read().map_err(unreadable)?;
         let view = read.view();
@@ -188,7 +188,7 @@ impl Node {
                     if !self.has_member(member) {
                         return self.refuse(stream, Refusal::UnknownMember.into()).await;
                     }
-                    if let Err(why) = self.may_write() {
+                    if let Err(why) = self.may_serve() {
                         return self.refuse(stream, why.into()).await;
                     }
                     if reign.is_some_and(|reign| reign.epoch != epoch) {

@@ -281,14 +281,19 @@ impl Node {
         if is_of_cluster {
             self.look();
         }
-        let (epoch, row) = {
+        let (reign, row) = {
             let standing = self.standing();
-            let epoch = standing.reign().map_or(0, |reign| reign.epoch);
-            (epoch, standing.row().cloned().filter(|_| is_of_cluster))
+            (standing.reign(), standing.row().cloned().filter(|_| is_of_cluster))
         };
         let history = History(self.parts.store.incarnation());
         self.with(|follower| {
-            follower.applied(Place { history, epoch, position, digest });
+            follower.applied(Place {
+                history,
+                epoch: reign.map_or(0, |reign| reign.epoch),
+                writer: reign.map(|reign| reign.writer),
+                position,
+                digest,
+            });
             if row.is_some() {
                 follower.row_applied(row.as_ref());
             }

@@ -4,7 +4,7 @@ use super::appending::ToEtcd;
 use super::node::{Leased, Node};
 use super::row_header::{header, is_cluster_row};
 use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal};
-use keyway_cluster::role::Role;
+use keyway_cluster::role::{Role, Standing};
 use keyway_cluster_etcd::Point;
 use keyway_cluster_etcd::limits::ROW_BYTES_MAX;
 use keyway_host::failure::Failure;
@@ -31,15 +31,30 @@ impl Node {
         self.leased.lock().unpoisoned().is_open
     }
 
-    /// Whether a change may be committed here now, and whether others may follow.
+    /// Whether a change may be committed here now.
     ///
     /// # Errors
     /// Why not.
     pub(super) fn may_write(&self) -> Result<(), Refusal> {
+        self.may(Standing::may_write)
+    }
+
+    /// Whether others may follow.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn may_serve(&self) -> Result<(), Refusal> {
+        self.may(Standing::may_serve)
+    }
+
+    fn may(
+        &self,
+        may: impl FnOnce(&mut Standing, Duration) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let is_closed = self.is_leased() && !self.is_open();
         let now = self.now();
         let mut standing = self.standing();
-        match standing.may_write(now) {
+        match may(&mut standing, now) {
             Ok(()) if is_closed => {
                 Err(Refusal::NotWriter { writer_url: standing.writer_url().map(str::to_owned) })
             }

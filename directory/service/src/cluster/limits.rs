@@ -10,6 +10,8 @@ pub const SEND_WAIT: Duration = Duration::from_secs(10);
 pub const CONNECT_WAIT: Duration = Duration::from_secs(10);
 /// How long a member that is asked how it is, or told who writes, may take for it all: one that hangs holds up no other.
 pub const TOLD_WAIT: Duration = Duration::from_secs(3);
+/// How often a member is asked again whether this one may write that has promised it to another.
+pub const PREPARE_AGAIN_EVERY: Duration = Duration::from_millis(100);
 /// How long a peer that is waited for may be silent: the other end has to look at its disk, perhaps.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// How long a follower may acknowledge nothing: it answers each heartbeat, unless its disk is slow.

@@ -21,6 +21,7 @@ mod node;
 mod own_changes;
 mod own_url;
 mod placing;
+mod promoting;
 mod reaching;
 mod receive;
 mod rejoin;

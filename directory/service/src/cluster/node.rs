@@ -1,12 +1,10 @@
 //! A running member: where it stands in its cluster, and where changes of its clients are made because of that.
 
 use super::row;
-use keyway_cluster::follower::{Follower, SILENCE, Stop};
+use keyway_cluster::follower::Follower;
 use keyway_cluster::lease::StoreId;
-use keyway_cluster::message::{
-    Answer, ClusterRow, Digest, History, MemberId, Place, Refusal, Reign, RoleName, Status,
-};
-use keyway_cluster::role::{NotPromoted, Role, Standing};
+use keyway_cluster::message::{ClusterRow, Digest, History, MemberId, Place, Refusal, Reign};
+use keyway_cluster::role::{ASK_EVERY, Role, Standing};
 use keyway_cluster::writer::Progress;
 use keyway_engine::Engine;
 use keyway_folder::data;
@@ -15,24 +13,17 @@ use keyway_host::failure::Failure;
 use keyway_ldapd::{Forwarder, Forwarding, ServerHandle, Writes};
 use keyway_lock::Unpoisoned;
 use keyway_server::log::{Log, Severity, Value};
-use keyway_server::{BindsTaken, BindsTaker, ChangeNote, Directory, Reason};
-use keyway_store::Store;
+use keyway_server::{BindsTaken, BindsTaker, Directory};
+use keyway_store::{Error, Store};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
-use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Notify, watch};
 
 /// The file in the data folder that has the highest reign that it has heard of.
 const HEARD: &str = "cluster/heard.json";
-
-/// How long a promotion waits for what another member has.
-const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
-/// How long a promotion waits for the end of a writer that is being stopped, and how often it looks.
-const FEED_WAIT: Duration = SILENCE.saturating_add(Duration::from_secs(4));
-/// See [`FEED_WAIT`].
-const FEED_LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How long the consequences of binds may take to come back from the server that writes.
 const BINDS_WAIT: Duration = Duration::from_secs(30);
@@ -76,7 +67,7 @@ pub struct Parts {
 pub struct Node {
     pub(super) parts: Parts,
     settings: RwLock<NodeSettings>,
-    began: Instant,
+    began: Duration,
     standing: Mutex<Standing>,
     pub(super) progress: Mutex<Progress>,
     pub(super) forwarder: Forwarder,
@@ -97,6 +88,10 @@ pub struct Node {
     pub(super) leased: Mutex<Leased>,
     /// When it last had all that is in etcd.
     pub(super) had_all: Mutex<Option<Duration>>,
+    /// Has the members asked that are to be asked.
+    pub(super) asks: Notify,
+    /// Whether commits may be acknowledged may have changed: goes with `standing`.
+    pub(super) acknowledges: Condvar,
     /// Counts changes of where it stands.
     turns: watch::Sender<u64>,
 }
@@ -149,7 +144,7 @@ impl Node {
         let node = Arc::new(Node {
             parts,
             settings: RwLock::new(settings),
-            began: Instant::now(),
+            began: clock(),
             standing: Mutex::new(standing),
             progress: Mutex::default(),
             forwarder: Forwarder::default(),
@@ -162,15 +157,20 @@ impl Node {
             has_etcd,
             leased: Mutex::default(),
             had_all: Mutex::default(),
+            asks: Notify::new(),
+            acknowledges: Condvar::new(),
             turns: watch::Sender::new(0),
         });
+        let weak = Arc::downgrade(&node);
+        let confirms = move || weak.upgrade().map_or(Ok(()), |node| node.confirms());
+        node.parts.store.confirm_by(confirms);
         node.settle();
         Ok(node)
     }
 
-    /// The time by this member's clock, which never steps.
+    /// The time by this member's clock, which never steps, and goes on while the host sleeps.
     pub(super) fn now(&self) -> Duration {
-        self.began.elapsed()
+        clock().saturating_sub(self.began)
     }
 
     /// Hears of changes of where it stands.
@@ -209,7 +209,8 @@ impl Node {
         let row = row.map(ClusterRow::parse).transpose().map_err(Failure::new)?;
         Ok(Place {
             history: History(self.parts.store.incarnation()),
-            epoch: row.map_or(0, |row| row.epoch),
+            epoch: row.as_ref().map_or(0, |row| row.epoch),
+            writer: row.map(|row| row.writer),
             position: head.as_ref().map_or(0, |head| head.position),
             digest: Digest(head.map_or([0; 32], |head| head.digest.0)),
         })
@@ -257,6 +258,33 @@ impl Node {
             self.say(Severity::Error, &text);
         }
         self.settle();
+    }
+
+    /// Whether a commit that is on the disk may be acknowledged. A writer that has stood still asks the others first, on the
+    /// committer's thread: commits wait meanwhile.
+    fn confirms(&self) -> Result<(), Error> {
+        if self.has_etcd {
+            return Ok(());
+        }
+        let mut standing = self.standing();
+        loop {
+            let now = self.now();
+            match standing.may_acknowledge(now) {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(why)) => {
+                    return Err(Error::NotConfirmed {
+                        why: format!(
+                            "{why}; the change is at this server alone: it was made when that one had begun, perhaps; make it \
+                             again there"
+                        ),
+                    });
+                }
+                None => {}
+            }
+            self.asks.notify_one();
+            let wait = standing.deadline().map_or(ASK_EVERY, |at| at.saturating_sub(now));
+            standing = self.acknowledges.wait_timeout(standing, wait).unpoisoned().0;
+        }
     }
 
     /// Stops writing for this reason.
@@ -308,88 +336,14 @@ impl Node {
                 ))
             }
             (Err(why), Role::Fenced) => Writes::Refused(fenced(&why)),
-            (Err(why @ Refusal::Busy), _) => Writes::Unavailable(why.to_string()),
+            (Err(why @ (Refusal::Busy | Refusal::Promised { .. })), _) => {
+                Writes::Unavailable(why.to_string())
+            }
             (Err(why), _) => Writes::Refused(why.to_string()),
         });
         drop(standing);
+        self.acknowledges.notify_all();
         self.turns.send_modify(|turns| *turns += 1);
-    }
-
-    /// Makes this server the writer: the first change of the next epoch says so. Returns the epoch. Without `force` it is
-    /// refused while a member that answers has changes that do not come to this one, or does not know it.
-    ///
-    /// # Errors
-    /// Why it cannot be.
-    pub async fn promote(self: &Arc<Self>, force: bool) -> Result<u64, Failure> {
-        if self.is_leased() {
-            // Its row would not be in etcd, and the holder of the lease would be fenced by it.
-            return Err(Failure::new(
-                "the lease in etcd says which server writes ([cluster] etcd): stop the one that does, and another one takes it",
-            ));
-        }
-        if self.was_removed() {
-            // It and the one that writes would never hear of each other.
-            return Err(Failure::new(NotPromoted::NoMember));
-        }
-        if !force {
-            let mut answers = self.answers(self.other_urls()).await;
-            if self.is_fed_by_one_that_ends(&answers) {
-                self.feed_ends().await;
-                answers = self.answers(self.other_urls()).await;
-                if self.is_fed_by_one_that_ends(&answers) {
-                    return Err(Failure::new(
-                        "the writer does not answer, and sends its changes still: it is being stopped, perhaps; try again \
-                         when it has ended, or add --force",
-                    ));
-                }
-            }
-            let says_so = |answer: &Answer| {
-                matches!(answer, Answer::Refused { reason: Refusal::UnknownMember, .. })
-            };
-            if answers.iter().any(says_so) {
-                return Err(Failure::new(
-                    "a member that answers does not know this server: it was removed, and can join again with a token; or \
-                     that member has not heard yet that this one has joined, and then add --force",
-                ));
-            }
-            let had_lease = self.standing().row().is_some_and(|row| row.etcd.is_some());
-            if had_lease {
-                return Err(Failure::new(
-                    "the writer had a lease in etcd when it began, and may hold it still, while cluster.etcd is not set here: \
-                     set it as on the others; where no server has it any more, add --force",
-                ));
-            }
-            self.is_furthest(answers).await?;
-        }
-        let turn = self.applying.lock().await;
-        let last = self.place()?.position;
-        let row = self.standing().promoted(last).map_err(Failure::new)?;
-        let json = row.to_json().map_err(Failure::new)?;
-        let store = self.parts.store.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
-            store.write_now(move |write| -> Result<(), keyway_store::Error> {
-                let head = write.view().feed_head()?;
-                if head.map_or(0, |head| head.position) != last {
-                    return Err(keyway_store::Error::Busy);
-                }
-                write.lead();
-                write.note(&note);
-                write.meta_put(ClusterRow::NAME, &json)
-            })
-        });
-        let written = written.await.map_err(Failure::new)?;
-        let epoch = row.epoch;
-        if let Err(why) = written {
-            self.settle();
-            return Err(Failure::new(format!("the store does not take it: {why}")));
-        }
-        self.standing().applied(Some(row));
-        self.say(Severity::Info, &format!("this server writes from now on, in epoch {epoch}"));
-        self.settle();
-        drop(turn);
-        self.tell_all().await;
-        Ok(epoch)
     }
 
     /// Where the other members are reached.
@@ -397,65 +351,6 @@ impl Node {
         let standing = self.standing();
         let members = standing.row().into_iter().flat_map(|row| &row.members);
         members.filter(|one| one.id != standing.own()).map(|one| one.url.clone()).collect()
-    }
-
-    /// Whether the writer has said that this is no member any more.
-    fn was_removed(&self) -> bool {
-        let follower = self.follower.lock().unpoisoned();
-        let stopped = follower.as_ref().and_then(Follower::stopped);
-        stopped.is_some_and(|why| *why == Stop::Refused(Refusal::UnknownMember))
-    }
-
-    /// Whether rows may come still of a writer that is stopped: it takes no connections any more, and may answer changes yet.
-    fn is_fed_by_one_that_ends(&self, answers: &[Answer]) -> bool {
-        let writer = self.standing().row().map(|row| row.writer);
-        let answers_too = |answer: &Answer| match answer {
-            Answer::Status(status) => Some(status.member) == writer,
-            _ => false,
-        };
-        self.is_fed() && !answers.iter().any(answers_too)
-    }
-
-    fn is_fed(&self) -> bool {
-        self.follower.lock().unpoisoned().as_ref().is_some_and(Follower::is_following)
-    }
-
-    /// Waits until no rows come any more. The feed of a writer that hangs ends after a while as well.
-    async fn feed_ends(&self) {
-        let ended = async {
-            while self.is_fed() {
-                sleep(FEED_LOOK_EVERY).await;
-            }
-        };
-        let _ = timeout(FEED_WAIT, ended).await;
-    }
-
-    /// That no member which answers is further, or that what it has comes here soon.
-    async fn is_furthest(self: &Arc<Self>, answers: Vec<Answer>) -> Result<(), Failure> {
-        let own = self.place()?;
-        let found: Vec<_> = answers
-            .into_iter()
-            .filter_map(|answer| match answer {
-                Answer::Status(status) => Some(*status),
-                _ => None,
-            })
-            .collect();
-        // What a replaced writer has beside that counts no more.
-        let counts = |one: &&Status| one.epoch >= own.epoch && one.role != RoleName::Fenced;
-        let Some(first) = found.iter().filter(counts).max_by_key(|one| one.position) else {
-            return Ok(());
-        };
-        if self.parts.directory.reaches(first.position, CATCH_UP_WAIT).await {
-            return Ok(());
-        }
-        let position = self.place()?.position;
-        Err(Failure::new(format!(
-            "{} is at position {}, and this server at {position}: the {} changes between would be lost to the cluster; \
-             promote that one, or wait until this one has them, or add --force",
-            first.name,
-            first.position,
-            first.position.saturating_sub(position)
-        )))
     }
 
     /// Writes into the error log.
@@ -474,6 +369,12 @@ impl Node {
             );
         }
     }
+}
+
+/// The time since the host was started, with that for which it slept.
+fn clock() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 fn own(folder: &std::path::Path) -> Result<Option<Member>, Failure> {

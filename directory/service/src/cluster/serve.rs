@@ -158,9 +158,12 @@ impl MemberServer {
                 let why = Refused::from(Refusal::UnknownMember);
                 return stream.answer(why.answer(), SEND_WAIT).await;
             }
-            let other = matches!(&request, Request::Follow { member: said, .. } | Request::Forward { member: said }
-                if *said != member);
-            if other {
+            let said = match &request {
+                Request::Follow { member: said, .. } | Request::Forward { member: said } => *said,
+                Request::Prepare { reign } => reign.writer,
+                _ => member,
+            };
+            if said != member {
                 let why = Refused::from(Refusal::UnknownMember);
                 return stream.answer(why.answer(), SEND_WAIT).await;
             }
@@ -171,6 +174,10 @@ impl MemberServer {
                 }
                 Request::Forward { .. } => {
                     self.service.clone().forward(stream, member).await;
+                    return Ok(());
+                }
+                Request::Prepare { reign } => {
+                    self.service.clone().prepare(stream, reign).await;
                     return Ok(());
                 }
                 Request::Base {} => match self.base(&mut stream, false).await? {

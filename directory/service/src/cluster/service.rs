@@ -79,6 +79,9 @@ pub trait MemberService: Send + Sync + 'static {
     /// Makes this server the writer, with `force` also if it lacks changes of others, and returns the epoch. Only a client with this server's own certificate asks for it.
     fn promote(self: Arc<Self>, force: bool) -> Boxed<Result<u64, Refused>>;
 
+    /// Promises a member that it may begin a reign, to the end of the connection. Nothing was answered yet.
+    fn prepare(self: Arc<Self>, stream: MemberStream, reign: Reign) -> Boxed<()>;
+
     /// Sends a member the rows behind a place, to the end of the connection. Nothing was answered yet.
     fn follow(self: Arc<Self>, stream: MemberStream, asked: Follow) -> Boxed<()>;
 

@@ -5,9 +5,9 @@ use super::node::{Node, fenced};
 use super::service::{Boxed, Follow, MemberService, Refused};
 use super::stream::MemberStream;
 use keyway_cluster::message::{
-    Answer, Contents, Digest, FollowerStatus, Frame, MemberId, Request, RoleName, Status,
+    Answer, Contents, Digest, FollowerStatus, Frame, MemberId, Reign, Request, RoleName, Status,
 };
-use keyway_cluster::role::{ASK_EVERY, Role};
+use keyway_cluster::role::{ASK_EVERY, Role, STILL_MIN};
 use keyway_folder::member;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
@@ -43,6 +43,10 @@ impl MemberService for Node {
 
     fn promote(self: Arc<Self>, force: bool) -> Boxed<Result<u64, Refused>> {
         Box::pin(async move { Node::promote(&self, force).await.map_err(Refused::because) })
+    }
+
+    fn prepare(self: Arc<Self>, stream: MemberStream, reign: Reign) -> Boxed<()> {
+        Box::pin(self.keep_promise(stream, reign))
     }
 
     fn follow(self: Arc<Self>, stream: MemberStream, asked: Follow) -> Boxed<()> {
@@ -98,6 +102,8 @@ impl Node {
             self.clone().follow(),
             self.clone().stay_in_reach(),
             self.clone().ask_others(),
+            self.clone().ask_when_still(),
+            self.clone().say_it_runs(),
             self.clone().look_around(),
             self.clone().stay_as_configured(),
         );
@@ -167,6 +173,7 @@ impl Node {
                 // One that has gone may write itself by now.
                 _ = fed.changed() => {}
             }
+            let asked_at = self.now();
             let following = fed.borrow_and_update().clone();
             let asked: Vec<String> = {
                 let standing = self.standing();
@@ -175,9 +182,37 @@ impl Node {
             };
             for answer in self.answers(asked).await {
                 if let Answer::Status(status) = answer {
-                    self.told(&status);
+                    self.told(&status, asked_at);
                 }
             }
+        }
+    }
+
+    /// Says again and again that it runs, so that it can tell when it has stood still.
+    async fn say_it_runs(self: Arc<Self>) {
+        let mut ticks = interval(STILL_MIN / 4);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.standing().tick(self.now());
+        }
+    }
+
+    /// Asks all members how they are when commits wait for that: this one writes, and has stood still.
+    async fn ask_when_still(self: Arc<Self>) {
+        loop {
+            self.asks.notified().await;
+            let asked = self.now();
+            let mut questions = JoinSet::new();
+            for url in self.other_urls() {
+                let node = self.clone();
+                questions.spawn(async move {
+                    if let Ok(Ok(status)) = timeout(TOLD_WAIT, node.status_at(&url)).await {
+                        node.told(&status, asked);
+                    }
+                });
+            }
+            while questions.join_next().await.is_some() {}
         }
     }
 
@@ -205,7 +240,7 @@ impl Node {
     }
 
     /// Takes what a member says of itself, and tells it what it does not know.
-    fn told(self: &Arc<Self>, status: &Status) {
+    fn told(self: &Arc<Self>, status: &Status, asked: Duration) {
         let highest = self.standing().highest();
         if let Some(url) = status.url.clone().filter(|_| status.heard < highest) {
             let node = self.clone();
@@ -216,9 +251,10 @@ impl Node {
         let (before, after) = {
             let mut standing = self.standing();
             let before = standing.role_name();
-            standing.answered(status, &place, self.now());
+            standing.answered(status, &place, asked, self.now());
             (before, standing.role_name())
         };
+        self.acknowledges.notify_all();
         if before != after {
             self.settle();
         }

@@ -1,0 +1,336 @@
+//! A promotion: the members are asked to let it happen, what they have is waited for, and the next epoch begins.
+
+use super::limits::{PREPARE_AGAIN_EVERY, SEND_WAIT, TOLD_WAIT};
+use super::node::Node;
+use super::stream::MemberStream;
+use keyway_cluster::follower::{Follower, SILENCE, Stop};
+use keyway_cluster::message::{Answer, ClusterRow, Refusal, Reign, Request, RoleName, Status};
+use keyway_cluster::promise::PROMISE_MAX;
+use keyway_cluster::role::NotPromoted;
+use keyway_host::failure::Failure;
+use keyway_lock::Unpoisoned;
+use keyway_server::log::Severity;
+use keyway_server::{ChangeNote, Reason};
+use keyway_store::Error;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long a promotion waits for what another member has.
+const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
+/// How long a promotion waits for the end of a writer that is being stopped, and how often it looks.
+const FEED_WAIT: Duration = SILENCE.saturating_add(Duration::from_secs(4));
+/// See [`FEED_WAIT`].
+const FEED_LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What this member has promised to itself or to another one, until this is dropped.
+struct Promised<'n> {
+    node: &'n Arc<Node>,
+    reign: Reign,
+}
+
+impl Promised<'_> {
+    /// # Errors
+    /// Why not.
+    fn begin(node: &Arc<Node>, reign: Reign) -> Result<Promised<'_>, Refusal> {
+        node.standing().promise(reign, node.now())?;
+        node.settle();
+        Ok(Promised { node, reign })
+    }
+}
+
+impl Drop for Promised<'_> {
+    fn drop(&mut self) {
+        self.node.standing().release(self.reign);
+        self.node.settle();
+    }
+}
+
+/// What a member says to the question whether this one may begin to write.
+enum Prepared {
+    /// It promises that, as long as this connection is there.
+    Yes(Box<Status>, MemberStream),
+    /// It does not answer, or is of a version that is not asked.
+    Silent,
+    /// Another one is promoted.
+    No(Failure),
+}
+
+impl Node {
+    /// Makes this server the writer: the first change of the next epoch says so. Returns the epoch. Without `force` all
+    /// members that answer take no changes meanwhile, what they have comes here first, and it is refused where that does not
+    /// come, where a member does not know this one, and while another one is promoted.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub async fn promote(self: &Arc<Self>, force: bool) -> Result<u64, Failure> {
+        if self.is_leased() {
+            // Its row would not be in etcd, and the holder of the lease would be fenced by it.
+            return Err(Failure::new(
+                "the lease in etcd says which server writes ([cluster] etcd): stop the one that does, and another one takes it",
+            ));
+        }
+        if self.was_removed() {
+            // It and the one that writes would never hear of each other.
+            return Err(Failure::new(NotPromoted::NoMember));
+        }
+        if !force {
+            self.looks_well().await?;
+        }
+        let next = self.next_row()?;
+        let reign = Reign { epoch: next.epoch, writer: next.writer };
+        let promised = Promised::begin(self, reign).map_err(|why| self.is_beside(&why))?;
+        // Dropped at the end: the members keep their promises until they have heard of the new reign.
+        let mut promises = Vec::new();
+        if !force {
+            let (statuses, streams) = self.prepare(reign).await?;
+            promises = streams;
+            self.is_furthest(&statuses).await?;
+        }
+        let epoch = self.begin_epoch(reign).await?;
+        self.tell_all().await;
+        drop((promises, promised));
+        Ok(epoch)
+    }
+
+    /// That nothing speaks against a promotion, before others are asked to take no changes.
+    async fn looks_well(self: &Arc<Self>) -> Result<(), Failure> {
+        let mut answers = self.answers(self.other_urls()).await;
+        if self.is_fed_by_one_that_ends(&answers) {
+            self.feed_ends().await;
+            answers = self.answers(self.other_urls()).await;
+            if self.is_fed_by_one_that_ends(&answers) {
+                return Err(Failure::new(
+                    "the writer does not answer, and sends its changes still: it is being stopped, perhaps; try again when it \
+                     has ended, or add --force",
+                ));
+            }
+        }
+        let says_so = |answer: &Answer| {
+            matches!(answer, Answer::Refused { reason: Refusal::UnknownMember, .. })
+        };
+        if answers.iter().any(says_so) {
+            return Err(Failure::new(
+                "a member that answers does not know this server: it was removed, and can join again with a token; or that \
+                 member has not heard yet that this one has joined, and then add --force",
+            ));
+        }
+        let had_lease = self.standing().row().is_some_and(|row| row.etcd.is_some());
+        if had_lease {
+            return Err(Failure::new(
+                "the writer had a lease in etcd when it began, and may hold it still, while cluster.etcd is not set here: set \
+                 it as on the others; where no server has it any more, add --force",
+            ));
+        }
+        let statuses: Vec<Status> = answers
+            .into_iter()
+            .filter_map(|answer| match answer {
+                Answer::Status(status) => Some(*status),
+                _ => None,
+            })
+            .collect();
+        self.is_furthest(&statuses).await?;
+        // The next epoch is above all that members speak of.
+        statuses.iter().for_each(|status| self.heard(status.heard));
+        Ok(())
+    }
+
+    /// The row that would make it the writer now.
+    fn next_row(&self) -> Result<ClusterRow, Failure> {
+        let last = self.place()?.position;
+        self.standing().promoted(last).map_err(Failure::new)
+    }
+
+    /// Asks all other members to let a reign of this one begin, and returns what those say that do.
+    ///
+    /// # Errors
+    /// If another one is promoted at this moment.
+    async fn prepare(
+        self: &Arc<Self>,
+        reign: Reign,
+    ) -> Result<(Vec<Status>, Vec<MemberStream>), Failure> {
+        let mut questions = JoinSet::new();
+        for url in self.other_urls() {
+            let node = self.clone();
+            questions.spawn(async move {
+                timeout(TOLD_WAIT, node.prepared(&url, reign)).await.unwrap_or(Prepared::Silent)
+            });
+        }
+        let (mut statuses, mut streams) = (Vec::new(), Vec::new());
+        while let Some(asked) = questions.join_next().await {
+            match asked.map_err(Failure::new)? {
+                Prepared::Yes(status, stream) => {
+                    statuses.push(*status);
+                    streams.push(stream);
+                }
+                Prepared::Silent => {}
+                Prepared::No(why) => return Err(why),
+            }
+        }
+        Ok((statuses, streams))
+    }
+
+    /// Asks one member. One that has promised another member is asked again for a while: that one may give way.
+    async fn prepared(&self, url: &str, reign: Reign) -> Prepared {
+        let until = Instant::now() + TOLD_WAIT - 2 * PREPARE_AGAIN_EVERY;
+        loop {
+            match self.ask(url, Request::Prepare { reign }).await {
+                Ok((stream, Answer::Promised(status))) => return Prepared::Yes(status, stream),
+                Ok((_, Answer::Refused { reason: reason @ Refusal::Promised { to }, .. })) => {
+                    // Of the two the one with the lower number goes on.
+                    let gives_way = to < reign.writer;
+                    if gives_way || Instant::now() >= until {
+                        return Prepared::No(self.is_beside(&reason));
+                    }
+                    sleep(PREPARE_AGAIN_EVERY).await;
+                }
+                Ok((_, Answer::Refused { reason: Refusal::NotWriter { .. }, heard, .. }))
+                    if heard.is_some_and(|heard| heard.epoch >= reign.epoch) =>
+                {
+                    return Prepared::No(Failure::new(format!(
+                        "{url} knows of epoch {} already: another member was promoted just now; look at keyway cluster status \
+                         --all, and try again if this one is to write instead",
+                        reign.epoch
+                    )));
+                }
+                _ => return Prepared::Silent,
+            }
+        }
+    }
+
+    /// The words for a promotion that another one is in the way of.
+    fn is_beside(&self, why: &Refusal) -> Failure {
+        let Refusal::Promised { to } = why else { return Failure::new(why) };
+        let standing = self.standing();
+        let name = standing.row().and_then(|row| row.member(*to)).map(|member| member.name.clone());
+        Failure::new(format!(
+            "{} is being promoted at this moment: one of both can be; look at keyway cluster status --all, and try again if \
+             this one is to write instead",
+            name.unwrap_or_else(|| format!("member {to}"))
+        ))
+    }
+
+    /// Begins a reign that this member has promised itself.
+    async fn begin_epoch(self: &Arc<Self>, reign: Reign) -> Result<u64, Failure> {
+        let _turn = self.applying.lock().await;
+        let row = self.next_row()?;
+        if row.epoch != reign.epoch || !self.standing().may_begin(reign, self.now()) {
+            return Err(Failure::new(
+                "another member is being promoted at this moment, or was just now: look at keyway cluster status --all, and \
+                 try again if this one is to write instead",
+            ));
+        }
+        let last = self.place()?.position;
+        let json = row.to_json().map_err(Failure::new)?;
+        let store = self.parts.store.clone();
+        let written = spawn_blocking(move || {
+            let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
+            store.write_now(move |write| -> Result<(), Error> {
+                let head = write.view().feed_head()?;
+                if head.map_or(0, |head| head.position) != last {
+                    return Err(Error::Busy);
+                }
+                write.lead();
+                write.note(&note);
+                write.meta_put(ClusterRow::NAME, &json)
+            })
+        });
+        let written = written.await.map_err(Failure::new)?;
+        if let Err(why) = written {
+            return Err(Failure::new(format!("the store does not take it: {why}")));
+        }
+        let epoch = row.epoch;
+        self.standing().applied(Some(row));
+        self.say(Severity::Info, &format!("this server writes from now on, in epoch {epoch}"));
+        self.settle();
+        Ok(epoch)
+    }
+
+    /// Promises another member that it may begin a reign, and keeps that while its connection is there.
+    pub(super) async fn keep_promise(self: Arc<Self>, mut stream: MemberStream, reign: Reign) {
+        if self.is_leased() {
+            // etcd decides.
+            let writer_url = self.standing().writer_url().map(str::to_owned);
+            let _ = self.refuse(&mut stream, Refusal::NotWriter { writer_url }.into()).await;
+            return;
+        }
+        let promised = match Promised::begin(&self, reign) {
+            Ok(promised) => promised,
+            Err(why) => {
+                // It may be gone.
+                let _ = self.refuse(&mut stream, why.into()).await;
+                return;
+            }
+        };
+        // What was being committed is on the disk after a change that changes nothing.
+        let store = self.parts.store.clone();
+        let settled = spawn_blocking(move || store.write_now(|_| Ok::<(), Error>(()))).await;
+        let status = match settled {
+            Ok(Ok(())) => self.own_status(),
+            Ok(Err(why)) => Err(Failure::new(why)),
+            Err(why) => Err(Failure::new(why)),
+        };
+        let answer = match status {
+            Ok(status) => Answer::Promised(Box::new(status)),
+            Err(why) => super::service::Refused::because(why).answer(),
+        };
+        if stream.answer(answer, SEND_WAIT).await.is_ok() {
+            // Nothing more is sent, but for the end.
+            let _ = stream.next(PROMISE_MAX).await;
+        }
+        drop(promised);
+    }
+
+    /// Whether the writer has said that this is no member any more.
+    fn was_removed(&self) -> bool {
+        let follower = self.follower.lock().unpoisoned();
+        let stopped = follower.as_ref().and_then(Follower::stopped);
+        stopped.is_some_and(|why| *why == Stop::Refused(Refusal::UnknownMember))
+    }
+
+    /// Whether rows may come still of a writer that is stopped: it takes no connections any more, and may answer changes yet.
+    fn is_fed_by_one_that_ends(&self, answers: &[Answer]) -> bool {
+        let writer = self.standing().row().map(|row| row.writer);
+        let answers_too = |answer: &Answer| match answer {
+            Answer::Status(status) => Some(status.member) == writer,
+            _ => false,
+        };
+        self.is_fed() && !answers.iter().any(answers_too)
+    }
+
+    fn is_fed(&self) -> bool {
+        self.follower.lock().unpoisoned().as_ref().is_some_and(Follower::is_following)
+    }
+
+    /// Waits until no rows come any more. The feed of a writer that hangs ends after a while as well.
+    async fn feed_ends(&self) {
+        let ended = async {
+            while self.is_fed() {
+                sleep(FEED_LOOK_EVERY).await;
+            }
+        };
+        let _ = timeout(FEED_WAIT, ended).await;
+    }
+
+    /// That no member which answers is further, or that what it has comes here soon.
+    async fn is_furthest(self: &Arc<Self>, found: &[Status]) -> Result<(), Failure> {
+        let own = self.place()?;
+        // What a replaced writer has beside that counts no more.
+        let counts = |one: &&Status| one.epoch >= own.epoch && one.role != RoleName::Fenced;
+        let Some(first) = found.iter().filter(counts).max_by_key(|one| one.position) else {
+            return Ok(());
+        };
+        if self.parts.directory.reaches(first.position, CATCH_UP_WAIT).await {
+            return Ok(());
+        }
+        let position = self.place()?.position;
+        Err(Failure::new(format!(
+            "{} is at position {}, and this server at {position}: the {} changes between would be lost to the cluster; \
+             promote that one, or wait until this one has them, or add --force",
+            first.name,
+            first.position,
+            first.position.saturating_sub(position)
+        )))
+    }
+}
