@@ -25,7 +25,8 @@ pub enum Role {
     Alone,
     /// It writes. Whether it may do so yet is [`Standing::may_write`].
     Writer,
-    /// Its row says that it writes, but it was replaced, or its own changes contradict those of another member.
+    /// Its row says that it writes, but it was replaced and has not followed the next writer yet, or its own changes
+    /// contradict those of another member.
     Fenced,
     /// It follows.
     Follower,
@@ -232,6 +233,16 @@ impl Standing {
                 Some(why) if self.heard <= self.reign() => Err(why.clone()),
                 _ => Err(Refusal::NotWriter { writer_url: self.writer_url().map(str::to_owned) }),
             },
+        }
+    }
+
+    /// Whether it is to follow the writer: as a follower, or as one that was replaced. The latter is a follower when it has the
+    /// row of the reign that replaced it, and cannot follow if it has changes of its own.
+    pub fn may_follow(&self) -> bool {
+        match self.role() {
+            Role::Follower => true,
+            Role::Fenced => self.heard > self.reign(),
+            Role::Alone | Role::Writer => false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Writers that are replaced, copied, restored or silent, and members that lack what is not kept any more.
 
 use crate::clients::BELOW;
+use crate::relay::Way;
 use crate::site::cluster;
 use crate::three::{SERVERS, Three, must_rejoin};
 use keyway_codec::message::ChangeOperation::Replace;
@@ -22,13 +23,44 @@ fn last_error(three: &Three, server: usize) -> String {
 }
 
 #[test]
-fn a_writer_that_was_replaced_while_it_lives_refuses_changes() {
+fn a_writer_that_was_replaced_while_it_lives_follows() {
     let mut three = Three::new();
     let (mut old, mut new) = (three.admin(0), three.admin(1));
     old.modify(BELOW, CHANGE, &[]).unwrap().ok();
-    let promoted = three.asked(1, "promote").unwrap();
-    assert_eq!(promoted["epoch"], 2);
+    assert_eq!(three.asked(1, "promote").unwrap()["epoch"], 2);
     new.modify(BELOW, CHANGE, &[]).unwrap().ok();
+    let follows = |three: &Three| {
+        let status = three.status(0).unwrap();
+        status["role"] == "follower" && status["is_connected"] == true && status["epoch"] == 2
+    };
+    eventually("it follows", || follows(&three));
+    eventually("it takes changes for the new one", || {
+        old.modify(BELOW, CHANGE, &[]).unwrap().code == ResultCode::Success
+    });
+    // One that was not there to hear of it does so as well.
+    three.kill(1);
+    three.asked(2, "promote").unwrap();
+    three.start(1);
+    eventually("the second one follows the third", || {
+        let status = three.status(1).unwrap();
+        status["role"] == "follower" && status["is_connected"] == true && status["epoch"] == 3
+    });
+    assert_eq!(three.own_changes(), "");
+    three.wait_for_all();
+}
+
+#[test]
+fn a_writer_that_was_replaced_and_has_changes_of_its_own_refuses_others() {
+    let mut three = Three::new();
+    let (mut old, mut new) = (three.admin(0), three.admin(1));
+    three.wait_for_all();
+    three.network.set(0, 1, Way::Cut);
+    three.network.set(0, 2, Way::Cut);
+    let own = "only at the old one";
+    old.modify(BELOW, &[(Replace, "description", &[own])], &[]).unwrap().ok();
+    assert_eq!(three.asked(1, "promote").unwrap()["epoch"], 2);
+    new.modify(BELOW, CHANGE, &[]).unwrap().ok();
+    three.network.heal();
     let mut refused = None;
     eventually("it refuses", || {
         refused = Some(old.modify(BELOW, CHANGE, &[]).unwrap());
@@ -39,6 +71,7 @@ fn a_writer_that_was_replaced_while_it_lives_refuses_changes() {
         [ResultCode::UnwillingToPerform, ResultCode::Unavailable].contains(&refused.code),
         "{refused:?}"
     );
+    eventually("it cannot follow", || three.status(0).unwrap()["has_stopped"] == true);
     eventually("it says what to do", || {
         let text = old.modify(BELOW, CHANGE, &[]).unwrap().text;
         text.contains("keyway cluster rejoin") && text.contains("ldaps://")
@@ -54,6 +87,7 @@ fn a_writer_that_was_replaced_while_it_lives_refuses_changes() {
     });
     three.settle(SETTLED_WITHIN);
     assert_eq!(three.status(1).unwrap()["role"], "writer");
+    assert!(three.own_changes().contains(own), "{}", three.own_changes());
 }
 
 #[test]

@@ -48,12 +48,17 @@ fn a_member_that_is_cut_off_does_not_look_current() {
 fn a_member_that_is_fenced_does_not_look_current() {
     let three = Three::new();
     three.wait_for_all();
-    three.asked(1, "promote").unwrap();
+    three.network.set(0, 1, Way::Cut);
+    three.network.set(0, 2, Way::Cut);
     let mut old = three.admin(0);
+    let change = [(Replace, "description", &["x"] as &[&str])];
+    old.modify(BELOW, &change, &[]).unwrap().ok();
+    three.asked(1, "promote").unwrap();
+    three.network.heal();
     eventually("it refuses changes", || {
-        let change = [(Replace, "description", &["x"] as &[&str])];
         old.modify(BELOW, &change, &[]).unwrap().code != ResultCode::Success
     });
+    eventually("it cannot follow", || three.status(0).unwrap()["has_stopped"] == true);
     let status = three.status(0).unwrap();
     assert_eq!((&status["role"], &status["epoch"]), (&"fenced".into(), &1.into()));
     assert_eq!((&status["lag_seconds"], &status["is_connected"]), (&().into(), &false.into()));

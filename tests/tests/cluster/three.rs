@@ -323,5 +323,5 @@ pub fn set(data: &Path, key: &str, value: &str) {
 /// Whether a member says that only `keyway cluster rejoin` mends it.
 pub fn must_rejoin(status: &Value) -> bool {
     let says = |name: &str| status[name].as_str().is_some_and(|it| it.contains("cluster rejoin"));
-    status["role"] == "fenced" || says("last_error")
+    status["has_stopped"] == true || says("last_error")
 }

@@ -64,7 +64,7 @@ pub enum RoleName {
     Writer,
     /// It would write, and is asking the others first.
     Starting,
-    /// It wrote until there was a newer epoch.
+    /// It wrote until there was a newer epoch, and does not follow that yet.
     Fenced,
     /// It follows.
     Follower,

@@ -223,7 +223,7 @@ impl Node {
     }
 
     /// A row that came, if it is the next one.
-    fn received(&self, position: u64, stored: &[u8]) -> Result<RawRow, Over> {
+    fn received(self: &Arc<Self>, position: u64, stored: &[u8]) -> Result<RawRow, Over> {
         let row = RawRow::parse(position, stored)
             .map_err(|why| Over::Lost(format!("position {position}: {why}")))?;
         let header = header(&row).map_err(|why| Over::Lost(why.to_string()))?;
@@ -232,9 +232,11 @@ impl Node {
         Ok(row)
     }
 
-    fn stopped_by(&self, outcome: Result<(), Stop>) -> Result<(), Over> {
+    fn stopped_by(self: &Arc<Self>, outcome: Result<(), Stop>) -> Result<(), Over> {
         outcome.map_err(|why| {
             self.say(Severity::Error, &why.to_string());
+            // Clients of one that was replaced are told so.
+            self.settle();
             Over::Stopped
         })
     }

@@ -4,7 +4,7 @@ use super::appending::ToEtcd;
 use super::node::{Leased, Node};
 use super::row_header::{header, is_cluster_row};
 use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal};
-use keyway_cluster::role::{Role, Standing};
+use keyway_cluster::role::Standing;
 use keyway_cluster_etcd::Point;
 use keyway_cluster_etcd::limits::ROW_BYTES_MAX;
 use keyway_host::failure::Failure;
@@ -252,6 +252,6 @@ impl Node {
 
     /// Whether it follows the writer over a connection; with etcd it follows etcd.
     pub(super) fn follows_writer(&self) -> bool {
-        self.role() == Role::Follower && !self.is_leased()
+        !self.is_leased() && self.standing().may_follow()
     }
 }

@@ -1,7 +1,7 @@
 //! A running member: where it stands in its cluster, and where changes of its clients are made because of that.
 
 use super::row;
-use keyway_cluster::follower::Follower;
+use keyway_cluster::follower::{Follower, Stop};
 use keyway_cluster::lease::StoreId;
 use keyway_cluster::message::{ClusterRow, Digest, History, MemberId, Place, Refusal, Reign};
 use keyway_cluster::role::{ASK_EVERY, Role, Standing};
@@ -239,6 +239,11 @@ impl Node {
         self.settle();
     }
 
+    /// Why it follows no more until a person has mended it.
+    fn stopped(&self) -> Option<Stop> {
+        self.follower.lock().unpoisoned().as_ref().and_then(Follower::stopped).cloned()
+    }
+
     /// Takes note of a reign that another member speaks of.
     pub(super) fn heard(self: &Arc<Self>, reign: Option<Reign>) {
         let Some(reign) = reign else { return };
@@ -251,11 +256,11 @@ impl Node {
         }
         if is_fenced && !self.has_etcd {
             let text = format!(
-                "member {} writes in epoch {}: this server refuses changes; give it that one's contents with keyway \
-                 cluster rejoin, which writes out as LDIF what only this one has",
+                "member {} writes in epoch {}: this server refuses changes, and follows that one unless it has changes of its \
+                 own",
                 reign.writer, reign.epoch
             );
-            self.say(Severity::Error, &text);
+            self.say(Severity::Warning, &text);
         }
         self.settle();
     }
@@ -274,8 +279,8 @@ impl Node {
                 Some(Err(why)) => {
                     return Err(Error::NotConfirmed {
                         why: format!(
-                            "{why}; the change is at this server alone: it was made when that one had begun, perhaps; make it \
-                             again there"
+                            "{why}; it was made the writer before this change was acknowledged, and the change is at this \
+                             server alone: make it again"
                         ),
                     });
                 }
@@ -297,6 +302,7 @@ impl Node {
     /// Has changes made where they are to be made now.
     pub(super) fn settle(self: &Arc<Self>) {
         let Parts { directory, store, server, .. } = &self.parts;
+        let stopped = self.stopped();
         let mut standing = self.standing();
         let may_write = standing.may_write(self.now());
         let is_leased = self.has_etcd && standing.row().is_some();
@@ -335,7 +341,7 @@ impl Node {
                     "no server holds the writer's lease in etcd yet{why}: changes are not taken until one does; try again"
                 ))
             }
-            (Err(why), Role::Fenced) => Writes::Refused(fenced(&why)),
+            (Err(why), Role::Fenced) => Writes::Refused(fenced(&why, stopped.as_ref())),
             (Err(why @ (Refusal::Busy | Refusal::Promised { .. })), _) => {
                 Writes::Unavailable(why.to_string())
             }
@@ -381,12 +387,15 @@ fn own(folder: &std::path::Path) -> Result<Option<Member>, Failure> {
     member::read(folder)
 }
 
-/// Why a member refuses changes that has written before, with the way out.
-pub(super) fn fenced(why: &Refusal) -> String {
-    match why {
-        Refusal::NotWriter { .. } => format!(
-            "{why}; this server refuses changes until it is given the writer's contents (keyway cluster rejoin)"
-        ),
+/// Why a member refuses changes that has written before, and perhaps cannot follow, with the way out.
+pub(super) fn fenced(why: &Refusal, stopped: Option<&Stop>) -> String {
+    match (why, stopped) {
+        (Refusal::NotWriter { .. }, Some(stopped)) => format!("{why}; {stopped}"),
+        (Refusal::NotWriter { .. }, None) => {
+            format!(
+                "{why}; this server was replaced, and takes changes again when it follows that one"
+            )
+        }
         // The others say what is to be done.
         _ => why.to_string(),
     }

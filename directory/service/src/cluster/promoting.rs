@@ -291,7 +291,7 @@ impl Node {
 
     /// Whether rows may come still of a writer that is stopped: it takes no connections any more, and may answer changes yet.
     fn is_fed_by_one_that_ends(&self, answers: &[Answer]) -> bool {
-        let writer = self.standing().row().map(|row| row.writer);
+        let writer = self.standing().highest().map(|reign| reign.writer);
         let answers_too = |answer: &Answer| match answer {
             Answer::Status(status) => Some(status.member) == writer,
             _ => false,

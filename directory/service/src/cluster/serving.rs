@@ -345,13 +345,13 @@ impl Node {
         let place = self.place()?;
         let now = self.now();
         let own = member::read(&self.parts.folder)?;
-        let (lag, is_connected, error, has_stopped) = {
+        let (lag, is_connected, error, stopped) = {
             let follower = self.follower.lock().unpoisoned();
             let follower = follower.as_ref();
             let error = follower.and_then(|it| it.last_error().map(str::to_owned));
-            let has_stopped = follower.is_some_and(|it| it.stopped().is_some());
+            let stopped = follower.and_then(|it| it.stopped().cloned());
             let is_following = follower.is_some_and(|it| it.is_following());
-            (follower.map(|it| it.lag(now)), is_following, error, has_stopped)
+            (follower.map(|it| it.lag(now)), is_following, error, stopped)
         };
         let waits_for_lease = self.is_leased() && !self.is_open();
         let trouble = self.trouble.lock().unpoisoned().clone();
@@ -369,11 +369,13 @@ impl Node {
         let mut standing = self.standing();
         let refused = standing.may_write(now).err();
         let is_fenced = standing.role() == Role::Fenced && !self.has_etcd;
-        let refused = refused.filter(|_| is_fenced).map(|why| fenced(&why));
+        let refused = refused.filter(|_| is_fenced).map(|why| fenced(&why, stopped.as_ref()));
         if self.has_etcd && standing.row().is_some() && standing.highest() > standing.reign() {
             // A later writer is known, and nothing of it has come.
             (behind, is_connected) = (None, false);
         }
+        let is_connected = is_connected && standing.may_follow();
+        let follows = is_connected || standing.role() == Role::Follower;
         let row = standing.row();
         let may_lack = matches!(standing.role(), Role::Follower | Role::Fenced) && !self.has_etcd;
         let lacks_etcd = may_lack && row.is_some_and(|row| row.etcd.is_some());
@@ -407,29 +409,29 @@ impl Node {
             epoch: place.epoch,
             writer: row.map(|row| row.writer),
             heard: standing.highest(),
-            is_connected: is_connected && standing.role() == Role::Follower,
+            is_connected,
             position: place.position,
             digest: place.digest,
             head: place.position.saturating_add(lag.map_or(0, |lag| lag.changes)),
             lag_changes: match standing.role() {
                 // With etcd it has all that is there, or does not know.
-                Role::Follower if self.has_etcd => behind.map(|_| 0),
-                Role::Follower => behind.and(lag).map(|lag| lag.changes),
-                Role::Fenced => None,
+                _ if follows && self.has_etcd => behind.map(|_| 0),
+                _ if follows => behind.and(lag).map(|lag| lag.changes),
                 Role::Writer | Role::Alone => Some(0),
+                Role::Follower | Role::Fenced => None,
             },
             lag_seconds: match standing.role() {
-                Role::Follower => behind.map(|time| time.as_secs_f64()),
-                Role::Fenced => None,
-                _ => Some(0.0),
+                _ if follows => behind.map(|time| time.as_secs_f64()),
+                Role::Writer | Role::Alone => Some(0.0),
+                Role::Follower | Role::Fenced => None,
             },
-            last_error: trouble.or(lacks_etcd).or(error).or(refused).or(apart),
+            last_error: [trouble, lacks_etcd, error, refused, apart].into_iter().flatten().next(),
             followers: followers.collect(),
             contents: contents
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
             rules: Some(self.settings().rules),
             diverged_from: diverged_from.map(|store| store.0),
-            has_stopped,
+            has_stopped: stopped.is_some(),
         })
     }
 }
