@@ -10,6 +10,8 @@
 //!          ◀─ Following │ Refused(reason, reign) ──             Follower: to try elsewhere, or to stop for a person
 //!          ◀─ Row… Heartbeat… ─────────────────────             Follower::row: number, digest before, epoch
 //!          ── Acknowledge to each group and heartbeat ─▶        Progress: who is near, how far, what may be removed
+//! promoted ── Prepare(reign) ─────────────────▶ any member     Standing::promise: takes no changes, no other promise
+//!          ◀─ Promised(status) ────────────────                what it has is waited for, then Standing::may_begin
 //! ```
 //!
 //! What the callers owe it, as the simulator shows:
@@ -17,6 +19,7 @@
 //! - A writer asks all members that are not near ([`Progress::is_near`](writer::Progress::is_near)) for their status: one of
 //!   them may have been promoted while the end of its connection went lost.
 //! - A read that was forwarded is answered only by a member that may write, and by [`OwnWrites`](own_writes::OwnWrites) too.
+//! - A commit that is on the disk is answered when [`Standing::may_acknowledge`](role::Standing::may_acknowledge) says so.
 //! - Rows that were received and not yet applied are forgotten when a member is promoted.
 //! - With etcd a member's position counts only if it was asked after the doubt began ([`Lease::stands`](lease::Lease::stands)).
 #![forbid(unsafe_code)]

@@ -104,15 +104,18 @@ pub struct Members {
 
 /// Make the follower that runs here the writer
 ///
-/// The old writer writes no more as soon as it hears of this one. Changes that this one has not are lost to the others:
-/// keyway cluster rejoin at the old writer writes them out.
+/// All members are asked first. A writer that lives takes no changes from then on, gives this one all that it has, and
+/// follows it. If it does not answer, changes that this one has not are lost to the others: keyway cluster rejoin at the
+/// old writer writes them out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   keyway cluster promote
-      the writer is lost: this follower takes its place")]
+      the writer is lost, or is to be another one: this follower takes its place
+  keyway cluster promote --force
+      members that have more, or that another one asks to be promoted at this moment, are not waited for")]
 pub struct Promote {
-    /// Also if members that answer have changes that this one has not: they are lost to the others then
+    /// Ask no other member: changes that they have and this one has not are lost to the others then
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -126,7 +129,7 @@ pub struct Promote {
 #[command(after_help = "\
 Examples:
   keyway cluster rejoin
-      the server is stopped, and was a writer that another one has replaced")]
+      the server is stopped, and is one that cannot follow: a writer with changes of its own that was replaced, mostly")]
 pub struct Rejoin {
     /// The member whose directory it takes [default: the writer, asked for among the members]
     #[arg(long, value_name = "URL")]
