@@ -272,8 +272,13 @@ impl Connection {
                     if let Some(next) = self.next() {
                         return Poll::Ready(next);
                     }
-                    if !progress && !self.ends_grace(context) {
-                        return self.poll_idle(context);
+                    if !progress {
+                        if std::mem::take(&mut self.active) {
+                            self.last_active = Instant::now();
+                        }
+                        if !self.ends_grace(context) {
+                            return self.poll_idle(context);
+                        }
                     }
                 }
             }
@@ -353,9 +358,6 @@ impl Connection {
             || self.logs_in;
         let Some(grace) = &mut self.grace else { return false };
         let now = Instant::now();
-        if self.active {
-            self.last_active = now;
-        }
         let quiet = self.last_active + QUIET;
         let ends = self.end_of_input || grace.end <= now || !is_amidst && quiet <= now;
         let next = if is_amidst { grace.end } else { quiet.min(grace.end) };
@@ -489,9 +491,6 @@ impl Connection {
 
     /// Waits for what wakes us, and closes what has been idle for too long.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<Next> {
-        if std::mem::take(&mut self.active) {
-            self.last_active = Instant::now();
-        }
         let unfinished = self.session.unfinished().filter(|_| self.may_read());
         let within_entry = self.session.is_within_entry();
         if unfinished != self.unfinished || within_entry != self.within_entry {

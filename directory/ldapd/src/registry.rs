@@ -168,19 +168,27 @@ impl Registry {
         }
     }
 
-    /// Asks all to finish and go, or all but those who leave last. Returns when they have gone; those who have not within
-    /// this time are ended.
-    pub async fn empty(&self, last_as_well: bool, max: Duration) {
-        let go = |entry: &&mut Entry| last_as_well || !entry.leaves_last;
-        for entry in self.lock().open.values_mut().filter(go) {
+    /// Asks all but those who leave last to finish and go. Returns when they have gone; those who have not within this time
+    /// are ended.
+    pub async fn empty_but_last(&self, max: Duration) {
+        self.empty_of(|entry| !entry.leaves_last, max).await;
+    }
+
+    /// The same, for all.
+    pub async fn empty(&self, max: Duration) {
+        self.empty_of(|_| true, max).await;
+    }
+
+    async fn empty_of(&self, goes: impl Fn(&Entry) -> bool, max: Duration) {
+        for entry in self.lock().open.values_mut().filter(|entry| goes(entry)) {
             // A missing receiver means that it is going already.
             let _ = entry.stop.take().map(|stop| stop.send(Leave::Shutdown));
         }
-        if timeout(max, self.emptied(last_as_well)).await.is_err() {
-            for entry in self.lock().open.values_mut().filter(go) {
+        if timeout(max, self.emptied(&goes)).await.is_err() {
+            for entry in self.lock().open.values().filter(|entry| goes(entry)) {
                 entry.task.iter().for_each(AbortHandle::abort);
             }
-            self.emptied(last_as_well).await;
+            self.emptied(&goes).await;
         }
     }
 
@@ -201,10 +209,10 @@ impl Registry {
         (open, total)
     }
 
-    async fn emptied(&self, last_as_well: bool) {
+    async fn emptied(&self, goes: &impl Fn(&Entry) -> bool) {
         loop {
             let left = self.left.notified();
-            if self.lock().open.values().all(|entry| !last_as_well && entry.leaves_last) {
+            if !self.lock().open.values().any(goes) {
                 return;
             }
             left.await;

@@ -153,14 +153,14 @@ impl LdapServer {
         }
         let drain_max = self.shared.settings().limits.drain_max;
         self.shared.end_on_behalf.send_replace(true);
-        self.shared.registry.empty(false, drain_max).await;
+        self.shared.registry.empty_but_last(drain_max).await;
         // Those who are late are cut off with their connections.
         let _ = timeout(drain_max, self.shared.end_on_behalf.closed()).await;
         // It waits for the disk.
         let directory = self.shared.directory.clone();
         let _ = tokio::task::spawn_blocking(move || directory.write_pending()).await;
         followed.await;
-        self.shared.registry.empty(true, drain_max).await;
+        self.shared.registry.empty(drain_max).await;
     }
 }
 

@@ -4,7 +4,9 @@ use super::limits::{PREPARE_AGAIN_EVERY, SEND_WAIT, TOLD_WAIT};
 use super::node::Node;
 use super::stream::MemberStream;
 use keyway_cluster::follower::{Follower, SILENCE, Stop};
-use keyway_cluster::message::{Answer, ClusterRow, Refusal, Reign, Request, RoleName, Status};
+use keyway_cluster::message::{
+    Answer, ClusterRow, MemberId, Refusal, Reign, Request, RoleName, Status,
+};
 use keyway_cluster::promise::PROMISE_MAX;
 use keyway_cluster::role::NotPromoted;
 use keyway_host::failure::Failure;
@@ -75,27 +77,24 @@ impl Node {
             // It and the one that writes would never hear of each other.
             return Err(Failure::new(NotPromoted::NoMember));
         }
-        if !force {
-            self.looks_well().await?;
-        }
+        let near = match force {
+            true => Vec::new(),
+            false => self.looks_well().await?,
+        };
         let next = self.next_row()?;
         let reign = Reign { epoch: next.epoch, writer: next.writer };
         let promised = Promised::begin(self, reign).map_err(|why| self.is_beside(&why))?;
         // Dropped at the end: the members keep their promises until they have heard of the new reign.
-        let mut promises = Vec::new();
-        if !force {
-            let (statuses, streams) = self.prepare(reign).await?;
-            promises = streams;
-            self.is_furthest(&statuses).await?;
-        }
+        let (statuses, promises) = self.prepare(reign, near).await?;
+        self.is_furthest(&statuses).await?;
         let epoch = self.begin_epoch(reign).await?;
         self.tell_all().await;
         drop((promises, promised));
         Ok(epoch)
     }
 
-    /// That nothing speaks against a promotion, before others are asked to take no changes.
-    async fn looks_well(self: &Arc<Self>) -> Result<(), Failure> {
+    /// That nothing speaks against a promotion, before others are asked to take no changes. Returns the members that answer.
+    async fn looks_well(self: &Arc<Self>) -> Result<Vec<MemberId>, Failure> {
         let mut answers = self.answers(self.other_urls()).await;
         if self.is_fed_by_one_that_ends(&answers) {
             self.feed_ends().await;
@@ -133,7 +132,7 @@ impl Node {
         self.is_furthest(&statuses).await?;
         // The next epoch is above all that members speak of.
         statuses.iter().for_each(|status| self.heard(status.heard));
-        Ok(())
+        Ok(statuses.iter().map(|status| status.member).collect())
     }
 
     /// The row that would make it the writer now.
@@ -142,16 +141,24 @@ impl Node {
         self.standing().promoted(last).map_err(Failure::new)
     }
 
-    /// Asks all other members to let a reign of this one begin, and returns what those say that do.
+    /// Asks members to let a reign of this one begin, and returns what those say that do. Changes wait meanwhile: members
+    /// that are not in reach are not asked again.
     ///
     /// # Errors
     /// If another one is promoted at this moment.
     async fn prepare(
         self: &Arc<Self>,
         reign: Reign,
+        near: Vec<MemberId>,
     ) -> Result<(Vec<Status>, Vec<MemberStream>), Failure> {
+        let urls: Vec<String> = {
+            let standing = self.standing();
+            let members = standing.row().into_iter().flat_map(|row| &row.members);
+            let asked = members.filter(|member| near.contains(&member.id));
+            asked.map(|member| member.url.clone()).collect()
+        };
         let mut questions = JoinSet::new();
-        for url in self.other_urls() {
+        for url in urls {
             let node = self.clone();
             questions.spawn(async move {
                 timeout(TOLD_WAIT, node.prepared(&url, reign)).await.unwrap_or(Prepared::Silent)

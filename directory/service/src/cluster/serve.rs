@@ -200,7 +200,7 @@ impl MemberServer {
                 Request::Remove { .. } => Err(Refused::because(
                     "a member is removed by keyway cluster remove on the writer's own host",
                 )),
-                Request::Move { url } => self.moved(member, url).await,
+                Request::Move { url } => self.moved(own, member, url).await,
                 Request::Join { .. } => Err(Refused::because("it is a member already")),
                 Request::Unknown => {
                     Err(Refused::because("this version does not know the request; upgrade it"))
@@ -247,15 +247,18 @@ impl MemberServer {
         Ok(Answer::Removed {})
     }
 
-    async fn moved(&self, member: MemberId, url: String) -> Result<Answer, Refused> {
+    async fn moved(
+        &self,
+        own: Option<MemberId>,
+        member: MemberId,
+        url: String,
+    ) -> Result<Answer, Refused> {
         self.service.may_add()?;
+        let own = own.ok_or(Refusal::UnknownMember)?;
         let url = url.parse::<MemberUrl>().map_err(Refused::because)?.to_string();
-        let (store, folder) = (self.store.clone(), self.folder.clone());
+        let store = self.store.clone();
         let text = format!("member {member} is reached at {url} from now on");
         let moved = spawn_blocking(move || {
-            let own = member::read(&folder).map_err(Refused::because)?;
-            let own = own.and_then(|own| own.number()).map(MemberId);
-            let own = own.ok_or(Refusal::UnknownMember)?;
             row::move_to(&store, own, member, &url).map_err(Refused::because)
         });
         moved.await.map_err(Refused::because)??;
