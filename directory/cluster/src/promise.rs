@@ -12,9 +12,14 @@ use crate::message::{MemberId, Refusal, Reign};
 /// How long a promise lasts at most. One that asked for it and hangs holds up changes for no longer.
 pub const PROMISE_MAX: Duration = Duration::from_secs(10);
 
+/// Which promise it is. A member may ask twice for one reign, and the end of the first question does not end the second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PromiseId(pub(crate) u64);
+
 /// A promise to let a reign begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Promise {
+    pub id: PromiseId,
     pub to: Reign,
     until: Duration,
     /// It is its own, and is given away no more.
@@ -22,8 +27,8 @@ pub(crate) struct Promise {
 }
 
 impl Promise {
-    pub fn new(to: Reign, now: Duration) -> Promise {
-        Promise { to, until: now.saturating_add(PROMISE_MAX), is_final: false }
+    pub fn new(id: PromiseId, to: Reign, now: Duration) -> Promise {
+        Promise { id, to, until: now.saturating_add(PROMISE_MAX), is_final: false }
     }
 
     /// Whether it counts still.
@@ -49,8 +54,11 @@ impl Promise {
     /// [`Refusal::Promised`], if not.
     pub fn gives_way(&self, own: MemberId, asked: Reign) -> Result<(), Refusal> {
         let to = self.to.writer;
-        let is_own_and_yields = to == own && !self.is_final && asked.writer < own;
-        match to == asked.writer || is_own_and_yields {
+        let gives_way = match to == own {
+            true => !self.is_final && asked.writer < own,
+            false => to == asked.writer,
+        };
+        match gives_way {
             true => Ok(()),
             false => Err(Refusal::Promised { to }),
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::message::{ClusterRow, Member, MemberId, Place, Refusal, Reign, RoleName, Status};
-use crate::promise::Promise;
+use crate::promise::{Promise, PromiseId};
 
 /// How long a writer that starts waits for the other members before it writes without their answers. Longer than a follower
 /// takes to notice that a writer is silent ([`SILENCE`](crate::follower::SILENCE)): after it, a follower that says that it
@@ -42,8 +42,12 @@ pub struct Standing {
     stopped: Option<Refusal>,
     /// A promise to one that is to write.
     promise: Option<Promise>,
+    /// How many it has given.
+    promises: u64,
     /// When it was last seen to run.
     ran: Duration,
+    /// How often it has stood still.
+    stills: u64,
     /// It has stood still, and asks the others since then.
     still: Option<Still>,
 }
@@ -93,7 +97,9 @@ impl Standing {
             start: Start::Done,
             stopped: None,
             promise: None,
+            promises: 0,
             ran: now,
+            stills: 0,
             still: None,
         };
         let left: BTreeMap<_, _> =
@@ -141,27 +147,41 @@ impl Standing {
     ///
     /// # Errors
     /// If another reign of that epoch or a later one has begun, or another member has a promise.
-    pub fn promise(&mut self, asked: Reign, now: Duration) -> Result<(), Refusal> {
+    pub fn promise(&mut self, asked: Reign, now: Duration) -> Result<PromiseId, Refusal> {
         if self.heard.is_some_and(|heard| heard.epoch >= asked.epoch) {
             return Err(Refusal::NotWriter { writer_url: self.writer_url().map(str::to_owned) });
         }
         if let Some(promise) = self.promise.filter(|promise| promise.lasts(now)) {
             promise.gives_way(self.own, asked)?;
         }
-        self.promise = Some(Promise::new(asked, now));
-        Ok(())
+        self.promises += 1;
+        let id = PromiseId(self.promises);
+        self.promise = Some(Promise::new(id, asked, now));
+        Ok(id)
     }
 
     /// The member that was promised this gives it up.
-    pub fn release(&mut self, asked: Reign) {
-        self.promise = self.promise.filter(|promise| promise.to != asked);
+    pub fn release(&mut self, id: PromiseId) {
+        self.promise = self.promise.filter(|promise| promise.id != id);
+    }
+
+    /// The reign that it has promised to let begin.
+    pub fn promised(&self, now: Duration) -> Option<Reign> {
+        self.promise.filter(|promise| promise.lasts(now)).map(|promise| promise.to)
     }
 
     /// Whether this member, which has promised itself a reign, may begin it now. After that nothing else is promised before
     /// the row of that reign is applied, or the promise is released.
-    pub fn may_begin(&mut self, reign: Reign, now: Duration) -> bool {
-        let own = self.promise.as_mut().filter(|promise| promise.to == reign);
+    pub fn may_begin(&mut self, id: PromiseId, now: Duration) -> bool {
+        let own = self.promise.as_mut().filter(|promise| promise.id == id);
         own.is_some_and(|promise| promise.make_final(now))
+    }
+
+    /// How often it has stood still. One that did so while it asked others takes their answers for silence, and their
+    /// promises may have ended.
+    pub fn stills(&mut self, now: Duration) -> u64 {
+        self.tick(now);
+        self.stills
     }
 
     /// Whether changes that are on the disk may be acknowledged. `None`: this one has stood still, and all others are to be
@@ -213,8 +233,8 @@ impl Standing {
     /// Why not.
     pub fn may_write(&mut self, now: Duration) -> Result<(), Refusal> {
         self.may_serve(now)?;
-        match self.promise.filter(|it| it.lasts(now) && self.role() == Role::Writer) {
-            Some(promise) => Err(Refusal::Promised { to: promise.to.writer }),
+        match self.promised(now).filter(|_| self.role() == Role::Writer) {
+            Some(reign) => Err(Refusal::Promised { to: reign.writer }),
             None => Ok(()),
         }
     }
@@ -275,7 +295,11 @@ impl Standing {
                 }
             }
         }
-        if let Some(still) = self.still.as_mut().filter(|still| still.since <= asked) {
+        // One that is asked later may know that another one writes by then.
+        let may_hear_more = status.promised.is_some_and(|reign| reign.writer != self.own);
+        if let Some(still) =
+            self.still.as_mut().filter(|still| still.since <= asked && !may_hear_more)
+        {
             still.left.remove(&status.member);
         }
         self.tick(now);
@@ -286,6 +310,7 @@ impl Standing {
     pub fn tick(&mut self, now: Duration) {
         let has_run = now.saturating_sub(self.ran) < STILL_MIN;
         self.ran = now.max(self.ran);
+        self.stills += u64::from(!has_run);
         if !has_run && self.role() == Role::Writer && !self.is_leased() {
             let members = self.row.iter().flat_map(|row| &row.members).map(|member| member.id);
             let left = members.filter(|id| *id != self.own).collect();

@@ -49,6 +49,9 @@ pub struct Status {
     /// The etcd whose last row contradicts what it has: it takes no lease there before it has rejoined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diverged_from: Option<u64>,
+    /// The reign that it has promised to let begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<Reign>,
     /// Whether it follows no more, as what it has is not the writer's: `last_error` says why, and the way out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_stopped: bool,
@@ -145,6 +148,7 @@ impl Status {
             contents: None,
             rules: None,
             diverged_from: None,
+            promised: None,
             has_stopped: false,
         }
     }

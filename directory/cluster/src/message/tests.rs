@@ -44,6 +44,7 @@ fn status() -> Status {
         contents: Some(Contents { position: 1000, digest: Digest([2; 32]) }),
         rules: Some(Digest([3; 32])),
         diverged_from: Some(u64::MAX),
+        promised: Some(Reign { epoch: 4, writer: MemberId(3) }),
         has_stopped: true,
     }
 }

@@ -145,46 +145,54 @@ fn a_writer_that_has_promised_takes_no_changes_and_is_followed_still() {
         a.answered(&status(member, 5, false), &place(5), START_WAIT, START_WAIT);
     }
     assert_eq!(a.may_write(START_WAIT), Ok(()));
-    assert_eq!(a.promise(reign(2, B), START_WAIT), Ok(()));
+    let first = a.promise(reign(2, B), START_WAIT).unwrap();
     assert_eq!(a.may_write(START_WAIT), Err(Refusal::Promised { to: B }));
     assert_eq!(a.may_serve(START_WAIT), Ok(()));
     assert_eq!(a.promise(reign(2, C), START_WAIT), Err(Refusal::Promised { to: B }));
-    a.release(reign(2, C));
-    assert!(a.may_write(START_WAIT).is_err(), "it is another one's");
-    a.release(reign(2, B));
+    // It asks once more before the end of its first question is known.
+    let second = a.promise(reign(2, B), START_WAIT).unwrap();
+    a.release(first);
+    assert_eq!(a.may_write(START_WAIT), Err(Refusal::Promised { to: B }));
+    a.release(second);
     assert_eq!(a.may_write(START_WAIT), Ok(()));
     // One that asks and hangs.
-    assert_eq!(a.promise(reign(2, B), START_WAIT), Ok(()));
+    a.promise(reign(2, B), START_WAIT).unwrap();
     let late = START_WAIT + PROMISE_MAX;
     assert!(a.may_write(late - at(1)).is_err());
     assert_eq!(a.may_write(late), Ok(()));
-    assert_eq!(a.promise(reign(2, C), late), Ok(()));
+    a.promise(reign(2, C), late).unwrap();
     a.heard(reign(2, C));
     assert!(matches!(a.may_write(late), Err(Refusal::NotWriter { .. })));
     assert!(matches!(a.promise(reign(2, B), late), Err(Refusal::NotWriter { .. })), "it has begun");
-    assert_eq!(a.promise(reign(3, B), late), Ok(()));
+    assert!(a.promise(reign(3, B), late).is_ok());
 }
 
 #[test]
 fn of_two_that_are_promoted_at_once_one_gives_way() {
-    let both = || [B, C].map(|own| Standing::new(own, Some(row(1, A)), None, at(0)));
-    let [mut b, mut c] = both();
-    assert_eq!((b.promise(reign(2, B), at(0)), c.promise(reign(2, C), at(0))), (Ok(()), Ok(())));
+    let both = || {
+        [B, C].map(|own| {
+            let mut standing = Standing::new(own, Some(row(1, A)), None, at(0));
+            let id = standing.promise(reign(2, own), at(0)).unwrap();
+            (standing, id)
+        })
+    };
+    let [(mut b, of_b), (mut c, of_c)] = both();
     assert_eq!(b.promise(reign(2, C), at(0)), Err(Refusal::Promised { to: B }));
-    assert_eq!(c.promise(reign(2, B), at(0)), Ok(()));
-    assert!(!c.may_begin(reign(2, C), at(0)));
-    assert!(b.may_begin(reign(2, B), at(0)));
+    assert_eq!(b.promise(reign(2, B), at(0)), Err(Refusal::Promised { to: B }), "it asks already");
+    assert!(c.promise(reign(2, B), at(0)).is_ok());
+    assert!(!c.may_begin(of_c, at(0)));
+    assert!(b.may_begin(of_b, at(0)));
     // The other one has begun before it is asked.
-    let [mut b, mut c] = both();
-    assert_eq!((b.promise(reign(2, B), at(0)), c.promise(reign(2, C), at(0))), (Ok(()), Ok(())));
-    assert!(c.may_begin(reign(2, C), at(0)));
-    assert_eq!(c.promise(reign(2, B), at(99)), Err(Refusal::Promised { to: C }));
+    let [(mut b, of_b), (mut c, of_c)] = both();
+    assert!(c.may_begin(of_c, at(0)));
+    for asked in [B, C] {
+        assert_eq!(c.promise(reign(2, asked), at(99)), Err(Refusal::Promised { to: C }));
+    }
     b.heard(reign(2, C));
-    assert!(!b.may_begin(reign(2, B), at(0)));
+    assert!(!b.may_begin(of_b, at(0)));
     // Too late.
-    let [mut b, _] = both();
-    assert_eq!(b.promise(reign(2, B), at(0)), Ok(()));
-    assert!(!b.may_begin(reign(2, B), PROMISE_MAX));
+    let [(mut b, of_b), _] = both();
+    assert!(!b.may_begin(of_b, PROMISE_MAX));
 }
 
 #[test]
@@ -205,8 +213,12 @@ fn a_writer_that_stood_still_asks_before_it_acknowledges() {
     a.answered(&status(B, 5, true), &place(5), at(3), at(10));
     a.answered(&status(C, 5, true), &place(5), at(10), at(10));
     assert_eq!(a.may_acknowledge(at(10)), None, "one was asked before");
+    let promised = Status { promised: Some(reign(2, C)), ..status(B, 5, true) };
+    a.answered(&promised, &place(5), at(10), at(10));
+    assert_eq!(a.may_acknowledge(at(10)), None, "another one is about to write");
     a.answered(&status(B, 5, true), &place(5), at(10), at(10));
     assert_eq!(a.may_acknowledge(at(10)), Some(Ok(())));
+    assert_eq!(a.stills(at(10)), 1);
 
     let mut a = begun();
     assert_eq!(a.may_acknowledge(at(10)), None);
@@ -223,8 +235,8 @@ fn a_writer_that_stood_still_asks_before_it_acknowledges() {
     assert_eq!(a.may_acknowledge(at(14)), Some(Ok(())), "none is there");
 
     let mut b = Standing::new(B, Some(row(1, A)), None, at(0));
-    assert_eq!(b.promise(reign(2, B), at(0)), Ok(()));
+    let own = b.promise(reign(2, B), at(0)).unwrap();
     assert!(b.may_acknowledge(at(0)).unwrap().is_err());
-    assert!(b.may_begin(reign(2, B), at(0)));
+    assert!(b.may_begin(own, at(0)));
     assert_eq!(b.may_acknowledge(at(0)), Some(Ok(())), "the first change of its reign");
 }

@@ -1,11 +1,14 @@
 //! What must hold, and what was seen.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use super::op::Ack;
 use super::options::Report;
 use super::store::Store;
+use crate::follower::Stop;
 use crate::message::{Digest, MemberId, Reign};
+use crate::role::{STILL_MIN, STILL_WAIT};
 
 /// The checker.
 #[derive(Default)]
@@ -29,6 +32,27 @@ pub struct Checker {
     pub passed_over: HashSet<u64>,
     /// Whether no two members may ever write in one epoch.
     pub is_strict: bool,
+    /// Whether nothing goes wrong but promotions that ask the others, several at one moment as well. Then nothing that
+    /// was acknowledged is lost or only in LDIF, no two members begin one epoch, and no member ever has to rejoin, the
+    /// replaced writers included.
+    pub is_careful: bool,
+    /// Whether nothing goes wrong but such promotions and pauses: see [`Checker::confirmed`].
+    pub is_heard_of: bool,
+    begun: Vec<Begun>,
+    pauses: HashMap<usize, Vec<Pause>>,
+}
+
+/// A reign that has begun.
+struct Begun {
+    reign: Reign,
+    server: usize,
+    at: Duration,
+}
+
+/// A time for which a server stands still.
+struct Pause {
+    from: Duration,
+    until: Duration,
 }
 
 impl Checker {
@@ -66,6 +90,72 @@ impl Checker {
         Ok(())
     }
 
+    /// A server begins a reign by a promotion. Its store lacks this acknowledged write, if one.
+    pub fn begins(
+        &mut self,
+        (reign, lacked): (Reign, Option<u64>),
+        server: usize,
+        at: Duration,
+    ) -> Result<(), String> {
+        let other = self.begun.iter().find(|other| other.reign.epoch == reign.epoch);
+        if let Some(other) = other.filter(|_| self.is_careful) {
+            return Err(format!("two members begin one epoch: {:?}, {reign:?}", other.reign));
+        }
+        if let Some(write) = lacked.filter(|_| self.is_careful) {
+            return Err(format!("{reign:?} begins without the acknowledged write {write}"));
+        }
+        self.begun.push(Begun { reign, server, at });
+        Ok(())
+    }
+
+    /// A member has to rejoin.
+    pub fn stops(&mut self, server: usize, why: &Stop) -> Result<(), String> {
+        match self.is_careful {
+            true => Err(format!("server {server} has to rejoin: {why}")),
+            false => Ok(()),
+        }
+    }
+
+    /// A server stands still from now on, or longer than it did already.
+    pub fn stands_still(&mut self, server: usize, now: Duration, until: Duration) {
+        let pauses = self.pauses.entry(server).or_default();
+        match pauses.last_mut().filter(|last| last.until > now) {
+            Some(last) => last.until = until,
+            None => pauses.push(Pause { from: now, until }),
+        }
+    }
+
+    /// A writer acknowledges a commit. It does not if it stood still for [`STILL_MIN`] or more and a later reign had
+    /// begun when it went on: the member that began that says so, if both run for [`STILL_WAIT`] then.
+    ///
+    /// A reign that begins after the answers of the others is not heard of: its member had asked while the writer stood
+    /// still, and waits yet for what the others have, or for its disk.
+    pub fn confirmed(&self, ack: &Ack, now: Duration) -> Result<(), String> {
+        let pauses = self.pauses.get(&ack.server).filter(|_| self.is_heard_of);
+        let is_long = |pause: &&Pause| pause.until - pause.from >= STILL_MIN && pause.until <= now;
+        for pause in pauses.into_iter().flatten().filter(is_long) {
+            let knows = |other: &&Begun| {
+                Some(other.reign) > ack.reign
+                    && other.at <= pause.until
+                    && self.runs(other.server, pause.until)
+                    && self.runs(ack.server, pause.until)
+            };
+            if let Some(other) = self.begun.iter().find(knows) {
+                return Err(format!(
+                    "{ack:?} is acknowledged after a pause, though {:?} had begun",
+                    other.reign
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a server runs from then on, for long enough to be asked and to answer.
+    fn runs(&self, server: usize, since: Duration) -> bool {
+        let stands = |pause: &Pause| pause.from < since + STILL_WAIT && pause.until > since;
+        !self.pauses.get(&server).into_iter().flatten().any(stands)
+    }
+
     fn is_tainted(&self, ack: &Ack) -> bool {
         ack.reign.is_some_and(|reign| self.tainted.contains(&reign.writer))
     }
@@ -85,13 +175,14 @@ impl Checker {
         }
     }
 
-    /// A member is promoted whose store is this one.
-    pub fn promoted(&mut self, store: &Store, reign: Option<Reign>) {
+    /// A member is promoted whose store is this one. Returns an acknowledged write that it lacks.
+    pub fn promoted(&mut self, store: &Store, reign: Option<Reign>) -> Option<u64> {
         self.report.reigns += 1;
         self.highest = self.highest.max(reign);
         let has: HashSet<u64> = store.rows.iter().filter_map(|row| row.write()).collect();
-        self.passed_over
-            .extend(self.acked.iter().map(|ack| ack.write).filter(|id| !has.contains(id)));
+        let lacked = self.acked.iter().map(|ack| ack.write).filter(|id| !has.contains(id));
+        self.passed_over.extend(lacked.clone());
+        lacked.min()
     }
 
     /// A store is given up for another one, with LDIF of what only it had.
@@ -107,7 +198,7 @@ impl Checker {
             if has.contains(&ack.write) {
                 continue;
             }
-            if etcd {
+            if etcd || self.is_careful {
                 return Err(format!("the acknowledged write {ack:?} is lost"));
             }
             if self.ldif.contains(&ack.write) {
@@ -130,3 +221,6 @@ impl Checker {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,7 +55,7 @@ impl World {
             Event::Reply { client, op, reply } => self.client_reply(client, op, reply)?,
             Event::Etcd { from, boot, id, call } => self.etcd_call(from, boot, id, call),
             Event::EtcdReply { to, boot, id, heard } => self.etcd_reply(to, boot, id, heard)?,
-            Event::Fault => self.fault(),
+            Event::Fault => self.fault()?,
             Event::Start { server } => {
                 if self.servers[server].process.is_none() && !self.servers[server].is_ended {
                     self.start(server);

@@ -1,5 +1,7 @@
 //! What goes wrong, and what persons do meanwhile.
 
+pub mod promoting;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -7,16 +9,14 @@ use super::etcd::Etcd;
 use super::event::Event;
 use super::options::Fault;
 use super::process::Server;
-use super::store::Change;
 use super::world::{ETCD, World};
 use crate::message::History;
-use crate::role::Role;
 
 impl World {
     /// One of the faults of this run, and the next one later.
-    pub fn fault(&mut self) {
+    pub fn fault(&mut self) -> Result<(), String> {
         if self.calm {
-            return;
+            return Ok(());
         }
         let pause = self.random.between(200, 5000);
         self.after(pause, Event::Fault);
@@ -47,7 +47,7 @@ impl World {
                 }
                 self.after(long, Event::Start { server: at });
             }
-            Fault::Pause => self.servers[at].paused = Some(self.now + long),
+            Fault::Pause => self.pause(at, long),
             Fault::Cut => {
                 let with_etcd = self.options.etcd && self.random.chance(40);
                 let other = if with_etcd { ETCD } else { self.random.index(self.servers.len()) };
@@ -74,9 +74,10 @@ impl World {
                     let store = &self.servers[*at].store;
                     (store.reign(), store.position())
                 });
-                furthest.into_iter().for_each(|at| self.promote(at));
+                furthest.into_iter().try_for_each(|at| self.promote(at))?;
             }
-            Fault::PromoteAny => self.promote(at),
+            Fault::PromoteAny => self.promote(at)?,
+            Fault::PromoteAsked => self.promote_several(at),
             Fault::Rejoin => self.rejoin(at),
             Fault::Trim => {
                 if let Some(process) = &mut self.servers[at].process {
@@ -85,6 +86,24 @@ impl World {
             }
             Fault::EtcdAway => self.etcd_away(long),
             Fault::EtcdRestored => self.etcd_restored(),
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, at: usize, long: Duration) {
+        // Events wait for the end of a pause, which comes no earlier for another one.
+        let now = self.now;
+        let until = self.servers[at].paused.unwrap_or_default().max(now + long);
+        self.servers[at].paused = Some(until);
+        self.checker.stands_still(at, now, until);
+    }
+
+    /// A person promotes a member, and other persons others at the same moment, perhaps.
+    fn promote_several(&mut self, at: usize) {
+        for other in 0..self.servers.len() {
+            if other == at || self.random.chance(25) {
+                self.promote_asking(other);
+            }
         }
     }
 
@@ -157,27 +176,6 @@ impl World {
     /// Whether nothing but older copies of the writer's folder goes wrong: then it must notice that it lacks changes.
     fn are_only_old_copies(&self) -> bool {
         self.options.faults == [Fault::OldCopy]
-    }
-
-    /// A person makes a member the writer.
-    pub fn promote(&mut self, at: usize) {
-        let position = self.servers[at].store.position();
-        if self.servers[at].paused.is_some_and(|until| until > self.now) || self.options.etcd {
-            return;
-        }
-        let Some(process) = &mut self.servers[at].process else { return };
-        let Ok(row) = process.standing.promoted(position) else { return };
-        debug_assert!(matches!(process.standing.role(), Role::Follower | Role::Fenced));
-        process.follower = None;
-        process.applying = 0;
-        process.received.clear();
-        let conn = process.follow_conn.take();
-        conn.into_iter().for_each(|conn| self.close(conn, 0));
-        self.commit(at, Change::Cluster(Box::new(row)));
-        self.row_changed(at);
-        let reign = self.servers[at].store.reign();
-        self.checker.promoted(&self.servers[at].store, reign);
-        self.note(|| format!("server {at} is promoted to {reign:?} at position {}", position + 1));
     }
 
     fn etcd_away(&mut self, long: Duration) {

@@ -17,7 +17,7 @@ impl World {
     /// The server follows, serves, or both end, as its role says.
     pub fn tick_follow(&mut self, at: usize) {
         let now = self.clock(at);
-        let is_writer = self.may_write(at);
+        let is_writer = self.may_serve(at);
         let Some(process) = &mut self.servers[at].process else { return };
         if !is_writer && !process.serving.is_empty() {
             let conns: Vec<u64> = std::mem::take(&mut process.serving).into_keys().collect();
@@ -143,6 +143,7 @@ impl World {
         };
         if let Err(why) = told {
             self.note(|| format!("server {at}: {why}"));
+            self.checker.stops(at, &why)?;
         }
         self.next_apply(at);
         Ok(())
@@ -150,7 +151,7 @@ impl World {
 
     fn next_apply(&mut self, at: usize) {
         let Some(process) = &mut self.servers[at].process else { return };
-        if process.applying == 0 && process.committing.is_empty() && !process.received.is_empty() {
+        if !process.is_disk_busy() && !process.received.is_empty() {
             process.applying = process.received.len().min(GROUP);
             self.sync(at);
         }
@@ -212,7 +213,7 @@ impl World {
                 let store = &server.store;
                 let (own, first_kept) = (store.place(), store.first_kept);
                 let Some(process) = &mut server.process else { return Ok(()) };
-                let serving = process.standing.may_write(now);
+                let serving = process.standing.may_serve(now);
                 let digest_at = |position| store.digest_at(position);
                 let told = answer_follow(&own, serving, first_kept, digest_at, &place);
                 let answer = match told {

@@ -22,11 +22,8 @@ impl World {
         self.end_twins();
         for at in 0..self.options.members {
             let server = &mut self.servers[at];
+            // One that stands still goes on when it would have: its events wait for it until then.
             server.slow_until = Duration::ZERO;
-            if let Some(until) = server.paused.filter(|until| *until > self.now) {
-                // It goes on when it would have; events wait for it until then.
-                server.paused = Some(until.min(self.now + Duration::from_secs(1)));
-            }
             if server.process.is_none() {
                 self.after(Duration::ZERO, Event::Start { server: at });
             }
@@ -56,7 +53,7 @@ impl World {
                     let store = &self.servers[*at].store;
                     (store.reign(), store.position())
                 });
-                furthest.into_iter().for_each(|at| self.promote(at));
+                furthest.into_iter().try_for_each(|at| self.promote(at))?;
             }
         }
         let state = |at: usize| {

@@ -44,10 +44,12 @@ pub enum Fault {
     Restore,
     /// A copy of a server's folder is started beside it.
     Twin,
-    /// A person promotes the member that is furthest of those that can be reached.
+    /// A person promotes by force the member that is furthest of those that run.
     Promote,
-    /// A person promotes any follower.
+    /// A person promotes any follower by force.
     PromoteAny,
+    /// Persons promote one follower or several at one moment, and these ask the others first.
+    PromoteAsked,
     /// A person lets a follower that has stopped rejoin.
     Rejoin,
     /// The writer removes old rows without regard to how long members were silent.
@@ -71,6 +73,14 @@ pub enum Broken {
     EtcdTransaction,
     /// etcd that was restored is not doubted.
     EtcdDoubt,
+    /// A writer that has promised takes changes still.
+    Promise,
+    /// Members let each promotion happen that asks, and remember none.
+    OnePromise,
+    /// A promotion does not wait for what other members have.
+    CatchUp,
+    /// A writer that has stood still acknowledges without asking the others.
+    Still,
 }
 
 /// What was seen in a run.
@@ -132,14 +142,15 @@ impl Options {
             faults.retain(|fault| *fault != Trim);
         }
         let members = 2 + random.below(4) as usize;
-        Options {
-            members,
-            etcd,
-            seconds: 20 + random.below(60),
-            faults,
-            clients: None,
-            bandwidth: None,
-            broken: None,
+        let seconds = 20 + random.below(60);
+        if !etcd && random.chance(50) {
+            faults.push(PromoteAsked);
         }
+        if !etcd && random.chance(15) {
+            // Where little else goes wrong more must hold.
+            faults = vec![PromoteAsked];
+            faults.extend(random.chance(50).then_some(Pause));
+        }
+        Options { members, etcd, seconds, faults, clients: None, bandwidth: None, broken: None }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::faults::promoting::{Promised, Promotion};
 use super::holder::Holder;
-use super::op::{Op, Pending};
+use super::op::{Ack, Op, Origin, Pending};
 use super::store::{Row, Store};
 use crate::follower::Follower;
 use crate::message::{MemberId, Reign};
@@ -53,6 +54,8 @@ pub struct Process {
     pub serving: BTreeMap<u64, MemberId>,
     pub queue: Vec<Pending>,
     pub committing: Vec<Pending>,
+    /// Committed, and not acknowledged yet.
+    pub held: Vec<(Origin, Ack)>,
     pub received: VecDeque<Rc<Row>>,
     pub applying: usize,
     pub sessions: BTreeMap<u64, OwnWrites>,
@@ -62,6 +65,21 @@ pub struct Process {
     pub next_beat: Duration,
     pub next_trim: Duration,
     pub holder: Option<Holder>,
+    pub promotion: Option<Promotion>,
+    pub promised: Promised,
+}
+
+impl Process {
+    /// Whether changes that were taken are not on the disk yet, or not acknowledged.
+    pub fn is_committing(&self) -> bool {
+        !(self.queue.is_empty() && self.committing.is_empty() && self.held.is_empty())
+    }
+
+    /// Whether nothing else may be brought to the disk now.
+    pub fn is_disk_busy(&self) -> bool {
+        let is_beginning = self.promotion.as_ref().is_some_and(Promotion::is_beginning);
+        is_beginning || self.applying > 0 || !(self.committing.is_empty() && self.held.is_empty())
+    }
 }
 
 impl Server {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::event::Event;
+use super::faults::promoting::Promised;
 use super::holder::Holder;
 use super::op::{Op, Origin, Pending, Reply};
 use super::options::{Broken, Fault};
@@ -44,6 +45,7 @@ impl World {
             serving: BTreeMap::new(),
             queue: Vec::new(),
             committing: Vec::new(),
+            held: Vec::new(),
             received: VecDeque::new(),
             applying: 0,
             sessions: BTreeMap::new(),
@@ -53,6 +55,8 @@ impl World {
             next_beat: now,
             next_trim: now,
             holder,
+            promotion: None,
+            promised: Promised::default(),
         });
         let (boot, place) = (server.boots, server.store.place());
         self.note(|| {
@@ -64,10 +68,11 @@ impl World {
 
     /// The process ends; without power, what was not synced is lost too.
     pub fn kill(&mut self, at: usize, power: bool) {
-        if self.servers[at].process.take().is_none() {
-            return;
-        }
+        let Some(process) = self.servers[at].process.take() else { return };
         self.close_all(at, !power);
+        if let Some(promotion) = process.promotion.filter(|_| !power) {
+            self.promotion_killed(at, &promotion);
+        }
         let server = &mut self.servers[at];
         server.paused = None;
         if power && server.durable < server.store.position() {
@@ -85,6 +90,11 @@ impl World {
         let Some(process) = &mut server.process else { return };
         let row = server.store.cluster.as_deref();
         process.standing.applied(row.cloned());
+        if process.standing.role() == Role::Writer {
+            // Also a copy of the new writer's folder, whose feed ends.
+            process.follower = None;
+            process.received.clear();
+        }
         server.heard = server.heard.max(process.standing.highest());
         let members = row.iter().flat_map(|row| &row.members).map(|member| member.id);
         process.progress.members(members.filter(|id| *id != server.member), now);
@@ -113,12 +123,22 @@ impl World {
 
     /// Whether the server may commit.
     pub fn may_write(&mut self, at: usize) -> bool {
+        if self.is_broken(Broken::Promise) {
+            return self.may_serve(at);
+        }
         let now = self.clock(at);
         let Some(process) = &mut self.servers[at].process else { return false };
         match &process.holder {
             Some(holder) => holder.is_open(),
             None => process.standing.may_write(now).is_ok(),
         }
+    }
+
+    /// Whether others may follow the server.
+    pub fn may_serve(&mut self, at: usize) -> bool {
+        let now = self.clock(at);
+        let Some(process) = &mut self.servers[at].process else { return false };
+        process.standing.may_serve(now).is_ok()
     }
 
     pub fn tick(&mut self, at: usize, boot: u64) -> Result<(), String> {
@@ -129,6 +149,8 @@ impl World {
         if let Some(process) = &mut self.servers[at].process {
             process.standing.tick(now);
         }
+        self.acknowledge(at)?;
+        self.tick_promotion(at);
         match self.options.etcd {
             true => self.tick_holder(at)?,
             false => self.tick_follow(at),
@@ -142,11 +164,14 @@ impl World {
     fn tick_asking(&mut self, at: usize) {
         let now = self.clock(at);
         let Some(process) = &mut self.servers[at].process else { return };
+        let is_asking = process.standing.deadline().is_some();
+        let pause = if is_asking { ASK_EVERY / 6 } else { ASK_EVERY };
+        process.next_ask = process.next_ask.min(now + pause);
         if now < process.next_ask || self.options.broken == Some(Broken::StartRule) {
             return;
         }
-        let is_asking = process.standing.deadline().is_some();
-        process.next_ask = now + if is_asking { ASK_EVERY / 6 } else { ASK_EVERY };
+        process.next_ask = now + pause;
+        let is_still = process.standing.may_acknowledge(now).is_none();
         let serving: Vec<MemberId> = process.serving.values().copied().collect();
         let urls: Vec<String> = match &process.holder {
             Some(holder) if holder.is_asking() => {
@@ -158,7 +183,7 @@ impl World {
             }
             Some(_) => Vec::new(),
             None => {
-                let members = process.standing.to_ask(|id| serving.contains(&id));
+                let members = process.standing.to_ask(|id| !is_still && serving.contains(&id));
                 members.map(|member| member.url.clone()).collect()
             }
         };
@@ -220,6 +245,7 @@ impl World {
                 .as_ref()
                 .and_then(|it| it.lease.diverged_from())
                 .map(|it| it.0),
+            promised: process.standing.promised(now),
             has_stopped: follower.is_some_and(|it| it.stopped().is_some()),
         };
         Some((status, server.durable))
@@ -251,6 +277,10 @@ impl World {
                 );
             }
             Rpc::Write { .. } => self.answer(at, from, boot, id, RpcReply::Written(None)),
+            Rpc::Prepare { number, reign } => {
+                self.prepare_came(at, (from, boot, id), (number, reign))
+            }
+            Rpc::Release { number, heard } => self.release_came(at, number, heard),
             // One that writes no more, or not yet, does not know that it has all.
             Rpc::Read { .. } if !self.may_write(at) => {
                 self.answer(at, from, boot, id, RpcReply::Read(false))
@@ -304,6 +334,7 @@ impl World {
                 if (before, after) == (Role::Writer, Role::Fenced) {
                     self.note(|| format!("server {at} is fenced by the status of server {from}"));
                 }
+                self.acknowledge(at)?;
             }
             RpcReply::Written(ack) => {
                 if let Some((op, _)) = process.forwarded.remove(&id) {
@@ -315,6 +346,7 @@ impl World {
                     self.reply(op, if done { Reply::Read } else { Reply::Unavailable });
                 }
             }
+            RpcReply::Prepared(answer) => self.prepare_answered(at, id, answer),
             RpcReply::Lost => {
                 if let Some((op, _)) = process.forwarded.remove(&id) {
                     self.reply(op, Reply::Closed);

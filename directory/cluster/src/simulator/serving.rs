@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::event::Event;
+use super::faults::promoting::Promotion;
 use super::op::{Ack, Op, OpKind, Origin, Pending, Reply};
 use super::options::Broken;
 use super::process::{PATIENCE, Waiting};
@@ -98,10 +99,16 @@ impl World {
         }
     }
 
-    /// Begins a commit if none is under way.
+    /// Begins a commit if none is under way. One that was replaced meanwhile begins none.
     pub fn next_commit(&mut self, at: usize) {
+        let is_replaced = !self.may_serve(at);
         let Some(process) = &mut self.servers[at].process else { return };
-        if process.committing.is_empty() && process.applying == 0 && !process.queue.is_empty() {
+        if is_replaced {
+            let queue = std::mem::take(&mut process.queue);
+            queue.into_iter().for_each(|pending| self.finish(at, pending.origin, None));
+            return;
+        }
+        if !process.is_disk_busy() && !process.queue.is_empty() {
             process.committing = std::mem::take(&mut process.queue);
             self.sync(at);
         }
@@ -125,16 +132,39 @@ impl World {
         if process.applying > 0 {
             return self.applied(at);
         }
-        let group = std::mem::take(&mut process.committing);
-        let is_writer = self.may_write(at);
-        for pending in group {
-            if !is_writer {
-                self.finish(at, pending.origin, None);
-                continue;
-            }
-            let ack = self.commit(at, Change::Put { key: pending.key, write: pending.write });
-            self.finish(at, pending.origin, Some(ack));
+        if process.promotion.as_ref().is_some_and(Promotion::is_beginning) {
+            return self.epoch_begun(at);
         }
+        for Pending { key, write, origin } in std::mem::take(&mut process.committing) {
+            let ack = self.commit(at, Change::Put { key, write });
+            if let Some(process) = &mut self.servers[at].process {
+                process.held.push((origin, ack));
+            }
+        }
+        self.acknowledge(at)
+    }
+
+    /// Answers what is committed, if that may be said now.
+    pub fn acknowledge(&mut self, at: usize) -> Result<(), String> {
+        let now = self.clock(at);
+        let asks = !self.is_broken(Broken::Still);
+        let Some(process) = &mut self.servers[at].process else { return Ok(()) };
+        if process.held.is_empty() {
+            return Ok(());
+        }
+        let told = match asks {
+            true => process.standing.may_acknowledge(now),
+            false => Some(process.standing.may_serve(now)),
+        };
+        let Some(told) = told else { return Ok(()) };
+        for (origin, ack) in std::mem::take(&mut process.held) {
+            if told.is_ok() {
+                self.checker.confirmed(&ack, self.now)?;
+            }
+            // It stays committed in any case.
+            self.finish(at, origin, told.is_ok().then_some(ack));
+        }
+        self.answer_questions(at);
         self.next_commit(at);
         Ok(())
     }

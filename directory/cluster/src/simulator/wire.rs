@@ -3,9 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::faults::promoting::Prepared;
 use super::op::Ack;
 use super::store::Row;
-use crate::message::{Frame, Status};
+use crate::message::{Frame, Reign, Status};
 use crate::own_writes::OwnWrites;
 
 /// A connection over which a member follows: end 0 follows, end 1 writes.
@@ -40,6 +41,16 @@ pub enum Rpc {
         client: usize,
         op: u64,
     },
+    /// To promise a promotion that this reign may begin.
+    Prepare {
+        number: u64,
+        reign: Reign,
+    },
+    /// The promotion has ended; `heard` is its reign if that has begun.
+    Release {
+        number: u64,
+        heard: Option<Reign>,
+    },
 }
 
 /// Its answer.
@@ -49,5 +60,6 @@ pub enum RpcReply {
     Status(Box<Status>, u64, Duration),
     Written(Option<Ack>),
     Read(bool),
+    Prepared(Prepared),
     Lost,
 }

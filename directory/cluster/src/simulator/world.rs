@@ -83,9 +83,19 @@ impl World {
             trace: VecDeque::new(),
             options,
         };
-        let chosen = world.options.faults.contains(&Fault::PromoteAny)
-            || world.options.faults.contains(&Fault::Promote);
-        world.checker.is_strict = world.options.etcd || !chosen;
+        let has_only = |only: &[Fault]| {
+            let faults = &world.options.faults;
+            !world.options.etcd
+                && faults.contains(&Fault::PromoteAsked)
+                && faults.iter().all(|fault| only.contains(fault))
+        };
+        let is_careful = has_only(&[Fault::PromoteAsked]);
+        let is_heard_of = has_only(&[Fault::PromoteAsked, Fault::Pause]);
+        let chooses =
+            |it: &Fault| matches!(it, Fault::Promote | Fault::PromoteAny | Fault::PromoteAsked);
+        let chosen = world.options.faults.iter().any(chooses);
+        world.checker.is_strict = world.options.etcd || is_careful || !chosen;
+        (world.checker.is_careful, world.checker.is_heard_of) = (is_careful, is_heard_of);
         if let Some(etcd) = &mut world.etcd {
             etcd.rows.insert(1, row);
         }

@@ -240,7 +240,7 @@ impl Node {
     }
 
     /// Why it follows no more until a person has mended it.
-    fn stopped(&self) -> Option<Stop> {
+    pub(super) fn stopped(&self) -> Option<Stop> {
         self.follower.lock().unpoisoned().as_ref().and_then(Follower::stopped).cloned()
     }
 

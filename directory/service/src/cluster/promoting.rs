@@ -7,7 +7,7 @@ use keyway_cluster::follower::{Follower, SILENCE, Stop};
 use keyway_cluster::message::{
     Answer, ClusterRow, MemberId, Refusal, Reign, Request, RoleName, Status,
 };
-use keyway_cluster::promise::PROMISE_MAX;
+use keyway_cluster::promise::{PROMISE_MAX, PromiseId};
 use keyway_cluster::role::NotPromoted;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
@@ -29,22 +29,22 @@ const FEED_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What this member has promised to itself or to another one, until this is dropped.
 struct Promised<'n> {
     node: &'n Arc<Node>,
-    reign: Reign,
+    id: PromiseId,
 }
 
 impl Promised<'_> {
     /// # Errors
     /// Why not.
     fn begin(node: &Arc<Node>, reign: Reign) -> Result<Promised<'_>, Refusal> {
-        node.standing().promise(reign, node.now())?;
+        let id = node.standing().promise(reign, node.now())?;
         node.settle();
-        Ok(Promised { node, reign })
+        Ok(Promised { node, id })
     }
 }
 
 impl Drop for Promised<'_> {
     fn drop(&mut self) {
-        self.node.standing().release(self.reign);
+        self.node.standing().release(self.id);
         self.node.settle();
     }
 }
@@ -77,6 +77,7 @@ impl Node {
             // It and the one that writes would never hear of each other.
             return Err(Failure::new(NotPromoted::NoMember));
         }
+        let stills = self.standing().stills(self.now());
         let near = match force {
             true => Vec::new(),
             false => self.looks_well().await?,
@@ -87,7 +88,7 @@ impl Node {
         // Dropped at the end: the members keep their promises until they have heard of the new reign.
         let (statuses, promises) = self.prepare(reign, near).await?;
         self.is_furthest(&statuses).await?;
-        let epoch = self.begin_epoch(reign).await?;
+        let epoch = self.begin_epoch(reign, promised.id, stills).await?;
         self.tell_all().await;
         drop((promises, promised));
         Ok(epoch)
@@ -130,6 +131,12 @@ impl Node {
             })
             .collect();
         self.is_furthest(&statuses).await?;
+        if let Some(why) = self.stopped() {
+            return Err(Failure::new(format!(
+                "this server does not have the directory that the writer had: {why}; or add --force, if what this one has is to \
+                 count"
+            )));
+        }
         // The next epoch is above all that members speak of.
         statuses.iter().for_each(|status| self.heard(status.heard));
         Ok(statuses.iter().map(|status| status.member).collect())
@@ -218,11 +225,27 @@ impl Node {
         ))
     }
 
-    /// Begins a reign that this member has promised itself.
-    async fn begin_epoch(self: &Arc<Self>, reign: Reign) -> Result<u64, Failure> {
+    /// Begins a reign that this member has promised itself. It had stood still so often when it began to ask the others.
+    async fn begin_epoch(
+        self: &Arc<Self>,
+        reign: Reign,
+        promise: PromiseId,
+        stills: u64,
+    ) -> Result<u64, Failure> {
         let _turn = self.applying.lock().await;
         let row = self.next_row()?;
-        if row.epoch != reign.epoch || !self.standing().may_begin(reign, self.now()) {
+        let (may_begin, has_run) = {
+            let (mut standing, now) = (self.standing(), self.now());
+            let has_run = standing.stills(now) == stills;
+            (has_run && row.epoch == reign.epoch && standing.may_begin(promise, now), has_run)
+        };
+        if !has_run {
+            return Err(Failure::new(
+                "this server stood still while it asked the others, for 2 seconds or more: what they have said counts no more; \
+                 try again",
+            ));
+        }
+        if !may_begin {
             return Err(Failure::new(
                 "another member is being promoted at this moment, or was just now: look at keyway cluster status --all, and \
                  try again if this one is to write instead",
@@ -291,9 +314,7 @@ impl Node {
 
     /// Whether the writer has said that this is no member any more.
     fn was_removed(&self) -> bool {
-        let follower = self.follower.lock().unpoisoned();
-        let stopped = follower.as_ref().and_then(Follower::stopped);
-        stopped.is_some_and(|why| *why == Stop::Refused(Refusal::UnknownMember))
+        self.stopped() == Some(Stop::Refused(Refusal::UnknownMember))
     }
 
     /// Whether rows may come still of a writer that is stopped: it takes no connections any more, and may answer changes yet.
@@ -325,19 +346,25 @@ impl Node {
         let own = self.place()?;
         // What a replaced writer has beside that counts no more.
         let counts = |one: &&Status| one.epoch >= own.epoch && one.role != RoleName::Fenced;
-        let Some(first) = found.iter().filter(counts).max_by_key(|one| one.position) else {
-            return Ok(());
-        };
-        if self.parts.directory.reaches(first.position, CATCH_UP_WAIT).await {
-            return Ok(());
+        let first = found.iter().filter(counts).max_by_key(|one| (one.epoch, one.position));
+        let Some(first) = first else { return Ok(()) };
+        let reaches = self.parts.directory.reaches(first.position, CATCH_UP_WAIT).await;
+        let own = self.place()?;
+        match (own.epoch >= first.epoch, reaches) {
+            (true, true) => Ok(()),
+            (true, false) => Err(Failure::new(format!(
+                "{} is at position {}, and this server at {}: the {} changes between would be lost to the cluster; promote \
+                 that one, or wait until this one has them, or add --force",
+                first.name,
+                first.position,
+                own.position,
+                first.position.saturating_sub(own.position)
+            ))),
+            (false, _) => Err(Failure::new(format!(
+                "{} is in epoch {}, at position {}, and this server in epoch {}: changes of later epochs would be lost to \
+                 the cluster; promote that one, or wait until this one follows, or add --force",
+                first.name, first.epoch, first.position, own.epoch
+            ))),
         }
-        let position = self.place()?.position;
-        Err(Failure::new(format!(
-            "{} is at position {}, and this server at {position}: the {} changes between would be lost to the cluster; \
-             promote that one, or wait until this one has them, or add --force",
-            first.name,
-            first.position,
-            first.position.saturating_sub(position)
-        )))
     }
 }

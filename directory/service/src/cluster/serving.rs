@@ -213,6 +213,8 @@ impl Node {
                 });
             }
             while questions.join_next().await.is_some() {}
+            // One that has promised another one to let it begin is asked again.
+            sleep(AGAIN_AFTER).await;
         }
     }
 
@@ -431,6 +433,7 @@ impl Node {
                 .map(|(position, digest)| Contents { position, digest: Digest(digest.0) }),
             rules: Some(self.settings().rules),
             diverged_from: diverged_from.map(|store| store.0),
+            promised: standing.promised(now),
             has_stopped: stopped.is_some(),
         })
     }
