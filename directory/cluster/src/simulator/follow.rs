@@ -285,7 +285,8 @@ impl World {
     pub fn trim(&mut self, at: usize) {
         let now = self.clock(at);
         let limit = self.young();
-        let position = self.servers[at].store.position();
+        // The writer too may lose what is not on its disk, and take it from etcd again.
+        let position = self.servers[at].durable;
         let Some(process) = &mut self.servers[at].process else { return };
         if now < process.next_trim {
             return;
