@@ -123,6 +123,7 @@ mod tests {
             contents: None,
             rules: None,
             diverged_from: None,
+            promised: None,
             has_stopped: false,
         }
     }

@@ -49,15 +49,8 @@ impl Drop for Promised<'_> {
     }
 }
 
-/// What a member says to the question whether this one may begin to write.
-enum Prepared {
-    /// It promises that, as long as this connection is there.
-    Yes(Box<Status>, MemberStream),
-    /// It does not answer, or is of a version that is not asked.
-    Silent,
-    /// Another one is promoted.
-    No(Failure),
-}
+/// How a member is that promises to let this one begin, as long as the connection is there.
+type Answered = (Box<Status>, Box<MemberStream>);
 
 impl Node {
     /// Makes this server the writer: the first change of the next epoch says so. Returns the epoch. Without `force` all
@@ -157,7 +150,7 @@ impl Node {
         self: &Arc<Self>,
         reign: Reign,
         near: Vec<MemberId>,
-    ) -> Result<(Vec<Status>, Vec<MemberStream>), Failure> {
+    ) -> Result<(Vec<Status>, Vec<Box<MemberStream>>), Failure> {
         let urls: Vec<String> = {
             let standing = self.standing();
             let members = standing.row().into_iter().flat_map(|row| &row.members);
@@ -168,47 +161,49 @@ impl Node {
         for url in urls {
             let node = self.clone();
             questions.spawn(async move {
-                timeout(TOLD_WAIT, node.prepared(&url, reign)).await.unwrap_or(Prepared::Silent)
+                timeout(TOLD_WAIT, node.prepared(&url, reign)).await.unwrap_or(Ok(None))
             });
         }
         let (mut statuses, mut streams) = (Vec::new(), Vec::new());
         while let Some(asked) = questions.join_next().await {
-            match asked.map_err(Failure::new)? {
-                Prepared::Yes(status, stream) => {
-                    statuses.push(*status);
-                    streams.push(stream);
-                }
-                Prepared::Silent => {}
-                Prepared::No(why) => return Err(why),
+            if let Some((status, stream)) = asked.map_err(Failure::new)?? {
+                statuses.push(*status);
+                streams.push(stream);
             }
         }
         Ok((statuses, streams))
     }
 
-    /// Asks one member. One that has promised another member is asked again for a while: that one may give way.
-    async fn prepared(&self, url: &str, reign: Reign) -> Prepared {
+    /// Asks one member; `None` if it does not answer, or is of a version that is not asked. One that has promised another
+    /// member is asked again for a while: that one may give way.
+    ///
+    /// # Errors
+    /// If another one is promoted at this moment.
+    async fn prepared(&self, url: &str, reign: Reign) -> Result<Option<Answered>, Failure> {
         let until = Instant::now() + TOLD_WAIT - 2 * PREPARE_AGAIN_EVERY;
         loop {
             match self.ask(url, Request::Prepare { reign }).await {
-                Ok((stream, Answer::Promised(status))) => return Prepared::Yes(status, stream),
+                Ok((stream, Answer::Promised(status))) => {
+                    return Ok(Some((status, Box::new(stream))));
+                }
                 Ok((_, Answer::Refused { reason: reason @ Refusal::Promised { to }, .. })) => {
                     // Of the two the one with the lower number goes on.
                     let gives_way = to < reign.writer;
                     if gives_way || Instant::now() >= until {
-                        return Prepared::No(self.is_beside(&reason));
+                        return Err(self.is_beside(&reason));
                     }
                     sleep(PREPARE_AGAIN_EVERY).await;
                 }
                 Ok((_, Answer::Refused { reason: Refusal::NotWriter { .. }, heard, .. }))
                     if heard.is_some_and(|heard| heard.epoch >= reign.epoch) =>
                 {
-                    return Prepared::No(Failure::new(format!(
+                    return Err(Failure::new(format!(
                         "{url} knows of epoch {} already: another member was promoted just now; look at keyway cluster status \
                          --all, and try again if this one is to write instead",
                         reign.epoch
                     )));
                 }
-                _ => return Prepared::Silent,
+                _ => return Ok(None),
             }
         }
     }
