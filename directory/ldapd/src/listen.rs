@@ -34,7 +34,8 @@ pub enum ListenerKind {
 }
 
 impl Listener {
-    pub(crate) fn kind(&self) -> ListenerKind {
+    /// Which of a server's listeners it is.
+    pub fn kind(&self) -> ListenerKind {
         match (&self.socket, &self.mode) {
             (Socket::Unix(_), _) => ListenerKind::Unix,
             (Socket::Tcp(_), Mode::Tls(_)) => ListenerKind::Tls,

@@ -452,7 +452,7 @@ impl Serving<'_> {
         let mut signals = Signals::catch_beside(hangup, channel)?;
         let address = |socket: &Option<TcpListener>| socket.as_ref()?.local_addr().ok();
         let addresses = [address(&sockets.plain), address(&sockets.tls)];
-        let server = self.start(sockets)?;
+        let (server, listeners) = self.server(sockets)?;
         let Serving { arguments, folder, instance, engine, verifier, logs, .. } = self;
         let Serving { certificates, configuration, supervision, push_metrics, held_by, .. } = self;
         let cluster = match addresses[1] {
@@ -473,6 +473,11 @@ impl Serving<'_> {
             // Members reach each other over LDAPS.
             None => None,
         };
+        // Clients come when it is known where their changes are made.
+        for listener in listeners {
+            let listens = server.listen(listener.kind(), Some(listener));
+            listens.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
+        }
         banner.log(logs);
         if let Some(text) = limits::fit_open_files(&mut configuration.network.limits.clone()) {
             logs.say(Severity::Warning, "limit", &[("text", Value::Text(&text))]);
@@ -646,7 +651,8 @@ impl Serving<'_> {
         }
     }
 
-    fn start(&self, sockets: Sockets) -> Result<LdapServer, Failure> {
+    /// The server of clients, and what it is to listen on.
+    fn server(&self, sockets: Sockets) -> Result<(LdapServer, Vec<Listener>), Failure> {
         let tls = || self.certificates.current.clone();
         let listener = |socket, mode| Listener { socket, mode };
         let plain = sockets.plain.map(|socket| listener(socket.into(), Mode::StartTls(tls())));
@@ -656,8 +662,9 @@ impl Serving<'_> {
         let listeners = plain.into_iter().chain(tls).chain(unix).collect();
         let mut network = self.configuration.network.clone();
         limits::fit_open_files(&mut network.limits);
-        LdapServer::start(self.instance.directory.clone(), listeners, network)
-            .map_err(|why| Failure::new(format!("cannot serve: {why}")))
+        let server = LdapServer::start(self.instance.directory.clone(), Vec::new(), network);
+        let server = server.map_err(|why| Failure::new(format!("cannot serve: {why}")))?;
+        Ok((server, listeners))
     }
 }
 

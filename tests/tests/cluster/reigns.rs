@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn describe(wire: &mut Wire, value: &str) -> ResultCode {
     wire.modify(BELOW, &[(Replace, "description", &[value])], &[]).unwrap().code
@@ -327,4 +328,52 @@ fn a_writer_that_stood_still_goes_on() {
     three.resume(0);
     assert_eq!(describe(&mut wire, "x"), ResultCode::Success);
     assert_eq!(three.status(0).unwrap()["role"], "writer");
+}
+
+#[test]
+fn a_server_that_is_promoted_twice_at_one_moment_begins_one_epoch() {
+    let three = Three::new();
+    three.wait_for_all();
+    let mut said = Vec::new();
+    let all = added_beside(&three, || {
+        std::thread::scope(|scope| {
+            let both = [(); 2].map(|()| scope.spawn(|| three.asked(1, "promote")));
+            said.extend(both.map(|one| one.join().unwrap()));
+        });
+    });
+    assert_eq!(said.iter().filter(|it| it.is_ok()).count(), 1, "{said:?}");
+    let why = said.iter().find_map(|it| it.as_ref().err()).unwrap();
+    assert!(why.contains("is being promoted") || why.contains("is the writer already"), "{why}");
+    three.wait_for_all();
+    has_all(&three, &[0, 1, 2], &all);
+    assert_eq!(three.status(0).unwrap()["epoch"], 2);
+}
+
+/// Clients that wait for it are let in when it has asked the others.
+#[test]
+fn a_replaced_writer_that_starts_acknowledges_nothing_before_it_follows() {
+    let mut three = Three::new();
+    three.wait_for_all();
+    three.stop(0);
+    three.asked(1, "promote").unwrap();
+    let (address, password) = (three.ldap(0).to_owned(), three.password());
+    let all: Vec<String> = std::thread::scope(|scope| {
+        let clients = [0, 1, 2, 3].map(|client| {
+            let (address, password) = (&address, &password);
+            scope.spawn(move || {
+                // From an address of its own: it would connect to itself else, by and by.
+                let connect = || Wire::connect_from([127, 0, 0, 9], address, PATIENCE).ok();
+                let mut wire = std::iter::repeat_with(connect).flatten().next()?;
+                wire.bind("cn=admin,cn=keyway", password).ok()?;
+                let dn = format!("cn=early{client},{BELOW}");
+                let role: [(&str, &[&str]); 1] = [("objectClass", &["organizationalRole"])];
+                let answer = wire.add(&dn, &role, &[]).ok()?;
+                (answer.code == ResultCode::Success).then_some(dn)
+            })
+        });
+        three.start(0);
+        clients.into_iter().filter_map(|client| client.join().unwrap()).collect()
+    });
+    three.wait_for_all();
+    has_all(&three, &[0, 1, 2], &all);
 }

@@ -77,13 +77,14 @@ impl Wire {
     }
 
     /// Connects from another address of loopback, as the client of another machine.
-    pub fn connect_from(from: [u8; 4], address: &str, patience: Duration) -> Wire {
+    pub fn connect_from(from: [u8; 4], address: &str, patience: Duration) -> Result<Wire, String> {
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         rustix::net::bind(&socket, &SocketAddr::from((from, 0))).unwrap();
-        rustix::net::connect(&socket, &address.parse::<SocketAddr>().unwrap()).unwrap();
+        let connected = rustix::net::connect(&socket, &address.parse::<SocketAddr>().unwrap());
+        connected.map_err(|why| why.to_string())?;
         let stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(patience)).unwrap();
-        Wire { stream, last: 0, input: Vec::new() }
+        Ok(Wire { stream, last: 0, input: Vec::new() })
     }
 
     /// Sends a request so many times at once, waits for the first octets of an answer, and is gone.

@@ -125,7 +125,7 @@ fn rules_look_at_the_client_not_at_the_member_that_asks_for_it() {
     ["near", "safe", "far"].iter().for_each(|uid| person(&mut admin, uid));
     three.wait_for_all();
     let from = |server, uid: &str, address| {
-        let mut wire = Wire::connect_from(address, three.ldap(server), PATIENCE);
+        let mut wire = Wire::connect_from(address, three.ldap(server), PATIENCE).unwrap();
         wire.bind(&format!("uid={uid},{PEOPLE}"), SECRET).unwrap().ok();
         wire
     };
@@ -162,7 +162,7 @@ fn a_subject_that_was_renamed_or_deleted_meanwhile() {
     three.wait_for_all();
     let near = format!("uid=near,{PEOPLE}");
     let change = [(Replace, "description", &["x"] as &[&str])];
-    let mut wire = Wire::connect_from([127, 0, 0, 9], three.ldap(1), PATIENCE);
+    let mut wire = Wire::connect_from([127, 0, 0, 9], three.ldap(1), PATIENCE).unwrap();
     wire.bind(&near, SECRET).unwrap().ok();
     wire.modify(BELOW, &change, &[]).unwrap().ok();
     admin.rename(&near, "uid=nearer", true, &[]).unwrap().ok();
@@ -240,7 +240,7 @@ fn passwords_are_changed_and_accounts_locked_through_followers() {
         });
         // An address from which it came in before is let in still.
         let elsewhere = [127, 0, 0, 20];
-        let mut wire = Wire::connect_from(elsewhere, three.ldap(at), PATIENCE);
+        let mut wire = Wire::connect_from(elsewhere, three.ldap(at), PATIENCE).unwrap();
         let refused = wire.bind(&ann, "another one of theirs").unwrap();
         let state = admin.read(&ann, &["+"], &[]).unwrap();
         assert_eq!(refused.code, ResultCode::InvalidCredentials, "server {at}: {state:?}");

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::HEARTBEAT_EVERY;
+
 /// Positions of the writer that are remembered with their times.
 const HEADS_LIMIT: usize = 256;
 
@@ -53,7 +55,9 @@ impl Heads {
     /// How far a follower is behind that has applied this.
     pub fn lag(&self, applied: u64, is_following: bool, now: Duration) -> Lag {
         let since = |at: &Duration| now.saturating_sub(*at);
-        let silent = self.heard.as_ref().map(since).filter(|_| !is_following);
+        // A writer without changes is heard at each heartbeat.
+        let is_late = |silent: &Duration| !is_following || *silent > HEARTBEAT_EVERY * 3 / 2;
+        let silent = self.heard.as_ref().map(since).filter(is_late);
         let behind = self.waiting.front().map(|(_, at)| since(at));
         let time = self.heard.map(|_| behind.max(silent).unwrap_or_default());
         Lag { changes: self.last.saturating_sub(applied), time }

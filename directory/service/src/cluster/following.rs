@@ -28,6 +28,8 @@ enum Over {
     Lost(String),
     /// This member does not follow any more, or cannot until it is mended.
     Stopped,
+    /// This member's store is not where it was when it asked: it asks anew.
+    Moved,
 }
 
 impl From<StreamError> for Over {
@@ -46,7 +48,7 @@ impl Node {
                     return;
                 }
             }
-            match self.begin() {
+            match self.begin().await {
                 Ok(follower) => *self.follower.lock().unpoisoned() = Some(follower),
                 Err(why) => {
                     self.say(Severity::Error, &why.to_string());
@@ -54,7 +56,7 @@ impl Node {
                     continue;
                 }
             }
-            while self.follows_writer() && !self.is_overtaken() {
+            while self.follows_writer() && !self.is_overtaken() && self.with(|_| ()).is_ok() {
                 let mut once = pin!(self.follow_once());
                 loop {
                     tokio::select! {
@@ -65,6 +67,7 @@ impl Node {
                 }
             }
             *self.follower.lock().unpoisoned() = None;
+            self.trouble.lock().unpoisoned().take();
         }
     }
 
@@ -75,7 +78,9 @@ impl Node {
         follower.as_ref().is_some_and(|it| it.stopped().is_some() && it.highest() < highest)
     }
 
-    fn begin(&self) -> Result<Follower, Failure> {
+    async fn begin(&self) -> Result<Follower, Failure> {
+        // It may have written until now.
+        self.commit_all().await?;
         let own = member::read(&self.parts.folder)?;
         let urls = own.map(|own| own.follow).unwrap_or_default();
         let place = self.place()?;
@@ -99,9 +104,16 @@ impl Node {
                     Ok(stream) => self.follow_on(stream).await.err(),
                     Err(why) => Some(Over::Lost(why.to_string())),
                 };
-                if let Some(Over::Lost(why)) = over {
-                    self.note_lost(&why);
-                    let _ = self.with(|follower| follower.lost(why, self.now()));
+                match over {
+                    Some(Over::Lost(why)) => {
+                        self.note_lost(&why);
+                        let _ = self.with(|follower| follower.lost(why, self.now()));
+                    }
+                    Some(Over::Moved) => {
+                        *self.follower.lock().unpoisoned() = None;
+                        sleep(AGAIN_AFTER).await;
+                    }
+                    Some(Over::Stopped) | None => {}
                 }
             }
             Step::Close => {
@@ -268,6 +280,7 @@ impl Node {
                     let stopped = self.with(|follower| follower.differs(position))?;
                     return self.stopped_by(Err(stopped));
                 }
+                Ok(Err(ApplyError::Store(Error::NotNext { .. }))) => return Err(Over::Moved),
                 Ok(Err(why)) if why.may_pass() => why.to_string(),
                 Ok(Err(why)) => {
                     let why = format!("position {position} cannot be applied: {why}");

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{Notify, watch};
+use tokio::task::spawn_blocking;
 
 /// The file in the data folder that has the highest reign that it has heard of.
 const HEARD: &str = "cluster/heard.json";
@@ -341,15 +342,30 @@ impl Node {
                     "no server holds the writer's lease in etcd yet{why}: changes are not taken until one does; try again"
                 ))
             }
-            (Err(why), Role::Fenced) => Writes::Refused(fenced(&why, stopped.as_ref())),
-            (Err(why @ (Refusal::Busy | Refusal::Promised { .. })), _) => {
-                Writes::Unavailable(why.to_string())
+            (Err(why @ Refusal::NotWriter { .. }), Role::Fenced) if stopped.is_none() => {
+                Writes::Unavailable(fenced(&why, None))
             }
+            (Err(why), Role::Fenced) => Writes::Refused(fenced(&why, stopped.as_ref())),
+            (Err(why @ Refusal::Busy), _) => Writes::Unavailable(why.to_string()),
+            (Err(Refusal::Promised { to }), _) => Writes::Unavailable(format!(
+                "{} is being made the writer at this moment: changes are not taken until that is done; try again",
+                name_of(&standing, to)
+            )),
             (Err(why), _) => Writes::Refused(why.to_string()),
         });
         drop(standing);
         self.acknowledges.notify_all();
         self.turns.send_modify(|turns| *turns += 1);
+    }
+
+    /// Waits until all changes that were taken are on the disk: those before one that changes nothing.
+    ///
+    /// # Errors
+    /// If the store takes none.
+    pub(super) async fn commit_all(&self) -> Result<(), Failure> {
+        let store = self.parts.store.clone();
+        let committed = spawn_blocking(move || store.write_now(|_| Ok::<(), Error>(())));
+        committed.await.map_err(Failure::new)?.map_err(Failure::new)
     }
 
     /// Where the other members are reached.
@@ -385,6 +401,12 @@ fn clock() -> Duration {
 
 fn own(folder: &std::path::Path) -> Result<Option<Member>, Failure> {
     member::read(folder)
+}
+
+/// How a member is called.
+pub(super) fn name_of(standing: &Standing, id: MemberId) -> String {
+    let member = standing.row().and_then(|row| row.member(id));
+    member.map_or_else(|| format!("member {id}"), |member| member.name.clone())
 }
 
 /// Why a member refuses changes that has written before, and perhaps cannot follow, with the way out.

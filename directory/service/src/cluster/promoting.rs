@@ -1,7 +1,7 @@
 //! A promotion: the members are asked to let it happen, what they have is waited for, and the next epoch begins.
 
 use super::limits::{PREPARE_AGAIN_EVERY, SEND_WAIT, TOLD_WAIT};
-use super::node::Node;
+use super::node::{Node, name_of};
 use super::stream::MemberStream;
 use keyway_cluster::follower::{Follower, SILENCE, Stop};
 use keyway_cluster::message::{
@@ -21,10 +21,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// How long a promotion waits for what another member has.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
-/// How long a promotion waits for the end of a writer that is being stopped, and how often it looks.
+/// How long a promotion waits for the end of a writer that is being stopped, how often it looks, and how often it asks
+/// whether that answers again.
 const FEED_WAIT: Duration = SILENCE.saturating_add(Duration::from_secs(4));
 /// See [`FEED_WAIT`].
 const FEED_LOOK_EVERY: Duration = Duration::from_millis(20);
+/// See [`FEED_WAIT`].
+const FEED_ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// What this member has promised to itself or to another one, until this is dropped.
 struct Promised<'n> {
@@ -89,16 +92,17 @@ impl Node {
 
     /// That nothing speaks against a promotion, before others are asked to take no changes. Returns the members that answer.
     async fn looks_well(self: &Arc<Self>) -> Result<Vec<MemberId>, Failure> {
+        let until = Instant::now() + FEED_WAIT;
         let mut answers = self.answers(self.other_urls()).await;
-        if self.is_fed_by_one_that_ends(&answers) {
-            self.feed_ends().await;
-            answers = self.answers(self.other_urls()).await;
-            if self.is_fed_by_one_that_ends(&answers) {
+        while self.is_fed_by_one_that_ends(&answers) {
+            if Instant::now() >= until {
                 return Err(Failure::new(
                     "the writer does not answer, and sends its changes still: it is being stopped, perhaps; try again when it \
                      has ended, or add --force",
                 ));
             }
+            self.feed_ends().await;
+            answers = self.answers(self.other_urls()).await;
         }
         let says_so = |answer: &Answer| {
             matches!(answer, Answer::Refused { reason: Refusal::UnknownMember, .. })
@@ -124,12 +128,6 @@ impl Node {
             })
             .collect();
         self.is_furthest(&statuses).await?;
-        if let Some(why) = self.stopped() {
-            return Err(Failure::new(format!(
-                "this server does not have the directory that the writer had: {why}; or add --force, if what this one has is to \
-                 count"
-            )));
-        }
         // The next epoch is above all that members speak of.
         statuses.iter().for_each(|status| self.heard(status.heard));
         Ok(statuses.iter().map(|status| status.member).collect())
@@ -211,12 +209,10 @@ impl Node {
     /// The words for a promotion that another one is in the way of.
     fn is_beside(&self, why: &Refusal) -> Failure {
         let Refusal::Promised { to } = why else { return Failure::new(why) };
-        let standing = self.standing();
-        let name = standing.row().and_then(|row| row.member(*to)).map(|member| member.name.clone());
         Failure::new(format!(
             "{} is being promoted at this moment: one of both can be; look at keyway cluster status --all, and try again if \
              this one is to write instead",
-            name.unwrap_or_else(|| format!("member {to}"))
+            name_of(&self.standing(), *to)
         ))
     }
 
@@ -288,15 +284,8 @@ impl Node {
                 return;
             }
         };
-        // What was being committed is on the disk after a change that changes nothing.
-        let store = self.parts.store.clone();
-        let settled = spawn_blocking(move || store.write_now(|_| Ok::<(), Error>(()))).await;
-        let status = match settled {
-            Ok(Ok(())) => self.own_status(),
-            Ok(Err(why)) => Err(Failure::new(why)),
-            Err(why) => Err(Failure::new(why)),
-        };
-        let answer = match status {
+        let settled = self.commit_all().await;
+        let answer = match settled.and_then(|()| self.own_status()) {
             Ok(status) => Answer::Promised(Box::new(status)),
             Err(why) => super::service::Refused::because(why).answer(),
         };
@@ -326,14 +315,14 @@ impl Node {
         self.follower.lock().unpoisoned().as_ref().is_some_and(Follower::is_following)
     }
 
-    /// Waits until no rows come any more. The feed of a writer that hangs ends after a while as well.
+    /// Waits until no rows come any more, for [`FEED_ASK_EVERY`] at most. The feed of a writer that hangs ends as well.
     async fn feed_ends(&self) {
         let ended = async {
             while self.is_fed() {
                 sleep(FEED_LOOK_EVERY).await;
             }
         };
-        let _ = timeout(FEED_WAIT, ended).await;
+        let _ = timeout(FEED_ASK_EVERY, ended).await;
     }
 
     /// That no member which answers is further, or that what it has comes here soon.
