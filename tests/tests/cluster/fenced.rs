@@ -94,6 +94,7 @@ fn a_writer_that_was_replaced_and_has_changes_of_its_own_refuses_others() {
 fn reads_go_on_while_the_writer_is_silent() {
     let mut three = Three::new();
     let (mut one, mut other) = (three.admin(1), three.admin(2));
+    three.wait_for_all();
     three.pause(0);
     let refused = one.modify(BELOW, CHANGE, &[]).unwrap().expect(ResultCode::Unavailable);
     assert!(refused.text.contains("the server that writes"), "{refused:?}");
