@@ -257,11 +257,12 @@ impl Standing {
     }
 
     /// Whether it is to follow the writer: as a follower, or as one that was replaced. The latter is a follower when it has the
-    /// row of the reign that replaced it, and cannot follow if it has changes of its own.
+    /// row of the reign that replaced it, and cannot follow if it has changes of its own. One that wrote by a lease in etcd
+    /// goes by etcd.
     pub fn may_follow(&self) -> bool {
         match self.role() {
             Role::Follower => true,
-            Role::Fenced => self.heard > self.reign(),
+            Role::Fenced => self.heard > self.reign() && !self.is_leased(),
             Role::Alone | Role::Writer => false,
         }
     }

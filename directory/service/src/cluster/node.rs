@@ -342,10 +342,10 @@ impl Node {
                     "no server holds the writer's lease in etcd yet{why}: changes are not taken until one does; try again"
                 ))
             }
-            (Err(why @ Refusal::NotWriter { .. }), Role::Fenced) if stopped.is_none() => {
-                Writes::Unavailable(fenced(&why, None))
+            (Err(why), Role::Fenced) if standing.may_follow() && stopped.is_none() => {
+                Writes::Unavailable(fenced(&standing, &why, None))
             }
-            (Err(why), Role::Fenced) => Writes::Refused(fenced(&why, stopped.as_ref())),
+            (Err(why), Role::Fenced) => Writes::Refused(fenced(&standing, &why, stopped.as_ref())),
             (Err(why @ Refusal::Busy), _) => Writes::Unavailable(why.to_string()),
             (Err(Refusal::Promised { to }), _) => Writes::Unavailable(format!(
                 "{} is being made the writer at this moment: changes are not taken until that is done; try again",
@@ -410,16 +410,14 @@ pub(super) fn name_of(standing: &Standing, id: MemberId) -> String {
 }
 
 /// Why a member refuses changes that has written before, and perhaps cannot follow, with the way out.
-pub(super) fn fenced(why: &Refusal, stopped: Option<&Stop>) -> String {
-    match (why, stopped) {
-        (Refusal::NotWriter { .. }, Some(stopped)) => format!("{why}; {stopped}"),
-        (Refusal::NotWriter { .. }, None) => {
-            format!(
-                "{why}; this server was replaced, and takes changes again when it follows that one"
-            )
-        }
-        // The others say what is to be done.
-        _ => why.to_string(),
+pub(super) fn fenced(standing: &Standing, why: &Refusal, stopped: Option<&Stop>) -> String {
+    match stopped {
+        Some(stopped) => format!("{why}; {stopped}"),
+        None if standing.may_follow() => format!(
+            "{why}; this server was replaced, and takes changes again when it follows that one"
+        ),
+        // It says what is to be done, or the status does.
+        None => why.to_string(),
     }
 }
 

@@ -371,7 +371,8 @@ impl Node {
         let mut standing = self.standing();
         let refused = standing.may_write(now).err();
         let is_fenced = standing.role() == Role::Fenced && !self.has_etcd;
-        let refused = refused.filter(|_| is_fenced).map(|why| fenced(&why, stopped.as_ref()));
+        let refused = refused.filter(|_| is_fenced);
+        let refused = refused.map(|why| fenced(&standing, &why, stopped.as_ref()));
         if self.has_etcd && standing.row().is_some() && standing.highest() > standing.reign() {
             // A later writer is known, and nothing of it has come.
             (behind, is_connected) = (None, false);
