@@ -11,14 +11,12 @@ use crate::message::{
     Answer, ClusterRow, Contents, Digest, Heartbeat, MemberId, Place, Refusal, Reign, Request,
 };
 use lag::Heads;
-pub use lag::Lag;
+pub use lag::{HEARTBEAT_EVERY, Lag};
 pub use stop::Stop;
 use targets::Targets;
 
 /// After which silence a connection counts as lost. A writer sends a heartbeat several times within it.
 pub const SILENCE: Duration = Duration::from_secs(8);
-/// How often a writer sends a heartbeat.
-pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 
 /// What a row says of itself, before its changes are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

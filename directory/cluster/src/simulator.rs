@@ -20,6 +20,8 @@ mod network;
 mod op;
 mod options;
 mod process;
+mod promoting;
+mod promotion;
 mod random;
 mod server;
 mod serving;

@@ -174,7 +174,7 @@ impl Registry {
         self.empty_of(|entry| !entry.leaves_last, max).await;
     }
 
-    /// The same, for all.
+    /// Asks all to finish and go, as [`Registry::empty_but_last`].
     pub async fn empty(&self, max: Duration) {
         self.empty_of(|_| true, max).await;
     }

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::HEARTBEAT_EVERY;
+/// How often a writer sends a heartbeat.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 
 /// Positions of the writer that are remembered with their times.
 const HEADS_LIMIT: usize = 256;

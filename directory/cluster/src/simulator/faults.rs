@@ -1,7 +1,5 @@
 //! What goes wrong, and what persons do meanwhile.
 
-pub mod promoting;
-
 use std::collections::HashSet;
 use std::time::Duration;
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::faults::promoting::{Promised, Promotion};
 use super::holder::Holder;
 use super::op::{Ack, Op, Origin, Pending};
+use super::promotion::{Promised, Promotion};
 use super::store::{Row, Store};
 use crate::follower::Follower;
 use crate::message::{MemberId, Reign};

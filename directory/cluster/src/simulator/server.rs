@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::event::Event;
-use super::faults::promoting::Promised;
 use super::holder::Holder;
 use super::op::{Op, Origin, Pending, Reply};
 use super::options::{Broken, Fault};
 use super::process::{PATIENCE, Process};
+use super::promotion::Promised;
 use super::wire::{Rpc, RpcReply};
 use super::world::{TICK, World};
 use crate::follower::Follower;

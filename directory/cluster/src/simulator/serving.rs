@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::event::Event;
-use super::faults::promoting::Promotion;
 use super::op::{Ack, Op, OpKind, Origin, Pending, Reply};
 use super::options::Broken;
 use super::process::{PATIENCE, Waiting};
+use super::promotion::Promotion;
 use super::store::Change;
 use super::wire::{Rpc, RpcReply};
 use super::world::World;

@@ -3,10 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::faults::promoting::Prepared;
 use super::op::Ack;
 use super::store::Row;
-use crate::message::{Frame, Reign, Status};
+use crate::message::{Frame, Refusal, Reign, Status};
 use crate::own_writes::OwnWrites;
 
 /// A connection over which a member follows: end 0 follows, end 1 writes.
@@ -63,3 +62,6 @@ pub enum RpcReply {
     Prepared(Prepared),
     Lost,
 }
+
+/// The answer to a member that asks whether it may begin a reign.
+pub type Prepared = Result<Box<Status>, (Refusal, Option<Reign>)>;

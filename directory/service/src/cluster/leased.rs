@@ -2,19 +2,19 @@
 
 use super::appending::ToEtcd;
 use super::node::{Leased, Node};
+use super::row;
 use super::row_header::{header, is_cluster_row};
-use keyway_cluster::message::{ClusterRow, Digest, MemberId, Refusal};
+use keyway_cluster::message::{Digest, MemberId, Refusal};
 use keyway_cluster::role::Standing;
 use keyway_cluster_etcd::Point;
 use keyway_cluster_etcd::limits::ROW_BYTES_MAX;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
-use keyway_server::{ChangeNote, Reason};
 use keyway_store::{Error, RawRow};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Rows, and bytes of them, that an etcd which has none is given at most.
 const ROWS_BEGUN: u64 = 1000;
@@ -209,24 +209,13 @@ impl Node {
     ) -> Result<(), Failure> {
         let _turn = self.applying.blocking_lock();
         let row = self.standing().leased(last, Some(etcd)).map_err(Failure::new)?;
-        let json = row.to_json().map_err(Failure::new)?;
         let store = &self.parts.store;
         store.append_to(Some(append));
-        let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
-        let written = store.write_now(move |write| -> Result<(), Error> {
-            let head = write.view().feed_head()?;
-            if head.map_or(0, |head| head.position) != last {
-                return Err(Error::Busy);
-            }
-            write.lead();
-            write.note(&note);
-            write.meta_put(ClusterRow::NAME, &json)
-        });
-        if let Err(why) = written {
+        if let Err(why) = row::begin(store, last, &row) {
             store.follow(true);
             store.append_to(None);
             self.settle();
-            return Err(Failure::new(why));
+            return Err(why);
         }
         let epoch = row.epoch;
         self.standing().applied(Some(row));

@@ -2,6 +2,7 @@
 
 use super::limits::{PREPARE_AGAIN_EVERY, SEND_WAIT, TOLD_WAIT};
 use super::node::{Node, name_of};
+use super::row;
 use super::stream::MemberStream;
 use keyway_cluster::follower::{Follower, SILENCE, Stop};
 use keyway_cluster::message::{
@@ -12,10 +13,8 @@ use keyway_cluster::role::NotPromoted;
 use keyway_host::failure::Failure;
 use keyway_lock::Unpoisoned;
 use keyway_server::log::Severity;
-use keyway_server::{ChangeNote, Reason};
-use keyway_store::Error;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -243,24 +242,10 @@ impl Node {
             ));
         }
         let last = self.place()?.position;
-        let json = row.to_json().map_err(Failure::new)?;
-        let store = self.parts.store.clone();
-        let written = spawn_blocking(move || {
-            let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
-            store.write_now(move |write| -> Result<(), Error> {
-                let head = write.view().feed_head()?;
-                if head.map_or(0, |head| head.position) != last {
-                    return Err(Error::Busy);
-                }
-                write.lead();
-                write.note(&note);
-                write.meta_put(ClusterRow::NAME, &json)
-            })
-        });
-        let written = written.await.map_err(Failure::new)?;
-        if let Err(why) = written {
-            return Err(Failure::new(format!("the store does not take it: {why}")));
-        }
+        let (store, begins) = (self.parts.store.clone(), row.clone());
+        let begun = spawn_blocking(move || row::begin(&store, last, &begins));
+        let begun = begun.await.map_err(Failure::new)?;
+        begun.map_err(|why| Failure::new(format!("the store does not take it: {why}")))?;
         let epoch = row.epoch;
         self.standing().applied(Some(row));
         self.say(Severity::Info, &format!("this server writes from now on, in epoch {epoch}"));

@@ -3,7 +3,7 @@
 use keyway_cluster::message::{ClusterId, ClusterRow, MEMBERS_LIMIT, Member, MemberId, Refusal};
 use keyway_host::failure::Failure;
 use keyway_server::{ChangeNote, Reason};
-use keyway_store::Store;
+use keyway_store::{Error, Store};
 use std::fmt::{self, Display};
 use std::time::SystemTime;
 
@@ -16,8 +16,8 @@ pub enum NotChanged {
     Failed(String),
 }
 
-impl From<keyway_store::Error> for NotChanged {
-    fn from(why: keyway_store::Error) -> NotChanged {
+impl From<Error> for NotChanged {
+    fn from(why: Error) -> NotChanged {
         NotChanged::Failed(why.to_string())
     }
 }
@@ -40,6 +40,25 @@ pub fn read(store: &Store) -> Result<Option<ClusterRow>, Failure> {
     let read = store.read().map_err(unreadable)?;
     let row = read.view().meta_get(ClusterRow::NAME).map_err(unreadable)?;
     row.map(|row| ClusterRow::parse(row).map_err(Failure::new)).transpose()
+}
+
+/// Puts the row of a reign that begins, as the change behind this position, and waits until that is on the disk.
+///
+/// # Errors
+/// [`Error::Busy`] if that is not the last position, and the store's.
+pub fn begin(store: &Store, last: u64, row: &ClusterRow) -> Result<(), Failure> {
+    let json = row.to_json().map_err(Failure::new)?;
+    let note = ChangeNote::own(Reason::Server, SystemTime::now()).encode();
+    let written = store.write_now(move |write| -> Result<(), Error> {
+        let head = write.view().feed_head()?;
+        if head.map_or(0, |head| head.position) != last {
+            return Err(Error::Busy);
+        }
+        write.lead();
+        write.note(&note);
+        write.meta_put(ClusterRow::NAME, &json)
+    });
+    written.map_err(Failure::new)
 }
 
 /// Adds a member, and waits until that is on the disk. The first one makes the store a cluster's, in which `own` writes.

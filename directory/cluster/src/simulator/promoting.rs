@@ -3,74 +3,21 @@
 //! The look at the others before that is left out: it only refuses more. A promise ends with a message
 //! of its own in the place of a connection, or with the time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::options::Broken;
+use super::promotion::{Asking, Promotion, Question, Step};
+use super::store::Change;
+use super::wire::{Prepared, Rpc, RpcReply};
+use super::world::World;
 use crate::message::{ClusterRow, Refusal, Reign, RoleName, Status};
-use crate::promise::PromiseId;
-use crate::simulator::options::Broken;
-use crate::simulator::store::Change;
-use crate::simulator::wire::{Rpc, RpcReply};
-use crate::simulator::world::World;
 
 /// How long the others may take to answer, and how often one is asked again that has promised another member.
 const ASK_WAIT: Duration = Duration::from_secs(3);
 const AGAIN_EVERY: Duration = Duration::from_millis(100);
 /// How long a promotion waits for what another member has.
 const CATCH_UP_WAIT: Duration = Duration::from_secs(5);
-
-/// A promotion of this member.
-pub struct Promotion {
-    reign: Reign,
-    /// Which promotion it is: of two of one member both may be of one reign.
-    number: u64,
-    promise: PromiseId,
-    /// How often its member had stood still when it began.
-    stills: u64,
-    step: Step,
-}
-
-enum Step {
-    Asking(Asking),
-    CatchingUp { until: Duration, epoch: u64, position: u64 },
-    Beginning(Box<ClusterRow>),
-}
-
-struct Asking {
-    until: Duration,
-    /// Questions that are not answered yet.
-    open: BTreeMap<u64, usize>,
-    /// Members that are asked again, and when.
-    again: Vec<(Duration, usize)>,
-    promised: Vec<Status>,
-}
-
-/// What this member has promised to others.
-#[derive(Default)]
-pub struct Promised {
-    /// By the promotions that it was promised to.
-    to: BTreeMap<u64, PromiseId>,
-    /// Promotions that have ended. A question that comes later is one of a connection that is closed.
-    ended: BTreeSet<u64>,
-    /// Questions that are answered when all changes that were taken before are on the disk.
-    questions: Vec<Question>,
-}
-
-struct Question {
-    from: usize,
-    boot: u64,
-    id: u64,
-}
-
-/// The answer to a question.
-pub type Prepared = Result<Box<Status>, (Refusal, Option<Reign>)>;
-
-impl Promotion {
-    /// Whether its row is on the way to the disk.
-    pub fn is_beginning(&self) -> bool {
-        matches!(self.step, Step::Beginning(_))
-    }
-}
 
 impl World {
     /// A person asks a member to become the writer, if the others let it.
