@@ -113,7 +113,7 @@ Examples:
   keyway cluster promote
       the writer is lost, or is to be another one: this follower takes its place
   keyway cluster promote --force
-      members that have more, or that another one asks to be promoted at this moment, are not waited for")]
+      no other member is asked: what only those have is lost to the cluster")]
 pub struct Promote {
     /// Ask no other member: changes that they have and this one has not are lost to the others then
     #[arg(long)]
@@ -129,7 +129,7 @@ pub struct Promote {
 #[command(after_help = "\
 Examples:
   keyway cluster rejoin
-      the server is stopped, and is one that cannot follow: a writer with changes of its own that was replaced, mostly")]
+      the server is stopped, and cannot follow: it has changes of its own, mostly")]
 pub struct Rejoin {
     /// The member whose directory it takes [default: the writer, asked for among the members]
     #[arg(long, value_name = "URL")]
