@@ -38,6 +38,7 @@ fn a_writer_that_was_replaced_while_it_lives_follows() {
         old.modify(BELOW, CHANGE, &[]).unwrap().code == ResultCode::Success
     });
     // One that was not there to hear of it does so as well.
+    three.wait_for_all();
     three.kill(1);
     three.asked(2, "promote").unwrap();
     three.start(1);
