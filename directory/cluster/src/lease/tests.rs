@@ -28,15 +28,14 @@ fn told(lease: &mut Lease, told: &Told, position: u64, now: u64) {
     told_of(&[A, B], lease, told, position, now);
 }
 
+fn place(position: u64) -> Place {
+    let digest = digest(position);
+    Place { history: History([1; 16]), epoch: 1, writer: None, position, digest }
+}
+
 /// In a cluster of these members.
 fn told_of(members: &[MemberId], lease: &mut Lease, told: &Told, position: u64, now: u64) {
-    let place = Place {
-        history: History([1; 16]),
-        epoch: 1,
-        writer: None,
-        position,
-        digest: digest(position),
-    };
+    let place = place(position);
     let row = row(members);
     let own = Own { place: &place, row: Some(&row) };
     lease.told(told, own, |position| Some(digest(position)), (at(now), at(now)));
@@ -181,13 +180,7 @@ fn a_member_that_etcd_contradicts_keeps_none_from_the_lease() {
             lease.stands(&further, at(now));
         }
         assert_eq!(lease.doubt_found(), obstacle.map(|_| Doubt::Starting), "{contradicted_by:?}");
-        let place = Place {
-            history: History([1; 16]),
-            epoch: 1,
-            writer: None,
-            position: 10,
-            digest: digest(10),
-        };
+        let place = place(10);
         let row = row(&[A, B]);
         let own = Own { place: &place, row: Some(&row) };
         assert_eq!(lease.obstacle(own, at(20_000)), obstacle);
@@ -198,13 +191,7 @@ fn a_member_that_etcd_contradicts_keeps_none_from_the_lease() {
 #[test]
 fn a_member_that_has_to_answer_and_does_not_is_named() {
     let mut lease = Lease::new(A, TTL, at(0));
-    let place = Place {
-        history: History([1; 16]),
-        epoch: 1,
-        writer: None,
-        position: 10,
-        digest: digest(10),
-    };
+    let place = place(10);
     let row = row(&[A, B, C]);
     for now in (0..=20_000).step_by(1000) {
         told_of(&[A, B, C], &mut lease, &state(50, None, 0), 10, now);
